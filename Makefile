@@ -6,7 +6,10 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .PHONY: world soak deps lint verify test prove fuzz bench load audit sbom clients help
 
-PKG      ?= ./...
+# The modules of the workspace. In a workspace ./... is the root module alone.
+MODULES  := $(shell sed -nE 's/^\t(\.[^ ]*)$$/\1/p' go.work)
+ALL      := $(MODULES:%=%/...)
+PKG      ?= work
 FUZZTIME ?= 30s
 BENCH    ?= .
 RATE     ?=
@@ -41,8 +44,8 @@ deps: ## install what the tests use, where possible; otherwise say what is missi
 lint: $(LINTER) ## gofmt, go vet, golangci-lint: nothing to say
 	@files=$$(gofmt -l .); \
 	if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
-	go vet ./...
-	$(LINTER) run ./...
+	go vet work
+	$(LINTER) run $(ALL)
 
 $(LINTER):
 	@echo "installing golangci-lint $(LINT_VERSION) into $(@D); the first time takes about two minutes"
@@ -54,24 +57,24 @@ audit: ## direct modules are within 12 months of their newest release, and have 
 	file://*) [ -d "$(patsubst file://%,%,$(GOVULNDB))" ] ;; \
 	*) command -v curl >/dev/null && curl --silent --fail --max-time 10 --output /dev/null "$(GOVULNDB)/index/db.json" ;; \
 	esac || { echo "audit: no govulncheck: there is no vulnerability database at $(GOVULNDB); set GOVULNDB to one, or to file:///DIR"; exit 0; }; \
-	$(MAKE) --no-print-directory $(VULNCHECK) && $(VULNCHECK) -db "$(GOVULNDB)" ./...
+	$(MAKE) --no-print-directory $(VULNCHECK) && $(VULNCHECK) -db "$(GOVULNDB)" $(ALL)
 
 $(VULNCHECK):
 	GOBIN=$(CURDIR)/$(@D) go install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
 
 sbom: $(SBOM) ## write the modules of the server as a CycloneDX document to sbom.json
-	$(SBOM) app -json -licenses -main examples/server -output sbom.json
+	$(SBOM) app -json -licenses -main server -output sbom.json examples
 
 $(SBOM):
 	GOBIN=$(CURDIR)/$(@D) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
 
-verify: ## generated files and go.mod are what they would be made again
+verify: ## generated files and each go.mod are what they would be made again
 	@state() { git status --porcelain; git diff; }; \
-	before=$$(state); go generate ./...; \
+	before=$$(state); go generate $(ALL); \
 	if [ "$$before" != "$$(state)" ]; then \
 		echo "go generate changes files; run it and commit:"; git status --short; exit 1; fi
 	go mod verify
-	go mod tidy -diff
+	for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy -diff); done
 
 test: deps ## all tests, with the race detector, on a real PostgreSQL; CITUS=DIR: on a cluster, of the build in DIR, without the detector
 	@if [ -n "$(CITUS)" ]; then \
@@ -81,7 +84,7 @@ test: deps ## all tests, with the race detector, on a real PostgreSQL; CITUS=DIR
 
 prove: deps ## the same tests at their full counts; up to an hour
 	@race=$(race); set -x; HEALTHLABTEST_PROVE=1 go test $$race -timeout 60m $(PKG)
-	@if [ -n "$(race)" ]; then set -x; cd internal/bench && go test -timeout 15m ./...; fi # other engines need cgo
+	@if [ -n "$(race)" ]; then set -x; cd internal/bench && GOWORK=off go test -timeout 15m ./...; fi # other engines need cgo
 
 clients: ## generate Go clients from the contract with oapi-codegen and ogen, and vet them; fetches the generators
 	go test ./adapters/httpapi -run '^TestContractGeneratesGoClients$$' -count 1 -v -args -clients
@@ -96,7 +99,7 @@ fuzz: ## each fuzz target in turn, FUZZTIME=30s each
 bench: ## benchmarks: BENCH=regex, COUNT=1; never a pass or a fail
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG)
 	@if [ -f internal/bench/go.mod ]; then cd internal/bench && \
-		go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...; fi
+		GOWORK=off go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...; fi
 
 load: ## a mix of requests against the server with PostgreSQL: RATE=500, DURATION=1m; report in load.html
 	go run ./examples/load -rate $(or $(RATE),500) -duration $(or $(DURATION),1m) -report load.html

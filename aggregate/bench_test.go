@@ -11,17 +11,18 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/queryoracle"
 )
 
 const benchSamples = 10_000_000
 
 // heart is 10 million heart rates, one a second, in memory, and the same values plain.
-var heart = sync.OnceValues(func() (*person, []float64) {
-	p := newPerson()
+var heart = sync.OnceValues(func() (*queryoracle.Person, []float64) {
+	p := queryoracle.NewPerson()
 	r := rand.New(rand.NewPCG(1, 2))
 	start := at("2026-01-01T00:00:00Z")
 	plain := make([]float64, benchSamples)
-	st := &stored{}
+	st := &queryoracle.Stored{}
 	v := 60.0
 	for i := 0; i < benchSamples; {
 		var b series.Block
@@ -35,9 +36,9 @@ var heart = sync.OnceValues(func() (*person, []float64) {
 		if err != nil {
 			panic(err)
 		}
-		st.chunks = append(st.chunks, c)
+		st.Chunks = append(st.Chunks, c)
 	}
-	p.series[key("heartrate", "acme_watch", healthdata.SourceWatch, "")] = st
+	p.Series[key("heartrate", "acme_watch", healthdata.SourceWatch, "")] = st
 	return p, plain
 })
 
@@ -120,16 +121,16 @@ func (nothing) Write(b []byte) (int, error) { return len(b), nil }
 func BenchmarkMerge(b *testing.B) {
 	const days, first = 90, "2026-01-01T00:00:00Z"
 	value := func(i int) float64 { return float64(60 + i%40) }
-	three, one := newPerson(), newPerson()
+	three, one := queryoracle.NewPerson(), queryoracle.NewPerson()
 	for _, st := range []healthdata.SourceType{healthdata.SourceWatch, healthdata.SourceRing, healthdata.SourcePhone} {
-		three.measure(b, key("heartrate", "acme", st, ""), series.PerMinute, false, tick(first, days*1440, time.Minute, 0, value)...)
+		three.Measure(b, key("heartrate", "acme", st, ""), series.PerMinute, false, tick(first, days*1440, time.Minute, 0, value)...)
 	}
-	one.measure(b, key("heartrate", "acme", healthdata.SourceWatch, ""), series.PerMinute, false, tick(first, 3*days*1440, 20*time.Second, 0, value)...)
+	one.Measure(b, key("heartrate", "acme", healthdata.SourceWatch, ""), series.PerMinute, false, tick(first, 3*days*1440, 20*time.Second, 0, value)...)
 	for _, fn := range []aggregate.Func{aggregate.Mean, aggregate.Median} {
 		req := aggregate.Ask(aggregate.Last(days, date("2026-03-31")), aggregate.Query{
 			Select: []aggregate.Expr{fn.Of(aggregate.Samples("heartrate"))}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))},
 		})
-		for name, p := range map[string]*person{"three": three, "one": one} {
+		for name, p := range map[string]*queryoracle.Person{"three": three, "one": one} {
 			s := service(b, p, &aggregate.Options{Parallel: 1})
 			b.Run(string(fn)+"/"+name, func(b *testing.B) {
 				for b.Loop() {

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
+	"github.com/healthlab-dev/healthlab/internal/queryoracle"
 )
 
 // faults are the codes and places of what is wrong, as "code at path".
@@ -156,7 +157,7 @@ func TestRefusedRequests(t *testing.T) {
 }
 
 func TestUnknownKeysMayPass(t *testing.T) {
-	s := service(t, newPerson(), nil)
+	s := service(t, queryoracle.NewPerson(), nil)
 	body := []byte(`{` + week + `,"colour":1,"queries":[{"select":[{"func":"count","arg":{"index":"sleep"}}],"x":2}]}`)
 	_, err := s.Decode(body, false)
 	require.Error(t, err)
@@ -165,7 +166,7 @@ func TestUnknownKeysMayPass(t *testing.T) {
 }
 
 func TestOverridesAreOfKnownSources(t *testing.T) {
-	s := service(t, newPerson(), &aggregate.Options{Known: func(slug string) bool { return slug == "acme_band" }})
+	s := service(t, queryoracle.NewPerson(), &aggregate.Options{Known: func(slug string) bool { return slug == "acme_band" }})
 	body := `{` + week + `,"queries":[{"select":[{"func":"count","arg":{"index":"sleep"}}]}],"config":{"provider_priority_overrides":["acme_band","nobody"]}}`
 	_, err := s.Decode([]byte(body), false)
 	require.Equal(t, []string{"unknown_provider at config.provider_priority_overrides.1"}, faults(t, err))
@@ -182,7 +183,7 @@ func TestProblemsNameTheNearestNameAndNoValue(t *testing.T) {
 }
 
 func TestColumnNames(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	mean := func(col string) string { return `{"func":"mean","arg":{"sleep":"` + col + `"}}` }
 	day := `"group_by":[{"date_trunc":{"unit":"day"},"arg":{"index":"sleep"}},{"source":"source_type"}]`
 	split := `"group_by":[{"source":"source_type"},{"sleep":"source_provider"}]`
@@ -241,7 +242,7 @@ func TestColumnNames(t *testing.T) {
 // and grouped and filtered by, unless it is a list. Printed and read again, the
 // request is the same.
 func TestEveryColumn(t *testing.T) {
-	s := service(t, newPerson(), nil)
+	s := service(t, queryoracle.NewPerson(), nil)
 	columns, resources := 0, 0
 	try := func(e aggregate.Expr, name string, typ tables.ColumnType) {
 		frame := aggregate.Last(1, date("2026-03-01"))

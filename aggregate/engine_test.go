@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/queryoracle"
 )
 
 // tick makes n samples from an instant on, one every so often.
@@ -31,27 +32,27 @@ func rising(i int) float64 { return float64(i) }
 // Autumn: the clock goes back an hour, and two real hours share one bucket. Spring: an
 // hour is left out, and has no bucket.
 func TestChangesOfTheClock(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	k := key("heartrate", "acme_watch", healthdata.SourceWatch, "")
-	p.measure(t, k, series.PerMinute, false, tick("2026-10-25T00:00:00Z", 2, 30*time.Minute, 7200, func(int) float64 { return 50 })...)
-	p.measure(t, k, series.PerMinute, false, tick("2026-10-25T01:00:00Z", 2, 30*time.Minute, 3600, func(int) float64 { return 70 })...)
+	p.Measure(t, k, series.PerMinute, false, tick("2026-10-25T00:00:00Z", 2, 30*time.Minute, 7200, func(int) float64 { return 50 })...)
+	p.Measure(t, k, series.PerMinute, false, tick("2026-10-25T01:00:00Z", 2, 30*time.Minute, 3600, func(int) float64 { return 70 })...)
 	s := service(t, p, nil)
 	hourly := `{"select":[{"func":"count","arg":{"timeseries":"heartrate","field":"value"}},{"func":"mean","arg":{"timeseries":"heartrate","field":"value"}},` +
 		`{"func":"newest","arg":{"timeseries":"heartrate","field":"value"}}],"group_by":[{"date_trunc":{"unit":"hour"},"arg":{"index":"timeseries"}}]}`
 	require.JSONEq(t, `{"index":["2026-10-25T02:00:00"],"count":[4],"mean":[60],"newest":[70]}`, table(t, s, over("2", "2026-10-25", hourly)))
 
-	p = newPerson()
-	p.measure(t, k, series.PerMinute, false, tick("2026-03-29T00:30:00Z", 1, time.Minute, 3600, rising)...)
-	p.measure(t, k, series.PerMinute, false, tick("2026-03-29T01:00:00Z", 1, time.Minute, 7200, rising)...)
+	p = queryoracle.NewPerson()
+	p.Measure(t, k, series.PerMinute, false, tick("2026-03-29T00:30:00Z", 1, time.Minute, 3600, rising)...)
+	p.Measure(t, k, series.PerMinute, false, tick("2026-03-29T01:00:00Z", 1, time.Minute, 7200, rising)...)
 	require.JSONEq(t, `{"index":["2026-03-29T01:00:00","2026-03-29T03:00:00"],"count":[1,1],"mean":[0,0],"newest":[0,0]}`,
 		table(t, service(t, p, nil), over("2", "2026-03-29", hourly)))
 }
 
 // The person's midnight is what counts, at both ends of the window, and on a journey.
 func TestWindowsAreOnThePersonsClock(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	k := key("heartrate", "acme_watch", healthdata.SourceWatch, "")
-	p.measure(t, k, series.PerSecond, false, // each in a chunk of its own
+	p.Measure(t, k, series.PerSecond, false, // each in a chunk of its own
 		series.Sample{Time: at("2026-02-28T14:59:59Z"), Value: 1, Attrs: series.Attrs{Offset: 32400}},  // 23:59:59 the day before
 		series.Sample{Time: at("2026-02-28T15:00:00Z"), Value: 2, Attrs: series.Attrs{Offset: 32400}},  // midnight in the east
 		series.Sample{Time: at("2026-03-02T07:59:59Z"), Value: 4, Attrs: series.Attrs{Offset: -28800}}, // 23:59:59 in the west
@@ -71,28 +72,28 @@ func TestTiesBetweenSamples(t *testing.T) {
 	}
 	rows := []struct {
 		name           string
-		put            func(p *person)
+		put            func(p *queryoracle.Person)
 		oldest, newest float64
 	}{
-		{"types", func(p *person) {
+		{"types", func(p *queryoracle.Person) {
 			for i, part := range []string{"hdl", "ldl"} {
-				p.measure(t, lipid("northlab", healthdata.SourceLab, part), series.Sparse, false,
+				p.Measure(t, lipid("northlab", healthdata.SourceLab, part), series.Sparse, false,
 					series.Sample{Time: at("2026-03-01T08:00:00Z"), Value: float64(1 + i), Attrs: series.Attrs{Type: "cholesterol/" + part}})
 			}
 		}, 1, 1},
-		{"sources", func(p *person) {
+		{"sources", func(p *queryoracle.Person) {
 			for i, st := range []healthdata.SourceType{healthdata.SourceManualScan, healthdata.SourceLab} {
-				p.measure(t, lipid("northlab", st, "hdl"), series.Sparse, false, series.Sample{Time: at("2026-03-01T08:00:00Z"), Value: float64(1 + i)})
+				p.Measure(t, lipid("northlab", st, "hdl"), series.Sparse, false, series.Sample{Time: at("2026-03-01T08:00:00Z"), Value: float64(1 + i)})
 			}
 		}, 2, 2},
-		{"a clock set back", func(p *person) {
-			p.measure(t, lipid("northlab", healthdata.SourceLab, "hdl"), series.Sparse, false,
+		{"a clock set back", func(p *queryoracle.Person) {
+			p.Measure(t, lipid("northlab", healthdata.SourceLab, "hdl"), series.Sparse, false,
 				series.Sample{Time: at("2026-03-01T08:00:00Z"), Value: 1, Attrs: series.Attrs{Offset: 3600}},
 				series.Sample{Time: at("2026-03-01T09:00:00Z"), Value: 2})
 		}, 1, 2},
 	}
 	for _, r := range rows {
-		p := newPerson()
+		p := queryoracle.NewPerson()
 		r.put(p)
 		for _, more := range []aggregate.Func{aggregate.Mean, aggregate.Median} {
 			v := aggregate.Samples("cholesterol")
@@ -110,8 +111,8 @@ func TestTiesBetweenSamples(t *testing.T) {
 // is cut.
 func TestPartsMakeTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t, true)
-		s := service(t, w.p, nil)
+		w := queryoracle.Draw(t, true)
+		s := service(t, w.Person, nil)
 		ask := func(anchor healthlab.Date, n int64) *aggregate.Frame {
 			v := aggregate.Samples("steps")
 			req := aggregate.Ask(aggregate.Last(n, anchor), aggregate.Query{Select: []aggregate.Expr{
@@ -151,13 +152,13 @@ func TestStorageDoesNotShow(t *testing.T) {
 		`{"func":"sum","arg":{"timeseries":"heartrate","field":"value"}}]}`)
 	var first string
 	for i := range 12 {
-		p := newPerson()
+		p := queryoracle.NewPerson()
 		shuffled := slices.Clone(samples)
 		r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		span := []series.Span{series.PerSecond, series.PerTenSeconds, series.PerMinute, series.Sparse}[i%4]
 		cut := r.IntN(len(shuffled))
 		for n, part := range [][]series.Sample{shuffled[:cut], shuffled[cut:]} {
-			p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), span, n == 1 && i%3 == 0, part...)
+			p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), span, n == 1 && i%3 == 0, part...)
 		}
 		got := ask(t, service(t, p, nil), body)
 		if first == "" {
@@ -169,11 +170,11 @@ func TestStorageDoesNotShow(t *testing.T) {
 
 // busy is a person with enough samples to make several goroutines worth it: one every
 // second, encoded chunk by chunk.
-func busy(t *testing.T) *person {
-	p := newPerson()
+func busy(t *testing.T) *queryoracle.Person {
+	p := queryoracle.NewPerson()
 	r := rand.New(rand.NewPCG(5, 6))
 	const n, size = 1_100_000, 5400
-	st, start := &stored{}, at("2026-03-01T00:00:00Z")
+	st, start := &queryoracle.Stored{}, at("2026-03-01T00:00:00Z")
 	var b series.Block
 	for i := 0; i < n; i += size {
 		b.Reset()
@@ -184,9 +185,9 @@ func busy(t *testing.T) *person {
 		b.Runs = append(b.Runs, series.Run{N: b.Len(), Attrs: series.Attrs{Offset: 3600}})
 		c, err := series.NewChunk(&b)
 		require.NoError(t, err)
-		st.chunks = append(st.chunks, c)
+		st.Chunks = append(st.Chunks, c)
 	}
-	p.series[key("heartrate", "acme_watch", healthdata.SourceWatch, "")] = st
+	p.Series[key("heartrate", "acme_watch", healthdata.SourceWatch, "")] = st
 	return p
 }
 
@@ -194,7 +195,7 @@ func busy(t *testing.T) *person {
 func TestParallelAnswersAreTheSame(t *testing.T) {
 	p := busy(t)
 	k := key("heartrate", "acme_watch", healthdata.SourceWatch, "")
-	p.measure(t, k, series.PerSecond, true, tick("2026-03-04T07:00:00Z", 500, time.Second, 3600, rising)...)
+	p.Measure(t, k, series.PerSecond, true, tick("2026-03-04T07:00:00Z", 500, time.Second, 3600, rising)...)
 	for _, unit := range []string{"minute", "hour", "day", "month"} {
 		body := over("20", "2026-03-20", `{"select":[{"func":"sum","arg":{"timeseries":"heartrate","field":"value"}},{"func":"oldest","arg":{"timeseries":"heartrate","field":"value"}},`+
 			`{"func":"newest","arg":{"timeseries":"heartrate","field":"value"}},{"func":"count","arg":{"timeseries":"heartrate","field":"value"}}],`+
@@ -208,13 +209,13 @@ func TestParallelAnswersAreTheSame(t *testing.T) {
 
 // slowPerson ends the caller's context while chunks are loaded.
 type slowPerson struct {
-	*person
+	*queryoracle.Person
 	after  int
 	cancel context.CancelFunc
 }
 
 func (p *slowPerson) View(ctx context.Context, t healthlab.TeamID, id healthlab.UserID, read func(healthdata.View) error) error {
-	return p.person.View(ctx, t, id, func(v healthdata.View) error { return read(slowView{v, p}) })
+	return p.Person.View(ctx, t, id, func(v healthdata.View) error { return read(slowView{v, p}) })
 }
 
 type slowView struct {
@@ -236,16 +237,16 @@ func TestCancelledQueriesStop(t *testing.T) {
 	for _, f := range []aggregate.Func{aggregate.Sum, aggregate.Median} {
 		for _, workers := range []int{1, 4} {
 			ctx, cancel := context.WithCancel(t.Context())
-			p := &slowPerson{person: data, after: 3, cancel: cancel}
+			p := &slowPerson{Person: data, after: 3, cancel: cancel}
 			s, err := aggregate.New(p, &aggregate.Options{Parallel: workers})
 			require.NoError(t, err)
-			data.loads = 0
+			data.Loads = 0
 			req := aggregate.Ask(aggregate.Last(30, date("2026-03-30")), aggregate.Query{
 				Select: []aggregate.Expr{f.Of(aggregate.Samples("heartrate"))}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Minutes(7))},
 			})
 			_, err = s.Query(ctx, team, user, req)
 			require.ErrorIs(t, err, context.Canceled)
-			require.Less(t, data.loads, 3+2*workers)
+			require.Less(t, data.Loads, 3+2*workers)
 			cancel()
 		}
 	}
@@ -254,9 +255,9 @@ func TestCancelledQueriesStop(t *testing.T) {
 // Days are answered from headers: only the chunks at their edges are read, and none of a
 // source that loses everywhere.
 func TestOnlyWhatIsNeededIsRead(t *testing.T) {
-	p := newPerson()
-	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 10*8640, 10*time.Second, 0, rising)...)
-	p.measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 12*8640, 10*time.Second, 0, rising)...)
+	p := queryoracle.NewPerson()
+	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 10*8640, 10*time.Second, 0, rising)...)
+	p.Measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 12*8640, 10*time.Second, 0, rising)...)
 	s := service(t, p, nil)
 	req := aggregate.Ask(aggregate.Last(20, date("2026-03-20")), aggregate.Query{
 		Select: []aggregate.Expr{aggregate.Mean.Of(aggregate.Samples("heartrate"))}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))},
@@ -268,7 +269,7 @@ func TestOnlyWhatIsNeededIsRead(t *testing.T) {
 	e := out.Explain[0]
 	require.Equal(t, 0, e.Decoded, e.String())
 	require.Equal(t, 12*16, e.Chunks)
-	require.Equal(t, 0, p.loads)
+	require.Equal(t, 0, p.Loads)
 	require.Equal(t, `table timeseries (heartrate)
 window 2026-03-01T00:00:00 to 2026-03-21T00:00:00
 path buckets: 192 chunks, 192 by header, 0 read
@@ -280,21 +281,21 @@ won 2026-03-11T00:00:00 to 2026-03-12T00:00:00 (2): acme_phone phone`, e.String(
 
 // Samples of a source that loses are not read, also where the winner's samples must be.
 func TestLosersAreNotRead(t *testing.T) {
-	p := newPerson()
-	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 40*1440, time.Minute, 0, rising)...)
+	p := queryoracle.NewPerson()
+	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 40*1440, time.Minute, 0, rising)...)
 	s := service(t, p, nil)
 	q := over("60", "2026-04-10", `{"select":[{"func":"median","arg":{"timeseries":"heartrate","field":"value"}}],"group_by":[{"date_trunc":{"unit":"week"},"arg":{"index":"timeseries"}}]}`)
 	q = configured(q, `"overlap_policy":"winner"`)
 	alone := table(t, s, q)
-	loads := p.loads
-	p.measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, tick("2026-03-02T00:00:00Z", 30*1440, time.Minute, 0, rising)...)
+	loads := p.Loads
+	p.Measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, tick("2026-03-02T00:00:00Z", 30*1440, time.Minute, 0, rising)...)
 	require.Equal(t, alone, table(t, s, q))
-	require.Equal(t, 2*loads, p.loads)
+	require.Equal(t, 2*loads, p.Loads)
 }
 
 func TestTooManyValues(t *testing.T) {
-	p := newPerson()
-	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 20_000, time.Minute, 0, func(i int) float64 { return 1 / float64(i+1) })...)
+	p := queryoracle.NewPerson()
+	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 20_000, time.Minute, 0, func(i int) float64 { return 1 / float64(i+1) })...)
 	q := over("60", "2026-04-10", `{"select":[{"func":"median","arg":{"timeseries":"heartrate","field":"value"}}]}`)
 	s := service(t, p, &aggregate.Options{Limits: aggregate.Limits{Values: 10_000}})
 	req, err := s.Decode([]byte(q), false)
@@ -308,8 +309,8 @@ func TestTooManyValues(t *testing.T) {
 }
 
 func TestTooManyRows(t *testing.T) {
-	p := newPerson()
-	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 11, time.Minute, 0, rising)...)
+	p := queryoracle.NewPerson()
+	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 11, time.Minute, 0, rising)...)
 	for i := range 11 {
 		night(t, p, "acme_ring", healthdata.SourceRing, "2026-03-01T"+string([]byte{'0' + byte((i+2)/10), '0' + byte((i+2)%10)})+":00:00", time.Hour, nil)
 	}
@@ -332,10 +333,10 @@ func TestTooManyRows(t *testing.T) {
 
 // A sample holds until the next one, but not over a long gap.
 func TestFunctionsOverTime(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	k := key("glucose", "acme_cgm", healthdata.SourceAutomatic, "")
 	sample := func(at_ string, v float64) series.Sample { return series.Sample{Time: at(at_), Value: v} }
-	p.measure(t, k, series.PerFiveMinutes, false,
+	p.Measure(t, k, series.PerFiveMinutes, false,
 		sample("2026-03-01T08:00:00Z", 5), sample("2026-03-01T08:05:00Z", 12), sample("2026-03-01T08:06:00Z", 5),
 		sample("2026-03-01T09:00:00Z", 3), sample("2026-03-01T09:05:00Z", 4))
 	s := service(t, p, nil)
@@ -354,10 +355,10 @@ func TestFunctionsOverTime(t *testing.T) {
 	require.InDelta(t, (5*5+12+5*5+3*5+4*5)/21.0, f.Columns[2].Float(0), 1e-12)
 	require.InDelta(t, 4, f.Columns[3].Float(0), 0)
 	// The same in a log of segments, where blocks are cut elsewhere.
-	all := p.series[k].chunks
-	p.series[k] = &stored{}
-	p.measure(t, k, series.PerSecond, false, decodeAll(t, all)[:2]...)
-	p.measure(t, k, series.PerSecond, true, decodeAll(t, all)[2:]...)
+	all := p.Series[k].Chunks
+	p.Series[k] = &queryoracle.Stored{}
+	p.Measure(t, k, series.PerSecond, false, decodeAll(t, all)[:2]...)
+	p.Measure(t, k, series.PerSecond, true, decodeAll(t, all)[2:]...)
 	g := ask()
 	for i := range f.Columns {
 		require.Equal(t, f.Columns[i].Value(0), g.Columns[i].Value(0))
@@ -378,7 +379,7 @@ func decodeAll(t *testing.T, chunks []series.Chunk) (out []series.Sample) {
 // Several resources in one query are rows side by side, each with its own source.
 func TestSeveralResources(t *testing.T) {
 	p := steps(t)
-	p.measure(t, key("glucose", "acme_cgm", healthdata.SourceAutomatic, ""), series.PerMinute, false, tick("2026-03-01T08:00:00Z", 4, 30*time.Minute, 0, rising)...)
+	p.Measure(t, key("glucose", "acme_cgm", healthdata.SourceAutomatic, ""), series.PerMinute, false, tick("2026-03-01T08:00:00Z", 4, 30*time.Minute, 0, rising)...)
 	s := service(t, p, nil)
 	got := table(t, s, over("2", "2026-03-01", `{"select":[{"func":"sum","arg":{"timeseries":"steps","field":"value"}},{"func":"mean","arg":{"timeseries":"glucose","field":"value"}},`+
 		`{"func":"count","arg":{"index":"timeseries"}}],"group_by":[{"date_trunc":{"unit":"day"},"arg":{"index":"timeseries"}}]}`))
@@ -388,9 +389,9 @@ func TestSeveralResources(t *testing.T) {
 }
 
 func TestNotes(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	k := key("note", "acme_app", healthdata.SourceApp, "")
-	p.measure(t, k, series.Sparse, false,
+	p.Measure(t, k, series.Sparse, false,
 		series.Sample{Time: at("2026-03-01T08:00:00Z"), End: at("2026-03-01T08:00:01Z"), Attrs: series.Attrs{Text: "porridge", Tags: "food"}},
 		series.Sample{Time: at("2026-03-01T09:00:00Z"), End: at("2026-03-01T09:00:01Z"), Attrs: series.Attrs{Text: "a walk", Tags: "exercise,food"}},
 		series.Sample{Time: at("2026-03-01T10:00:00Z"), End: at("2026-03-01T10:00:01Z"), Attrs: series.Attrs{Text: "nothing"}})
@@ -405,8 +406,8 @@ func TestNotes(t *testing.T) {
 
 // The hot path allocates for its result and its tasks, not for samples or buckets.
 func TestAllocations(t *testing.T) {
-	p := newPerson()
-	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 20*8640, 10*time.Second, 3600, func(i int) float64 { return float64(60 + i%80) })...)
+	p := queryoracle.NewPerson()
+	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 20*8640, 10*time.Second, 3600, func(i int) float64 { return float64(60 + i%80) })...)
 	s := service(t, p, &aggregate.Options{Parallel: 1})
 	for _, c := range []struct {
 		name   string
@@ -430,11 +431,11 @@ func TestAllocations(t *testing.T) {
 }
 
 func TestWhoMayAsk(t *testing.T) {
-	s := service(t, newPerson(), nil)
+	s := service(t, queryoracle.NewPerson(), nil)
 	req := aggregate.Ask(aggregate.Last(1, date("2026-03-01")), aggregate.Query{Select: []aggregate.Expr{aggregate.Count.Of(aggregate.Index{Table: "sleep"})}})
 	_, err := s.Query(t.Context(), team, healthlab.UserID(team), req)
 	require.ErrorIs(t, err, healthlab.NotFound)
-	s = service(t, newPerson(), &aggregate.Options{Enabled: func(context.Context, healthlab.TeamID) (bool, error) { return false, nil }})
+	s = service(t, queryoracle.NewPerson(), &aggregate.Options{Enabled: func(context.Context, healthlab.TeamID) (bool, error) { return false, nil }})
 	_, err = s.Query(t.Context(), team, user, req)
 	require.ErrorIs(t, err, healthlab.Forbidden)
 	_, err = aggregate.New(nil, nil)
@@ -444,15 +445,15 @@ func TestWhoMayAsk(t *testing.T) {
 // The answer names the winning sources on every path: by headers, by samples, and of
 // summaries.
 func TestWinnersAreTold(t *testing.T) {
-	p := newPerson()
-	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 2*1440, time.Minute, 0, rising)...)
-	p.measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 5*1440, time.Minute, 0, rising)...)
-	p.measure(t, key("glucose", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, tick("2026-03-02T00:00:00Z", 10, time.Minute, 0, rising)...)
+	p := queryoracle.NewPerson()
+	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 2*1440, time.Minute, 0, rising)...)
+	p.Measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 5*1440, time.Minute, 0, rising)...)
+	p.Measure(t, key("glucose", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, tick("2026-03-02T00:00:00Z", 10, time.Minute, 0, rising)...)
 	for d := range 3 {
 		day := time.Date(2026, 3, 1+d, 0, 0, 0, 0, time.UTC)
-		p.put(t, "activity", "acme_phone", healthdata.SourcePhone, day, 0, &healthdata.Activity{CalendarDate: healthlab.DateOf(day), Steps: ptr(int64(1))})
+		p.Put(t, "activity", "acme_phone", healthdata.SourcePhone, day, 0, &healthdata.Activity{CalendarDate: healthlab.DateOf(day), Steps: ptr(int64(1))})
 		if d == 1 {
-			p.put(t, "activity", "acme_watch", healthdata.SourceWatch, day, 0, &healthdata.Activity{CalendarDate: healthlab.DateOf(day), Steps: ptr(int64(2))})
+			p.Put(t, "activity", "acme_watch", healthdata.SourceWatch, day, 0, &healthdata.Activity{CalendarDate: healthlab.DateOf(day), Steps: ptr(int64(2))})
 		}
 	}
 	s := service(t, p, nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/queryoracle"
 )
 
 // must fails an example.
@@ -23,8 +24,8 @@ func (must) FailNow()                          { panic("example failed") }
 
 // robin is an invented person with two weeks of invented data: a watch, a phone in the
 // pocket, a glucose sensor, a scale.
-func robin() *person {
-	p := newPerson()
+func robin() *queryoracle.Person {
+	p := queryoracle.NewPerson()
 	first := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC) // a Monday
 	for d := range 14 {
 		day := first.AddDate(0, 0, d)
@@ -43,24 +44,24 @@ func robin() *person {
 			}
 		}
 		if d != 9 { // the watch was left at home
-			p.measure(must{}, key("steps", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, walk...)
+			p.Measure(must{}, key("steps", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, walk...)
 		}
-		p.measure(must{}, key("steps", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, pocket...)
-		p.measure(must{}, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, heart...)
-		p.measure(must{}, key("glucose", "acme_cgm", healthdata.SourceAutomatic, ""), series.PerFiveMinutes, false, sugar...)
+		p.Measure(must{}, key("steps", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, pocket...)
+		p.Measure(must{}, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, heart...)
+		p.Measure(must{}, key("glucose", "acme_cgm", healthdata.SourceAutomatic, ""), series.PerFiveMinutes, false, sugar...)
 		robinsNight(p, day, d)
 		if d%2 == 0 {
 			robinsSport(p, day, d)
 		}
 		if d%5 == 1 {
 			b := &healthdata.Body{MeasuredAt: healthlab.At(day.Add(7 * time.Hour)), CalendarDate: healthlab.DateOf(day), Weight: ptr(72.5 - float64(d)/10)}
-			p.put(must{}, "body", "acme_scale", healthdata.SourceScale, day.Add(7*time.Hour), 0, b)
+			p.Put(must{}, "body", "acme_scale", healthdata.SourceScale, day.Add(7*time.Hour), 0, b)
 		}
 	}
 	return p
 }
 
-func robinsNight(p *person, day time.Time, d int) {
+func robinsNight(p *queryoracle.Person, day time.Time, d int) {
 	stop := day.Add(6*time.Hour + time.Duration(d%4)*20*time.Minute)
 	s := &healthdata.Sleep{
 		BedtimeStart: healthlab.At(stop.Add(-8 * time.Hour)), BedtimeStop: healthlab.At(stop), Type: healthdata.SleepLong,
@@ -69,10 +70,10 @@ func robinsNight(p *person, day time.Time, d int) {
 		HRResting: ptr(int64(52 + d%3 - d/7)), AverageHRV: ptr(float64(60 + d%4)),
 	}
 	s.ID = uuid.UUID{byte(d + 1)}
-	p.put(must{}, "sleep", "acme_watch", healthdata.SourceWatch, stop, 0, s)
+	p.Put(must{}, "sleep", "acme_watch", healthdata.SourceWatch, stop, 0, s)
 }
 
-func robinsSport(p *person, day time.Time, d int) {
+func robinsSport(p *queryoracle.Person, day time.Time, d int) {
 	start := day.Add(17 * time.Hour)
 	w := &healthdata.Workout{
 		TimeStart: healthlab.At(start), TimeEnd: healthlab.At(start.Add(time.Hour)), CalendarDate: healthlab.DateOf(day),
@@ -80,7 +81,7 @@ func robinsSport(p *person, day time.Time, d int) {
 		Distance: ptr(float64(8000 + 500*d)), HRZones: []int64{300, 600, 600, 600, 240, 60},
 	}
 	w.ID = uuid.UUID{byte(d + 101)}
-	p.put(must{}, "workouts", "acme_watch", healthdata.SourceWatch, start, 0, w)
+	p.Put(must{}, "workouts", "acme_watch", healthdata.SourceWatch, start, 0, w)
 }
 
 // answer asks one question about the two weeks and prints the rows.

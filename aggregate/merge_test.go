@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/queryoracle"
 )
 
 // sums asks for one sum by day, by week, by month and ungrouped, and returns the total of
@@ -59,15 +60,15 @@ func repeat(v float64, n int) []float64 {
 // A phone counts 8,000 steps on each of 7 days, a watch 9,000 on the last: 57,000, however
 // the question groups them.
 func TestDaysAddUp(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	for d := range 7 {
 		from := at(fmt.Sprintf("2026-03-%02dT08:00:00Z", 2+d))
-		p.measure(t, key("steps", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, series.Sample{Time: from, End: from + 12*3600e6, Value: 8000})
+		p.Measure(t, key("steps", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, series.Sample{Time: from, End: from + 12*3600e6, Value: 8000})
 		day := time.Date(2026, 3, 2+d, 0, 0, 0, 0, time.UTC)
-		p.put(t, "activity", "acme_phone", healthdata.SourcePhone, day, 0, &healthdata.Activity{CalendarDate: healthlab.DateOf(day), Steps: ptr(int64(8000)), Distance: ptr(5000.0)})
+		p.Put(t, "activity", "acme_phone", healthdata.SourcePhone, day, 0, &healthdata.Activity{CalendarDate: healthlab.DateOf(day), Steps: ptr(int64(8000)), Distance: ptr(5000.0)})
 		if d == 6 {
-			p.measure(t, key("steps", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, series.Sample{Time: from - 3600e6, End: from + 13*3600e6, Value: 9000})
-			p.put(t, "activity", "acme_watch", healthdata.SourceWatch, day, 0, &healthdata.Activity{CalendarDate: healthlab.DateOf(day), Steps: ptr(int64(9000))})
+			p.Measure(t, key("steps", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, series.Sample{Time: from - 3600e6, End: from + 13*3600e6, Value: 9000})
+			p.Put(t, "activity", "acme_watch", healthdata.SourceWatch, day, 0, &healthdata.Activity{CalendarDate: healthlab.DateOf(day), Steps: ptr(int64(9000))})
 		}
 	}
 	s := service(t, p, nil)
@@ -112,10 +113,10 @@ func TestMergeIntervals(t *testing.T) {
 // An interval of a better source that crosses the border of the window covers what lies
 // inside, as it does for a longer window.
 func TestMergeAtTheBorderOfTheWindow(t *testing.T) {
-	p := newPerson()
-	p.measure(t, key("steps", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false,
+	p := queryoracle.NewPerson()
+	p.Measure(t, key("steps", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false,
 		series.Sample{Time: at("2026-03-01T23:00:00Z"), End: at("2026-03-02T01:00:00Z"), Value: 100})
-	p.measure(t, key("steps", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false,
+	p.Measure(t, key("steps", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false,
 		series.Sample{Time: at("2026-03-02T00:00:00Z"), End: at("2026-03-02T02:00:00Z"), Value: 60})
 	s := service(t, p, nil)
 	require.JSONEq(t, `{"index":[0],"sum":[30]}`, table(t, s, over("1", "2026-03-02", `{`+sumSteps+`}`)))
@@ -125,9 +126,9 @@ func TestMergeAtTheBorderOfTheWindow(t *testing.T) {
 // For points, the best source of each local hour counts; values that cannot be summed are
 // never cut.
 func TestMergePoints(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	measure := func(resource, provider string, st healthdata.SourceType, list ...series.Sample) {
-		p.measure(t, key(resource, provider, st, ""), series.PerMinute, false, list...)
+		p.Measure(t, key(resource, provider, st, ""), series.PerMinute, false, list...)
 	}
 	point := func(when string, v float64) series.Sample {
 		return series.Sample{Time: at(when), Value: v, Attrs: series.Attrs{Offset: 3600}}
@@ -145,13 +146,13 @@ func TestMergePoints(t *testing.T) {
 
 // A session is dropped if a better source's covers more than half of the shorter one.
 func TestMergeSessions(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	night := func(id byte, provider string, st healthdata.SourceType, from, to string) {
 		stop := time.UnixMicro(at(to)).UTC()
 		sleep := &healthdata.Sleep{BedtimeStart: healthlab.At(time.UnixMicro(at(from))), BedtimeStop: healthlab.At(stop), Type: healthdata.SleepLong,
 			CalendarDate: healthlab.DateOf(stop), Duration: (at(to) - at(from)) / 1e6}
 		sleep.ID = uuid.UUID{id}
-		p.put(t, "sleep", provider, st, stop, 0, sleep)
+		p.Put(t, "sleep", provider, st, stop, 0, sleep)
 	}
 	night(1, "acme_watch", healthdata.SourceWatch, "2026-03-01T22:00:00Z", "2026-03-02T06:00:00Z")
 	night(2, "northring", healthdata.SourceRing, "2026-03-01T22:30:00Z", "2026-03-02T05:00:00Z") // the same night
@@ -164,10 +165,10 @@ func TestMergeSessions(t *testing.T) {
 // Dated summaries are merged column by column; rows of one date that cannot be one row keep
 // the columns that they are used for.
 func TestMergeDates(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	body := func(provider string, st healthdata.SourceType, when string, weight, fat *float64) {
 		at := time.UnixMicro(at(when)).UTC()
-		p.put(t, "body", provider, st, at, 0, &healthdata.Body{MeasuredAt: healthlab.At(at), CalendarDate: healthlab.DateOf(at), Weight: weight, Fat: fat})
+		p.Put(t, "body", provider, st, at, 0, &healthdata.Body{MeasuredAt: healthlab.At(at), CalendarDate: healthlab.DateOf(at), Weight: weight, Fat: fat})
 	}
 	body("acme_scale", healthdata.SourceScale, "2026-03-01T07:00:00Z", ptr(70.0), nil)
 	body("acme_scale", healthdata.SourceScale, "2026-03-01T19:00:00Z", ptr(71.0), nil)
@@ -202,7 +203,7 @@ func TestMergeIsExplained(t *testing.T) {
 
 // An explanation names the app and the device of what was used, and of what it lost to.
 func TestMergeOfOriginsIsExplained(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	watch := uuid.UUID{7}
 	of := func(app string, device uuid.UUID) healthdata.SeriesKey {
 		k := key("steps", "p1", healthdata.SourceWatch, "")
@@ -210,7 +211,7 @@ func TestMergeOfOriginsIsExplained(t *testing.T) {
 		return k
 	}
 	walk := func(k healthdata.SeriesKey, from, to string, v float64) {
-		p.measure(t, k, series.PerMinute, false, series.Sample{Time: at(from), End: at(to), Value: v})
+		p.Measure(t, k, series.PerMinute, false, series.Sample{Time: at(from), End: at(to), Value: v})
 	}
 	walk(of("com.a", uuid.Nil), "2026-03-01T08:00:00Z", "2026-03-01T08:30:00Z", 1000)
 	walk(of("com.b", watch), "2026-03-01T08:01:00Z", "2026-03-01T08:31:00Z", 1010)

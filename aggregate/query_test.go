@@ -8,14 +8,15 @@ import (
 
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/queryoracle"
 )
 
 // steps is four intervals of one day: a phone and a watch of p1 that overlap, and a
 // phone of p2 around midnight.
-func steps(t *testing.T) *person {
-	p := newPerson()
+func steps(t *testing.T) *queryoracle.Person {
+	p := queryoracle.NewPerson()
 	add := func(provider string, st healthdata.SourceType, from, to string, v float64) {
-		p.measure(t, key("steps", provider, st, ""), series.PerMinute, false, series.Sample{Time: at(from), End: at(to), Value: v})
+		p.Measure(t, key("steps", provider, st, ""), series.PerMinute, false, series.Sample{Time: at(from), End: at(to), Value: v})
 	}
 	add("p1", healthdata.SourcePhone, "2026-03-01T08:00:00Z", "2026-03-01T09:00:00Z", 900)
 	add("p1", healthdata.SourcePhone, "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z", 400)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
+	"github.com/healthlab-dev/healthlab/internal/queryoracle"
 )
 
 var update = flag.Bool("update", false, "write docs/query-columns.md")
@@ -77,7 +78,7 @@ func code(list []string) string {
 
 // Every name of the schema is one that a query can use, and every alias asks the same.
 func TestAliases(t *testing.T) {
-	s := service(t, newPerson(), nil)
+	s := service(t, queryoracle.NewPerson(), nil)
 	ask := func(table, column, where string) (string, error) {
 		req, err := s.Decode([]byte(`{"timeframe":{"type":"relative","anchor":"2026-03-04","past":{"unit":"day","value":7}},
 			"queries":[{"select":[{"`+table+`":"`+column+`"}]`+where+`}]}`), false)

@@ -11,10 +11,11 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/queryoracle"
 )
 
 // night stores a sleep session that ends at a wall-clock time, an hour east of UTC.
-func night(t require.TestingT, p *person, provider string, st healthdata.SourceType, end string, length time.Duration, change func(*healthdata.Sleep)) uuid.UUID {
+func night(t require.TestingT, p *queryoracle.Person, provider string, st healthdata.SourceType, end string, length time.Duration, change func(*healthdata.Sleep)) uuid.UUID {
 	stop, err := time.Parse("2006-01-02T15:04:05", end)
 	require.NoError(t, err)
 	stop = stop.Add(-time.Hour)
@@ -26,10 +27,10 @@ func night(t require.TestingT, p *person, provider string, st healthdata.SourceT
 	if change != nil {
 		change(s)
 	}
-	return p.put(t, "sleep", provider, st, stop, 3600, s)
+	return p.Put(t, "sleep", provider, st, stop, 3600, s)
 }
 
-func cycle(t require.TestingT, p *person, sleep uuid.UUID, end string, stages ...[3]int64) {
+func cycle(t require.TestingT, p *queryoracle.Person, sleep uuid.UUID, end string, stages ...[3]int64) {
 	stop, err := time.Parse("2006-01-02T15:04:05", end)
 	require.NoError(t, err)
 	c := &healthdata.SleepCycle{SleepID: sleep, SessionStart: healthlab.At(stop), SessionEnd: healthlab.At(stop)}
@@ -38,11 +39,11 @@ func cycle(t require.TestingT, p *person, sleep uuid.UUID, end string, stages ..
 		c.StageEndOffsetSecond = append(c.StageEndOffsetSecond, s[1])
 		c.StageType = append(c.StageType, healthdata.SleepStage(s[2]))
 	}
-	p.put(t, "sleep_cycle", "acme_ring", healthdata.SourceRing, stop.Add(-time.Hour), 3600, c)
+	p.Put(t, "sleep_cycle", "acme_ring", healthdata.SourceRing, stop.Add(-time.Hour), 3600, c)
 }
 
 func TestSleepMacros(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	id := night(t, p, "acme_ring", healthdata.SourceRing, "2026-03-01T07:00:00", 8*time.Hour, func(s *healthdata.Sleep) {
 		s.Total, s.REM, s.Deep, s.Light = ptr(int64(25200)), ptr(int64(5400)), ptr(int64(5940)), ptr(int64(13860))
 		s.Efficiency, s.Latency = ptr(87.5), ptr(int64(900))
@@ -64,7 +65,7 @@ func TestChronotypes(t *testing.T) {
 		"03:30:00": "lark", "03:30:01": "third", "06:00:00": "third", "06:00:01": "owl", "16:59:59": "owl", "17:00:00": "lark",
 	}
 	for middle, want := range rows {
-		p := newPerson()
+		p := queryoracle.NewPerson()
 		m, err := time.Parse("2006-01-02T15:04:05", "2026-03-01T"+middle)
 		require.NoError(t, err)
 		night(t, p, "acme_ring", healthdata.SourceRing, m.Add(4*time.Hour).Format("2006-01-02T15:04:05"), 8*time.Hour, nil)
@@ -95,7 +96,7 @@ func TestHouseSleepScore(t *testing.T) {
 }
 
 func TestReadiness(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	for d := 1; d <= 9; d++ {
 		end := time.Date(2026, 3, d, 7, 0, 0, 0, time.UTC).Format("2006-01-02T15:04:05")
 		night(t, p, "acme_ring", healthdata.SourceRing, end, 8*time.Hour, func(s *healthdata.Sleep) {
@@ -126,7 +127,7 @@ func TestReadiness(t *testing.T) {
 }
 
 func TestHostsBringTheirOwnModels(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	night(t, p, "acme_ring", healthdata.SourceRing, "2026-03-01T07:00:00", 8*time.Hour, nil)
 	s := service(t, p, &aggregate.Options{
 		SleepScore: func(aggregate.SleepNight) (int64, bool) { return 42, true },
@@ -137,7 +138,7 @@ func TestHostsBringTheirOwnModels(t *testing.T) {
 }
 
 func TestListsOfACycle(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	flow := func(days ...string) (out []healthdata.FlowDay) {
 		for i, f := range days {
 			out = append(out, healthdata.FlowDay{Date: date("2026-03-01").AddDays(i), Flow: f})
@@ -146,7 +147,7 @@ func TestListsOfACycle(t *testing.T) {
 	}
 	put := func(start string, c *healthdata.MenstrualCycle) {
 		c.PeriodStart = date(start)
-		p.put(t, "menstrual_cycle", "acme_app", healthdata.SourceApp, c.PeriodStart.At(time.UTC), 0, c)
+		p.Put(t, "menstrual_cycle", "acme_app", healthdata.SourceApp, c.PeriodStart.At(time.UTC), 0, c)
 	}
 	put("2026-03-01", &healthdata.MenstrualCycle{
 		MenstrualFlow:         flow("none", "light", "heavy", "medium"),
@@ -165,8 +166,8 @@ func TestListsOfACycle(t *testing.T) {
 }
 
 func TestProfilesAreInUTC(t *testing.T) {
-	p := newPerson()
-	p.put(t, "profile", "acme_app", healthdata.SourceApp, time.Date(2026, 3, 1, 23, 30, 0, 0, time.UTC), 0, &healthdata.Profile{Height: ptr(int64(171))})
+	p := queryoracle.NewPerson()
+	p.Put(t, "profile", "acme_app", healthdata.SourceApp, time.Date(2026, 3, 1, 23, 30, 0, 0, time.UTC), 0, &healthdata.Profile{Height: ptr(int64(171))})
 	s := service(t, p, nil)
 	got := table(t, s, over("3", "2026-03-02", `{"select":[{"profile":"height_centimeter"},{"profile":"updated_at"}],"where":"updated_at >= '2026-03-01T23:30:00Z' AND index < '2026-03-02 00:00'"}`))
 	require.JSONEq(t, `{"index":["2026-03-01T23:30:00+00:00"],"height_centimeter":[171],"updated_at":["2026-03-01T23:30:00+00:00"]}`, got)
@@ -176,7 +177,7 @@ func TestProfilesAreInUTC(t *testing.T) {
 
 // The functions over zero, one and two values, and over a column of nulls.
 func TestFewValues(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	s := service(t, p, nil)
 	all := func(col string) string {
 		q := `{"select":[`
@@ -204,7 +205,7 @@ func TestFewValues(t *testing.T) {
 }
 
 func TestSumsThatDoNotFit(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	for _, end := range []string{"2026-03-01T07:00:00", "2026-03-02T07:00:00"} {
 		night(t, p, "acme_ring", healthdata.SourceRing, end, 8*time.Hour, func(s *healthdata.Sleep) { s.Score = ptr(int64(1) << 62) })
 	}
@@ -219,7 +220,7 @@ func TestSumsThatDoNotFit(t *testing.T) {
 }
 
 func TestTiesGoToTheBetterSource(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	for i, provider := range []string{"zeta", "alpha"} {
 		night(t, p, provider, healthdata.SourceRing, "2026-03-01T07:00:00", 8*time.Hour, func(s *healthdata.Sleep) { s.Score = ptr(int64(70 + i)) })
 	}
@@ -227,22 +228,22 @@ func TestTiesGoToTheBetterSource(t *testing.T) {
 	want := `{"index":[0],"oldest":[71],"newest":[71]}`
 	q := `{"select":[{"func":"oldest","arg":{"sleep":"score"}},{"func":"newest","arg":{"sleep":"score"}}]}`
 	require.JSONEq(t, want, table(t, s, over("5", "2026-03-03", q)))
-	p.records[0], p.records[1] = p.records[1], p.records[0]
+	p.Records[0], p.Records[1] = p.Records[1], p.Records[0]
 	require.JSONEq(t, want, table(t, s, over("5", "2026-03-03", q)))
 	// Of one source the one that changed last.
-	p = newPerson()
+	p = queryoracle.NewPerson()
 	for i := range 3 {
 		night(t, p, "zeta", healthdata.SourceRing, "2026-03-01T07:00:00", 8*time.Hour, func(s *healthdata.Sleep) {
 			s.Score = ptr(int64(70 + i))
 			s.ID = uuid.UUID{byte(9 - i)}
 		})
 	}
-	p.records[1].UpdatedAt = p.records[1].UpdatedAt.Add(time.Hour)
+	p.Records[1].UpdatedAt = p.Records[1].UpdatedAt.Add(time.Hour)
 	require.JSONEq(t, `{"index":[0],"oldest":[71],"newest":[71]}`, table(t, service(t, p, nil), over("5", "2026-03-03", q)))
 }
 
 func TestAlign(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	for end, score := range map[string]int64{"2026-03-01T07:00:00": 60, "2026-03-04T07:00:00": 70, "2026-03-05T07:00:00": 0} {
 		night(t, p, "acme_ring", healthdata.SourceRing, end, 8*time.Hour, func(s *healthdata.Sleep) {
 			if score > 0 {
@@ -272,7 +273,7 @@ func TestAlign(t *testing.T) {
 
 // Between two values that are equally near, the earlier one is carried.
 func TestAlignTies(t *testing.T) {
-	p := newPerson()
+	p := queryoracle.NewPerson()
 	for end, score := range map[string]int64{"2026-03-01T07:00:00": 60, "2026-03-03T07:00:00": 70} {
 		night(t, p, "acme_ring", healthdata.SourceRing, end, 8*time.Hour, func(s *healthdata.Sleep) { s.Score = &score })
 	}

@@ -74,6 +74,14 @@ func monthsBefore(t, n int64) int64 {
 // yearsLong reports whether a window is longer than n years.
 func (w window) yearsLong(n int) bool { return w.from < monthsBefore(w.to, 12*int64(n)) }
 
+// Start returns the start of the bucket that holds the clock time of at, as a date_trunc group key
+// has it: the clock time as UTC. Several units begin at multiples of their number: days and shorter
+// at 1970-01-01, weeks at Monday 1970-01-05, months and years at year 0.
+func (p Period) Start(at time.Time) time.Time {
+	_, offset := at.Zone()
+	return time.UnixMicro(p.truncate(at.UnixMicro() + int64(offset)*second)).UTC()
+}
+
 // truncate returns the start of the bucket that holds t.
 func (p Period) truncate(t int64) int64 {
 	n := p.count()

@@ -11,7 +11,7 @@
 // searched by equality; [Keys.Rotate] seals the keys under a newer key of the host.
 //
 // [Keys.Sealer] encrypts secrets of the installation and of its teams. Of a file the package
-// encrypts the file's own key (adapters/blob).
+// encrypts the file's own key (adapters/operations/blob).
 package personkey
 
 import (

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
 	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
-	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
 // BenchmarkCluster compares a cluster of a coordinator and two workers with one server, on the

@@ -11,7 +11,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
-	"github.com/healthlab-dev/healthlab/adapters/lake"
 	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
@@ -118,17 +117,20 @@ type Config struct {
 	// and Settings are set.
 	Webhooks webhook.Options
 
-	// Lake takes the data of the teams that LakeTeams lists, as Parquet files. Run it in one
-	// process. Default: there is no export. The pseudonyms are made with a key derived from
-	// Secret. Orders, Accessed and Log of LakeOptions are set.
-	Lake        lake.Place
-	LakeTeams   func(context.Context) ([]healthlab.TeamID, error)
-	LakeOptions lake.Options
+	// Loops returns background work of the host that Run does beside its own, such as exports
+	// to a lake. New calls it once, with the assembled service. Default: none.
+	Loops func(*Service) ([]Loop, error)
 
 	// HTTP adjusts the API. The services, Environment, Region and Log are set,
 	// and Authenticate unless the host sets it: API keys of the teams of
 	// Service.Organisations. The management is there if AuthenticateManagement is set.
 	HTTP httpapi.Config
+}
+
+// Loop is background work. Run returns nil when ctx ends; an error ends the service's other work.
+type Loop struct {
+	Name string
+	Run  func(ctx context.Context) error
 }
 
 // secretBytes is the least length of Config.Secret.
@@ -151,7 +153,6 @@ func (c *Config) check() error {
 	missing(c.Providers == nil, "Providers is required")
 	missing(c.Stores != nil && c.Stores.PersonKeys() == nil && !c.AllowPlaintext, "Stores has Keys; without encryption, set AllowPlaintext")
 	missing(c.Laboratory != nil && c.Catalogue == nil, "Laboratory needs Catalogue")
-	missing(c.Lake != nil && c.LakeTeams == nil, "Lake needs LakeTeams")
 	if len(wrong) > 0 {
 		return fmt.Errorf("%w: service: %s", healthlab.Invalid, strings.Join(wrong, "; "))
 	}
@@ -161,7 +162,7 @@ func (c *Config) check() error {
 	if c.Lease <= 0 {
 		c.Lease = time.Minute
 	}
-	for _, log := range []**slog.Logger{&c.Health.Log, &c.Linking.Log, &c.Pulls.Log, &c.Orders.Log, &c.Idempotency.Log, &c.Reports.Log, &c.Exports.Log, &c.Webhooks.Log, &c.LakeOptions.Log, &c.HTTP.Log} {
+	for _, log := range []**slog.Logger{&c.Health.Log, &c.Linking.Log, &c.Pulls.Log, &c.Orders.Log, &c.Idempotency.Log, &c.Reports.Log, &c.Exports.Log, &c.Webhooks.Log, &c.HTTP.Log} {
 		if *log == nil {
 			*log = c.Log
 		}

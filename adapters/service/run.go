@@ -14,8 +14,8 @@ import (
 
 // Run does all background work until ctx ends: it sends events, fetches data from
 // providers, hands orders to the laboratory, reads reports, runs continuous queries and bulk
-// operations, erases deleted users, exports data of persons and to the lake. Then it lets what is
-// running finish, and returns nil. A part that fails ends the others, and Run returns its
+// operations, erases deleted users, exports data of persons, and runs Config.Loops. Then it lets
+// what is running finish, and returns nil. A part that fails ends the others, and Run returns its
 // error. Any number of processes may run it on one store. A service runs once: a further
 // call returns Precondition.
 func (s *Service) Run(ctx context.Context) error {
@@ -35,8 +35,8 @@ func (s *Service) Run(ctx context.Context) error {
 	if s.Reports != nil {
 		parts = append(parts, work.Part{Name: "lab reports", Run: s.Reports.Run})
 	}
-	if s.Lake != nil {
-		parts = append(parts, work.Part{Name: "lake", Run: s.Lake.Run})
+	for _, l := range s.loops {
+		parts = append(parts, work.Part(l))
 	}
 	s.mu.Lock()
 	if s.work != notStarted {

@@ -37,7 +37,6 @@ import (
 	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/exportfiles"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
-	"github.com/healthlab-dev/healthlab/adapters/lake"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -62,7 +61,7 @@ import (
 // Service is everything that runs. It is safe for concurrent use.
 type Service struct {
 	// The services, for callers in Go. Orders is nil without a laboratory, Reports without
-	// extractors, Lake without a place for it.
+	// extractors.
 	Health        *healthdata.Service
 	Teams         *teamsettings.Service
 	Organisations *organisation.Service
@@ -82,11 +81,11 @@ type Service struct {
 	Exports       *personexport.Service
 	Webhooks      *webhook.Service
 	Deliveries    *webhook.Dispatcher
-	Lake          *lake.Exporter
 
 	config    Config
 	refresher *linking.CredentialRefresher
 	handler   http.Handler
+	loops     []Loop
 
 	mu      sync.Mutex
 	work    workState
@@ -112,7 +111,7 @@ func New(ctx context.Context, c Config) (*Service, error) {
 	}
 	s.config.Sealer = s.config.Stores.PersonKeys().Sealer(s.config.Sealer)
 	for _, build := range []func(context.Context) error{
-		s.buildAccess, s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildExports, s.buildLake, s.buildLinking, s.buildHandler,
+		s.buildAccess, s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildExports, s.buildLinking, s.buildHandler, s.buildLoops,
 	} {
 		if err := build(ctx); err != nil {
 			return nil, fmt.Errorf("assemble service: %w", err)
@@ -138,6 +137,16 @@ func (s *Service) buildAccess(context.Context) error {
 	opts.Log = s.config.Log
 	s.Access, err = accesslog.New(s.config.Stores.AccessLog(), ed25519.NewKeyFromSeed(seed), &opts)
 	return err
+}
+
+// Key derives 32 bytes from Config.Secret for a purpose of the host. Two purposes have keys of
+// which neither tells the other.
+func (s *Service) Key(purpose string) ([]byte, error) { return s.derive("host: " + purpose) }
+
+// Accessed returns a function that records in the access log that a background job of the host
+// reads data of a person: kind names the data, operation what is done.
+func (s *Service) Accessed(job, kind, operation string) func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+	return s.accessed(job, kind, operation)
 }
 
 // accessed returns a function that records an access by background work.
@@ -326,20 +335,10 @@ func (s *Service) buildExports(context.Context) (err error) {
 	return err
 }
 
-func (s *Service) buildLake(context.Context) error {
-	if s.config.Lake == nil {
-		return nil
+func (s *Service) buildLoops(context.Context) (err error) {
+	if s.config.Loops != nil {
+		s.loops, err = s.config.Loops(s)
 	}
-	key, err := s.derive("lake pseudonyms")
-	if err != nil {
-		return err
-	}
-	opts := s.config.LakeOptions
-	if s.Orders != nil {
-		opts.Orders = s.Orders
-	}
-	opts.Accessed = s.accessed("lake", "data", "export_to_lake")
-	s.Lake, err = lake.New(s.config.Lake, s.Health, s.config.LakeTeams, key, &opts)
 	return err
 }
 

@@ -20,13 +20,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/double"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/whoop"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/providers/double"
-	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
-	"github.com/healthlab-dev/healthlab/adapters/providers/whoop"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
 	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/webhook"
 )

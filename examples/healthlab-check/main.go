@@ -25,8 +25,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/healthlab-dev/healthlab/adapters/providers/registry"
-	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/registry"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/webhook"
 )

@@ -18,8 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/adapters/providers/double"
-	"github.com/healthlab-dev/healthlab/adapters/providers/registry"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/double"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/registry"
 )
 
 // today is the day of the tests.

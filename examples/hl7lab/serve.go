@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/healthlab-dev/healthlab/adapters/hl7"
-	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
-	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/mllp"
 )
 
 // serveOptions say how the laboratory is reached and what it sends.

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab/adapters/pdftext"
+	"github.com/healthlab-dev/healthlab/adapters/labs/pdftext"
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 

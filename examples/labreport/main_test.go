@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/adapters/pdftext"
+	"github.com/healthlab-dev/healthlab/adapters/labs/pdftext"
 )
 
 // runsMain is the environment variable with which the test program runs main.

@@ -26,7 +26,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/healthlab-dev/healthlab/internal/pgtest/embedded"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest/embedded"
 )
 
 // config holds the flags.

@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/healthlab-dev/healthlab/internal/pgtest/embedded"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest/embedded"
 )
 
 // soak is a run of the mix against two servers on one PostgreSQL, of which one server and PostgreSQL

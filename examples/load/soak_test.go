@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/internal/browse"
-	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
+	"github.com/healthlab-dev/healthlab/examples/internal/browse"
 )
 
 // A short run with a kill of a server and one of PostgreSQL has no violation, and its page has no

@@ -11,10 +11,10 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
-	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
 // A month of one heart rate a second, by day, over HTTP and out of PostgreSQL: the time

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/nightscout"
+	"github.com/healthlab-dev/healthlab/adapters/devices/nightscout"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 )
 

@@ -23,7 +23,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
-	"github.com/healthlab-dev/healthlab/internal/browse"
+	"github.com/healthlab-dev/healthlab/examples/internal/browse"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/pdftext"
-	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/adapters/labs/pdftext"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
 )
 
 // childEnv marks a process that is the server itself, with the arguments that it got.

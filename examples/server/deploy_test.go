@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
 )
 
 // What the files in deploy set are settings of the program, and what dashboard and alerts

@@ -3,8 +3,8 @@ package main
 import (
 	"os"
 
-	"github.com/healthlab-dev/healthlab/adapters/blob"
-	"github.com/healthlab-dev/healthlab/adapters/pdfdoc"
+	"github.com/healthlab-dev/healthlab/adapters/labs/pdfdoc"
+	"github.com/healthlab-dev/healthlab/adapters/operations/blob"
 	"github.com/healthlab-dev/healthlab/adapters/service"
 )
 

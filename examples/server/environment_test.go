@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
 )
 
 // An environment variable that looks like a setting and is none is refused in each environment,

@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/hl7"
-	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/mllp"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"

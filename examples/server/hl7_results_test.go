@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
-	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
-	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/mllp"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
 )
 
 // mllpLab is a laboratory inside the test: it takes every order, and sends what the test

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/fileimport"
-	"github.com/healthlab-dev/healthlab/adapters/healthconnect"
+	"github.com/healthlab-dev/healthlab/adapters/devices/fileimport"
+	"github.com/healthlab-dev/healthlab/adapters/sqlite/healthconnect"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/blob"
-	"github.com/healthlab-dev/healthlab/adapters/lake"
+	"github.com/healthlab-dev/healthlab/adapters/operations/blob"
+	"github.com/healthlab-dev/healthlab/adapters/operations/lake"
 	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
@@ -25,10 +25,23 @@ func (s *host) addLake(c *service.Config) (err error) {
 	if s.lakeEvery <= 0 {
 		return errors.New("-lake-every must be above 0")
 	}
-	if c.Lake, err = s.lakePlace(); err != nil {
+	place, err := s.lakePlace()
+	if err != nil {
 		return fmt.Errorf("-lake: %w", err)
 	}
-	c.LakeTeams, c.LakeOptions = s.allTeams, lake.Options{Every: s.lakeEvery}
+	c.Loops = func(all *service.Service) ([]service.Loop, error) {
+		key, err := all.Key("lake pseudonyms")
+		if err != nil {
+			return nil, err
+		}
+		exporter, err := lake.New(place, all.Health, s.allTeams, key, &lake.Options{
+			Every: s.lakeEvery, Orders: all.Orders, Accessed: all.Accessed("lake", "data", "export_to_lake"), Log: c.Log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return []service.Loop{{Name: "lake", Run: exporter.Run}}, nil
+	}
 	return nil
 }
 

@@ -38,7 +38,7 @@ import (
 	"syscall"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/pdftext"
+	"github.com/healthlab-dev/healthlab/adapters/labs/pdftext"
 )
 
 func main() {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
 )
 
 // program is the server running inside the test.
@@ -218,7 +218,7 @@ func TestImportOfAnAccount(t *testing.T) {
 	f, err := os.Create(file)
 	require.NoError(t, err)
 	w := zip.NewWriter(f)
-	require.NoError(t, w.AddFS(os.DirFS("../../adapters/fileimport/testdata/whoop")))
+	require.NoError(t, w.AddFS(os.DirFS("../../adapters/devices/fileimport/testdata/whoop")))
 	require.NoError(t, w.Close())
 	require.NoError(t, f.Close())
 	p := start(t, "-import", file, "-import-user", "sleeper")
@@ -248,7 +248,7 @@ func TestImportOfAnAccount(t *testing.T) {
 // Local times of a file are those of -import-zone.
 func TestImportZone(t *testing.T) {
 	t.Parallel()
-	file := "../../adapters/fileimport/testdata/clarity/Clarity_Export_Exempel_Robin_2026-03-30.csv"
+	file := "../../adapters/devices/fileimport/testdata/clarity/Clarity_Export_Exempel_Robin_2026-03-30.csv"
 	p := start(t, "-import", file, "-import-user", "wearer", "-import-zone", "Europe/Berlin")
 	p.until("import: ")
 	var user struct {

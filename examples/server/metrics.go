@@ -26,7 +26,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
-	"github.com/healthlab-dev/healthlab/adapters/otel"
+	"github.com/healthlab-dev/healthlab/adapters/operations/otel"
 	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/webhook"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/internal/browse"
+	"github.com/healthlab-dev/healthlab/examples/internal/browse"
 )
 
 // A person opens the address that -invite prints, and connects by hand.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/adapters/fileimport"
+	"github.com/healthlab-dev/healthlab/adapters/devices/fileimport"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 

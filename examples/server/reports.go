@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/ocr"
-	"github.com/healthlab-dev/healthlab/adapters/pdftext"
+	"github.com/healthlab-dev/healthlab/adapters/labs/ocr"
+	"github.com/healthlab-dev/healthlab/adapters/labs/pdftext"
 	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/labreport"
 )

@@ -29,7 +29,7 @@ type listed struct {
 	XTestImports []string
 }
 
-// rel returns the package's path relative to the module root.
+// rel returns the package's path relative to the root of the repository.
 func (p listed) rel() string { return relative(p.ImportPath) }
 
 func relative(importPath string) string {
@@ -41,7 +41,7 @@ func relative(importPath string) string {
 
 var packages = sync.OnceValues(func() ([]listed, error) {
 	cmd := exec.Command("go", "list", "-json=Dir,ImportPath,Name,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,"+
-		"Imports,TestImports,XTestImports", "./...")
+		"Imports,TestImports,XTestImports", "work")
 	cmd.Dir = filepath.Join("..", "..")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -165,7 +165,7 @@ func TestImportRules(t *testing.T) {
 		{"adapter does not import another adapter", "adapters/httpapi", false, ours("adapters/memory", "adapters/postgres"),
 			[]string{"adapters/httpapi imports adapters/memory", "adapters/httpapi imports adapters/postgres"}},
 		{"test of an adapter imports memory and suites", "adapters/postgres", true, ours("adapters/postgres", "adapters/memory", "orders/orderstest",
-			"internal/pgtest"), nil},
+			"adapters/postgres/pgtest"), nil},
 		{"test of an adapter does not import postgres", "adapters/memory", true, ours("adapters/postgres"),
 			[]string{"a test of adapters/memory imports adapters/postgres"}},
 		{"example imports adapters", "examples/server", false, ours("adapters/postgres", "orders", "webhook/receiver"), nil},
@@ -194,8 +194,8 @@ func TestImportRules(t *testing.T) {
 	}
 }
 
-// The database engines in internal/bench need cgo and many modules. A module of their own
-// keeps them out of the dependencies of this one.
+// The database engines in internal/bench need cgo and many modules. A module of their own,
+// outside the workspace, keeps them out of the dependencies of the others.
 func TestBenchIsASeparateModule(t *testing.T) {
 	for _, p := range every(t) {
 		require.False(t, within(p.rel(), "internal/bench"), "%s belongs to the module in internal/bench", p.rel())

@@ -40,14 +40,13 @@ var mayImport = forSuites(map[string][]string{
 	".":                    {},
 	"store":                {"."},
 	"internal/eventlog":    {".", "store", "webhook"},
+	"internal/queryoracle": append([]string{".", "internal/prove"}, domain...),
 	"internal/fsm":         {},
 	"internal/work":        {"."},
 	"internal/prove":       {},
 	"internal/conformance": {".", "internal/prove"},
 	"internal/archtest":    {},
 	"internal/audit":       {},
-	"internal/pgtest":      {".", "internal/pgtest/embedded"},
-	"internal/browse":      {"internal/prove"},
 
 	"accesslog":                 {".", "store", "internal/work"},
 	"personkey":                 {".", "store"},
@@ -99,16 +98,18 @@ var mayImport = forSuites(map[string][]string{
 	// Its Store has the stores of all packages over its engine.
 	"adapters/memory": append([]string{".", "webhook/receiver", "adapters/stores"}, domain...),
 	// Configured connectors sign in and make requests as the connectors in Go do.
-	"adapters/oauthrest": append([]string{".", "webhook/receiver", "internal/work", "adapters/providers/rest"}, domain...),
+	"adapters/devices/oauthrest": append([]string{".", "webhook/receiver", "internal/work", "adapters/devices/providers/rest"}, domain...),
 	// Recordings of providers are files: FIT of Wahoo, TCX of Google Health.
-	"adapters/providers/recording": append([]string{".", "adapters/fileimport"}, domain...),
+	"adapters/devices/providers/recording": append([]string{".", "adapters/devices/fileimport"}, domain...),
 	// The reader of Health Connect's export takes the sink and the options of an import.
-	"adapters/healthconnect": append([]string{".", "adapters/fileimport"}, domain...),
-	// The assembly mounts the API, and exports to the lake and for persons.
-	"adapters/service": append([]string{".", "internal/work", "adapters/exportfiles", "adapters/httpapi", "adapters/lake", "adapters/stores"}, domain...),
+	"adapters/sqlite/healthconnect": append([]string{".", "adapters/devices/fileimport"}, domain...),
+	// The assembly mounts the API, and exports for persons.
+	"adapters/service": append([]string{".", "internal/work", "adapters/exportfiles", "adapters/httpapi", "adapters/stores"}, domain...),
 	"examples":         append([]string{".", "webhook/receiver", "adapters/..."}, domain...),
+	// The driver of the browser keeps pictures where tests ask for them.
+	"examples/internal/browse": {"internal/prove"},
 	// The load test starts a PostgreSQL of its own.
-	"examples/load": append([]string{".", "webhook/receiver", "adapters/...", "internal/pgtest/embedded"}, domain...),
+	"examples/load": append([]string{".", "webhook/receiver", "adapters/...", "adapters/postgres/pgtest/embedded"}, domain...),
 }, append([]string{
 	".", "webhook/receiver", "internal/conformance", "internal/prove",
 	// Suites of other packages add users, samples and connections.
@@ -118,20 +119,25 @@ var mayImport = forSuites(map[string][]string{
 // testsMayImport lists the packages that tests may import in addition.
 var testsMayImport = forSuites(map[string][]string{
 	".":        append([]string{"webhook/receiver", "adapters/memory", "adapters/sandbox"}, domain...),
-	"adapters": {"adapters/memory", "adapters/stores", "internal/pgtest"},
+	"adapters": {"adapters/memory", "adapters/stores"},
+	// The trips of requests of the whole service are counted, and queries compared with SQL.
+	"adapters/postgres": {"adapters/memory", "adapters/stores", "adapters/service", "adapters/sandbox", "adapters/httpapi", "internal/queryoracle"},
+	// Queries are compared with an oracle.
+	"aggregate": {"internal/queryoracle", "healthdata", "healthdata/series", "personkey", "webhook"},
 
 	// The tests read the printed documents with pdftext.
 	// What is printed agrees with what the API answers.
-	"adapters/pdfdoc": {"adapters/pdftext", "adapters/sandbox", "adapters/httpapi"},
+	"adapters/labs/pdfdoc": {"adapters/labs/pdftext", "adapters/sandbox", "adapters/httpapi"},
 	// The export is tested with the assembly, in a folder.
-	"adapters/lake": {"adapters/service", "adapters/sandbox", "adapters/blob"},
+	"adapters/operations/lake": {"adapters/service", "adapters/sandbox", "adapters/operations/blob"},
+	// Pages are tested in a browser.
+	"examples": {"adapters/postgres/pgtest", "examples/internal/browse"},
 	// The assembly is tested with the sandbox's providers and laboratory.
-	// Its trips to a database are counted on PostgreSQL.
-	"adapters/service": {"adapters/sandbox", "adapters/postgres", "adapters/stores"},
+	"adapters/service": {"adapters/sandbox", "adapters/stores"},
 }, []string{"adapters/sandbox"}) // some broken stores are made of the sandbox's laboratory
 
 // everyTest lists the packages that any test may import in addition.
-var everyTest = append([]string{"internal/eventlog", "internal/prove", "internal/conformance", "adapters/memory", "internal/pgtest", "internal/browse",
+var everyTest = append([]string{"internal/eventlog", "internal/prove", "internal/conformance", "adapters/memory",
 	"webhook/webhookmock", "labreport/labreportmock", "linking/linkingmock"}, suites...)
 
 // modules lists the third-party modules that a package may import.
@@ -142,10 +148,9 @@ var modules = forSuites(map[string][]string{
 	"internal/prove":       {},
 	"internal/archtest":    {},
 	"internal/conformance": testModules,
-	"internal/pgtest":      {"github.com/jackc/pgx/v5"},
-	"internal/browse":      {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
 
 	"store":                   {"github.com/google/uuid"},
+	"internal/queryoracle":    testModules,
 	"internal/eventlog":       {"github.com/google/uuid"},
 	"accesslog":               {"github.com/google/uuid"},
 	"personkey":               {},
@@ -158,7 +163,7 @@ var modules = forSuites(map[string][]string{
 	"linking":                 {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"linking/pull":            {"github.com/google/uuid"},
 	"linking/bulk":            {"github.com/google/uuid"},
-	"orders/internal/rules":   {"github.com/nyaruka/phonenumbers"},
+	"orders/internal/rules":   {},
 	"orders/catalogue":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"orders/people":           {"github.com/google/uuid"},
 	"orders/appointment":      {"github.com/google/uuid"},
@@ -189,26 +194,26 @@ var modules = forSuites(map[string][]string{
 	"adapters/httpapi/internal/contract": {"github.com/google/uuid", "github.com/shopspring/decimal",
 		"github.com/santhosh-tekuri/jsonschema/v6"},
 	"adapters/httpapi": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/klauspost/compress",
-		"golang.org/x/sync", "golang.org/x/time"},
-	"adapters/memory":    {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/tidwall/btree"},
-	"adapters/postgres":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
-	"adapters/nats":      {"github.com/nats-io/nats.go"},
-	"adapters/otel":      {"go.opentelemetry.io/otel", "github.com/jackc/pgx/v5"},
-	"adapters/oauthrest": {"golang.org/x/oauth2", "github.com/google/uuid"},
-	"adapters/providers": {"golang.org/x/oauth2", "github.com/google/uuid"},
+		"golang.org/x/time"},
+	"adapters/memory":            {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/tidwall/btree"},
+	"adapters/postgres":          {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
+	"adapters/operations/nats":   {"github.com/nats-io/nats.go"},
+	"adapters/operations/otel":   {"go.opentelemetry.io/otel", "github.com/jackc/pgx/v5"},
+	"adapters/devices/oauthrest": {"golang.org/x/oauth2", "github.com/google/uuid"},
+	"adapters/devices/providers": {"golang.org/x/oauth2", "github.com/google/uuid"},
 	// The double of Wahoo makes FIT files.
-	"adapters/providers/double": {"github.com/muktihari/fit", "github.com/google/uuid"},
-	"adapters/pdfdoc": {"codeberg.org/go-pdf/fpdf", "github.com/boombuler/barcode", "github.com/go-fonts/dejavu",
+	"adapters/devices/providers/double": {"github.com/muktihari/fit", "github.com/google/uuid"},
+	"adapters/labs/pdfdoc": {"codeberg.org/go-pdf/fpdf", "github.com/boombuler/barcode", "github.com/go-fonts/dejavu",
 		"golang.org/x/image", "golang.org/x/text"},
-	"adapters/hl7":    {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
-	"adapters/sqlite": {"github.com/ncruces/go-sqlite3"},
+	"adapters/labs/hl7": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
+	"adapters/sqlite":   {"github.com/ncruces/go-sqlite3"},
 	// Files in other encodings than UTF-8.
-	"adapters/fileimport": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/klauspost/compress",
+	"adapters/devices/fileimport": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/klauspost/compress",
 		"github.com/muktihari/fit", "golang.org/x/text"},
-	"adapters/healthconnect": {"github.com/ncruces/go-sqlite3", "github.com/google/uuid"},
-	"adapters/blob":          {"filippo.io/age", "github.com/minio/minio-go/v7"},
-	"adapters/lake":          {"github.com/google/uuid", "github.com/parquet-go/parquet-go", "golang.org/x/sync"},
-	"adapters/exportfiles":   {"github.com/google/uuid", "github.com/parquet-go/parquet-go"},
+	"adapters/sqlite/healthconnect": {"github.com/ncruces/go-sqlite3", "github.com/google/uuid"},
+	"adapters/operations/blob":      {"filippo.io/age", "github.com/minio/minio-go/v7"},
+	"adapters/operations/lake":      {"github.com/google/uuid", "github.com/parquet-go/parquet-go", "golang.org/x/sync"},
+	"adapters/exportfiles":          {"github.com/google/uuid", "github.com/parquet-go/parquet-go"},
 
 	// A store of a host's own is shown on bbolt.
 	"examples/customstore": {"go.etcd.io/bbolt", "github.com/google/uuid"},
@@ -217,6 +222,7 @@ var modules = forSuites(map[string][]string{
 	"examples/server": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net",
 		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "github.com/minio/minio-go/v7",
 		"github.com/ncruces/go-sqlite3"},
+	"examples/internal/browse": {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
 	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net",
 		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "github.com/minio/minio-go/v7"},
 }, testModules)
@@ -233,7 +239,7 @@ var testModules = []string{
 // importers for which the function returns true.
 var std = map[string]func(pkg string) bool{
 	"testing": func(pkg string) bool {
-		return slices.Contains(suites, pkg) || pkg == "internal/conformance" || pkg == "internal/pgtest" || pkg == "internal/browse"
+		return slices.Contains(suites, pkg) || pkg == "internal/conformance" || pkg == "internal/queryoracle" || pkg == "adapters/postgres/pgtest" || pkg == "examples/internal/browse"
 	},
 	"net/http":       func(pkg string) bool { return !inDomain(pkg) || within(pkg, "webhook") },
 	"database/sql":   func(pkg string) bool { return !inDomain(pkg) },
@@ -260,10 +266,16 @@ func inDomain(pkg string) bool {
 		slices.ContainsFunc(domain, func(d string) bool { return within(pkg, d) })
 }
 
+// groups lists the folders of adapters that are modules with several adapters.
+var groups = []string{"devices", "labs", "operations"}
+
 // home returns the folder whose packages may import each other: the folder of an adapter or
 // example, or the package itself.
 func home(pkg string) string {
 	parts := strings.Split(pkg, "/")
+	if len(parts) > 2 && slices.Contains(groups, parts[1]) {
+		return strings.Join(parts[:3], "/")
+	}
 	if (parts[0] == "adapters" || parts[0] == "examples" || parts[0] == "internal") && len(parts) > 1 {
 		return parts[0] + "/" + parts[1]
 	}

@@ -126,7 +126,7 @@ func TestExamples(t *testing.T) {
 	for _, p := range every(t) {
 		private := p.rel() != "internal/fsm" && p.rel() != "internal/work" &&
 			strings.Contains("/"+p.rel()+"/", "/internal/")
-		if p.Name == "main" || private || slices.Contains(suites, p.rel()) {
+		if p.Name == "main" || private || within(p.rel(), "adapters/postgres/pgtest") || slices.Contains(suites, p.rel()) {
 			continue
 		}
 		shown := slices.ContainsFunc(doc.Examples(parse(t, p, true)...), func(e *doc.Example) bool {

@@ -32,7 +32,6 @@ require (
 	github.com/minio/crc64nvme v1.1.1 // indirect
 	github.com/minio/md5-simd v1.1.2 // indirect
 	github.com/minio/minio-go/v7 v7.4.1 // indirect
-	github.com/nyaruka/phonenumbers v1.8.1 // indirect
 	github.com/parquet-go/bitpack v1.0.0 // indirect
 	github.com/parquet-go/jsonlite v1.0.0 // indirect
 	github.com/parquet-go/parquet-go v0.32.0 // indirect
@@ -60,4 +59,9 @@ require (
 	gopkg.in/ini.v1 v1.67.3 // indirect
 )
 
-replace github.com/healthlab-dev/healthlab => ../..
+require github.com/healthlab-dev/healthlab/adapters/operations v0.0.0
+
+replace (
+	github.com/healthlab-dev/healthlab => ../..
+	github.com/healthlab-dev/healthlab/adapters/operations => ../../adapters/operations
+)

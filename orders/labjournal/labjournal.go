@@ -1,5 +1,5 @@
 // Package labjournal says how a store keeps the messages to and from laboratories, for a
-// backend that gets a message once and acknowledges it: HL7 version 2 (adapters/hl7) and
+// backend that gets a message once and acknowledges it: HL7 version 2 (adapters/labs/hl7) and
 // whatever else a laboratory speaks.
 //
 // A [Record] is what the backend knows of one order. A [Delivery] is a message that came

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/nyaruka/phonenumbers"
-
 	"github.com/healthlab-dev/healthlab"
 )
 
@@ -91,14 +89,9 @@ func (c Check) Phone(s, field string) {
 	if !c.Text(s, field, 1, MaxText) {
 		return
 	}
-	n, err := phonenumbers.Parse(s, HomeCountry)
-	if err == nil {
-		switch phonenumbers.IsPossibleNumberWithReason(n) {
-		case phonenumbers.IS_POSSIBLE, phonenumbers.IS_POSSIBLE_LOCAL_ONLY:
-			return
-		}
+	if !phone(s) {
+		c.Add("phone_form", "must be a phone number with its country code, such as +14155550137", field)
 	}
-	c.Add("phone_form", "must be a phone number with its country code, such as +14155550137", field)
 }
 
 // OptionalPhone checks a telephone number that may be left out.

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
@@ -31,13 +30,43 @@ const (
 // BodyMemory bounds the memory of bodies that are being read and decoded. Safe for concurrent
 // use.
 type BodyMemory struct {
-	total int64
-	free  *semaphore.Weighted
+	turn  chan struct{} // of the body that takes shares: two that take some each would wait for each other
+	taken chan struct{} // one for each share
 }
 
-// NewBodyMemory returns a bound of a number of bytes.
+// memoryShare is the number of bytes of a share.
+const memoryShare = 1 << 20
+
+// NewBodyMemory returns a bound of a number of bytes, rounded up to shares of 1 MiB.
 func NewBodyMemory(total int64) *BodyMemory {
-	return &BodyMemory{total: total, free: semaphore.NewWeighted(total)}
+	return &BodyMemory{turn: make(chan struct{}, 1), taken: make(chan struct{}, shares(total))}
+}
+
+func shares(bytes int64) int { return int((bytes + memoryShare - 1) / memoryShare) }
+
+// take waits for n shares, or until ctx ends.
+func (m *BodyMemory) take(ctx context.Context, n int) error {
+	select {
+	case m.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-m.turn }()
+	for i := range n {
+		select {
+		case m.taken <- struct{}{}:
+		case <-ctx.Done():
+			m.release(i)
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (m *BodyMemory) release(n int) {
+	for range n {
+		<-m.taken
+	}
 }
 
 // Share waits for the memory that the body of a request needs, which is at most limit bytes
@@ -50,13 +79,13 @@ func (m *BodyMemory) Share(r *http.Request, limit int64) (release func(), err er
 	if r.Body == nil || size <= smallBody {
 		return func() {}, nil
 	}
-	weight := min(size*decodedSize, m.total)
+	n := min(shares(size*decodedSize), cap(m.taken))
 	ctx, stop := context.WithTimeout(r.Context(), memoryWait)
 	defer stop()
-	if err := m.free.Acquire(ctx, weight); err != nil {
+	if err := m.take(ctx, n); err != nil {
 		return nil, tooMany("too many large bodies are being read; try again", time.Second)
 	}
-	return func() { m.free.Release(weight) }, nil
+	return func() { m.release(n) }, nil
 }
 
 // Measure reads the beginning of a body of unknown length, and sets the length if it is small. The

@@ -1,0 +1,173 @@
+package fileimport_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/devices/fileimport"
+)
+
+// archive is a ZIP archive of names and contents.
+func archive(t testing.TB, files ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for i := 0; i < len(files); i += 2 {
+		f, err := w.Create(files[i])
+		require.NoError(t, err)
+		_, err = f.Write([]byte(files[i+1]))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// plain is a reader that cannot seek.
+type plain struct{ io.Reader }
+
+// Each file of an archive is imported, whatever reads it.
+func TestArchive(t *testing.T) {
+	data := archive(t, "a/race.fit", string(triathlon(t)), "walk.gpx", smallGPX, "run.tcx", smallTCX, "readme.txt", "hello", "bad.gpx", "<gpx><trk>",
+		"apple/export.xml", smallExport)
+	file := filepath.Join(t.TempDir(), "all.zip")
+	require.NoError(t, os.WriteFile(file, data, 0o600))
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	for name, r := range map[string]io.Reader{"bytes": bytes.NewReader(data), "stream": plain{bytes.NewReader(data)}, "file": f} {
+		t.Run(name, func(t *testing.T) {
+			var s recordingSink
+			rep, err := fileimport.Import(t.Context(), r, &s, nil)
+			require.NoError(t, err)
+			require.Equal(t, fileimport.ZIP, rep.Format)
+			require.Len(t, rep.Files, 6)
+			workouts := 0
+			for _, one := range rep.Files {
+				workouts += one.Summaries["workouts"]
+				switch one.Name {
+				case "readme.txt":
+					require.ErrorIs(t, one.Err, fileimport.ErrFormat)
+				case "bad.gpx":
+					require.ErrorIs(t, one.Err, healthlab.Invalid)
+				default:
+					require.NoError(t, one.Err, one.Name)
+				}
+			}
+			require.Equal(t, workouts, rep.Summaries["workouts"])
+			require.Len(t, s.summaries["workouts"], workouts)
+			require.NotEmpty(t, s.samples["weight"], "of the export")
+			require.Contains(t, rep.String(), "bad.gpx")
+		})
+	}
+}
+
+// Archives that unpack to too much, or that are damaged, are refused.
+func TestArchiveFaults(t *testing.T) {
+	zeros := string(make([]byte, 2<<20))
+	bomb := archive(t, "a.gpx", zeros)
+	liar := bytes.Clone(bomb) // its directory says 20 bytes
+	i := bytes.LastIndex(liar, []byte("PK\x01\x02"))
+	binary.LittleEndian.PutUint32(liar[i+24:], 20)
+	many := make([]string, 0, 2*20_001)
+	for range 20_001 {
+		many = append(many, "a", "")
+	}
+	for name, c := range map[string]struct {
+		data []byte
+		opts *fileimport.Options
+		want string
+	}{
+		"bomb":    {bomb, &fileimport.Options{MaxArchiveBytes: 1 << 20}, "it unpacks to more than an archive may hold"},
+		"entry":   {archive(t, "a.gpx", "<gpx>"+zeros), &fileimport.Options{MaxRecordingBytes: 1 << 20}, "larger than a recording may be"},
+		"liar":    {liar, nil, ""},
+		"many":    {archive(t, many...), nil, "it has more files than an archive may have"},
+		"nested":  {archive(t, "b.zip", string(bomb)), nil, "an archive in an archive is not read"},
+		"nothing": {archive(t, "a.txt", "hello"), nil, "the archive has no such file"},
+		"cut":     {bomb[:len(bomb)-30], nil, "it is not a valid archive"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := allocated()
+			s, rep, err := importBytes(t, c.data, c.opts)
+			require.ErrorIs(t, err, healthlab.Invalid)
+			if name == "nested" {
+				require.ErrorContains(t, rep.Files[0].Err, c.want)
+			} else {
+				require.ErrorContains(t, err, c.want)
+			}
+			require.Zero(t, s.calls)
+			require.Less(t, allocated()-before, uint64(64<<20))
+		})
+	}
+	_, err := fileimport.Import(t.Context(), plain{bytes.NewReader(bomb)}, nowhere{}, &fileimport.Options{MaxArchiveBytes: 100})
+	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+// packed is data that is packed with gzip.
+func packed(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// A recording that is packed with gzip is read as the recording is. Other files are not.
+func TestGzip(t *testing.T) {
+	for format, data := range map[fileimport.Format][]byte{fileimport.FIT: triathlon(t), fileimport.GPX: []byte(smallGPX), fileimport.TCX: []byte(smallTCX)} {
+		want, _, err := importBytes(t, data, nil)
+		require.NoError(t, err)
+		got, rep, err := importBytes(t, packed(t, data), nil)
+		require.NoError(t, err)
+		require.Equal(t, format, rep.Format)
+		require.Equal(t, want, got)
+	}
+	good := packed(t, []byte(smallGPX))
+	bad := bytes.Clone(good)
+	bad[len(bad)/2] ^= 0xff
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"cut":     {good[:len(good)-12], "it cannot be unpacked"},
+		"damaged": {bad, "it cannot be unpacked"},
+		"header":  {good[:5], "it cannot be unpacked"},
+		"bomb":    {packed(t, make([]byte, 4<<20)), "larger than a recording may be"},
+		"text":    {packed(t, []byte("hello")), "a file that is no recording"},
+		"twice":   {packed(t, good), "a file that is no recording"},
+		"archive": {packed(t, archive(t, "a.gpx", smallGPX)), "a file that is no recording"},
+		"export":  {packed(t, []byte(smallExport)), "a file that is no recording"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, err := importBytes(t, c.data, &fileimport.Options{MaxRecordingBytes: 1 << 20})
+			require.ErrorIs(t, err, healthlab.Invalid)
+			require.ErrorContains(t, err, c.want)
+			require.Zero(t, s.calls)
+		})
+	}
+}
+
+func FuzzArchive(f *testing.F) {
+	good := archive(f, "a.gpx", smallGPX, "b.fit", string(triathlon(f)))
+	f.Add(good)
+	f.Add(good[:len(good)-10])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if !bytes.HasPrefix(data, []byte("PK\x03\x04")) {
+			return
+		}
+		_, err := fileimport.Import(t.Context(), bytes.NewReader(data), nowhere{}, &fileimport.Options{MaxPoints: 2000, MaxArchiveBytes: 1 << 20})
+		if err != nil {
+			require.ErrorIs(t, err, healthlab.Invalid)
+		}
+	})
+}

@@ -1,0 +1,166 @@
+package oauthrest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Client is what the provider knows us by. It stands outside of the configuration, which
+// is no secret.
+type Client = rest.Client
+
+// Options adjusts a Connector. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Guard decides which addresses may be reached. Default: the strict one, https and
+	// public addresses only.
+	Guard *webhook.Guard
+	// Timeout bounds one request, its answer included. Default 20 seconds.
+	Timeout time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Connector is one provider. Safe for concurrent use; it keeps nothing of a person. Make
+// it with [New].
+type Connector struct {
+	*rest.Flow
+	config  Config
+	http    *rest.HTTP
+	now     func() time.Time
+	entries map[string][]*mapper
+}
+
+// New returns the connector of a configuration, as [ReadConfig] returns one, and starts
+// nothing. Invalid names every address that the guard refuses by its place, and a client
+// that is not complete.
+func New(config Config, client Client, opts *Options) (*Connector, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	o.Guard = cmp.Or(o.Guard, &webhook.Guard{})
+	if o.Timeout <= 0 {
+		o.Timeout = 20 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	p := config.check()
+	if len(p) == 0 {
+		p = config.addresses(o.Guard)
+	}
+	if !config.takes(client) {
+		p.Add("client", "a client has an id and, unless client_auth is none, a secret", "oauth", "client_auth")
+	}
+	if err := p.Err(); err != nil {
+		return nil, fmt.Errorf("connector: %w", err)
+	}
+	c := &Connector{
+		config: config, now: o.Now, entries: map[string][]*mapper{},
+		http: rest.NewHTTP(&rest.Options{Guard: o.Guard, Timeout: o.Timeout, Now: o.Now, MaxBytes: int64(cmp.Or(config.API.MaxBytes, defaultBytes))}),
+	}
+	c.Flow = c.flow(client)
+	for i := range config.Resources {
+		e := &config.Resources[i]
+		c.entries[e.Resource] = append(c.entries[e.Resource], newMapper(e))
+	}
+	return c, nil
+}
+
+// takes reports whether a client is complete.
+func (c *Config) takes(client Client) bool {
+	return client.ID != "" && (client.Secret == "") == (c.OAuth.ClientAuth == authNone)
+}
+
+// ForClient is the provider as another client knows it. A client has no details, and a secret
+// unless client_auth is none. Errors as of linking.ProviderConnector.
+func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConnector, error) {
+	var p healthlab.Problems
+	own, as := *c, Client{ID: client.ID, Secret: client.Secret}
+	own.Flow = c.flow(as)
+	switch {
+	case client.ID == "":
+		p.Add("missing", "a client has an id", "client_id")
+	case !c.config.takes(as) && client.Secret == "":
+		p.Add("missing", "a client of this provider has a secret", "client_secret")
+	case !c.config.takes(as):
+		p.Add("secret", "a client of this provider has no secret", "client_secret")
+	}
+	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
+		p.Add("unknown", "is not a detail of this provider", "details", name[:min(len(name), 64)])
+	}
+	if err := p.Err(); err != nil {
+		return linking.ProviderConnector{}, fmt.Errorf("client: %w", err)
+	}
+	return own.Flows(), nil
+}
+
+// addresses notes the addresses that a guard refuses.
+func (c *Config) addresses(guard *webhook.Guard) (p healthlab.Problems) {
+	check := func(address string, path ...any) {
+		if address == "" {
+			return
+		}
+		if _, err := guard.CheckURL(address); err != nil {
+			p.Under(problemsOf(err), path...)
+		}
+	}
+	check(c.OAuth.AuthorizeURL, "oauth", "authorize_url")
+	check(c.OAuth.TokenURL, "oauth", "token_url")
+	check(c.OAuth.RevocationURL, "oauth", "revocation_url")
+	if c.OAuth.Account != nil {
+		check(c.OAuth.Account.URL, "oauth", "account", "url")
+	}
+	check(c.API.BaseURL, "api", "base_url")
+	return p
+}
+
+// problemsOf returns the problems that an error lists.
+func problemsOf(err error) healthlab.Problems {
+	var invalid *healthlab.InvalidError
+	if errors.As(err, &invalid) {
+		return invalid.Problems
+	}
+	return healthlab.Problems{{Code: "invalid", Msg: "not valid"}}
+}
+
+// Flows returns all that the connector can do, for linking and pull.
+func (c *Connector) Flows() linking.ProviderConnector {
+	out := linking.ProviderConnector{OAuth: c, Refresher: c, TokenCodec: c, Puller: c, ForClient: c.ForClient, Minimum: slices.Clone(c.config.OAuth.MinimumScopes)}
+	for _, s := range c.config.OAuth.Setup {
+		out.Setup = append(out.Setup, linking.SetupStep(s))
+	}
+	if c.config.OAuth.RevocationURL != "" {
+		out.Revoker = c
+	}
+	return out
+}
+
+// get asks for a document with an access token. The answer is its status, its headers and
+// its body, which is read as far as the limit allows.
+func (c *Connector) get(ctx context.Context, where *url.URL, token string) (*rest.Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+	}
+	for name, value := range c.config.API.Headers {
+		req.Header.Set(name, value)
+	}
+	if req.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", "application/json")
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	return c.http.Do(req)
+}

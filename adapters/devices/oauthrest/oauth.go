@@ -1,0 +1,58 @@
+package oauthrest
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
+)
+
+func (o *OAuth) pkce() bool { return o.PKCE == nil || *o.PKCE }
+
+// flow is the sign-in of the configuration.
+func (c *Connector) flow(client Client) *rest.Flow {
+	o := &c.config.OAuth
+	f := &rest.Flow{Client: client, HTTP: c.http, OAuth: rest.OAuth{
+		AuthorizeURL: o.AuthorizeURL, TokenURL: o.TokenURL, ClientAuth: rest.ClientAuth(orText(o.ClientAuth, authBasic)), PKCE: o.pkce(),
+		ScopeSeparator: o.ScopeSeparator, AuthorizeParams: o.AuthorizeParams, TokenParams: o.TokenParams, TokenSeconds: o.TokenSeconds,
+		EndErrors: o.OverErrors, Revocation: rest.Revocation{URL: o.RevocationURL, Token: rest.RevokeForm}, Minimum: o.MinimumScopes,
+	}}
+	if o.Revocation == revokeBearer {
+		f.OAuth.Revocation.Token = rest.RevokeBearer
+	}
+	if o.Account != nil {
+		f.OAuth.Account = c.account
+	}
+	return f
+}
+
+// account finds the provider's own name for the person.
+func (c *Connector) account(ctx context.Context, s *rest.SignedIn) (string, error) {
+	a := c.config.OAuth.Account
+	body, err := tree(s.Token, nil)
+	if err != nil {
+		return "", errShape
+	}
+	if a.URL != "" {
+		where, err := url.Parse(a.URL)
+		if err != nil {
+			return "", err
+		}
+		got, err := c.get(ctx, where, s.Access)
+		if err != nil {
+			return "", err
+		}
+		if _, err = c.verdict(got); err != nil {
+			return "", err
+		}
+		if body, err = tree(got.Body, nil); err != nil {
+			return "", errShape
+		}
+	}
+	v, _ := (&item{inside: []any{body}}).find(a.At)
+	id, ok := text(v)
+	if !ok || id == "" {
+		return "", errShape
+	}
+	return id, nil
+}

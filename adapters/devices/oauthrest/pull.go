@@ -1,0 +1,374 @@
+package oauthrest
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// cursor is how far a pull is: which entry of the resource, which part of the range, which
+// page of the answer.
+type cursor struct {
+	// Entry counts the entries that are done.
+	Entry int `json:"e,omitempty"`
+	// Until is the end of the part, as Unix microseconds; 0 is the end of the range.
+	Until int64 `json:"u,omitempty"`
+	// Page counts the pages of the part that are done, and Token is the provider's own
+	// name of the next one.
+	Page  int    `json:"p,omitempty"`
+	Token string `json:"t,omitempty"`
+	// Held are the entries of a diary that the page before ended with.
+	Held []held `json:"h,omitempty"`
+}
+
+// maxCursor is the longest cursor of a provider, and maxHeld of what is held back.
+const (
+	maxCursor = 8 << 10
+	maxHeld   = 256 << 10
+)
+
+func (c cursor) String() string {
+	b, _ := json.Marshal(c) //nolint:errchkjson // numbers and a text
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func readCursor(s string) (c cursor, err error) {
+	if s == "" {
+		return c, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil || len(s) > 2*(maxCursor+maxHeld) || c.Entry < 0 || c.Page < 0 {
+		return c, fmt.Errorf("%w: not a cursor of this connector", healthlab.Invalid)
+	}
+	return c, nil
+}
+
+// errLoop says that the pages of an answer never end.
+var errLoop = fmt.Errorf("%w: the provider's pages do not come to an end", healthlab.Invalid)
+
+// part is what one request asks for.
+type part struct {
+	*linking.PullRequest
+	m        *mapper
+	at       cursor
+	from, to time.Time
+	now      time.Time
+}
+
+// Pulls reports whether the configuration says where devices are listed.
+func (c *Connector) Pulls(resource string) bool { return len(c.entries[resource]) > 0 }
+
+// Pull makes one request. See [linking.Puller].
+func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	page, err := c.pull(ctx, r)
+	if err != nil {
+		return linking.PullPage{}, fmt.Errorf("pull: %w", err)
+	}
+	return page, nil
+}
+
+func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linking.PullPage, err error) {
+	entries := c.entries[r.Resource]
+	at, err := readCursor(r.Cursor)
+	switch {
+	case err != nil:
+		return page, err
+	case len(entries) == 0:
+		return page, fmt.Errorf("%w: nothing says where this resource is", healthlab.Unimplemented)
+	case at.Entry >= len(entries):
+		return page, nil // there were more of them
+	}
+	s, err := c.Decode(r.Secret)
+	if err != nil {
+		return page, err
+	}
+	r.Zone = cmp.Or(r.Zone, time.UTC)
+	p := &part{PullRequest: &r, m: entries[at.Entry], at: at, from: r.From, to: r.To}
+	p.bounds()
+	p.now = c.now()
+	where, err := c.address(p)
+	if err != nil {
+		return page, err
+	}
+	a, err := c.get(ctx, where, s.Access)
+	if err != nil {
+		return page, err
+	}
+	nothing, err := c.verdict(a)
+	if err != nil {
+		return page, err
+	}
+	page.RateLimits = c.rates(a)
+	var doc any
+	var got gathering
+	got.seed(at.Held)
+	count := 0
+	if !nothing {
+		if doc, err = tree(a.Body, nil); err != nil {
+			return page, errShape
+		}
+		if count, err = p.m.answer(&got, doc, r.Zone); err != nil {
+			return page, err
+		}
+	}
+	next, err := c.next(p, where, a, doc, count, len(entries))
+	if err != nil {
+		return page, err
+	}
+	if p.m.entry.Combine {
+		if next != nil && next.Token != "" {
+			if next.Held, err = carried(got.hold()); err != nil {
+				return page, err
+			}
+		}
+		got.combine(r.Resource, p.whole())
+	}
+	page.Items = got.pulled
+	if next != nil {
+		page.Next = next.String()
+	}
+	return page, nil
+}
+
+// carried refuses more than a cursor can hold.
+func carried(back []held) ([]held, error) {
+	b, err := json.Marshal(back)
+	if err != nil || len(b) > maxHeld {
+		return nil, fmt.Errorf("%w: the provider has more in one hour than anybody writes down", healthlab.Invalid)
+	}
+	return back, nil
+}
+
+// bounds cuts the range to what the provider takes at a time, the newest first.
+func (p *part) bounds() {
+	if p.at.Until != 0 {
+		p.to = time.UnixMicro(p.at.Until).UTC()
+	}
+	days := p.m.entry.Range.MaxDays
+	if days == 0 {
+		return
+	}
+	from := p.end().AddDate(0, 0, -days).Add(2 * p.margin())
+	if p.m.entry.Range.Format == formatDate {
+		from = p.last().AddDays(1 - days).At(p.Zone).UTC()
+	}
+	if from.After(p.from) {
+		p.from = from
+	}
+}
+
+// end is where a part ends, rounded outwards to a second: what comes twice is stored once.
+func (p *part) end() time.Time { return p.to.Add(time.Second - time.Microsecond).Truncate(time.Second) }
+
+// margin is how much more is asked for on either side, so that hours are whole where the
+// entries of one are combined. A day has whole hours as it is.
+func (p *part) margin() time.Duration {
+	if e := p.m.entry; !e.Combine || !e.ranged() || e.Range.Format == formatDate {
+		return 0
+	}
+	return time.Hour
+}
+
+// whole returns whether all entries that are stamped with an instant were asked for: those
+// of the hour that it begins.
+func (p *part) whole() func(time.Time) bool {
+	margin := p.margin()
+	from, to := p.from.Add(-margin), p.end()
+	return func(t time.Time) bool { return margin == 0 || !t.Before(from) && !t.After(to) }
+}
+
+// last is the last day that a part touches, in the user's zone.
+func (p *part) last() healthlab.Date {
+	return healthlab.DateOf(p.to.Add(-time.Microsecond).In(p.Zone))
+}
+
+// ranged reports whether an entry asks for a range at all.
+func (e *Resource) ranged() bool {
+	has := func(s string) bool { return strings.Contains(s, "{from}") || strings.Contains(s, "{to}") }
+	for _, v := range e.Query {
+		if has(v) {
+			return true
+		}
+	}
+	return has(e.Path)
+}
+
+// next is the cursor behind an answer; nil at the end.
+func (c *Connector) next(p *part, asked *url.URL, a *rest.Answer, doc any, count, entries int) (*cursor, error) {
+	e := p.m.entry
+	token, err := c.nextPage(p, asked, a, doc, count)
+	if err != nil {
+		return nil, err
+	}
+	most := e.Paging.MaxPages
+	if most == 0 {
+		most = defaultPages
+	}
+	switch {
+	case token != "" && (token == p.at.Token || p.at.Page+1 >= most):
+		return nil, errLoop
+	case token != "":
+		return &cursor{Entry: p.at.Entry, Until: p.at.Until, Page: p.at.Page + 1, Token: token}, nil
+	case e.ranged() && p.from.After(p.From):
+		return &cursor{Entry: p.at.Entry, Until: p.from.UnixMicro()}, nil
+	case p.at.Entry+1 < entries:
+		return &cursor{Entry: p.at.Entry + 1}, nil
+	}
+	return nil, nil //nolint:nilnil // the end is no error
+}
+
+// nextPage is the provider's name of the page behind an answer; empty on the last one.
+func (c *Connector) nextPage(p *part, asked *url.URL, a *rest.Answer, doc any, count int) (string, error) {
+	g := &p.m.entry.Paging
+	token := ""
+	switch g.Kind {
+	case pageNumber, pageOffset:
+		if count < g.Size {
+			return "", nil
+		}
+		return itoa(int64(p.at.Page + 1)), nil
+	case pageCursor, pageURL:
+		v, _ := (&item{inside: []any{doc}}).find(g.Next)
+		token, _ = text(v)
+		if token == "false" {
+			token = ""
+		}
+	case pageLink:
+		token = nextLink(a.Header.Values("Link"))
+	}
+	if len(token) > maxCursor {
+		return "", errShape
+	}
+	if token != "" && (g.Kind == pageURL || g.Kind == pageLink) {
+		u, err := asked.Parse(token)
+		if err != nil || u.User != nil {
+			return "", errShape
+		}
+		if err := c.ours(u); err != nil {
+			return "", err
+		}
+		token = u.String()
+	}
+	return token, nil
+}
+
+// ours refuses an address that is not at the provider's own host: the token is for no
+// other host.
+func (c *Connector) ours(u *url.URL) error {
+	base, err := url.Parse(c.config.API.BaseURL)
+	if err != nil || u.Scheme != base.Scheme || !strings.EqualFold(u.Host, base.Host) {
+		return fmt.Errorf("%w: the provider's next page is at another host", healthlab.Invalid)
+	}
+	return nil
+}
+
+// nextLink returns the target of the link to the next page (RFC 8288).
+func nextLink(headers []string) string {
+	for _, h := range headers {
+		for rest := h; ; {
+			_, after, ok := strings.Cut(rest, "<")
+			if !ok {
+				break
+			}
+			target, tail, ok := strings.Cut(after, ">")
+			if !ok {
+				break
+			}
+			attributes, _, _ := strings.Cut(tail, "<")
+			for _, one := range strings.FieldsFunc(attributes, func(r rune) bool { return r == ';' || r == ',' }) {
+				name, value, _ := strings.Cut(strings.TrimSpace(one), "=")
+				if strings.EqualFold(name, "rel") && slices.Contains(strings.Fields(strings.ToLower(strings.Trim(value, `" `))), "next") {
+					return target
+				}
+			}
+			rest = tail
+		}
+	}
+	return ""
+}
+
+// address is what a request asks for.
+func (c *Connector) address(p *part) (*url.URL, error) {
+	e := p.m.entry
+	g := &e.Paging
+	if p.at.Token != "" && (g.Kind == pageURL || g.Kind == pageLink) {
+		u, err := url.Parse(p.at.Token)
+		if err != nil {
+			return nil, fmt.Errorf("%w: not a cursor of this connector", healthlab.Invalid)
+		}
+		return u, c.ours(u)
+	}
+	user := ""
+	if p.ExternalUserID != nil {
+		user = *p.ExternalUserID
+	}
+	all := e.Path
+	for _, v := range e.Query {
+		all += v
+	}
+	if user == "" && strings.Contains(all, "{user_id}") {
+		return nil, fmt.Errorf("%w: the provider has no name for the person", healthlab.Invalid)
+	}
+	from, to := p.written()
+	u, err := url.Parse(strings.TrimSuffix(c.config.API.BaseURL, "/") +
+		strings.NewReplacer("{user_id}", url.PathEscape(user), "{from}", url.PathEscape(from), "{to}", url.PathEscape(to)).Replace(e.Path))
+	if err != nil || user == "." || user == ".." {
+		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+	}
+	q := url.Values{}
+	fill := strings.NewReplacer("{user_id}", user, "{from}", from, "{to}", to)
+	for name, value := range e.Query {
+		q.Set(name, fill.Replace(value))
+	}
+	if g.SizeParam != "" && g.Size > 0 {
+		q.Set(g.SizeParam, itoa(int64(g.Size)))
+	}
+	switch {
+	case g.Kind == pageNumber:
+		q.Set(g.Param, itoa(int64(g.First+p.at.Page)))
+	case g.Kind == pageOffset:
+		q.Set(g.Param, itoa(int64(g.First)+int64(p.at.Page)*int64(g.Size)))
+	case g.Kind == pageCursor && p.at.Token != "":
+		q.Set(g.Param, p.at.Token)
+	}
+	u.RawQuery = q.Encode()
+	return u, nil
+}
+
+// written are the bounds of a part as the provider wants them.
+func (p *part) written() (from, to string) {
+	r := &p.m.entry.Range
+	start, end := p.from.Add(-p.margin()), p.end().Add(p.margin())
+	if p.margin() > 0 && end.After(p.now) { // nothing is written then
+		end = p.now.Add(time.Second - time.Microsecond).Truncate(time.Second)
+		if p.end().After(end) {
+			end = p.end()
+		}
+	}
+	switch r.Format {
+	case formatDate:
+		last := p.last()
+		if !r.Inclusive {
+			last = last.AddDays(1)
+		}
+		return healthlab.DateOf(p.from.In(p.Zone)).String(), last.String()
+	case formatUnix:
+		return itoa(start.Unix()), itoa(end.Unix())
+	case formatUnixMS:
+		return itoa(start.UnixMilli()), itoa(end.UnixMilli())
+	}
+	return start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,209 @@
+package googlehealth
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// days are the kinds of sums and values of a day.
+var days = []rest.Kind{
+	total(), rollUp("steps"), rollUp("distance"), rollUp("floors"), rollUp("active-energy-burned"),
+	joined(daily("daily-resting-heart-rate", metrics, rest.Each(readDay), "activity")),
+	daily("daily-vo2-max", activity, atNoon("vo2_max", "mL/kg/min", func(p *dayPoint) *rest.Float { return p.VO2Max.Value }), "vo2_max"),
+	joined(daily("daily-heart-rate-variability", metrics, atNoon("hrv", "rmssd", func(p *dayPoint) *rest.Float { return p.HRV.Average }), "hrv")),
+	joined(daily("daily-respiratory-rate", metrics, atNoon("respiratory_rate", "bpm", func(p *dayPoint) *rest.Float { return p.Breathing.Rate }), "respiratory_rate")),
+	temperatures(),
+}
+
+// rollUp is a kind with the sums of days, for a join by day. The sum is at member.
+func rollUp(name string) rest.Kind {
+	midnight := func(d healthlab.Date) any {
+		return map[string]civil{"date": {d.Year, int(d.Month), d.Day}}
+	}
+	return rest.Kind{
+		Name: "daily " + name, Path: types + name + "/dataPoints:dailyRollUp", Range: rest.Range{Max: 12 * rest.Day}, Items: "rollupDataPoints",
+		Body: func(first, last healthlab.Date) any {
+			return map[string]any{"range": map[string]any{"start": midnight(first), "end": midnight(last.AddDays(1))}, "windowSizeDays": 1}
+		},
+		Key: dayKey, Stored: []string{"activity"}, Read: rest.Each(readDay),
+	}
+}
+
+// total is the kind that the other sums of a day are joined to.
+func total() rest.Kind {
+	k := rollUp("total-calories")
+	k.Scopes, k.Resources, k.Stored = []string{activity}, k.Stored, nil
+	k.Join = []string{"daily steps", "daily distance", "daily floors", "daily active-energy-burned", "daily-resting-heart-rate"}
+	k.Messages = []string{"steps", "distance", "floors", "active-energy-burned", "total-calories", "daily-resting-heart-rate"}
+	return k
+}
+
+// daily lists values of days. One that a person did not grant is left out of a join.
+func daily(name, scope string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Kind {
+	k := list(name, scope, "date", "1000", rest.Range{Days: true, Before: rest.Day, After: rest.Day}, read, resources...)
+	k.Key, k.Missing = dayKey, []int{http.StatusForbidden}
+	return k
+}
+
+// joined is a kind that is read for others. Alone, it is read of stored pages.
+func joined(k rest.Kind) rest.Kind {
+	k.Resources, k.Stored = nil, k.Resources
+	return k
+}
+
+// temperatures are the kind of the temperatures of nights.
+func temperatures() rest.Kind {
+	k := daily("daily-sleep-temperature-derivations", metrics, rest.Each(readTemperature), "body_temperature_delta")
+	k.Scopes, k.Join, k.Messages = []string{metrics, asleep}, []string{"sleep"}, append(k.Messages, "sleep")
+	return k
+}
+
+// dayPoint is a sum or a value of a day.
+type dayPoint struct {
+	Start struct {
+		Date civil `json:"date"`
+	} `json:"civilStartTime"`
+	Steps struct {
+		Sum *rest.Float `json:"countSum"`
+	} `json:"steps"`
+	Floors struct {
+		Sum *rest.Float `json:"countSum"`
+	} `json:"floors"`
+	Distance struct {
+		Sum *rest.Float `json:"millimetersSum"`
+	} `json:"distance"`
+	Active struct {
+		Sum *rest.Float `json:"kcalSum"`
+	} `json:"activeEnergyBurned"`
+	Total struct {
+		Sum *rest.Float `json:"kcalSum"`
+	} `json:"totalCalories"`
+	Resting struct {
+		BPM *rest.Float `json:"beatsPerMinute"`
+	} `json:"dailyRestingHeartRate"`
+	VO2Max struct {
+		Value *rest.Float `json:"vo2Max"`
+	} `json:"dailyVo2Max"`
+	HRV struct {
+		Average *rest.Float `json:"averageHeartRateVariabilityMilliseconds"`
+	} `json:"dailyHeartRateVariability"`
+	Breathing struct {
+		Rate *rest.Float `json:"breathsPerMinute"`
+	} `json:"dailyRespiratoryRate"`
+	Temperature temperature `json:"dailySleepTemperatureDerivations"`
+
+	day healthlab.Date
+}
+
+// temperature is that of a night. Without a baseline there is no difference.
+type temperature struct {
+	Night    *rest.Float `json:"nightlyTemperatureCelsius"`
+	Baseline *rest.Float `json:"baselineTemperatureCelsius"`
+}
+
+func (t *temperature) delta() *float64 {
+	night, baseline := t.Night.Value(), t.Baseline.Value()
+	if night == nil || baseline == nil {
+		return nil
+	}
+	return rest.Ptr(*night - *baseline)
+}
+
+// UnmarshalJSON reads a point, with the day of whichever value it is.
+func (p *dayPoint) UnmarshalJSON(b []byte) error {
+	type plain dayPoint
+	var members map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(b, (*plain)(p)), json.Unmarshal(b, &members)); err != nil {
+		return fmt.Errorf("point of a day: %w", err)
+	}
+	p.day = p.Start.Date.date()
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		var v struct {
+			Date civil `json:"date"`
+		}
+		if json.Unmarshal(members[name], &v) == nil && p.day.IsZero() {
+			p.day = v.Date.date()
+		}
+	}
+	return nil
+}
+
+// dated reports a point without a day.
+func (p *dayPoint) dated(out *rest.Batch) bool {
+	if p.day.IsZero() {
+		out.Problem("missing", "a value of a day has a date", "date")
+	}
+	return !p.day.IsZero()
+}
+
+// dayKey is the day of a point.
+func dayKey(item json.RawMessage) string {
+	var v dayPoint
+	if json.Unmarshal(item, &v) != nil || v.day.IsZero() {
+		return ""
+	}
+	return v.day.String()
+}
+
+// joinedDay returns the point of a joined kind and day; empty without it.
+func joinedDay(out *rest.Batch, kind string, day healthlab.Date) (p dayPoint) {
+	if json.Unmarshal(out.Joined(kind, day.String()), &p) != nil {
+		return dayPoint{}
+	}
+	return p
+}
+
+// readDay reads the total of a day with the joined sums, or one sum of a stored page.
+func readDay(v *dayPoint, out *rest.Batch) {
+	if !v.dated(out) {
+		return
+	}
+	if !out.Stored() {
+		v.Steps, v.Floors = joinedDay(out, "daily steps", v.day).Steps, joinedDay(out, "daily floors", v.day).Floors
+		v.Distance, v.Active = joinedDay(out, "daily distance", v.day).Distance, joinedDay(out, "daily active-energy-burned", v.day).Active
+		v.Resting = joinedDay(out, "daily-resting-heart-rate", v.day).Resting
+	}
+	a := &healthdata.Activity{
+		CalendarDate: v.day, Steps: rest.Round(v.Steps.Sum.Value()), FloorsClimbed: rest.Round(v.Floors.Sum.Value()),
+		Distance: v.Distance.Sum.Over(1000), CaloriesActive: v.Active.Sum.Value(), CaloriesTotal: v.Total.Sum.Value(),
+	}
+	if bpm := v.Resting.BPM.Value(); bpm != nil {
+		a.HeartRate = &healthdata.ActivityHeartRate{RestingBPM: bpm}
+	}
+	out.Summary("activity", healthdata.SourceMultiple, a)
+}
+
+// atNoon reads values of days without an instant.
+func atNoon(resource, unit string, of func(*dayPoint) *rest.Float) func(json.RawMessage, *rest.Batch) {
+	return rest.Each(func(v *dayPoint, out *rest.Batch) {
+		if v.dated(out) {
+			out.Sample(resource, healthdata.SourceUnknown, healthdata.Sample{Timestamp: out.Noon(v.day), Unit: unit, Value: rest.Number(of(v).Value())})
+		}
+	})
+}
+
+// readTemperature reads the temperature of a night. The sleep is not known in a stored page.
+func readTemperature(v *dayPoint, out *rest.Batch) {
+	if !v.dated(out) {
+		return
+	}
+	s := healthdata.Sample{Timestamp: out.Noon(v.day), Unit: "°C", Value: rest.Number(v.Temperature.delta()), SensorLocation: rest.Ptr("wrist")}
+	if !out.Stored() {
+		var of struct {
+			Span interval `json:"sleep.interval"`
+		}
+		if json.Unmarshal(out.Joined("sleep", v.day.String()), &of) != nil {
+			return // it comes with another request
+		}
+		s.Timestamp, s.Start, s.End, s.TimezoneOffset = of.Span.Start.Time, &of.Span.Start.Time, &of.Span.End.Time, of.Span.StartOffset.offset()
+	}
+	out.Sample("body_temperature_delta", healthdata.SourceWatch, s)
+}

@@ -1,0 +1,43 @@
+// Package recording reads the files of recorded workouts that providers give: FIT, TCX and GPX.
+package recording
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/healthlab-dev/healthlab/adapters/devices/fileimport"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Read returns the recordings of a file, in its order. A file without any is not an error; one
+// that cannot be read is a [*fileimport.FileError] or wraps [fileimport.ErrFormat].
+func Read(provider string, file []byte) (fileimport.Recordings, error) {
+	var s fileimport.Recordings
+	if _, err := fileimport.Import(context.Background(), bytes.NewReader(file), &s, &fileimport.Options{Provider: provider}); err != nil {
+		return nil, fmt.Errorf("recording: %w", err)
+	}
+	return s, nil
+}
+
+// Add adds to out the recording of a workout that stands in a file: of several, the one that begins
+// nearest to the workout. of returns the workout and its source; nothing is added if the workout is
+// nil. Of a stored page, all recordings are added, with the workouts of the file and the source
+// stored, and of is not called. A file that cannot be read is reported.
+func Add(out *rest.Batch, provider string, file []byte, stored healthdata.SourceType, of func() (healthdata.SourceType, *healthdata.Workout)) {
+	list, err := Read(provider, file)
+	if err != nil {
+		out.Problem("file", "must be a FIT, TCX or GPX file that can be read")
+		return
+	}
+	if out.Stored() {
+		for i := range list {
+			out.Stream(stored, list[i].Workout, &list[i].Stream)
+		}
+		return
+	}
+	if source, w := of(); w != nil && len(list) > 0 {
+		out.Stream(source, w, &list.Nearest(w.TimeStart.Time).Stream)
+	}
+}

@@ -1,0 +1,321 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Config is the client of each provider, by slug. It prints no secret.
+type Config map[string]Setup
+
+// String shows no secret.
+func (c Config) String() string {
+	return "clients of " + strings.Join(slices.Sorted(maps.Keys(c)), ", ")
+}
+
+// GoString is String.
+func (c Config) GoString() string { return c.String() }
+
+// Setup is what a provider is connected with.
+type Setup struct {
+	Client rest.Client
+	// VerifyToken and MessageURL are as in [rest.Options]. Empty: none.
+	VerifyToken, MessageURL string
+}
+
+// String shows no secret.
+func (Setup) String() string { return "client of a provider" }
+
+// GoString is String.
+func (s Setup) GoString() string { return s.String() }
+
+// Sources are the places that secrets come from when they do not stand in the document. A nil
+// function refuses such secrets.
+type Sources struct {
+	// File reads a file that the document names.
+	File func(name string) ([]byte, error)
+	// Env returns an environment variable, and whether it is set.
+	Env func(name string) (string, bool)
+}
+
+// secret is a text, {"file": NAME} or {"env": NAME}.
+type secret struct {
+	text      string
+	file, env *string
+}
+
+var errSecret = errors.New(`must be a text, {"file": NAME} or {"env": NAME}`)
+
+// UnmarshalJSON reads either form. Its error is errSecret.
+func (s *secret) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, &s.text)
+	}
+	var from struct {
+		File *string `json:"file"`
+		Env  *string `json:"env"`
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&from); err != nil || (from.File == nil) == (from.Env == nil) {
+		return errSecret
+	}
+	s.file, s.env = from.File, from.Env
+	return nil
+}
+
+// maxSecret bounds the file of a secret.
+const maxSecret = 4096
+
+// read returns the secret. The error holds no part of it.
+func (s *secret) read(from *Sources) (string, error) {
+	switch {
+	case s == nil:
+		return "", nil
+	case s.file != nil && from.File != nil:
+		b, err := from.File(*s.file)
+		switch {
+		case err != nil:
+			return "", errors.New("the file cannot be read")
+		case len(b) > maxSecret:
+			return "", fmt.Errorf("the file must have at most %d bytes", maxSecret)
+		}
+		return strings.TrimSpace(string(b)), nil
+	case s.env != nil && from.Env != nil:
+		v, set := from.Env(*s.env)
+		if !set || v == "" {
+			return "", errors.New("the environment variable must be set")
+		}
+		return v, nil
+	case s.file != nil || s.env != nil:
+		return "", errors.New("must be a text here")
+	}
+	return s.text, nil
+}
+
+// entry is a provider in the document. Its members are members.
+type entry struct {
+	ClientID     string  `json:"client_id"`
+	ClientSecret *secret `json:"client_secret"`
+	Key          *secret `json:"key"`
+	VerifyToken  *secret `json:"verify_token"`
+	MessageURL   string  `json:"message_url"`
+}
+
+// members are the names of what a provider of the document has.
+var members = []string{"client_id", "client_secret", "key", "verify_token", "message_url"}
+
+// ReadFile reads a document from a file. Files that it names are beside it, unless they are
+// named by an absolute path. Env finds the variables that it names, best os.LookupEnv; with nil it
+// must name none.
+func ReadFile(name string, env func(string) (string, bool)) (Config, error) {
+	f, err := os.Open(name) //nolint:gosec // the operator names it
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was read
+	return ReadConfig(f, &Sources{Env: env, File: func(secret string) ([]byte, error) {
+		if !filepath.IsAbs(secret) {
+			secret = filepath.Join(filepath.Dir(name), secret)
+		}
+		return os.ReadFile(secret) //nolint:gosec // the operator names it
+	}})
+}
+
+// maxConfig bounds a document.
+const maxConfig = 1 << 20
+
+// ReadConfig reads a JSON document: an object with an object for each provider, by slug.
+//
+//	{
+//		"whoop":    {"client_id": "4f…", "client_secret": {"env": "WHOOP_SECRET"}},
+//		"suunto":   {"client_id": "9a…", "client_secret": {"file": "suunto.secret"}, "key": {"file": "suunto.key"}}
+//	}
+//
+// Invalid lists every mistake with its place: an unknown provider or member, one that stands
+// twice, one that is missing. No error holds a secret. A nil Sources takes texts only.
+func ReadConfig(r io.Reader, from *Sources) (Config, error) {
+	doc, err := io.ReadAll(io.LimitReader(r, maxConfig+1))
+	if err != nil {
+		return nil, err
+	}
+	if from == nil {
+		from = &Sources{}
+	}
+	var p healthlab.Problems
+	out := Config{}
+	if len(doc) > maxConfig {
+		return nil, fmt.Errorf("providers config: %w: must have at most %d bytes", healthlab.Invalid, maxConfig)
+	}
+	list, err := object(doc)
+	if err != nil {
+		return nil, fmt.Errorf("providers config: %w: must be a JSON object with an object for each provider: %s", healthlab.Invalid, place(err, doc))
+	}
+	for _, one := range list {
+		out.add(&p, one, from)
+	}
+	if len(list) == 0 {
+		p.Add("missing", "must have a provider")
+	}
+	if err := p.Err(); err != nil {
+		return nil, fmt.Errorf("providers config: %w", err)
+	}
+	return out, nil
+}
+
+// add reads one provider.
+func (c Config) add(p *healthlab.Problems, one member, from *Sources) {
+	provider := Find(one.name)
+	if provider == nil {
+		p.AddEnum(Slugs(), shown(one.name))
+		return
+	}
+	if _, twice := c[one.name]; twice {
+		p.Add("duplicate", "must stand once", one.name)
+		return
+	}
+	list, err := object(one.value)
+	if err != nil {
+		p.Add("type", "must be an object", one.name)
+		return
+	}
+	var e entry
+	seen := map[string]bool{}
+	for _, m := range list {
+		switch {
+		case !slices.Contains(members, m.name):
+			p.Add("unknown", "must be one of: "+strings.Join(members, ", "), one.name, shown(m.name))
+			continue
+		case seen[m.name]:
+			p.Add("duplicate", "must stand once", one.name, m.name)
+		}
+		seen[m.name] = true
+		doc, _ := json.Marshal(map[string]json.RawMessage{m.name: m.value}) //nolint:errchkjson // it was read from JSON
+		if err := json.Unmarshal(doc, &e); err != nil {
+			rule := "must be a text"
+			if errors.Is(err, errSecret) {
+				rule = errSecret.Error()
+			}
+			p.Add("type", rule, one.name, m.name)
+			return
+		}
+	}
+	read := func(s *secret, name string) string {
+		text, err := s.read(from)
+		if err != nil {
+			p.Add("secret", err.Error(), one.name, name)
+			return "?" // one problem is enough
+		}
+		return text
+	}
+	s := Setup{
+		Client:      rest.Client{ID: strings.TrimSpace(e.ClientID), Secret: read(e.ClientSecret, "client_secret"), Key: read(e.Key, "key")},
+		VerifyToken: read(e.VerifyToken, "verify_token"), MessageURL: e.MessageURL,
+	}
+	for _, x := range []struct {
+		name, value string
+		needed      bool
+	}{{"client_id", s.Client.ID, true}, {"client_secret", s.Client.Secret, true}, {"key", s.Client.Key, provider.Key}} {
+		if x.needed && x.value == "" {
+			p.Add("missing", "is required", one.name, x.name)
+		}
+	}
+	if s.Client.Key != "" && !provider.Key {
+		p.Add("unknown", "must be absent: clients of this provider have no key", one.name, "key")
+	}
+	if u, err := url.Parse(s.MessageURL); s.MessageURL != "" && (err != nil || u.Host == "" || u.Scheme != "https") {
+		p.Add("url", "must be a https:// URL", one.name, "message_url")
+	}
+	c[one.name] = s
+}
+
+// Connected is a provider with the connector that reaches it.
+type Connected struct {
+	Record    healthdata.Provider
+	Connector *rest.Connector
+}
+
+// Connect makes the connectors, by slug. The verify token and the message URL of the options
+// are those of each provider. Errors name the provider, and are those of [rest.New].
+func (c Config) Connect(opts *rest.Options) (out []Connected, err error) {
+	for _, slug := range slices.Sorted(maps.Keys(c)) {
+		e := Find(slug)
+		if e == nil {
+			return nil, fmt.Errorf("%w: providers config: %s has no connector", healthlab.Invalid, shown(slug))
+		}
+		var o rest.Options
+		if opts != nil {
+			o = *opts
+		}
+		s := c[slug]
+		o.VerifyToken, o.MessageURL = s.VerifyToken, s.MessageURL
+		connector, err := e.New(s.Client, &o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", slug, err)
+		}
+		out = append(out, Connected{e.Record(), connector})
+	}
+	return out, nil
+}
+
+// member is a member of an object.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+var errObject = errors.New("not an object")
+
+// object reads the members of an object in their order, also those that stand twice.
+func object(doc []byte) (out []member, err error) {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.Join(errObject, err)
+	}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := t.(string) // names of members are texts
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, err
+		}
+		out = append(out, member{name, value})
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errObject
+	}
+	return out, nil
+}
+
+// place says where a document is no JSON, without quoting it.
+func place(err error, doc []byte) string {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return "it is of another shape"
+	}
+	return fmt.Sprintf("it is no JSON at line %d", 1+bytes.Count(doc[:min(int(syntax.Offset), len(doc))], []byte{'\n'}))
+}
+
+// maxShown bounds how much of a name that is not ours is shown.
+const maxShown = 64
+
+func shown(name string) string { return strings.ToValidUTF8(name[:min(len(name), maxShown)], "") }

@@ -1,0 +1,74 @@
+package withings
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// envelope is what stands around every answer. The HTTP status is 200 for errors, too.
+type envelope struct {
+	Status *int            `json:"status"`
+	Body   json.RawMessage `json:"body"`
+	Error  string          `json:"error"`
+}
+
+// maxWait bounds the seconds that an answer asks to wait.
+const maxWait = 3600
+
+// refused reads the status in an answer.
+func refused(a *rest.Answer) error {
+	var v envelope
+	_ = json.Unmarshal(a.Body, &v) // without a status, the HTTP status says what it means
+	if v.Status == nil || *v.Status == 0 {
+		return nil
+	}
+	switch n := *v.Status; {
+	case n == 601:
+		var wait struct {
+			Seconds float64 `json:"wait_seconds"`
+		}
+		_ = json.Unmarshal(v.Body, &wait) // without it, there is none
+		return &linking.RateLimitError{Scope: linking.RateApp, Wait: time.Duration(min(max(wait.Seconds, 0), maxWait) * float64(time.Second))}
+	case n >= 100 && n <= 102, n == 200, n == 401:
+		return fmt.Errorf("%w: the provider does not accept the token", healthlab.Unauthenticated)
+	case n == 214, n == 277, n >= 2553 && n <= 2555:
+		return fmt.Errorf("%w: the person has not granted what this resource needs", healthlab.Invalid)
+	case n >= 201 && n <= 254, n >= 260 && n <= 304, n >= 321 && n <= 353, n >= 380 && n <= 382, n == 400, n >= 501 && n <= 511,
+		n == 523, n == 532, n >= 3017 && n <= 3019:
+		return fmt.Errorf("%w: the provider refused this request", healthlab.Invalid)
+	}
+	return rest.Unavailable("fails", 0)
+}
+
+// unix is an instant in seconds since 1970.
+type unix int64
+
+func (t unix) time() healthlab.Time { return healthlab.At(time.Unix(int64(t), 0)) }
+
+// byTime is an object with instants as names. An empty one is written as a list.
+type byTime[T any] map[unix]T
+
+// UnmarshalJSON reads the object.
+func (t *byTime[T]) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '[' {
+		*t = nil
+		return nil
+	}
+	return json.Unmarshal(b, (*map[unix]T)(t))
+}
+
+// details is an object that is written as a list where it is empty.
+type details[T any] struct{ v T }
+
+// UnmarshalJSON reads the object.
+func (d *details[T]) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '[' {
+		return nil
+	}
+	return json.Unmarshal(b, &d.v)
+}

@@ -1,0 +1,93 @@
+package withings
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// hardwares are the kinds of devices.
+var hardwares = []rest.Kind{
+	{
+		Name: "getdevice", Scopes: []string{"user.info"}, Method: http.MethodPost, Path: "/v2/user", Items: "body.devices", Query: action("getdevice"),
+		Resources: []string{"device"}, Read: rest.Each(readDevice),
+	},
+}
+
+// hardware is what recorded an item.
+type hardware struct {
+	ID   string `json:"deviceid"`
+	Hash string `json:"hash_deviceid"`
+	// Model is a name, or a number.
+	Model   json.RawMessage `json:"model"`
+	ModelID int             `json:"modelid"`
+	Number  int             `json:"model_id"`
+}
+
+// external is the first number of models that are other makers'.
+const external = 1000
+
+// device says what recorded the item, and returns how; unknown if the model is not listed.
+func (h *hardware) device(out *rest.Batch) healthdata.SourceType {
+	n, d := cmp.Or(h.ModelID, h.Number), &healthdata.DeviceInfo{ID: rest.Text(cmp.Or(h.Hash, h.ID))}
+	name := ""
+	if json.Unmarshal(h.Model, &name) == nil && name != "" {
+		d.Model = &name
+	} else if n == 0 {
+		_ = json.Unmarshal(h.Model, &n) // else it is not known
+	}
+	if n < external {
+		d.Manufacturer = rest.Ptr("Withings")
+	}
+	if d.ID != nil || d.Model != nil {
+		out.Device(d)
+	}
+	switch {
+	case n >= 1 && n <= 15, n == 17, n == 18:
+		return healthdata.SourceScale
+	case n >= 41 && n <= 48:
+		return healthdata.SourceCuff
+	case n == 16, n >= 51 && n <= 59, n >= 90 && n <= 99, n == 1058:
+		return healthdata.SourceWatch
+	case n == 32, n >= 60 && n <= 63, n == 1063:
+		return healthdata.SourceAutomatic
+	case n == 1061:
+		return healthdata.SourceFingerprick
+	case n >= 1051 && n <= 1062:
+		return healthdata.SourcePhone
+	}
+	return healthdata.SourceUnknown
+}
+
+// or is a source, or another where it is not known.
+func or(s, other healthdata.SourceType) healthdata.SourceType {
+	if s == healthdata.SourceUnknown {
+		return other
+	}
+	return s
+}
+
+// deviceTypes are how devices of a type record.
+var deviceTypes = map[string]healthdata.SourceType{
+	"Scale": healthdata.SourceScale, "Blood Pressure Monitor": healthdata.SourceCuff, "Activity Tracker": healthdata.SourceWatch,
+	"Sleep Monitor": healthdata.SourceAutomatic,
+}
+
+func readDevice(v *struct {
+	hardware
+	Type     string  `json:"type"`
+	Name     *string `json:"model"`
+	Firmware *string `json:"fw"`
+}, out *rest.Batch,
+) {
+	source, known := deviceTypes[v.Type]
+	if !known {
+		source = healthdata.SourceUnknown
+	}
+	out.Listed(source, healthdata.DeviceInfo{
+		ID: rest.Text(cmp.Or(v.Hash, v.ID)), Manufacturer: rest.Ptr("Withings"), Model: v.Name, Version: v.Firmware,
+	})
+}

@@ -1,0 +1,155 @@
+package withings
+
+import (
+	"math"
+	"net/http"
+	"net/url"
+
+	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// measured are the kinds of what was measured by scales, cuffs and thermometers.
+var measured = []rest.Kind{
+	{
+		Name: "getmeas", Scopes: metrics, Method: http.MethodPost, Path: "/measure", Range: instants, Pages: pages, Items: "body.measuregrps",
+		Query: url.Values{"action": {"getmeas"}, "category": {"1"}, "meastypes": {"1,5,6,8,9,10,11,12,54,71,73,76,77,88,123,170"}},
+		MessagesFor: map[string][]string{
+			"1": {"weight", "fat", "lean_body_mass", "body", "heartrate"}, "2": {"body_temperature"}, "4": {"blood_pressure", "heartrate", "blood_oxygen"},
+		},
+		Resources: []string{"weight", "fat", "lean_body_mass", "body", "blood_pressure", "heartrate", "body_temperature", "blood_oxygen", "vo2_max"},
+		Read:      rest.Each(readMeasures),
+	},
+	{
+		Name: "height", Scopes: metrics, Method: http.MethodPost, Path: "/measure", Items: "body",
+		Query:    url.Values{"action": {"getmeas"}, "category": {"1"}, "meastypes": {"4"}},
+		Messages: []string{"46"}, Resources: []string{"profile"}, Read: rest.Each(readHeight),
+	},
+}
+
+// The types of measures.
+const (
+	weight, height, fatFree, fatRatio, fatMass  = 1, 4, 5, 6, 8
+	diastolic, systolic, pulse                  = 9, 10, 11
+	temperature, bodyTemperature, skin          = 12, 71, 73
+	spo2, muscle, water, bone, vo2Max, visceral = 54, 76, 77, 88, 123, 170
+)
+
+const (
+	wholeBody = 7 // the position of a measure
+	ambiguous = 1 // attrib of a measurement that may be another person's
+	real      = 1 // category of a measurement; goals are 2
+)
+
+// manual reports whether an attrib says that the person typed it in.
+func manual(attrib int) bool { return attrib == 2 || attrib == 4 }
+
+// measures are what was measured at one instant.
+type measures struct {
+	hardware
+	ID       rest.ID `json:"grpid"`
+	Attrib   int     `json:"attrib"`
+	Date     unix    `json:"date"`
+	Category *int    `json:"category"`
+	Measures []struct {
+		Value    float64 `json:"value"`
+		Type     int     `json:"type"`
+		Unit     int     `json:"unit"`
+		Position *int    `json:"position"`
+	} `json:"measures"`
+}
+
+// of returns the value of the first of some types that the group has; nil if it has none.
+func (m *measures) of(types ...int) *float64 {
+	for _, of := range types {
+		var found *float64
+		for _, x := range m.Measures {
+			whole := x.Position == nil || *x.Position == wholeBody
+			composition := of == fatFree || of == fatRatio || of == fatMass || of >= muscle && of <= bone
+			if x.Type != of || x.Unit < -15 || x.Unit > 15 || found != nil && !whole || composition && !whole {
+				continue
+			}
+			v := x.Value * math.Pow10(x.Unit)
+			if x.Unit < 0 {
+				v = x.Value / math.Pow10(-x.Unit) // a quotient is the nearest number, a product is not
+			}
+			found = &v
+		}
+		if found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// percent returns a part as percent of the whole; nil if one is not there.
+func percent(part, whole *float64) *float64 {
+	if part == nil || whole == nil || *whole <= 0 {
+		return nil
+	}
+	return rest.Ptr(*part / *whole * 100)
+}
+
+func readMeasures(v *measures, out *rest.Batch) {
+	if v.Attrib == ambiguous || v.Category != nil && *v.Category != real {
+		return
+	}
+	out.Zone(out.Answer("body.timezone"))
+	kg, fat := v.of(weight), v.of(fatRatio)
+	if fat == nil {
+		fat = percent(v.of(fatMass), v.of(weight))
+	}
+	source := v.device(out)
+	switch {
+	case manual(v.Attrib):
+		source = healthdata.SourceApp
+	case v.of(systolic) != nil:
+		source = or(source, healthdata.SourceCuff)
+	case kg != nil || fat != nil:
+		source = or(source, healthdata.SourceScale)
+	}
+	sample := func(resource, unit string, value *float64) {
+		out.Sample(resource, source, healthdata.Sample{Timestamp: v.Date.time(), Unit: unit, Value: rest.Number(value)})
+	}
+	sample("weight", "kg", kg)
+	sample("fat", "%", fat)
+	sample("lean_body_mass", "kg", v.of(fatFree))
+	sample("blood_oxygen", "%", v.of(spo2))
+	sample("vo2_max", "mL/kg/min", v.of(vo2Max))
+	if bpm := v.of(pulse); bpm != nil && *bpm > 0 {
+		sample("heartrate", "bpm", bpm)
+	}
+	if celsius := v.of(bodyTemperature, temperature); celsius != nil {
+		sample("body_temperature", "°C", celsius)
+	} else if celsius = v.of(skin); celsius != nil {
+		out.Sample("body_temperature", source, healthdata.Sample{
+			Timestamp: v.Date.time(), Unit: "°C", Value: rest.Number(celsius), SensorLocation: rest.Ptr("skin"),
+		})
+	}
+	if high, low := v.of(systolic), v.of(diastolic); high != nil && low != nil {
+		out.Sample("blood_pressure", source, healthdata.Sample{Timestamp: v.Date.time(), Unit: "mmHg", Systolic: high, Diastolic: low})
+	}
+	b := &healthdata.Body{
+		Head: healthdata.Head{ExternalID: v.ID.String()}, MeasuredAt: v.Date.time(), Weight: kg, Fat: fat, LeanBodyMassKilogram: v.of(fatFree),
+		MuscleMassPercentage: percent(v.of(muscle), kg), WaterPercentage: percent(v.of(water), kg), BoneMassPercentage: percent(v.of(bone), kg),
+		VisceralFatIndex: v.of(visceral),
+	}
+	if kg != nil || fat != nil || b.LeanBodyMassKilogram != nil || b.VisceralFatIndex != nil {
+		out.Summary("body", source, b)
+	}
+}
+
+func readHeight(v *struct {
+	Groups []measures `json:"measuregrps"`
+}, out *rest.Batch,
+) {
+	var last *measures
+	for i := range v.Groups {
+		if g := &v.Groups[i]; g.of(height) != nil && (last == nil || g.Date > last.Date) {
+			last = g
+		}
+	}
+	if last != nil {
+		out.Summary("profile", healthdata.SourceApp, &healthdata.Profile{Height: rest.Round(rest.Times(last.of(height), 100))})
+	}
+}

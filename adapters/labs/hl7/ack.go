@@ -1,0 +1,167 @@
+package hl7
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
+)
+
+// The codes of acknowledgements.
+const (
+	accepted = "AA"
+	refused  = "AE" // the content is wrong
+	rejected = "AR" // not received here, or not now
+)
+
+// Codes of errors in acknowledgements, from the standard's table of them.
+const (
+	codeSegmentSequence = "100"
+	codeDataType        = "102"
+	codeUnsupportedType = "200"
+	codeUnknownKey      = "204"
+	codeLocked          = "206"
+	codeInternal        = "207"
+)
+
+var codeTexts = map[string]string{
+	codeSegmentSequence: "Segment sequence error", codeDataType: "Data type error",
+	codeUnsupportedType: "Unsupported message type", codeInternal: "Application internal error",
+}
+
+// answer writes an acknowledgement of m, which is nil if it could not be read, with an ERR
+// segment for each problem. Nil if the sender wants none.
+func (o *Options) answer(m *er7.Message, code string, problems ...error) []byte {
+	out, err := o.answerIn(er7.ASCII, m, code, problems)
+	if err != nil {
+		// The sender's names have letters that ASCII does not have.
+		out, err = o.answerIn(er7.UTF8, m, code, problems)
+	}
+	if out == nil || err != nil {
+		return nil
+	}
+	return out.Bytes()
+}
+
+func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, problems []error) (*er7.Message, error) {
+	b := er7.NewBuilder(er7.Standard(), cs)
+	h := b.Header().Set(7, er7.FormatStamp(o.Now().In(o.Zone))).Set(9, "ACK")
+	id, version := "", o.Version
+	us := o.Us
+	if m != nil {
+		in := m.Header()
+		us = Party{in.Field(5).Text(), in.Field(6).Text()}
+		h.Set(5, in.Field(3).Text()).Set(6, in.Field(4).Text())
+		id = m.ControlID()
+		if v := in.Field(12).Text(); v != "" {
+			version = v
+		}
+		if _, event := m.Type(); event != "" {
+			h.Set(9, "ACK", event, "ACK")
+		}
+		accept, application := in.Field(15).Text(), in.Field(16).Text()
+		if accept == "NE" && application == "NE" {
+			return nil, nil
+		}
+		if accept != "" && accept != "NE" {
+			code = "C" + code[1:] // the sender wants to know that we have it, and no more
+		}
+	}
+	h.Set(3, us.Application).Set(4, us.Facility).
+		Set(10, "A"+shortID([]byte(id), []byte(code), []byte(us.Application))).Set(11, o.Processing).Set(12, version)
+	b.Add("MSA").Set(1, code).Set(2, id)
+	for _, problem := range problems {
+		err := b.Add("ERR").Set(4, "E")
+		number := codeInternal
+		var at *er7.SyntaxError
+		var unsupported *unsupportedError
+		switch {
+		case errors.As(problem, &at):
+			number = codeSegmentSequence
+			if at.Field > 0 {
+				number = codeDataType
+				err.Set(2, at.Segment, fmt.Sprint(at.Number), fmt.Sprint(at.Field))
+			}
+			err.Set(8, at.Error())
+		case errors.As(problem, &unsupported):
+			number = codeUnsupportedType
+		}
+		err.Set(3, number, codeTexts[number], "HL70357")
+	}
+	return b.Build()
+}
+
+// unsupportedError is a message of a kind that is not read.
+type unsupportedError struct{}
+
+func (*unsupportedError) Error() string {
+	return "HL7 message: a message of this type is not read here"
+}
+
+func (*unsupportedError) Unwrap() error { return healthlab.Invalid }
+
+// acknowledgement is an answer of the laboratory.
+type acknowledgement struct {
+	code string
+	// sample is the number that it gave the order; empty if it did not.
+	sample string
+	// errors are the codes of the errors.
+	errors []string
+}
+
+// readAcknowledgement reads an acknowledgement: ACK, ORL or ORR.
+func readAcknowledgement(m *er7.Message) acknowledgement {
+	v := acknowledgement{code: m.Segment("MSA").Field(1).Text()}
+	for s := range m.Segments() {
+		switch s.Name() {
+		case "ERR":
+			code := s.Field(3).Text()
+			if code == "" { // before version 2.5
+				code = s.Field(1).Component(4).Text()
+			}
+			v.errors = append(v.errors, code)
+		case "ORC", "OBR":
+			if v.sample == "" {
+				v.sample = s.Field(3).Text()
+			}
+			if s.Name() == "ORC" && (s.Field(1).Text() == "UA" || s.Field(1).Text() == "UC") {
+				v.errors = append(v.errors, s.Field(1).Text())
+			}
+		}
+	}
+	return v
+}
+
+// has reports whether the laboratory named one of the error codes.
+func (v acknowledgement) has(codes ...string) bool {
+	for _, f := range v.errors {
+		for _, c := range codes {
+			if f == c {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// err returns the error that the acknowledgement means; nil if the laboratory accepts.
+func (v acknowledgement) err() error {
+	switch v.code {
+	case "AA", "CA":
+		if v.has("UA", "UC") {
+			return fmt.Errorf("%w: the laboratory is unable to do it", healthlab.Invalid)
+		}
+		return nil
+	case "AE", "CE":
+		if v.has(codeLocked, codeInternal) {
+			return fmt.Errorf("%w: the laboratory has an internal error", healthlab.Unavailable)
+		}
+		return fmt.Errorf("%w: the laboratory refuses the message", healthlab.Invalid)
+	case "AR", "CR":
+		// The type, the version or the receiver is not set up, or the laboratory is busy:
+		// the order stays open.
+		return fmt.Errorf("%w: the laboratory does not take messages of this kind now", healthlab.Unavailable)
+	}
+	return fmt.Errorf("%w: the laboratory's answer says neither yes nor no", healthlab.Unavailable)
+}

@@ -1,0 +1,240 @@
+package hl7
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
+)
+
+// Sender sends a message to the laboratory and returns the first answer that accept takes.
+// It may send the message several times; after an error it may have arrived or not. An empty
+// answer means that there will be none. Implementations, such as mllp.Client and [Folder],
+// must be safe for concurrent use.
+type Sender interface {
+	Send(ctx context.Context, message []byte, accept func(answer []byte) bool) ([]byte, error)
+}
+
+// Backend is a laboratory that speaks HL7, as an orders.LabBackend. What the
+// laboratory sends comes in through [Backend.Handle] or [Backend.Receive]. It is safe for
+// concurrent use, and any number of processes may share a journal.
+type Backend struct {
+	sender  Sender
+	journal journal
+	opts    Options
+}
+
+// New returns a laboratory behind a sender. Its journal in the store has the name
+// [Options].LabSlug: two laboratories of one store need two slugs.
+func New(s Sender, store labjournal.Store, o *Options) *Backend {
+	opts := o.withDefaults()
+	return &Backend{sender: s, journal: journal{store, opts.LabSlug}, opts: opts}
+}
+
+// Submit implements orders.LabBackend. A repeat sends the same message, byte for byte. The
+// sample id is the laboratory's order number if it answers with one, else ours. Invalid for
+// a kit, which laboratories of this kind do not send.
+func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+	if err := ctx.Err(); err != nil {
+		return orders.Accepted{}, err
+	}
+	if s.Stage != orders.SubmitRequisition {
+		return orders.Accepted{}, fmt.Errorf("%w: a laboratory that speaks HL7 takes requisitions, and sends no kits", healthlab.Invalid)
+	}
+	d, err := b.open(ctx, s)
+	switch {
+	case err != nil:
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+	case d.Order != s.Order.ID || d.Team != s.Order.TeamID:
+		return orders.Accepted{}, fmt.Errorf("submit order: %w: another order has its number", healthlab.Conflict)
+	case d.Refused || d.Cancelled:
+		return orders.Accepted{}, fmt.Errorf("%w: the laboratory does not take the order", healthlab.Invalid)
+	case d.Answered:
+		return orders.Accepted{SampleID: d.SampleID}, nil
+	}
+	v, answer, err := b.exchange(ctx, d.Request)
+	if err != nil {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+	}
+	refusal := v.err()
+	if refusal != nil && !errors.Is(refusal, healthlab.Invalid) {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", refusal)
+	}
+	if v.code == "AA" && v.sample == "" {
+		v.sample = d.Number
+	}
+	var out orders.Accepted
+	record := b.delivery(shortID([]byte("answer"), d.Request), answer, d.Number)
+	_, err = b.journal.take(ctx, record, func(found map[string]*dossier) outcome {
+		if held := found[d.Number]; held != nil {
+			held.Answered, held.Refused = refusal == nil, refusal != nil
+			if held.SampleID == "" {
+				held.SampleID = v.sample
+			}
+			out.SampleID = held.SampleID
+		}
+		return outcome{}
+	})
+	if err != nil {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+	}
+	if refusal != nil {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", refusal)
+	}
+	d, err = b.journal.dossier(ctx, d.Number) // another process may have been first
+	if err == nil && v.sample != "" && v.sample != d.Number {
+		err = b.journal.openSample(ctx, d, v.sample)
+	}
+	if err != nil {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+	}
+	return orders.Accepted{SampleID: d.SampleID}, nil
+}
+
+// open stores the order message, unless it is stored.
+func (b *Backend) open(ctx context.Context, s orders.Submission) (dossier, error) {
+	r := request{Submission: s, control: newOrder, number: b.opts.Number(s.Order), at: b.opts.Now(), opts: &b.opts}
+	d, err := b.journal.dossier(ctx, r.number)
+	if !errors.Is(err, healthlab.NotFound) {
+		return d, err
+	}
+	if id := s.Order.HealthInsuranceID; id != nil && b.opts.Insurance != nil {
+		in, err := b.opts.Insurance(ctx, s.Order.TeamID, *id)
+		if err != nil {
+			return dossier{}, fmt.Errorf("insurance: %w", err)
+		}
+		r.insurance = &in
+	}
+	r.messageID = "O" + shortID([]byte(r.number), []byte(r.control))
+	m, err := r.message()
+	if err != nil {
+		return dossier{}, err
+	}
+	return b.journal.open(ctx, r.dossier(m))
+}
+
+// exchange sends a message and reads the answer.
+func (b *Backend) exchange(ctx context.Context, message []byte) (acknowledgement, []byte, error) {
+	sent, err := er7.Parse(message, nil)
+	if err != nil {
+		return acknowledgement{}, nil, err
+	}
+	var reply *er7.Message
+	answer, err := b.sender.Send(ctx, message, func(answer []byte) bool {
+		m, err := er7.Parse(answer, b.opts.parsing())
+		if err != nil || m.Segment("MSA").Field(2).Text() != sent.ControlID() {
+			return false
+		}
+		reply = m
+		return true
+	})
+	switch {
+	case err != nil:
+		return acknowledgement{}, nil, err
+	case len(answer) == 0:
+		return acknowledgement{code: "CA"}, nil, nil
+	}
+	return readAcknowledgement(reply), answer, nil
+}
+
+// Cancel implements orders.LabBackend: it sends an order message that cancels the tests.
+func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error {
+	number := b.opts.Number(orders.Order{ID: id, TeamID: team})
+	d, err := b.journal.dossier(ctx, number)
+	switch {
+	case errors.Is(err, healthlab.NotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("cancel order: %w", err)
+	case d.Cancelled || d.Refused || d.Team != team:
+		return nil
+	}
+	message, err := b.cancellation(d)
+	if err != nil {
+		return fmt.Errorf("cancel order: %w", err)
+	}
+	v, answer, err := b.exchange(ctx, message)
+	if err != nil {
+		return fmt.Errorf("cancel order: %w", err)
+	}
+	switch refusal := v.err(); {
+	case refusal == nil, v.has(codeUnknownKey): // the order is unknown there
+	case errors.Is(refusal, healthlab.Invalid):
+		return fmt.Errorf("cancel order: %w: the laboratory does not take it back", healthlab.Precondition)
+	default:
+		return fmt.Errorf("cancel order: %w", refusal)
+	}
+	record := b.delivery(shortID([]byte("answer"), message), answer, number)
+	_, err = b.journal.take(ctx, record, func(found map[string]*dossier) outcome {
+		if held := found[number]; held != nil {
+			held.Cancelled = true
+		}
+		return outcome{}
+	})
+	if err != nil {
+		return fmt.Errorf("cancel order: %w", err)
+	}
+	return nil
+}
+
+// cancellation returns the message that cancels an order: the header of the one that placed
+// it with another id, the patient, and each test.
+func (b *Backend) cancellation(d dossier) ([]byte, error) {
+	placed, err := er7.Parse(d.Request, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := er7.NewBuilder(placed.Delimiters(), placed.Charset())
+	h := placed.Header()
+	for _, n := range []int{3, 4, 5, 6, 7, 11, 12} {
+		out.Header().Set(n, h.Field(n).Text())
+	}
+	code, event := placed.Type()
+	out.Header().Set(9, code, event, code+"_"+event).Set(10, "O"+shortID([]byte(d.Number), []byte(cancelOrder)))
+	n := 0
+	for s := range placed.Segments() {
+		switch s.Name() {
+		case "PID":
+			id, name := s.Field(3), s.Field(5).Name()
+			out.Add("PID").SetNumber(1, 1).Set(3, id.Component(1).Text(), "", "", id.Component(4).Text(), id.Component(5).Text()).
+				Set(5, name.Family, name.Given).Set(7, s.Field(7).Text()).Set(8, s.Field(8).Text())
+		case "OBR":
+			n++
+			c := s.Field(4).Coded().Codes[0]
+			out.Add("ORC").Set(1, string(cancelOrder)).Set(2, d.Number, b.opts.Us.Application).Set(3, d.SampleID)
+			out.Add("OBR").SetNumber(1, n).Set(2, d.Number, b.opts.Us.Application).Set(3, d.SampleID).Set(4, c.Code, c.Text, c.System)
+		}
+	}
+	m, err := out.Build()
+	if err != nil {
+		return nil, err
+	}
+	return m.Bytes(), nil
+}
+
+// Updates implements orders.LabBackend, over the journal's feed.
+func (b *Backend) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+	after, err := strconv.ParseInt(cursor, 10, 64)
+	if err != nil {
+		after = 0
+	}
+	messages, last, err := b.journal.feed(ctx, after, max(n, 0))
+	if err != nil {
+		return orders.Batch{}, fmt.Errorf("laboratory updates: %w", err)
+	}
+	out := orders.Batch{Cursor: cursor, Messages: messages}
+	if len(messages) > 0 {
+		out.Cursor = strconv.FormatInt(last, 10)
+	}
+	return out, nil
+}
+
+// delivery is a message of the laboratory about the orders with these numbers.
+func (b *Backend) delivery(key string, raw []byte, numbers ...string) delivery {
+	return delivery{labjournal.Delivery{Key: key, At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: raw}, numbers}
+}

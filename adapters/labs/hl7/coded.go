@@ -1,0 +1,38 @@
+package hl7
+
+import (
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
+)
+
+// term reads a coded value with all of its codes; nil if there is none.
+func term(p er7.Part) *labresult.Coded {
+	c := p.Coded()
+	out := labresult.Coded{Text: c.Display(), Codes: codesOf(c)}
+	if out.Text == "" && out.Codes == nil {
+		return nil
+	}
+	return &out
+}
+
+// terms reads the coded values of a field that repeats.
+func terms(p er7.Part) []labresult.Coded {
+	var out []labresult.Coded
+	for _, one := range p.Repetitions() {
+		if t := term(one); t != nil {
+			out = append(out, *t)
+		}
+	}
+	return out
+}
+
+// codesOf returns what a coded value has besides its text.
+func codesOf(c er7.Coded) []labresult.Code {
+	var out []labresult.Code
+	for _, code := range c.Codes {
+		if code.Code != "" || code.Text != "" && code.Text != c.Display() {
+			out = append(out, labresult.Code(code))
+		}
+	}
+	return out
+}

@@ -1,0 +1,49 @@
+package hl7
+
+import (
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
+)
+
+// document reads a document that stands in place of a result.
+func (r *reader) document(t *TestReport, s er7.Segment) {
+	r.note = &t.Notes
+	if !t.brings(s) {
+		return
+	}
+	for _, p := range s.Field(5).Repetitions() {
+		e, err := p.Embedded()
+		if err != nil {
+			r.in.Refused = append(r.in.Refused, &er7.SyntaxError{
+				Segment: s.Name(), Number: s.Number(), Field: 5, Problem: "an embedded document must be in the encoding that it names",
+			})
+			continue
+		}
+		if len(e.Data) > 0 {
+			t.Documents = append(t.Documents, Document{Title: s.Field(3).Coded().Display(), ContentType: e.ContentType(), Data: e.Data})
+		}
+	}
+}
+
+// reference refuses a reference to a document that stands in place of a result: what it points
+// to is not read.
+func (r *reader) reference(t *TestReport, s er7.Segment) {
+	r.note = &t.Notes
+	if t.brings(s) && !s.Field(5).Empty() {
+		r.in.Refused = append(r.in.Refused, &er7.SyntaxError{
+			Segment: s.Name(), Number: s.Number(), Field: 5, Problem: "a reference to a document (RP) is not followed; the document must be embedded (ED)",
+		})
+	}
+}
+
+// brings reports whether an OBX brings a document. One that is deleted or wrong is withdrawn;
+// one that is not verified, or of which there will be none, brings nothing.
+func (t *TestReport) brings(obx er7.Segment) bool {
+	status := obx.Field(11).Text()
+	t.Withdrawn = t.Withdrawn || status == "D" || status == "W"
+	return status != "D" && status != "W" && status != "R" && status != "X"
+}
+
+// documentID is the same for the same document of the same order.
+func documentID(number string, d Document) string {
+	return shortID([]byte(number), []byte(d.Title), d.Data)
+}

@@ -1,0 +1,213 @@
+package hl7
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
+	"github.com/healthlab-dev/healthlab/orders/people"
+)
+
+// OrderMessage is the kind of message that orders go out as.
+type OrderMessage string
+
+// The kinds of order messages.
+const (
+	OML OrderMessage = "OML^O21"
+	ORM OrderMessage = "ORM^O01"
+)
+
+// Party names an application and the place it works for, as message headers do.
+type Party struct{ Application, Facility string }
+
+// Options says how one laboratory speaks. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Us and Lab name the two ends in message headers.
+	Us, Lab Party
+	// LabSlug is the laboratory's slug in the catalogue, and names its journal. A result for an order at another
+	// one is held for review. Default: results do not say whose they are, and a result
+	// under review is the laboratory's of the order that it names.
+	LabSlug string
+	// ReviewTeam reviews results that name no order of ours, through the orders.Service,
+	// which needs orders.Options.Reviews. Those that name an order of another patient, or
+	// a cancelled one, are reviewed by the order's team, with or without a review team.
+	// Default: results that name no order wait in the journal, for [Backend.Review].
+	ReviewTeam healthlab.TeamID
+	// Message is what orders go out as. Default [OML].
+	Message OrderMessage
+	// Version is the HL7 version that orders declare. Default 2.5.1.
+	Version string
+	// Processing is P for production, T for tests, D for debugging. Default P.
+	Processing string
+	// Charset is that of orders, and of what the laboratory sends without saying.
+	// Default UTF-8.
+	Charset er7.Charset
+	// MaxBytes bounds a message that comes in. Default [er7.DefaultMaxBytes].
+	MaxBytes int
+	// Zone is that of times without an offset, and of those we write. Times of a message whose
+	// MSH-7 has another offset than the zone had then have that offset. Default UTC.
+	Zone *time.Location
+	// Number names an order for the laboratory: the placer order number. It must be the
+	// same for the same order, and differ from all others. Default: 16 letters and
+	// digits made from the order's id.
+	Number func(o orders.Order) string
+	// CodeSystem is what orders call the laboratory's own codes. Default L.
+	CodeSystem string
+	// TestCode is how the laboratory calls a marker. Default: its provider id, else its
+	// slug, in the code system above.
+	TestCode func(m catalogue.Marker) er7.Code
+	// LOINC maps the laboratory's own result codes to LOINC. A code that comes with a
+	// LOINC code needs no entry.
+	LOINC map[string]string
+	// Tests maps what reports call a test to how it was ordered (the code of the
+	// marker), where the two differ.
+	Tests map[string]string
+	// Flags maps the laboratory's own flags to interpretations, beside those of the
+	// standard.
+	Flags map[string]labresult.Interpretation
+	// Statuses maps the statuses of a status message (ORC-25, else ORC-5) to what they
+	// mean for an order. Default: IP is SampleReceived.
+	Statuses map[string]orders.Trigger
+	// Insurance returns the record that an order is billed to, such as what [InsuranceOf]
+	// makes of orders.Service.Insurance. Default: orders go out without insurance.
+	Insurance func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Insurance, error)
+	// Documents keeps the documents that come in messages. [Reports] puts them where an
+	// orders.Service finds them. Default: they stay in the journal, in the message that
+	// they came in.
+	Documents Documents
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Log receives what went wrong. Default: slog.Default().
+	Log *slog.Logger
+}
+
+// Insurance is who pays for an order.
+type Insurance struct {
+	// PlanID, CompanyID and CompanyName are the payor's.
+	PlanID, CompanyID, CompanyName string
+	CompanyAddress                 er7.Address
+	GroupNumber, PolicyNumber      string
+	// Insured is who is insured, and Relationship who that is to the patient: SEL for
+	// the patient, SPO, CHD or OTH.
+	Insured      er7.Name
+	InsuredDOB   healthlab.Date
+	Relationship string
+}
+
+// InsuranceOf returns a coverage as an order message has it.
+func InsuranceOf(c people.Coverage) Insurance {
+	r := c.Record
+	relationship := map[people.Relationship]string{people.RelationSelf: "SEL", people.RelationSpouse: "SPO"}[r.Relationship]
+	a := r.Company.Address
+	return Insurance{
+		PlanID: r.PayorCode, CompanyID: r.PayorCode, CompanyName: r.Company.Name,
+		CompanyAddress: er7.Address{Street: a.FirstLine, Other: text(a.SecondLine), City: a.City, State: a.State, Zip: a.Zip, Country: a.Country},
+		GroupNumber:    text(r.GroupID), PolicyNumber: r.MemberID,
+		Insured: er7.Name{Family: r.Insured.LastName, Given: r.Insured.FirstName}, InsuredDOB: r.Insured.DOB,
+		Relationship: cmp.Or(relationship, "OTH"),
+	}
+}
+
+// Documents keeps documents. Put may be called again with the same document, which is
+// identified by its id. It must be safe for concurrent use; after an error the message is
+// not acknowledged, and comes again.
+type Documents interface {
+	Put(ctx context.Context, d Document) error
+}
+
+// Reports keeps documents that are PDF files as reports of the orders that they belong to:
+// keep is the method StoreReport of an orders.Service. Others stay in the journal, in the
+// message that they came in, as do those of orders that are gone.
+//
+// A report is that of an order's results while it came with all of their tests, alone and
+// last ([orders.Message.ReportFile]). One that comes after the results is reported as a
+// correction of an order that is completed: what can be read of it is another now.
+type Reports func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error
+
+// Put implements [Documents].
+func (keep Reports) Put(ctx context.Context, d Document) error {
+	if d.ContentType != "application/pdf" {
+		return nil
+	}
+	err := keep(ctx, d.Team, d.Order, d.ID, d.Data)
+	if kind := healthlab.KindOf(err); kind == healthlab.NotFound || kind == healthlab.Invalid {
+		return nil // coming again, it would be the same
+	}
+	return err
+}
+
+// Document is one that came with a result. Printing or logging it shows nothing.
+type Document struct {
+	// ID is the same for the same document of the same order.
+	ID    string
+	Team  healthlab.TeamID
+	Order orders.OrderID
+	// Title is what the laboratory calls it.
+	Title       string
+	ContentType string
+	Data        []byte
+}
+
+func (o *Options) withDefaults() Options {
+	out := Options{}
+	if o != nil {
+		out = *o
+	}
+	def := func(s *string, value string) {
+		if *s == "" {
+			*s = value
+		}
+	}
+	def((*string)(&out.Message), string(OML))
+	def(&out.Version, "2.5.1")
+	def(&out.Processing, "P")
+	def((*string)(&out.Charset), string(er7.UTF8))
+	def(&out.CodeSystem, "L")
+	out.Zone = cmp.Or(out.Zone, time.UTC)
+	if out.Number == nil {
+		out.Number = func(o orders.Order) string { return shortID(o.ID.UUID[:]) }
+	}
+	if out.TestCode == nil {
+		system := out.CodeSystem
+		out.TestCode = func(m catalogue.Marker) er7.Code {
+			code := er7.Code{Code: m.Slug, Text: m.Name, System: system}
+			if m.ProviderID != nil && *m.ProviderID != "" {
+				code.Code = *m.ProviderID
+			}
+			return code
+		}
+	}
+	if out.Statuses == nil {
+		out.Statuses = map[string]orders.Trigger{"IP": orders.SampleReceived}
+	}
+	if out.Now == nil {
+		out.Now = time.Now
+	}
+	out.Log = cmp.Or(out.Log, slog.Default())
+	return out
+}
+
+// parsing is how messages of the laboratory are read.
+func (o *Options) parsing() *er7.Options {
+	return &er7.Options{MaxBytes: o.MaxBytes, Charset: o.Charset}
+}
+
+// shortID returns 16 letters and digits made from the hash of the parts.
+func shortID(parts ...[]byte) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(p)
+		h.Write([]byte{0})
+	}
+	return base32.StdEncoding.EncodeToString(h.Sum(nil)[:10])
+}

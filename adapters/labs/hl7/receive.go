@@ -1,0 +1,263 @@
+package hl7
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
+)
+
+// Handle receives a message or a batch and returns the acknowledgement. It implements
+// mllp.Handler. AA or CA: every result of the message is kept, whether or not it belongs to an
+// order. AE: the message is malformed or could not be kept, or some results of it are refused;
+// an ERR segment names each of these, the others are kept, and the message changes nothing
+// for them if it comes again. AR: messages of this type are not received. A batch (FHS, BHS)
+// is answered with a batch that has an acknowledgement of each message; one whose envelope is
+// malformed with a single AE.
+func (b *Backend) Handle(ctx context.Context, message []byte, frameErr error) []byte {
+	if frameErr != nil {
+		return b.opts.answer(nil, rejected, frameErr)
+	}
+	if er7.IsBatch(message) {
+		return b.handleBatch(ctx, message)
+	}
+	m, err := er7.Parse(message, b.opts.parsing())
+	if err != nil {
+		b.opts.Log.Warn("HL7 message refused", "error", err.Error())
+		return b.opts.answer(b.header(message), refused, err)
+	}
+	if code, _ := m.Type(); code == "ACK" {
+		return nil // an acknowledgement is not acknowledged
+	}
+	notTaken, err := b.receive(ctx, m)
+	var unsupported *unsupportedError
+	switch {
+	case err == nil && len(notTaken) > 0:
+		return b.opts.answer(m, refused, notTaken...)
+	case err == nil:
+		return b.opts.answer(m, accepted)
+	case errors.As(err, &unsupported):
+		b.opts.Log.Warn("HL7 message refused", "error", err.Error())
+		return b.opts.answer(m, rejected, err)
+	default:
+		b.opts.Log.Warn("HL7 message not taken in", "error", err.Error())
+		return b.opts.answer(m, refused, err)
+	}
+}
+
+// handleBatch receives the messages of a batch one by one.
+func (b *Backend) handleBatch(ctx context.Context, raw []byte) []byte {
+	batch, err := er7.ParseBatch(raw, b.opts.parsing())
+	if err != nil {
+		b.opts.Log.Warn("HL7 batch refused", "error", err.Error())
+		return b.opts.answer(nil, refused, err)
+	}
+	head := "BHS|^~\\&|||||" + er7.FormatStamp(b.opts.Now().In(b.opts.Zone)) + "\r"
+	out, n := []byte(head), 0
+	for _, i := range batch.Items() {
+		var answer []byte
+		switch {
+		case i.Message != nil:
+			answer = b.Handle(ctx, i.Message.Bytes(), nil)
+		case i.Err != nil:
+			b.opts.Log.Warn("HL7 message refused", "error", i.Err.Error())
+			answer = b.opts.answer(b.header(i.Raw), refused, i.Err)
+		}
+		if answer != nil {
+			out = append(out, answer...)
+			n++
+		}
+	}
+	if n == 0 {
+		return nil // the sender wants no answers
+	}
+	return fmt.Appendf(out, "BTS|%d\r", n)
+}
+
+// header reads as much of a malformed message as its acknowledgement needs; nil if
+// that cannot be read either.
+func (b *Backend) header(message []byte) *er7.Message {
+	i := strings.IndexAny(string(message), "\r\n")
+	if i < 0 {
+		i = len(message)
+	}
+	m, err := er7.Parse(message[:i], b.opts.parsing())
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+// Receive receives a message of the laboratory over any transport: results, statuses of
+// orders, late answers. A repeat changes nothing. Results that belong to no order for certain
+// are kept for review ([Options].ReviewTeam, [Backend.Review]). Invalid if the message, or a
+// result of it, cannot be read: the other results are kept. After any other error, call it again
+// with the message.
+func (b *Backend) Receive(ctx context.Context, m *er7.Message) error {
+	notTaken, err := b.receive(ctx, m)
+	return errors.Join(append(notTaken, err)...)
+}
+
+// ReceiveAll parses and receives a message or a batch (FHS, BHS). It joins the errors of
+// messages that are malformed or that [Backend.Receive] refuses; the others were received.
+func (b *Backend) ReceiveAll(ctx context.Context, raw []byte) error {
+	batch, err := er7.ParseBatch(raw, b.opts.parsing())
+	if err != nil {
+		return err
+	}
+	err = errors.Join(batch.Errors()...)
+	for _, m := range batch.Messages() {
+		err = errors.Join(err, b.Receive(ctx, m))
+	}
+	return err
+}
+
+// receive is Receive. notTaken names the results that are refused; the others are kept.
+func (b *Backend) receive(ctx context.Context, m *er7.Message) (notTaken []error, err error) {
+	in, err := Read(m, &b.opts)
+	if err != nil {
+		return nil, err
+	}
+	of, err := b.orderNumbers(ctx, in)
+	if err != nil {
+		return nil, fmt.Errorf("take in HL7 message: %w", err)
+	}
+	numbers := in.numbers()
+	for _, t := range in.Tests {
+		if n := of[t.Filler]; n != "" && !contains(numbers, n) {
+			numbers = append(numbers, n)
+		}
+	}
+	for _, bad := range in.Refused {
+		b.opts.Log.Warn("HL7 result refused", "error", bad.Error())
+		notTaken = append(notTaken, bad)
+	}
+	return notTaken, b.take(ctx, m, in, of, b.delivery(keyOf(m), m.Bytes(), numbers...))
+}
+
+// keyOf returns the same key for messages that differ in their headers alone.
+func keyOf(m *er7.Message) string {
+	code, event := m.Type()
+	parts := [][]byte{[]byte(code), []byte(event), []byte(m.Header().Field(3).Raw()), []byte(m.Header().Field(4).Raw())}
+	for s := range m.Segments() {
+		if s.Name() != "MSH" {
+			parts = append(parts, []byte(s.Raw()))
+		}
+	}
+	return shortID(parts...)
+}
+
+// numbers returns all order numbers of a message.
+func (in Incoming) numbers() []string {
+	var out []string
+	for _, t := range in.Tests {
+		for _, n := range t.Numbers {
+			if !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// take stores a delivery and its effects. of has the order numbers by the laboratory's.
+// Documents come first: storing them twice has no effect.
+func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[string]string, d delivery) error {
+	if err := b.putDocuments(ctx, in, of, d); err != nil {
+		return fmt.Errorf("take in HL7 message: %w", err)
+	}
+	code, _ := m.Type()
+	results := code == "ORU" || code == "OUL"
+	fresh, err := b.journal.take(ctx, d, func(found map[string]*dossier) outcome {
+		var out outcome
+		for i, g := range assign(in, found, of, d.Resolves != 0) {
+			if g.held == nil {
+				m := g.unassigned(d, i, &b.opts)
+				if results && m != nil {
+					out.messages = append(out.messages, *m)
+				}
+				if !results || m == nil || g.hasDocuments() { // their documents have no order yet
+					out.review = g.reason()
+				}
+				continue
+			}
+			m, review := g.take(d, results, &b.opts)
+			out.review = cmp.Or(review, out.review)
+			if !results && review == "" {
+				out.messages = append(out.messages, g.held.statusMessages(g.tests, d, &b.opts)...)
+			}
+			if m != nil {
+				out.messages = append(out.messages, *m)
+			}
+		}
+		return out
+	})
+	if err != nil {
+		return fmt.Errorf("take in HL7 message: %w", err)
+	}
+	if !fresh {
+		b.opts.Log.Info("HL7 message came again", "key", d.Key)
+	}
+	return nil
+}
+
+// orderNumbers returns our order numbers by those of the laboratory, for the tests of a message.
+func (b *Backend) orderNumbers(ctx context.Context, in Incoming) (map[string]string, error) {
+	of := map[string]string{}
+	for _, t := range in.Tests {
+		if _, done := of[t.Filler]; done || t.Filler == "" {
+			continue
+		}
+		held, err := b.journal.dossier(ctx, sampleRecord+t.Filler)
+		if err != nil && !errors.Is(err, healthlab.NotFound) {
+			return nil, err
+		}
+		of[t.Filler] = held.Number
+	}
+	return of, nil
+}
+
+func (b *Backend) putDocuments(ctx context.Context, in Incoming, of map[string]string, d delivery) error {
+	if b.opts.Documents == nil || !slices.ContainsFunc(in.Tests, func(t TestReport) bool { return len(t.Documents) > 0 }) {
+		return nil
+	}
+	found, err := b.dossiers(ctx, d.Numbers)
+	if err != nil {
+		return err
+	}
+	for _, g := range assign(in, found, of, d.Resolves != 0) {
+		if g.held == nil || g.apart() {
+			continue
+		}
+		for _, t := range g.tests {
+			for _, doc := range t.Documents {
+				doc.ID, doc.Team, doc.Order = documentID(g.held.Number, doc), g.held.Team, g.held.Order
+				if err := b.opts.Documents.Put(ctx, doc); err != nil {
+					return fmt.Errorf("put document: %w", err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// dossiers returns the known orders by number.
+func (b *Backend) dossiers(ctx context.Context, numbers []string) (map[string]*dossier, error) {
+	found := map[string]*dossier{}
+	for _, n := range numbers {
+		held, err := b.journal.dossier(ctx, n)
+		if errors.Is(err, healthlab.NotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[n] = &held
+	}
+	return found, nil
+}

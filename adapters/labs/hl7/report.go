@@ -1,0 +1,442 @@
+package hl7
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
+	"github.com/healthlab-dev/healthlab/orders/people"
+)
+
+// Incoming is the content of a result message. Printing or logging it shows nothing.
+type Incoming struct {
+	// ControlID is what the laboratory calls the message, and Sent when it wrote it;
+	// zero if it does not say.
+	ControlID string
+	Sent      time.Time
+	// Tests are the reports of the message, one for each OBR, in order.
+	Tests []TestReport
+	// Refused are the results that cannot be taken in: embedded documents that cannot be
+	// decoded, and references to documents. The rest of the message was read.
+	Refused []*er7.SyntaxError
+}
+
+// TestReport is the part of a message about one test.
+type TestReport struct {
+	// Segment is the number of its OBR in the message; of results without an OBR, that of the
+	// first OBX.
+	Segment int
+	// Patient is the patient that the message names.
+	Patient orders.ReportedPatient
+	// Head is what is known of the report as a whole.
+	Head labresult.Metadata
+	// Numbers are the placer order numbers of OBR and ORC; without them, that of the parent
+	// order. Two numbers contradict each other.
+	Numbers []string
+	// Filler is the laboratory's number.
+	Filler string
+	// Codes are what the laboratory calls the test, and Name in words.
+	Codes []string
+	Name  string
+	// Status is that of the report: P, F, C, X and so on.
+	Status string
+	// Control and OrderStatus are those of the order (ORC-1; ORC-25, else ORC-5).
+	Control, OrderStatus string
+	// At is when the results were reported or changed, and Reported the same as it was said; nil
+	// if not known.
+	At       time.Time
+	Reported *labresult.TimestampWithOffset
+	// Parent is the result that led to the test; nil for none.
+	Parent *labresult.ParentResult
+	// Collected, Received: of the first sample; nil if not known.
+	Collected, Received *labresult.TimestampWithOffset
+	// Sample is the id of the first sample.
+	Sample string
+	// Specimens are the samples that the message describes.
+	Specimens    []Specimen
+	Notes        string
+	Observations []Observation
+	// Documents came with the test; Withdrawn: the laboratory took one back.
+	Documents    []Document
+	Withdrawn    bool
+	Laboratories map[string]labresult.PerformingLaboratory
+	CLIA         string
+	// occurrence counts the tests before it that have the same numbers, codes and parent.
+	occurrence int
+	// amount is how much was collected for the test, where no sample says it.
+	amount string
+	// source is the sample as messages before version 2.5 describe it; nil if they do not.
+	source *Specimen
+}
+
+// key identifies a test within its order. Susceptibilities of several isolates have
+// the same numbers and codes, and another parent.
+func (t *TestReport) key() string {
+	key := t.Filler
+	for _, c := range t.Codes {
+		key += "|" + c
+	}
+	if p := t.Parent; p != nil {
+		key += "|parent " + p.FillerNumber + "|" + p.Group
+		if p.Result != nil && len(p.Result.Codes) > 0 {
+			key += "|" + p.Result.Codes[0].Code
+		}
+	}
+	if t.occurrence > 0 {
+		key += fmt.Sprint("#", t.occurrence)
+	}
+	return key
+}
+
+// Observation is one OBX: a result, or the statement that there is none.
+type Observation struct {
+	// Key identifies it within its test.
+	Key string
+	// Status is that of the observation: P, F, C, X, D and so on.
+	Status string
+	// Result has no text if the OBX has no value.
+	Result labresult.Result
+}
+
+// Read reads a result message (ORU, OUL) into plain values. Options may be nil.
+// Invalid if it is no such message, or not one that can be understood.
+func Read(m *er7.Message, o *Options) (Incoming, error) {
+	opts := o.withDefaults()
+	code, _ := m.Type()
+	switch code {
+	case "ORU", "OUL", "ORM", "OML", "OSU", "ORL", "ORR":
+	default:
+		return Incoming{}, fmt.Errorf("read HL7 results: %w", &unsupportedError{})
+	}
+	r := &reader{opts: &opts, in: Incoming{ControlID: m.ControlID()}, byKey: map[string]int{}}
+	_, event := m.Type()
+	r.specimenFirst = code == "OUL" && event != "R24"
+	r.note = &r.messageNotes
+	r.zone = opts.Zone
+	if sent, err := m.Header().Field(7).Stamp(opts.Zone); err == nil {
+		r.in.Sent, r.zone = sent.Time, zoneOf(sent, opts.Zone)
+		r.sent = r.moment(m.Header().Field(7))
+	}
+	r.sender = optional(m.Header().Field(4).Text())
+	r.head.Laboratory = r.sender
+	for s := range m.Segments() {
+		r.segment(s)
+	}
+	r.finishOrder()
+	for i := range r.in.Tests {
+		if t := &r.in.Tests[i]; t.source != nil && len(t.Specimens) == 0 {
+			t.addSpecimen(*t.source)
+		}
+	}
+	return r.in, nil
+}
+
+// ReadAll reads the result messages of a file or a batch (FHS, BHS), or a single one, as
+// [Read] does. Invalid if one of them cannot be read.
+func ReadAll(raw []byte, o *Options) ([]Incoming, error) {
+	opts := o.withDefaults()
+	batch, err := er7.ParseBatch(raw, opts.parsing())
+	if err != nil {
+		return nil, err
+	}
+	if errs := batch.Errors(); len(errs) > 0 {
+		return nil, errs[0]
+	}
+	var out []Incoming
+	for _, m := range batch.Messages() {
+		in, err := Read(m, o)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, in)
+	}
+	return out, nil
+}
+
+// reader walks over the segments of a message.
+type reader struct {
+	opts *Options
+	in   Incoming
+	// zone is that of times without an offset.
+	zone   *time.Location
+	sender *string
+	// patient and head are those of the patient whose tests come next.
+	patient orders.ReportedPatient
+	head    labresult.Metadata
+	orc     er7.Segment
+	open    bool // no OBR has followed the ORC yet
+	// alone: an OBR without an ORC before it was the last segment.
+	alone bool
+	// specimens are those before the OBR, as OUL messages have them.
+	specimens []*heldSpecimen
+	// specimenFirst: a sample comes before its tests, not after its test.
+	specimenFirst bool
+	seen          map[string]int // observations of the test by key
+	byKey         map[string]int // tests by key
+	// sent is when the message was written; nil if it does not say.
+	sent *labresult.TimestampWithOffset
+	// between is set after a patient and before the first test.
+	between bool
+	// The notes before the first test: of the message, of the patient or the visit, and
+	// of the order.
+	messageNotes, patientNotes, orderNotes string
+	// note is where an NTE goes; nil for nowhere.
+	note *string
+}
+
+func (r *reader) test() *TestReport {
+	if len(r.in.Tests) == 0 || r.between {
+		return nil
+	}
+	return &r.in.Tests[len(r.in.Tests)-1]
+}
+
+func (r *reader) segment(s er7.Segment) {
+	alone := r.alone
+	r.alone = false
+	switch s.Name() {
+	case "PID":
+		r.finishOrder()
+		r.person(s)
+	case "ORC":
+		if alone && r.specimenFirst && r.ofTest(s) {
+			return
+		}
+		r.finishOrder()
+		r.orderNotes = ""
+		r.orc, r.note, r.open = s, &r.orderNotes, true
+	case "OBR":
+		r.beginTest(s)
+	case "OBX":
+		r.observation(s)
+	case "SPM":
+		r.specimen(s)
+	case "NTE":
+		r.comment(s)
+	}
+}
+
+// finishOrder makes a report of an ORC without an OBR: the status of an order.
+func (r *reader) finishOrder() {
+	if r.open {
+		r.in.Tests = append(r.in.Tests, TestReport{
+			Segment: r.orc.Number(), Filler: r.orc.Field(3).Text(), At: r.in.Sent, Reported: r.sent, Patient: r.patient, Head: r.headWithNotes(),
+			Notes: r.orderNotes,
+		})
+		r.order(&r.in.Tests[len(r.in.Tests)-1], er7.Segment{})
+		r.number(&r.in.Tests[len(r.in.Tests)-1])
+		r.open, r.between, r.seen = false, false, map[string]int{}
+		r.note = &r.in.Tests[len(r.in.Tests)-1].Notes
+	}
+}
+
+// headWithNotes returns the head of the patient's reports with the notes of the message, the
+// patient and the visit.
+func (r *reader) headWithNotes() labresult.Metadata {
+	h := r.head
+	h.Notes = optional(strings.TrimSpace(r.messageNotes + "\n" + r.patientNotes))
+	return h
+}
+
+// person reads a PID. A message may have several patients.
+func (r *reader) person(s er7.Segment) {
+	r.orc, r.specimens = er7.Segment{}, nil
+	r.patientNotes, r.orderNotes, r.note = "", "", &r.patientNotes
+	n := s.Field(5).Name()
+	r.patient = orders.ReportedPatient{FirstName: n.Given, LastName: n.Family, SecondName: n.Middle, Suffix: n.Suffix}
+	switch strings.ToUpper(s.Field(8).Text()) {
+	case "F", "FEMALE":
+		r.patient.Gender = people.Female
+	case "M", "MALE":
+		r.patient.Gender = people.Male
+	}
+	r.head = labresult.Metadata{Laboratory: r.sender, Patient: n.Full()}
+	r.between = true
+	if at, err := s.Field(7).Stamp(r.zone); err == nil && at.Precision < er7.Day {
+		r.head.DOB, r.patient.DOBText = at.String(), strings.ReplaceAll(at.String(), "-", "")
+	} else if err == nil {
+		dob := healthlab.DateOf(at.Time)
+		r.patient.DOB, r.head.DOB = dob, dob.String()
+		if !r.in.Sent.IsZero() {
+			r.head.Age = fmt.Sprint(age(dob, healthlab.DateOf(r.in.Sent)))
+		}
+	} else {
+		r.patient.DOBText = s.Field(7).Text()
+	}
+	r.head.PatientID = optional(s.Field(3).Text())
+	r.head.AccountID = optional(s.Field(18).Text())
+}
+
+func age(born, on healthlab.Date) int {
+	years := on.Year - born.Year
+	if on.Month < born.Month || on.Month == born.Month && on.Day < born.Day {
+		years--
+	}
+	return max(years, 0)
+}
+
+// order reads the numbers and the status of the order of a test.
+func (r *reader) order(t *TestReport, obr er7.Segment) {
+	own := []er7.Part{obr.Field(2), r.orc.Field(2)}
+	if obr.Number() > 0 && !r.open && !obr.Field(2).Empty() {
+		own = own[:1] // the ORC is that of a test before
+	}
+	for _, parts := range [][]er7.Part{own, {obr.Field(29)}, {r.orc.Field(8)}} {
+		for _, p := range parts {
+			if n := strings.TrimSpace(p.Component(1).Text()); n != "" && !contains(t.Numbers, n) {
+				t.Numbers = append(t.Numbers, n)
+			}
+		}
+		if len(t.Numbers) > 0 {
+			break
+		}
+	}
+	t.Control = r.orc.Field(1).Text()
+	if t.OrderStatus = r.orc.Field(25).Text(); t.OrderStatus == "" {
+		t.OrderStatus = r.orc.Field(5).Text()
+	}
+}
+
+// ofTest adds an ORC that follows its OBR, as in messages about specimens, to the test; false
+// if it names another order.
+func (r *reader) ofTest(orc er7.Segment) bool {
+	t := r.test()
+	placer, filler := orc.Field(2).Text(), orc.Field(3).Text()
+	if placer != "" && len(t.Numbers) > 0 && !contains(t.Numbers, placer) || filler != "" && t.Filler != "" && filler != t.Filler {
+		return false
+	}
+	r.byKey[t.key()]--
+	r.orc = orc
+	r.order(t, er7.Segment{})
+	t.Filler, t.Sample = cmp.Or(t.Filler, filler), cmp.Or(t.Sample, filler)
+	t.occurrence = 0
+	r.number(t)
+	return true
+}
+
+func (r *reader) beginTest(s er7.Segment) {
+	c := s.Field(4).Coded()
+	r.in.Tests = append(r.in.Tests, TestReport{
+		Segment: s.Number(), Filler: s.Field(3).Text(), Name: c.Display(), Status: s.Field(25).Text(), Patient: r.patient, Head: r.headWithNotes(),
+		Parent: parent(s), Notes: r.orderNotes,
+	})
+	r.between = false
+	t := r.test()
+	for _, code := range c.Codes {
+		if code.Code != "" {
+			t.Codes = append(t.Codes, code.Code)
+		}
+	}
+	r.alone = !r.open
+	r.order(t, s)
+	r.open, r.orderNotes = false, ""
+	if t.Filler == "" {
+		t.Filler = r.orc.Field(3).Text()
+	}
+	r.number(t)
+	t.At, t.Reported = r.in.Sent, r.sent
+	if at := r.moment(s.Field(22)); at != nil {
+		t.At, t.Reported = at.Local(), at
+	}
+	t.Collected, t.Received = r.moment(s.Field(7)), r.moment(s.Field(14))
+	t.Sample, t.amount = t.Filler, amount(s.Field(9))
+	p := s.Field(16).Person()
+	if p.Full() == "" {
+		p = r.orc.Field(12).Person()
+	}
+	t.Head.Provider = optional(p.Full())
+	for _, first := range r.specimens {
+		specimen := r.readSpecimen(first.segment)
+		specimen.Notes = first.notes
+		t.addSpecimen(specimen)
+	}
+	if !r.specimenFirst {
+		r.specimens = nil
+	}
+	if source := s.Field(15); !source.Empty() { // before version 2.5
+		t.source = &Specimen{Type: term(source.Component(1)), Site: term(source.Component(4)), CollectionMethod: term(source.Component(6))}
+		if free := source.Component(3).Whole(); t.source.Type == nil && free != "" {
+			t.source.Type = &labresult.Coded{Text: free}
+		}
+	}
+	r.note, r.seen = &t.Notes, map[string]int{}
+}
+
+// number counts a test among those of its key.
+func (r *reader) number(t *TestReport) {
+	key := t.key()
+	t.occurrence = r.byKey[key]
+	r.byKey[key]++
+}
+
+// parent reads the result and the order that led to a test; nil if there is none.
+func parent(obr er7.Segment) *labresult.ParentResult {
+	result, order := obr.Field(26), obr.Field(29)
+	p := labresult.ParentResult{
+		PlacerNumber: order.Component(1).Text(), FillerNumber: order.Component(2).Text(),
+		Result: term(result.Component(1)), Group: result.Component(2).Plain("."), Value: result.Component(3).Whole(),
+	}
+	if p == (labresult.ParentResult{}) {
+		return nil
+	}
+	return &p
+}
+
+func (r *reader) comment(s er7.Segment) {
+	if r.note == nil {
+		return
+	}
+	for _, p := range s.Field(3).Repetitions() {
+		line := p.Whole()
+		if *r.note != "" {
+			*r.note += "\n"
+		}
+		*r.note += line
+	}
+}
+
+func (r *reader) moment(p er7.Part) *labresult.TimestampWithOffset {
+	s, err := p.Stamp(r.zone)
+	if err != nil {
+		return nil
+	}
+	_, offset := s.Time.Zone()
+	return &labresult.TimestampWithOffset{Timestamp: healthlab.At(s.Time), TimezoneOffset: offset, Precision: precisions[s.Precision]}
+}
+
+// precisions of times; those of seconds and fractions have no name.
+var precisions = map[er7.Precision]labresult.Precision{
+	er7.Year: labresult.YearPrecision, er7.Month: labresult.MonthPrecision, er7.Day: labresult.DayPrecision,
+	er7.Hour: labresult.HourPrecision, er7.Minute: labresult.MinutePrecision,
+}
+
+// zoneOf returns the zone of the times of a message that have no offset: that of MSH-7, as the
+// standard says, unless the laboratory's zone had this offset when the message was written.
+func zoneOf(sent er7.Stamp, zone *time.Location) *time.Location {
+	_, offset := sent.Time.Zone()
+	if _, usual := sent.Time.In(zone).Zone(); !sent.Offset || usual == offset {
+		return zone
+	}
+	return sent.Time.Location()
+}
+
+func contains(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

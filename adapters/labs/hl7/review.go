@@ -1,0 +1,95 @@
+package hl7
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
+)
+
+// The reasons for review.
+const (
+	// ReviewNoMatch: the message names no order, or an unknown one.
+	ReviewNoMatch = "no_match"
+	// ReviewPatient: the patient is not the order's, and the message has documents or no result.
+	ReviewPatient = "patient_mismatch"
+	// ReviewNumbers: the numbers of a test are not all the order's, and the message has
+	// documents or no result.
+	ReviewNumbers = "contradicting_numbers"
+	// ReviewCancelled: the order was cancelled, or refused by the laboratory, and the message has
+	// no result.
+	ReviewCancelled = "match_cancelled"
+)
+
+// Review returns at most n messages under review after a place (zero is the start), with
+// the reason and the message as it came.
+func (b *Backend) Review(ctx context.Context, after int64, n int) ([]labjournal.Delivery, error) {
+	return b.journal.store.Review(ctx, b.journal.lab, after, n)
+}
+
+// Deliveries returns the messages of the laboratory that were taken in for an order, as they
+// came, the oldest first. NotFound if the order was never submitted.
+func (b *Backend) Deliveries(ctx context.Context, team healthlab.TeamID, order orders.OrderID) ([]labjournal.Delivery, error) {
+	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
+	held, err := b.journal.dossier(ctx, number)
+	if err == nil && (held.Order != order || held.Team != team) {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("messages of an order: %w", err)
+	}
+	return b.journal.store.Deliveries(ctx, b.journal.lab, number)
+}
+
+// Attach assigns a message under review to an order. The order gets all tests of the message
+// that had none, whatever numbers they have. NotFound if the message is not under review, or
+// the order was never submitted.
+func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID, order orders.OrderID) error {
+	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
+	held, err := b.journal.dossier(ctx, number)
+	if err == nil && (held.Order != order || held.Team != team) {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	list, err := b.Review(ctx, place-1, 1)
+	if err == nil && (len(list) == 0 || list[0].Place != place) {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	m, err := er7.Parse(list[0].Raw, &er7.Options{MaxBytes: len(list[0].Raw), Charset: b.opts.Charset})
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	in, err := Read(m, &b.opts)
+	if err != nil {
+		return err
+	}
+	found, err := b.dossiers(ctx, in.numbers())
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	var rest []TestReport // without those that had an order
+	of, err := b.orderNumbers(ctx, in)
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	for _, g := range assign(in, found, of, false) {
+		for _, t := range g.tests {
+			if g.held == nil || g.apart() || g.held.Cancelled || g.held.Refused {
+				t.Numbers = []string{number}
+				rest = append(rest, t)
+			}
+		}
+	}
+	in.Tests = rest
+	d := b.delivery(shortID([]byte("attach"), []byte(list[0].Key), []byte(number)), list[0].Raw, number)
+	d.Resolves = place
+	return b.take(ctx, m, in, nil, d)
+}

@@ -1,0 +1,95 @@
+package hl7
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
+)
+
+// Specimen is what a message says of one sample.
+type Specimen struct {
+	ID                  string
+	Collected, Received *labresult.TimestampWithOffset
+	Type, Site          *labresult.Coded
+	// TypeModifiers and SiteModifiers are those of Type and Site.
+	TypeModifiers, SiteModifiers     []labresult.Coded
+	CollectionMethod, CollectionSite *labresult.Coded
+	Conditions, RejectReasons        []labresult.Coded
+	Additives                        []labresult.Coded
+	ContainerType                    *labresult.Coded
+	// Amount is how much was collected, with its unit, and Description the laboratory's words on
+	// the sample.
+	Amount, Description string
+	// Notes are the comments on the sample, in lines.
+	Notes string
+}
+
+// specimen reads an SPM, which stands before its tests in some messages and after its test in
+// others.
+func (r *reader) specimen(s er7.Segment) {
+	t := r.test()
+	if r.specimenFirst || t == nil {
+		if len(r.specimens) > 0 && t != nil && r.specimens[0].segment.Number() < t.Segment {
+			r.specimens = nil // those of the tests before
+		}
+		first := &heldSpecimen{segment: s}
+		r.specimens, r.note = append(r.specimens, first), &first.notes
+		return
+	}
+	t.addSpecimen(r.readSpecimen(s))
+	r.note = &t.Specimens[len(t.Specimens)-1].Notes
+}
+
+// heldSpecimen is an SPM that precedes its tests, with the notes after it.
+type heldSpecimen struct {
+	segment er7.Segment
+	notes   string
+}
+
+func (r *reader) readSpecimen(s er7.Segment) Specimen {
+	id := s.Field(2).Component(2).Subcomponent(1).Text()
+	if id == "" {
+		id = s.Field(2).Component(1).Subcomponent(1).Text()
+	}
+	return Specimen{
+		ID: id, Collected: r.moment(s.Field(17)), Received: r.moment(s.Field(18)), Type: term(s.Field(4)), TypeModifiers: terms(s.Field(5)),
+		Site: term(s.Field(8)), SiteModifiers: terms(s.Field(9)), CollectionMethod: term(s.Field(7)), CollectionSite: term(s.Field(10)),
+		Conditions: terms(s.Field(24)), RejectReasons: terms(s.Field(21)), Additives: terms(s.Field(6)), ContainerType: term(s.Field(27)),
+		Amount: amount(s.Field(12)), Description: lines(s.Field(14)),
+	}
+}
+
+// amount reads a CQ: a quantity with its unit.
+func amount(p er7.Part) string {
+	return strings.TrimSpace(p.Component(1).Text() + " " + p.Component(2).Unit())
+}
+
+// lines reads a field that repeats as lines of text.
+func lines(p er7.Part) string {
+	var out []string
+	for _, one := range p.Repetitions() {
+		if text := strings.TrimSpace(one.Whole()); text != "" {
+			out = append(out, text)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// addSpecimen adds a sample. Its id defaults to the laboratory's number of the test. The first
+// sample is that of the results.
+func (t *TestReport) addSpecimen(s Specimen) {
+	first := len(t.Specimens) == 0
+	switch {
+	case s.ID == "" && first:
+		s.ID = t.Filler
+	case s.ID == "":
+		s.ID = fmt.Sprintf("%s-%d", t.Filler, len(t.Specimens)+1)
+	}
+	if first {
+		t.Sample, t.Collected, t.Received = s.ID, cmp.Or(s.Collected, t.Collected), cmp.Or(s.Received, t.Received)
+	}
+	t.Specimens = append(t.Specimens, s)
+}

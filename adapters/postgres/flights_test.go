@@ -1,0 +1,209 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/adapters/service"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+	"github.com/healthlab-dev/healthlab/personkey"
+)
+
+// wire counts the turns of connections from sending to receiving, which are round trips, commits, and
+// statements about the ends of access logs, of which each team has one.
+type wire struct {
+	net.Dialer
+	trips, commits, heads atomic.Int64
+}
+
+func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := w.DialContext(ctx, network, address)
+	return &wireConn{Conn: c, of: w}, err
+}
+
+type wireConn struct {
+	net.Conn
+	of   *wire
+	sent atomic.Bool
+}
+
+func (c *wireConn) Write(b []byte) (int, error) {
+	if !c.sent.Swap(true) {
+		c.of.trips.Add(1)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *wireConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.sent.Store(false)
+	}
+	return n, err
+}
+
+func (w *wire) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+func (w *wire) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	if q.SQL == "commit" {
+		w.commits.Add(1)
+	}
+	if strings.Contains(q.SQL, "access_head") {
+		w.heads.Add(1)
+	}
+}
+
+func (w *wire) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+func (w *wire) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (w *wire) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// onPostgres returns a service over PostgreSQL whose trips are counted, and a team that every key is of.
+// Its persons may have data of two providers: manual, and a store of a phone.
+func onPostgres(t *testing.T) (*service.Service, *wire, *stores.Stores, healthlab.TeamID) {
+	t.Helper()
+	w := &wire{}
+	at, err := pgxpool.ParseConfig(pgtest.Empty(t))
+	require.NoError(t, err)
+	at.ConnConfig.DialFunc, at.ConnConfig.Tracer = w.dial, w
+	pool, err := pgxpool.NewWithConfig(t.Context(), at)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	conn, err := pool.Acquire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, postgres.Migrate(t.Context(), conn.Conn(), stores.Tables(), nil))
+	conn.Release()
+	engine, err := postgres.New(t.Context(), pool, stores.Tables(), &postgres.Options{Now: time.Now})
+	require.NoError(t, err)
+
+	book, err := sandbox.Catalogue()
+	require.NoError(t, err)
+	resources := make([]healthdata.ProviderResource, len(uploaded))
+	for i, r := range uploaded {
+		resources[i].Resource = r
+	}
+	providers, err := healthdata.NewProviders([]healthdata.Provider{
+		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: resources},
+		{Slug: "phone", Name: "Phone", SourceType: "app", Class: "sdk_store", Resources: resources},
+	})
+	require.NoError(t, err)
+	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
+	require.NoError(t, err)
+	team := healthlab.TeamID{UUID: uuid.New()}
+	c := service.Config{
+		AllowPlaintext: true, Environment: healthlab.Sandbox, URL: "http://localhost:8080",
+		Stores: stores.New(engine, &stores.Options{Keys: personkey.New(memory.NewPersonKeys(), sealer, nil)}), Files: memory.New(nil).Blobs(),
+		Secret: bytes.Repeat([]byte{7}, 32), Providers: providers, Catalogue: book, Laboratory: sandbox.NewLab(nil),
+	}
+	c.HTTP.Authenticate = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil }
+	s, err := service.New(t.Context(), c)
+	require.NoError(t, err)
+	return s, w, c.Stores, team
+}
+
+// uploaded are the resources that are uploaded.
+var uploaded = []string{"heartrate", "steps", "distance", "respiratory_rate", "blood_oxygen", "weight", "floors_climbed", "vo2_max"}
+
+// upload sends a sample and returns the answer.
+func upload(ctx context.Context, s *service.Service, user healthlab.UserID, provider, resource string, at time.Time) *httptest.ResponseRecorder {
+	r := healthdata.ResourceBySlug(resource)
+	sample := `"timestamp":"` + at.Format(time.RFC3339) + `","value":31,"unit":"` + r.Unit + `"`
+	if r.Kind == healthdata.Interval {
+		sample += `,"end":"` + at.Add(time.Second).Format(time.RFC3339) + `"`
+	}
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v2/timeseries/"+user.String()+"/"+r.Path,
+		strings.NewReader(`{"provider":"`+provider+`","data":[{`+sample+`}]}`))
+	req.Header.Set("Content-Type", "application/json")
+	out := httptest.NewRecorder()
+	s.Handler().ServeHTTP(out, req)
+	return out
+}
+
+// An uploaded sample with its event takes two round trips to PostgreSQL and one commit, which has the
+// count of the upload and the line in the access log too. The caller's key is not looked up here.
+func TestUpload_takesTwoTripsAndOneCommit(t *testing.T) {
+	s, w, all, team := onPostgres(t)
+	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
+	require.NoError(t, err)
+	_, err = s.Health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	require.NoError(t, err)
+
+	minute := 0
+	one := func() {
+		minute++
+		out := upload(t.Context(), s, u.ID, "manual", "heartrate", time.Date(2026, 3, 1, 10, minute, 0, 0, time.UTC))
+		require.Equal(t, http.StatusOK, out.Code, out.Body)
+	}
+	one() // the first one finds no series, and prepares statements
+	one() // which are others for a series that is there
+	for range 3 {
+		trips, commits := w.trips.Load(), w.commits.Load()
+		one()
+		require.EqualValues(t, 2, w.trips.Load()-trips, "trips")
+		require.EqualValues(t, 1, w.commits.Load()-commits, "commits")
+	}
+	require.Zero(t, w.heads.Load(), "a request reads or writes the row of its team")
+
+	lines, err := s.Access.Lines(t.Context(), accesslog.Query{Team: team, N: 99})
+	require.NoError(t, err)
+	require.NotZero(t, w.heads.Load(), "sealing does")
+	require.Len(t, lines, minute)
+	list, _, err := s.Pulls.Resources(t.Context(), pull.StatusQuery{Team: team, Limit: 9})
+	require.NoError(t, err)
+	require.EqualValues(t, minute, list[0].Providers["manual"]["heartrate"].Sent)
+	waiting, err := all.Backlog(t.Context())
+	require.NoError(t, err)
+	require.NotZero(t, waiting, "events")
+}
+
+// The first uploads of a person, which make the connection, the series and the counts, come from one phone
+// at once.
+func TestUpload_firstOnesAtOnce(t *testing.T) {
+	s, _, _, team := onPostgres(t)
+	for _, provider := range []string{"manual", "phone"} {
+		for round := range 3 {
+			u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: provider + strconv.Itoa(round)})
+			require.NoError(t, err)
+			if provider == "manual" {
+				_, err = s.Health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: provider})
+				require.NoError(t, err)
+			}
+			answers := make([]*httptest.ResponseRecorder, len(uploaded))
+			conformance.Together(len(uploaded), func(i int) error {
+				answers[i] = upload(t.Context(), s, u.ID, provider, uploaded[i], time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
+				return nil
+			})
+			for _, a := range answers {
+				require.Equal(t, http.StatusOK, a.Code, a.Body)
+			}
+		}
+	}
+}

@@ -1,0 +1,2 @@
+// Package linkpages tests the link pages of httpapi, over HTTP and in a browser.
+package linkpages
