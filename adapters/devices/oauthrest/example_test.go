@@ -39,7 +39,7 @@ func Example() {
 	ctx := context.Background()
 	maker := ringMaker()
 	defer maker.Close()
-	file, _ := os.ReadFile("../../examples/server/connectors/fjord_ring.json")
+	file, _ := os.ReadFile("../../../examples/server/connectors/fjord_ring.json")
 	here := strings.NewReplacer("https://account.fjord.example", maker.URL, "https://api.fjord.example", maker.URL)
 	config, err := oauthrest.ReadConfig(strings.NewReader(here.Replace(string(file))))
 	fmt.Println(config.Provider.Name, err)

@@ -23,7 +23,7 @@ import (
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-const exampleFile = "../../examples/server/connectors/fjord_ring.json"
+const exampleFile = "../../../examples/server/connectors/fjord_ring.json"
 
 // fjord is the provider: it keeps to the protocol strictly, and answers with what a test
 // wants.

@@ -17,7 +17,7 @@ import (
 func realDataDir() string {
 	root := os.Getenv("HEALTHLABTEST_REAL_DATA")
 	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared", "data", "real")
+		root = filepath.Join("..", "..", "..", "..", "shared", "data", "real")
 	}
 	return filepath.Join(root, "hl7")
 }

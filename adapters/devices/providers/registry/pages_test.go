@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/providers")
 
-const folder = "../../../docs/providers/"
+const folder = "../../../../docs/providers/"
 
 // columns are the connectors of the table in docs/providers/README.md.
 var columns = []string{"dexcom", "google_health", "oura", "polar", "strava", "suunto", "wahoo", "whoop", "withings"}

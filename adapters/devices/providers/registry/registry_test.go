@@ -44,7 +44,7 @@ func TestStored(t *testing.T) {
 // Every connector makes a record under its slug, and has a page in docs/providers.
 func TestAll(t *testing.T) {
 	var records []healthdata.Provider
-	pages, err := filepath.Glob("../../../docs/providers/*.md")
+	pages, err := filepath.Glob("../../../../docs/providers/*.md")
 	require.NoError(t, err)
 	docs := ""
 	for _, name := range pages {

@@ -16,7 +16,7 @@ func realData(t *testing.T) string {
 	t.Helper()
 	root := os.Getenv("HEALTHLABTEST_REAL_DATA")
 	if root == "" {
-		root = filepath.Join("..", "..", "..", "..", "shared", "data", "real")
+		root = filepath.Join("..", "..", "..", "..", "..", "shared", "data", "real")
 	}
 	dir := filepath.Join(root, "hl7")
 	if _, err := os.Stat(dir); err != nil {
