@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
-	"github.com/healthlab-dev/healthlab/labreport/ucum"
+	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // RowExtractor makes rows of words. The package's own, a [Reader], is the default; a host

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 //go:embed data/ucum_lab_units.csv
@@ -30,13 +30,6 @@ type Unit struct {
 // not known.
 func (u Unit) Kind() string { return u.kind }
 
-// FromCode returns the unit of a UCUM code; false if the code has an atom that laboratories
-// do not use.
-func FromCode(code string) (Unit, bool) {
-	_, ok := parseCode(code)
-	return Unit{UCUM: code, kind: kindOf(code)}, ok
-}
-
 // Parse returns the UCUM code of a unit as laboratories print it ("Tsd./µl",
 // "x10E3/uL", "mcg/dL", "UI/L") and whether it is one that we know. The case of
 // letters counts only where it changes the meaning: G/L is 10*9/L and g/L is grams.
@@ -47,7 +40,7 @@ func Parse(printed string) (Unit, bool) {
 // form is a folded unit, and the same with glyphs made equal.
 type form struct{ text, look string }
 
-type table struct {
+type printedUnits struct {
 	exact  map[string]string // case kept
 	folded map[string]string // lower case
 	// byLength holds the folded forms by their length, for repair of misread units.
@@ -58,10 +51,10 @@ type table struct {
 	forms map[string][]string
 }
 
-var units = sync.OnceValue(func() *table {
+var units = sync.OnceValue(func() *printedUnits {
 	t, err := loadUnits(strings.NewReader(unitsCSV))
 	if err != nil {
-		panic("labreport: embedded units: " + err.Error())
+		panic("ucum: embedded units: " + err.Error())
 	}
 	return t
 })
@@ -153,14 +146,14 @@ var moreUnits = map[string]string{
 	"mL/(24.h)":       "ml/24h|ml/24 h|ml/d|ml/24hr|ml/24 hr|ml/tag|ml/dia|ml/jour|ml/24hrs",
 }
 
-func loadUnits(r io.Reader) (*table, error) {
+func loadUnits(r io.Reader) (*printedUnits, error) {
 	c := csv.NewReader(r)
 	c.Comment = '#'
 	rows, err := c.ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("%w: units: not a table", healthlab.Invalid)
 	}
-	t := &table{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]form{}, forms: map[string][]string{}, cased: map[string]string{}}
+	t := &printedUnits{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]form{}, forms: map[string][]string{}, cased: map[string]string{}}
 	add := func(printed, ucum string) {
 		key := unitKey(printed)
 		if key == "" {
@@ -219,7 +212,7 @@ func unitKey(s string) string {
 	return s
 }
 
-func (t *table) parse(printed string) (Unit, bool) {
+func (t *printedUnits) parse(printed string) (Unit, bool) {
 	key := unitKey(printed)
 	if key == "" || len(key) > 40 {
 		return Unit{}, false
@@ -318,7 +311,7 @@ func Near(units []string, unit string) bool {
 		if !ok || !have.commensurable(got) {
 			continue
 		}
-		if r := got.factor / have.factor; r > 1.01e-3 && r < 0.99e3 {
+		if r := got.ratio(have); r > 1.01e-3 && r < 0.99e3 {
 			return true
 		}
 		compared = true
@@ -327,7 +320,7 @@ func Near(units []string, unit string) bool {
 }
 
 // pretty returns a folded unit as it is usually printed.
-func (t *table) pretty(folded string) string {
+func (t *printedUnits) pretty(folded string) string {
 	if as, ok := t.cased[folded]; ok {
 		return as
 	}
