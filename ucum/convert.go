@@ -146,3 +146,42 @@ func apply(f func(float64) float64, x *big.Rat) *big.Rat {
 	}
 	return new(big.Rat).SetFloat64(n)
 }
+
+// linear returns the conversion of numbers of q to numbers of r, which measure the same; false if it has
+// no factor. A whole number stands where the factor or its inverse is one, so that the result has
+// no error but that of one operation.
+func (q quantity) linear(r quantity) (Conversion, bool) {
+	if q.scale != nil && q.scale.offset == nil || r.scale != nil && r.scale.offset == nil {
+		return Conversion{}, false
+	}
+	factor := new(big.Rat).Quo(q.slope(), r.slope())
+	// A number x of q is (x*q.factor - q.offset) of the unit under its scale.
+	zero := new(big.Rat)
+	if r.scale != nil {
+		zero.Quo(r.scale.offset, r.factor) // of r, negative
+		zero.Quo(zero, factor)             // of q
+		zero.Neg(zero)
+	}
+	if q.scale != nil {
+		zero.Add(zero, new(big.Rat).Quo(q.scale.offset, q.factor))
+	}
+	c := Conversion{Times: 1, Over: 1}
+	c.Minus, _ = zero.Float64()
+	inverse := new(big.Rat).Inv(factor)
+	_, exact := factor.FloatPrec()
+	_, inverseExact := inverse.FloatPrec()
+	if inverse.IsInt() && !factor.IsInt() || inverseExact && !exact {
+		c.Over, _ = inverse.Float64()
+	} else {
+		c.Times, _ = factor.Float64()
+	}
+	return c, true
+}
+
+// slope is the factor of a number of q, in base units.
+func (q quantity) slope() *big.Rat {
+	if q.scale == nil {
+		return q.factor
+	}
+	return new(big.Rat).Mul(q.factor, q.scale.of.factor)
+}
