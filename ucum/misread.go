@@ -32,7 +32,7 @@ func Ambiguous(text string) bool {
 
 func (t *printedUnits) repair(printed string) (ucum, better string, ok bool) {
 	key := strings.ToLower(unitKey(printed))
-	if len(key) < 3 {
+	if len(key) < 3 || uncertain(key) {
 		return "", "", false
 	}
 	look := glyphs(key)
@@ -80,7 +80,7 @@ func (t *printedUnits) repairAmong(printed string, own []string) (better string,
 			return short.form, true
 		}
 	}
-	if len(key) < 3 {
+	if len(key) < 3 || uncertain(key) {
 		return "", false
 	}
 	if m := rePower.FindStringSubmatch(key); m != nil {

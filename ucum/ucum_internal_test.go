@@ -82,3 +82,30 @@ func TestParsesUnitsBeyondTheTable(t *testing.T) {
 		require.False(t, ok, word)
 	}
 }
+
+// A unit that is printed for several units is unknown, and is not mended to one of them.
+func TestUncertainUnits(t *testing.T) {
+	for _, printed := range []string{"mil/uL", "MIL/uL", "mil/µl", "mil/mm3", "mil/mm³", "mil./uL", "mil/cumm", "mil/mcL"} {
+		_, ok := Parse(printed)
+		require.False(t, ok, printed)
+		_, _, ok = Repair(printed)
+		require.False(t, ok, printed)
+		_, ok = RepairAmong(printed, []string{"10*6/uL", "10*12/L"})
+		require.False(t, ok, printed)
+	}
+	_, ok := Parse("S")
+	require.False(t, ok)
+	for printed, code := range map[string]string{"mill/uL": "10*6/uL", "miles/uL": "10*3/uL", "kU/L": "kU/L", "kUA/L": "k[IU]/L", "kIU/L": "k[IU]/L", "mU/L": "mU/L", "mIU/L": "m[IU]/L", "s": "s"} {
+		u, ok := Parse(printed)
+		require.True(t, ok, printed)
+		require.Equal(t, code, u.UCUM, printed)
+	}
+	// An enzyme unit is compared with an international unit where an analyte may have either, and is
+	// never converted to it.
+	enzyme, _ := Parse("kU/L")
+	international, _ := Parse("kIU/L")
+	_, ok = enzyme.Factor(international)
+	require.False(t, ok)
+	require.False(t, Same("kU/L", "k[IU]/L"))
+	require.True(t, IsAmong("kU/L", []string{"[IU]/mL"}))
+}
