@@ -92,11 +92,20 @@ func massUnits(resource, sampleType, unit string) (ucum.Conversion, bool) {
 // Convert returns a value in the unit of the resource, and whether it knows how to
 // get there, as [ConvertUnit] does. A sample type is needed where the substance decides.
 func (r *Resource) Convert(v float64, unit, sampleType string) (float64, bool) {
-	if out, ok := ConvertUnit(v, unit, r.Unit); ok {
-		return out, true
+	c, ok := r.conversion(unit, sampleType)
+	if !ok {
+		return 0, false
 	}
-	if c, ok := massUnits(r.Slug, sampleType, unit); ok {
-		return c.Of(v), true
+	return c.Of(v), true
+}
+
+// conversion returns how values of a unit turn into those of the resource.
+func (r *Resource) conversion(unit, sampleType string) (ucum.Conversion, bool) {
+	if unit == r.Unit {
+		return ucum.Conversion{Times: 1, Over: 1}, true
 	}
-	return 0, false
+	if c, ok := conversionOf(unit, r.Unit); ok {
+		return c, true
+	}
+	return massUnits(r.Slug, sampleType, unit)
 }
