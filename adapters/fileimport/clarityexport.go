@@ -58,8 +58,8 @@ var clarityIntensities = map[string]string{"Light": "low", "Medium": "medium", "
 
 // readClarityEvents hands over glucose, carbohydrates, insulin and exercise.
 func readClarityEvents(r *rows) error {
-	_, mgdl := r.columns[strings.ToLower(clarityMgdL)]
-	_, mmoll := r.columns[strings.ToLower(clarityMmolL)]
+	_, mgdl := r.columns[healthlab.FoldText(clarityMgdL)]
+	_, mmoll := r.columns[healthlab.FoldText(clarityMmolL)]
 	if mgdl == mmoll {
 		return &FileError{Format: ClarityExport, Line: 1, Msg: "the header must have one of the columns " + clarityMgdL + " and " + clarityMmolL}
 	}
