@@ -431,7 +431,10 @@ func (b *batch) summary(resource string, s healthdata.Summary) error {
 
 func (b *batch) sample(resource string, s healthdata.Sample) error {
 	r := healthdata.ResourceBySlug(resource)
-	if s.Unit = r.Unit; r.Kind != healthdata.Discrete && s.Start == nil {
+	if s.Unit == "" {
+		s.Unit = r.Unit
+	}
+	if r.Kind != healthdata.Discrete && s.Start == nil {
 		s.Start, s.End = &s.Timestamp, &s.Timestamp
 	}
 	b.samples[resource] = append(b.samples[resource], s)
