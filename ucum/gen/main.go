@@ -50,7 +50,7 @@ func main() {
 		doc, err = generate(doc)
 	}
 	if err == nil {
-		err = os.WriteFile(*out, doc, 0o600)
+		err = os.WriteFile(*out, doc, 0o600) //nolint:gosec // the file that the caller names
 	}
 	if err != nil {
 		log.Fatal(err)
