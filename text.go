@@ -33,11 +33,18 @@ func FoldText(s string) string {
 	if ascii {
 		return strings.ToLower(s)
 	}
-	bare := strings.Map(func(r rune) rune {
+	return norm.NFC.String(cases.Fold().String(decomposed(s)))
+}
+
+// BareText returns text as [FoldText] does, with its case.
+func BareText(s string) string { return norm.NFC.String(decomposed(s)) }
+
+// decomposed returns text in NFKD without marks (Mn).
+func decomposed(s string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Mn, r) {
 			return -1
 		}
 		return r
 	}, norm.NFKD.String(s))
-	return norm.NFC.String(cases.Fold().String(bare))
 }

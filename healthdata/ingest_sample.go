@@ -206,7 +206,11 @@ func (in *intake) sample(p *healthlab.Problems, v *Sample, a series.Attrs) serie
 	row := series.Sample{Attrs: a}
 	in.sampleTime(p, v, &row)
 	in.sampleFields(p, v, &row)
+	before := len(*p)
 	in.sampleValue(p, v, &row)
+	if len(*p) == before {
+		in.sampleSource(v, &row)
+	}
 	return row
 }
 
@@ -366,6 +370,16 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 	}
 	if v.Systolic != nil || v.Diastolic != nil {
 		p.Add("not_allowed", "only blood pressure has these numbers", "systolic")
+	}
+}
+
+// sampleSource keeps the unit and the numbers of a sample that the source sent in another unit.
+func (in *intake) sampleSource(v *Sample, row *series.Sample) {
+	switch {
+	case in.resource.Value == ValuePressure:
+		row.Unit = in.resource.sourceUnit(v.Unit, row.Type, []float64{*v.Systolic, *v.Diastolic}, []float64{row.Value, row.Value2})
+	case in.resource.Value == ValueNumber:
+		row.Unit = in.resource.sourceUnit(v.Unit, row.Type, []float64{v.Value.Number}, []float64{row.Value})
 	}
 }
 

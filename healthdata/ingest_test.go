@@ -408,7 +408,7 @@ func TestSamplesRefused(t *testing.T) {
 		"no end":       {"steps", reading("count", at, 1), []string{"data 1 end: missing"}},
 		"no type":      {"cholesterol", reading("mmol/L", at, 1), []string{"data 1 type: missing"}},
 		"pressure":     {"blood_pressure", healthdata.Sample{Timestamp: at, Unit: "mmHg", Systolic: ptr(120.0)}, []string{"data 1 diastolic: missing"}},
-		"several": {"blood_pressure", healthdata.Sample{Unit: "bar", Systolic: ptr(math.NaN()), Diastolic: ptr(1.0)}, []string{
+		"several": {"blood_pressure", healthdata.Sample{Unit: "kg", Systolic: ptr(math.NaN()), Diastolic: ptr(1.0)}, []string{
 			"data 1 timestamp: missing", "data 1 systolic: not_finite", "data 1 unit: unit",
 		}},
 	} {

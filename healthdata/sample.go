@@ -38,6 +38,12 @@ type Sample struct {
 	// Systolic and Diastolic are in mmHg, for blood pressure only.
 	Systolic  *float64 `json:"systolic,omitempty"`
 	Diastolic *float64 `json:"diastolic,omitempty"`
+	// SourceUnit is the unit that the source sent, where it is another one than Unit, and
+	// SourceValue, SourceSystolic and SourceDiastolic are the numbers that it sent in it.
+	SourceUnit      *string  `json:"source_unit,omitempty" wire:"out"`
+	SourceValue     *float64 `json:"source_value,omitempty" wire:"out"`
+	SourceSystolic  *float64 `json:"source_systolic,omitempty" wire:"out"`
+	SourceDiastolic *float64 `json:"source_diastolic,omitempty" wire:"out"`
 	// SensorLocation is where on the body a temperature was taken.
 	SensorLocation *string `json:"sensor_location,omitempty"`
 	// Intensity is low, medium or high, for workout_duration.
@@ -254,6 +260,7 @@ func (r *Resource) appendSample(b []byte, s *series.Sample) []byte {
 		b = append(b, `,"value":`...)
 		b = appendNumber(b, s.Value)
 	}
+	b = r.appendSent(b, s)
 	for _, f := range r.Fields {
 		b = append(b, ',', '"')
 		b = append(b, f...)
@@ -273,7 +280,7 @@ func (r *Resource) AppendSample(b []byte, s *Sample) []byte {
 	row := series.Sample{Time: s.Timestamp.UnixMicro(), End: series.NoEnd}
 	row.Type, row.Location, row.Intensity = deref(s.Type), deref(s.SensorLocation), deref(s.Intensity)
 	row.DeliveryMode, row.DeliveryForm, row.BolusPurpose = deref(s.DeliveryMode), deref(s.DeliveryForm), deref(s.BolusPurpose)
-	row.Tags = strings.Join(s.Tags, tagSeparator)
+	row.Tags, row.Unit = strings.Join(s.Tags, tagSeparator), keptSource(s)
 	if s.End != nil {
 		row.End = s.End.UnixMicro()
 	}
@@ -344,6 +351,7 @@ func (r *Resource) sample(s *series.Sample) Sample {
 	default:
 		out.Value = Number(s.Value)
 	}
+	r.setSent(&out, s)
 	return out
 }
 

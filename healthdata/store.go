@@ -106,8 +106,8 @@ type UserQuery struct {
 	Deleted bool
 	// ClientUserID keeps the users with exactly this client user id.
 	ClientUserID string
-	// Prefix keeps the users whose id or client user id begins with it, whatever
-	// the case of the letters A to Z. No character in it is special.
+	// Prefix keeps the users whose id or client user id begins with it, both
+	// after [healthlab.FoldText]. No character in it is special.
 	Prefix string
 	// Offset is how many to leave out; Limit is how many to return, 0 means 100.
 	Offset, Limit int

@@ -1,17 +1,16 @@
 package healthdata_test
 
 import (
-	"bytes"
-	"encoding/xml"
+	"maps"
 	"os"
-	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // The texts by which phone stores, devices and UCUM name the units of resources, with what 10 of
@@ -103,92 +102,45 @@ func TestOtherUnits(t *testing.T) {
 	}
 }
 
-// What the UCUM table says of a code is what a conversion says.
-func TestUnitsAgreeWithUCUM(t *testing.T) {
-	path := os.Getenv("HEALTHLABTEST_UCUM")
-	if path == "" {
-		path = filepath.Join("..", "..", "shared", "data", "ucum", "ucum-essence.xml")
-	}
-	doc, err := os.ReadFile(path)
-	if err != nil {
-		t.Skip("no table of UCUM: HEALTHLABTEST_UCUM names it")
-	}
-	var table struct {
-		Units []struct {
-			Code  string `xml:"Code,attr"`
-			Value struct {
-				Unit  string `xml:"Unit,attr"`
-				Value string `xml:"value,attr"`
-			} `xml:"value"`
-		} `xml:"unit"`
-	}
-	_, body, _ := bytes.Cut(doc, []byte("?>")) // it declares ASCII
-	require.NoError(t, xml.Unmarshal(body, &table))
-	values := map[string]func() (float64, string){}
-	var value func(code string) (float64, string) // in metres, grams, litres or joules
-	for _, base := range []string{"m", "g", "L", "J"} {
-		values[base] = func() (float64, string) { return 1, base }
-	}
-	values["l"], values["[in_i]3"] = values["L"], func() (float64, string) { return 16.387064e-3, "L" }
-	for _, u := range table.Units {
-		if values[u.Code] == nil {
-			values[u.Code] = func() (float64, string) {
-				n, err := strconv.ParseFloat(u.Value.Value, 64)
-				require.NoError(t, err, u.Code)
-				of, base := value(u.Value.Unit)
-				return n * of, base
-			}
-		}
-	}
-	value = func(code string) (float64, string) {
-		if of, part, ok := strings.Cut(code, "/"); ok {
-			n, err := strconv.ParseFloat(part, 64)
-			require.NoError(t, err, code)
-			whole, base := value(of)
-			return whole / n, base
-		}
-		for prefix, factor := range map[string]float64{"": 1, "k": 1e3, "d": 0.1, "c": 1e-2, "m": 1e-3} {
-			if rest, ok := strings.CutPrefix(code, prefix); ok && values[rest] != nil && (prefix == "" || values[code] == nil) {
-				of, base := values[rest]()
-				return factor * of, base
-			}
-		}
-		require.Fail(t, "no unit "+code)
-		return 0, ""
-	}
-	for to, codes := range map[string]string{
-		"kg": "kg g [lb_av] [stone_av] [oz_av]", "m": "m km cm [mi_i] [ft_i] [yd_i] [in_i] [nmi_i]", "cm": "cm m mm [in_i] [ft_i]",
-		"g": "g mg kg [oz_av] [lb_av]", "ml": "mL L dL [foz_us] [cup_us] [pt_us] [foz_br] [pt_br]", "kcal": "kcal [Cal] cal",
-	} {
-		base, dimension := value(strings.Replace(to, "ml", "mL", 1))
-		for _, code := range strings.Fields(codes) {
-			of, same := value(code)
-			require.Equal(t, dimension, same, code)
-			got, ok := healthdata.ConvertUnit(1, code, to)
-			require.True(t, ok, "%s to %s", code, to)
-			require.InEpsilon(t, of/base, got, 1e-7, "%s to %s", code, to)
-		}
-	}
-}
-
 func TestUnitsAreDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Units of samples
 
 A sample has its unit as a text. The service keeps values in the unit of the resource and turns other
-units into it. Case, spaces, glyphs (` + "`µ` `·` `²`" + `) and annotations in braces (` + "`{steps}`" + `) do not count, but
-for texts that are another unit: ` + "`S` is siemens and no second, `H` is henry and no hour, and `cal` is a thousandth of `Cal` and `kcal`" + `.
-A text that is not listed refuses its item. Codes in brackets are those of UCUM.
+units into it. It reads
 
-| resource | unit | texts, a group for each unit |
-|---|---|---|
+- codes of UCUM (https://ucum.org) with every prefix, in their case-sensitive and case-insensitive forms: ` + "`mm[Hg]`, `[lb_av]`, `MG/DL`" + `;
+- the names of units with their prefixes, in the singular and plural: ` + "`kilogram`, `millilitres`" + `;
+- the texts of the table below.
+
+Case, spaces, glyphs (` + "`µ` `·` `²`" + `) and annotations in braces (` + "`{steps}`" + `) do not count, but for texts that
+are another unit: ` + "`S` is siemens and no second, `H` is henry and no hour, and `cal` is a thousandth of `Cal` and `kcal`" + `.
+` + "`U` in `kU/L` is a unit of an enzyme and no international unit" + `. A name of several units (` + "`pint`, `gallon`" + `) and a text that is not
+known refuse their item. A mass of glucose or cholesterol in a volume is turned into an amount by its molar mass.
+The unit and the value that were sent stay with the sample where they differ: ` + "`source_unit` and `source_value`" + `.
+
+| unit of the resources | texts beyond UCUM, by code |
+|---|---|
 `)
+	units := map[string]bool{}
 	for _, r := range healthdata.Timeseries() {
-		if groups := healthdata.UnitTexts(r.Unit); r.Events && len(groups) > 0 {
-			if r.Slug == "glucose" || r.Slug == "cholesterol" {
-				groups = append(groups, "`mg/dl` `mg/100ml` `mg%` `g/l` `mg/l` `ug/ml` `mg/ml` `g/dl`, by the molar mass of the substance")
+		units[r.Unit] = true
+	}
+	texts := ucum.GivenTexts()
+	for _, unit := range slices.Sorted(maps.Keys(units)) {
+		var groups []string
+		for _, code := range slices.Sorted(maps.Keys(texts)) {
+			known := slices.DeleteFunc(slices.Clone(texts[code]), func(text string) bool {
+				v, ok := healthdata.ConvertUnit(1, text, unit)
+				of, _ := healthdata.ConvertUnit(1, code, unit)
+				return !ok || v != of
+			})
+			if len(known) > 0 {
+				groups = append(groups, code+": `"+strings.Join(known, "` `")+"`")
 			}
-			b.WriteString("| `" + r.Slug + "` | " + r.Unit + " | " + strings.Join(groups, "; ") + " |\n")
+		}
+		if len(groups) > 0 {
+			b.WriteString("| " + unit + " | " + strings.Join(groups, "; ") + " |\n")
 		}
 	}
 	const page = "../docs/units.md"

@@ -125,7 +125,7 @@ func (s *Service) Users(ctx context.Context, team healthlab.TeamID, offset, limi
 }
 
 // SearchUsers returns the live users of a team whose id or client user id begins with
-// the query, whatever the case of the letters A to Z: the oldest 50, the oldest first.
+// the query, both after [healthlab.FoldText]: the oldest 50, the oldest first.
 // The query has at least two characters; else it is a [*healthlab.InvalidError] about
 // query_id.
 func (s *Service) SearchUsers(ctx context.Context, team healthlab.TeamID, query string) ([]User, error) {

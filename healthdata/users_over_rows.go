@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -219,28 +220,14 @@ func (v usersOverRows) listDeleted(ctx context.Context, q UserQuery) (UserPage, 
 	return page, nil
 }
 
-// begins reports whether the client user id or the id of a user begins with the prefix.
+// begins reports whether the client user id or the id of a user begins with the prefix, both after
+// [healthlab.FoldText].
 func (q *UserQuery) begins(clientUserID string, id healthlab.UserID) bool {
-	return hasPrefixFold(clientUserID, q.Prefix) || hasPrefixFold(id.String(), q.Prefix)
-}
-
-// hasPrefixFold reports whether s begins with prefix, whatever the case of the letters A to Z.
-func hasPrefixFold(s, prefix string) bool {
-	lower := func(b byte) byte {
-		if 'A' <= b && b <= 'Z' {
-			b += 'a' - 'A'
-		}
-		return b
+	if q.Prefix == "" {
+		return true
 	}
-	if len(s) < len(prefix) {
-		return false
-	}
-	for i := range len(prefix) {
-		if lower(s[i]) != lower(prefix[i]) {
-			return false
-		}
-	}
-	return true
+	prefix := healthlab.FoldText(q.Prefix)
+	return strings.HasPrefix(healthlab.FoldText(clientUserID), prefix) || strings.HasPrefix(id.String(), prefix)
 }
 
 func (v usersOverRows) Metrics(ctx context.Context, team healthlab.TeamID) (TeamMetrics, error) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 // role is what a stretch of a line is.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
-	"github.com/healthlab-dev/healthlab/labreport/ucum"
+	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // wordUnits are units that are words of names too: "ANA Titer", "INR".

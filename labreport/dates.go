@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 var (

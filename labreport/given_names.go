@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 //go:embed data/given_names.txt

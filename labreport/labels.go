@@ -1,7 +1,7 @@
 package labreport
 
 import (
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 // metaField is what a label of the frame of a report announces.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 // notAnalyte reports whether a name belongs to the frame of a document: labels,

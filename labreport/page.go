@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
-	"github.com/healthlab-dev/healthlab/labreport/ucum"
+	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // Box is a place on a page, as fractions of the page's width and height, from the

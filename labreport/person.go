@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 // genderOf reads a sex as printed.

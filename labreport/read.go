@@ -5,10 +5,10 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
-	"github.com/healthlab-dev/healthlab/labreport/ucum"
+	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // FailureReason says why a report has no results, as published.

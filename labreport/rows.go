@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
-	"github.com/healthlab-dev/healthlab/labreport/ucum"
+	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // RowExtractor makes rows of words. The package's own, a [Reader], is the default; a host
@@ -263,7 +264,7 @@ func (res *Result) describe(raw RawRow, candidates []loinc.Candidate, best float
 	switch {
 	case has("ratio", "quotient") || (kind == "ratio" || kind == "massratio") && strings.Contains(raw.Name, "/"):
 		res.MeasurementKind = "ratio"
-	case has("calculated", "estimated", "egfr", "eag", "vldl", "est") || best >= 0.5 && kind == "rate" || strings.Contains(strings.ToLower(raw.Unit), "calc"):
+	case has("calculated", "estimated", "egfr", "eag", "vldl", "est") || best >= 0.5 && kind == "rate" || strings.Contains(healthlab.FoldText(raw.Unit), "calc"):
 		res.MeasurementKind = "calculated"
 	case best >= 0.9:
 		res.MeasurementKind = "direct"

@@ -3,7 +3,7 @@ package labreport
 import (
 	"slices"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 // wordFiles hold the words of lab reports, one file a language. A row is a list, a key of

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -329,7 +328,7 @@ func (s *Service) SignInByEmail(ctx context.Context, token string, in EmailSignI
 	if err != nil {
 		return s.failedResult(ctx, t, asLinkError(err, ProviderCredentialError, UnsupportedRegion))
 	}
-	if only := t.settings.Practice; only != "" && grant.Practice != "" && !strings.EqualFold(only, grant.Practice) {
+	if only := t.settings.Practice; only != "" && grant.Practice != "" && healthlab.FoldText(only) != healthlab.FoldText(grant.Practice) {
 		return s.failedResult(ctx, t, fail(ProviderCredentialError))
 	}
 	if grant.ExternalUserID == "" {

@@ -332,13 +332,13 @@ func (q *ResultQuery) SearchTerms() [][]string {
 	return [][]string{wanted(termPatient, q.Search), {termBorn + q.Search}}
 }
 
-// ReportedName is the reported first and last name in lower case; empty if there is
+// ReportedName is the reported first and last name after [healthlab.FoldText]; empty if there is
 // none. ReportedDOB is the birth date as YYYY-MM-DD.
 func (r *RawResult) ReportedName() string {
 	if r.Patient == nil {
 		return ""
 	}
-	return strings.ToLower(rules.Join(r.Patient.FirstName, r.Patient.LastName))
+	return healthlab.FoldText(rules.Join(r.Patient.FirstName, r.Patient.LastName))
 }
 
 // ReportedDOB is the reported birth date as YYYY-MM-DD; empty if there is none.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -112,7 +113,7 @@ func (s *Console) send(r *http.Request, method, path string, q url.Values, heade
 // passOn answers with bytes of the API, as a file of a name.
 func passOn(w http.ResponseWriter, a *answer, name string) error {
 	w.Header().Set("Content-Type", a.header.Get("Content-Type"))
-	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 	_, err := w.Write(a.body.Bytes())
 	return err
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/labs/pdftext"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/labreport"
-	"github.com/healthlab-dev/healthlab/labreport/ucum"
+	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // sheet is a report of an invented patient that is drawn here, and what it says.

@@ -148,17 +148,18 @@ func listPrefix(t usersT) {
 		prefix string
 		want   []string
 	}{
-		{"alba", []string{"ALBA-2", "Alba-1"}},
-		{"ALB", []string{"ALBA-2", "Alba-1", "alb"}},
+		{"alba", []string{"ALBA-2", "Alba-1", "Älba", "älba"}},
+		{"ALB", []string{"ALBA-2", "Alba-1", "alb", "Älba", "älba"}},
 		{"alba-1", []string{"Alba-1"}},
 		{"alba-12", []string{}},
 		{"al%", []string{"al%ba"}},
 		{"al_", []string{"al_ba"}},
 		{`al\`, []string{`al\ba`}},
 		{"%", []string{}},
-		{"älb", []string{"älba"}},
-		{"ÄLB", []string{"Älba"}},
-		{"i", []string{}},
+		{"älb", []string{"ALBA-2", "Alba-1", "alb", "Älba", "älba"}},
+		{"A\u0308LB", []string{"ALBA-2", "Alba-1", "alb", "Älba", "älba"}},
+		{"i", []string{"İ"}},
+		{"ı", []string{"ı"}},
 	} {
 		q := healthdata.UserQuery{Team: team, Prefix: tt.prefix}
 		require.Equal(t, tt.want, sorted(t.names(q)), tt.prefix)

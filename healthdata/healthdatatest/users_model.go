@@ -180,7 +180,7 @@ func (m *usersModel) list(t *rapid.T) {
 
 // matching returns the users that fit a query, in its order, the slow way.
 func (m *usersModel) matching(q healthdata.UserQuery) []healthdata.User {
-	ascii := strings.NewReplacer("B", "b", "A", "a") // the letters of the names
+	ascii := strings.NewReplacer("B", "b", "A", "a", "á", "a", "Á", "a") // the letters of the names
 	var out []healthdata.User
 	for _, u := range m.users {
 		if u.Live() != q.Deleted && (q.ClientUserID == "" || q.ClientUserID == u.ClientUserID) &&

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/ucum", "labreport/refrange", "webhook", "accesslog", "personkey", "personexport",
+	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "ucum", "webhook", "accesslog", "personkey", "personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -47,14 +47,16 @@ var mayImport = forSuites(map[string][]string{
 	"internal/conformance": {".", "internal/prove"},
 	"internal/archtest":    {},
 	"internal/audit":       {},
+	"internal/fold":        {"."},
 
+	"ucum":                      {".", "internal/fold"},
 	"accesslog":                 {".", "store", "internal/work"},
 	"personkey":                 {".", "store"},
 	"personexport":              {".", "store", "internal/work"},
 	"webhook":                   {".", "store", "internal/fsm", "internal/work"},
 	"healthdata/series":         {".", "store", "internal/fsm", "internal/work"},
 	"healthdata/internal/check": {".", "store"},
-	"healthdata":                {".", "store", "internal/fsm", "internal/work", "healthdata/series", "healthdata/internal/check"},
+	"healthdata":                {".", "store", "internal/fsm", "internal/work", "ucum", "healthdata/series", "healthdata/internal/check"},
 	"healthdata/organisation":   {".", "store", "healthdata/internal/check"},
 	"healthdata/teamsettings":   {".", "store", "healthdata", "healthdata/internal/check"},
 	"healthdata/tables":         {".", "store", "healthdata", "healthdata/internal/check"},
@@ -75,11 +77,9 @@ var mayImport = forSuites(map[string][]string{
 	"orders/idempotency":        {".", "store", "internal/work", "orders"},
 	"orders/matchtest":          {".", "store", "internal/work", "orders", "orders/idempotency", "orders/catalogue", "orders/people", "orders/labresult", "orders/simulation", "orders/internal/rules"},
 	"orders/documents":          {".", "store", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules"},
-	"labreport/internal/fold":   {".", "store"},
-	"labreport/ucum":            {".", "store", "labreport/internal/fold"},
-	"labreport/loinc":           {".", "store", "labreport/internal/fold", "labreport/ucum"},
-	"labreport/refrange":        {".", "labreport/internal/fold", "labreport/ucum"},
-	"labreport":                 {".", "store", "internal/fsm", "internal/work", "labreport/internal/fold", "labreport/loinc", "labreport/refrange", "labreport/ucum"},
+	"labreport/loinc":           {".", "store", "internal/fold", "ucum"},
+	"labreport/refrange":        {".", "internal/fold", "ucum"},
+	"labreport":                 {".", "store", "internal/fsm", "internal/work", "internal/fold", "labreport/loinc", "labreport/refrange", "ucum"},
 
 	// Conformance suites stand beside the interfaces that they test.
 	"webhook/webhooktest":     {".", "webhook"},

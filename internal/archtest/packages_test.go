@@ -19,7 +19,7 @@ import (
 // more domain packages share.
 var rootNames = []string{
 	"AESSealer",
-	"At", "CheckText",
+	"At", "BareText", "CheckText",
 	"Conflict",
 	"Date",
 	"DateOf",

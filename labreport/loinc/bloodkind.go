@@ -3,7 +3,7 @@ package loinc
 import (
 	"strings"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 // bloodKind is a kind of blood that a report states. LOINC has terms of their own for each.

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 // Term is one entry of a catalogue of laboratory terms.
@@ -396,7 +396,7 @@ func readCommon(table, names io.Reader) ([]Term, error) {
 	err = fold.ReadCSV(table, []string{"loinc_num", "long_common_name", "component"}, func(column func(string) string) {
 		code := column("loinc_num")
 		t := Term{Code: code, Name: column("long_common_name"), Component: column("component"), Property: column("property"),
-			System: column("system"), Scale: column("scale"), Units: fold.Split(column("example_ucum_units"))}
+			System: column("system"), Scale: column("scale"), Units: fold.Split(strings.ReplaceAll(column("example_ucum_units"), "[U]", "U"))} // [U] is no code of UCUM
 		given := fold.Split(column("synonyms"))
 		t.Names = append(slices.Clone(more[code]), given...)
 		t.Names = slices.DeleteFunc(t.Names, func(n string) bool { return slices.Contains(less[code], n) })

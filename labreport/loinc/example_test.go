@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
-	"github.com/healthlab-dev/healthlab/labreport/ucum"
+	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // The unit decides between the terms of a name; a row of another fluid has no term of blood.

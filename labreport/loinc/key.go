@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 // termWords are words of analyte names that mean the same in several languages or

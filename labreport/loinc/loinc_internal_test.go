@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/labreport/ucum"
+	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // TestUnitsOfTermsFitTheirProperty compares the example units of the embedded terms with
@@ -17,8 +17,8 @@ func TestUnitsOfTermsFitTheirProperty(t *testing.T) {
 		term := &Embedded().terms[i]
 		kind := term.Kind()
 		for _, unit := range term.Units {
-			of, ok := ucum.FromCode(unit)
-			require.True(t, ok, "%s: %s", term.Code, unit)
+			of, err := ucum.FromCode(unit)
+			require.NoError(t, err, "%s: %s", term.Code, unit)
 			if got := of.Kind(); kind != "" && got != "other" {
 				require.True(t, kindsAgree(kind, got), "%s %s: %s is no unit of %s", term.Code, term.Name, unit, term.Property)
 			}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
-	"github.com/healthlab-dev/healthlab/labreport/ucum"
+	"github.com/healthlab-dev/healthlab/internal/fold"
+	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // Question is a printed row: all that decides which term it means.
@@ -128,7 +128,7 @@ func weigh(f Found, q Question, specimen Specimen, kind bloodKind) (score float6
 func unitScore(t *Term, q Question) (score float64, clash bool) {
 	kind := t.Kind()
 	switch {
-	case q.Unit.UCUM != "" && slices.ContainsFunc(t.Units, func(u string) bool { return ucum.Same(u, q.Unit.UCUM) }):
+	case q.Unit.UCUM != "" && ucum.IsAmong(q.Unit.UCUM, t.Units):
 		score = 0.16
 	case q.Unit.UCUM != "" && kindsAgree(kind, q.Unit.Kind()):
 		score = 0.14

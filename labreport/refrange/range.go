@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
-	"github.com/healthlab-dev/healthlab/labreport/ucum"
+	"github.com/healthlab-dev/healthlab/internal/fold"
+	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // Range is a set of numbers between two ends.

@@ -303,7 +303,7 @@ func flagOf(one labresult.Result) string {
 		words = append(words, inWords(string(one.Interpretation)))
 	}
 	text := strings.Join(words, ", ")
-	if own := one.SourceInterpretation; own != "" && !strings.EqualFold(own, text) {
+	if own := one.SourceInterpretation; own != "" && healthlab.FoldText(own) != healthlab.FoldText(text) {
 		text = joined(" ", text, "("+own+")")
 	}
 	return text

@@ -2,7 +2,6 @@ package people
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -137,10 +136,10 @@ func (p *PatientDetails) Name() string {
 	return rules.Join(p.FirstName, p.LastName)
 }
 
-// SortName returns "last first" in lower case, of what there is.
+// SortName returns "last first" after [healthlab.FoldText], of what there is.
 func (p *PatientDetails) SortName() string {
 	if p == nil {
 		return ""
 	}
-	return strings.ToLower(rules.Join(p.LastName, p.FirstName))
+	return healthlab.FoldText(rules.Join(p.LastName, p.FirstName))
 }

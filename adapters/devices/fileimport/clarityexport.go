@@ -36,9 +36,9 @@ type clarityEvent struct {
 // nearest that it can measure, as the API of the provider gives them.
 var sensorLimits = map[string]float64{"low": 40, "high": 400}
 
-// glucoseColumns read the column that the file has into mmol/L.
+// glucoseColumns read the column that the file has.
 var glucoseColumns = []value[float64]{
-	{clarityMgdL, 10, 1000, func(v *float64, n float64) { *v = mmolPerLitre(n) }},
+	{clarityMgdL, 10, 1000, func(v *float64, n float64) { *v = n }},
 	{clarityMmolL, 0.5, 56, func(v *float64, n float64) { *v = n }},
 }
 
@@ -58,8 +58,8 @@ var clarityIntensities = map[string]string{"Light": "low", "Medium": "medium", "
 
 // readClarityEvents hands over glucose, carbohydrates, insulin and exercise.
 func readClarityEvents(r *rows) error {
-	_, mgdl := r.columns[strings.ToLower(clarityMgdL)]
-	_, mmoll := r.columns[strings.ToLower(clarityMmolL)]
+	_, mgdl := r.columns[healthlab.FoldText(clarityMgdL)]
+	_, mmoll := r.columns[healthlab.FoldText(clarityMmolL)]
 	if mgdl == mmoll {
 		return &FileError{Format: ClarityExport, Line: 1, Msg: "the header must have one of the columns " + clarityMgdL + " and " + clarityMmolL}
 	}
@@ -104,7 +104,7 @@ func claritySample(r *rows, kind *clarityEvent) (s healthdata.Sample, ok bool) {
 	switch kind.resource {
 	case "glucose":
 		if limit, outside := sensorLimits[strings.ToLower(r.text(clarityMgdL)+r.text(clarityMmolL))]; outside && kind.source == healthdata.SourceAutomatic {
-			s.Value = healthdata.Number(mmolPerLitre(limit))
+			s.Unit, s.Value = mgPerDecilitre, healthdata.Number(limit)
 			return s, true
 		}
 	case "insulin_injection":
@@ -127,6 +127,9 @@ func claritySample(r *rows, kind *clarityEvent) (s healthdata.Sample, ok bool) {
 		}
 	}
 	readValues(r, kind.columns, &number)
+	if _, mgdl := r.columns[healthlab.FoldText(clarityMgdL)]; mgdl && kind.resource == "glucose" {
+		s.Unit = mgPerDecilitre
+	}
 	s.Value = healthdata.Number(number)
 	return s, number == number
 }

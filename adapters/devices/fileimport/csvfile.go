@@ -100,16 +100,16 @@ func csvFileNamed(name string) *csvFile {
 }
 
 func (f *csvFile) called(name string) bool {
-	ok, err := path.Match(strings.ToLower(f.name), strings.ToLower(name))
+	ok, err := path.Match(healthlab.FoldText(f.name), healthlab.FoldText(name))
 	return ok && err == nil
 }
 
-// columnsOf returns the last position of each column, and how often each is there. Names are in
-// lower case.
+// columnsOf returns the last position of each column, and how often each is there. Names are
+// after [healthlab.FoldText].
 func columnsOf(header []string) (at, seen map[string]int) {
 	at, seen = map[string]int{}, map[string]int{}
 	for i, name := range header {
-		name = strings.ToLower(strings.TrimSpace(name))
+		name = healthlab.FoldText(strings.TrimSpace(name))
 		at[name] = i
 		seen[name]++
 	}
@@ -118,12 +118,12 @@ func columnsOf(header []string) (at, seen map[string]int) {
 
 func (f *csvFile) has(at, seen map[string]int) bool {
 	for _, name := range f.keys {
-		if _, ok := at[strings.ToLower(name)]; !ok {
+		if _, ok := at[healthlab.FoldText(name)]; !ok {
 			return false
 		}
 	}
 	for _, name := range f.twice {
-		if seen[strings.ToLower(name)] != 2 {
+		if seen[healthlab.FoldText(name)] != 2 {
 			return false
 		}
 	}
@@ -266,7 +266,7 @@ func (r *rows) fault(err error) error {
 
 // text returns a cell; empty if the file does not have the column.
 func (r *rows) text(column string) string {
-	if i, ok := r.columns[strings.ToLower(column)]; ok {
+	if i, ok := r.columns[healthlab.FoldText(column)]; ok {
 		return strings.TrimSpace(utf8Cell(r.cells[i]))
 	}
 	return ""
@@ -274,7 +274,7 @@ func (r *rows) text(column string) string {
 
 // refuse remarks that a cell is not as expected.
 func (r *rows) refuse(column, expected string) {
-	line, _ := r.csv.FieldPos(max(0, r.columns[strings.ToLower(column)]))
+	line, _ := r.csv.FieldPos(max(0, r.columns[healthlab.FoldText(column)]))
 	r.remark(line, column, expected)
 }
 
@@ -390,7 +390,7 @@ func (r *rows) number(text string) (float64, bool) {
 // expect notes the columns that the file does not have. Their values are not there.
 func expect[T any](r *rows, columns []value[T]) {
 	for i := range columns {
-		if _, ok := r.columns[strings.ToLower(columns[i].column)]; !ok {
+		if _, ok := r.columns[healthlab.FoldText(columns[i].column)]; !ok {
 			r.out.note("the file has no column " + columns[i].column)
 		}
 	}
@@ -431,7 +431,10 @@ func (b *batch) summary(resource string, s healthdata.Summary) error {
 
 func (b *batch) sample(resource string, s healthdata.Sample) error {
 	r := healthdata.ResourceBySlug(resource)
-	if s.Unit = r.Unit; r.Kind != healthdata.Discrete && s.Start == nil {
+	if s.Unit == "" {
+		s.Unit = r.Unit
+	}
+	if r.Kind != healthdata.Discrete && s.Start == nil {
 		s.Start, s.End = &s.Timestamp, &s.Timestamp
 	}
 	b.samples[resource] = append(b.samples[resource], s)

@@ -243,8 +243,10 @@ func TestClarityExport(t *testing.T) {
 	}
 	var got []reading
 	for _, v := range s.samples["glucose"] {
-		require.Equal(t, "mmol/L", v.Unit)
-		got = append(got, reading{v.Timestamp.Format(time.DateTime), *v.TimezoneOffset, math.Round(v.Value.Number*100) / 100, v.source.Type})
+		require.Equal(t, "mg/dL", v.Unit, "as the file has it")
+		mmol, ok := healthdata.ResourceBySlug("glucose").Convert(v.Value.Number, v.Unit, "")
+		require.True(t, ok)
+		got = append(got, reading{v.Timestamp.Format(time.DateTime), *v.TimezoneOffset, math.Round(mmol*100) / 100, v.source.Type})
 	}
 	require.Equal(t, []reading{
 		{"2026-03-28 21:04:17", 3600, 5.99, healthdata.SourceAutomatic},

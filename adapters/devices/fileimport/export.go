@@ -26,6 +26,8 @@ func importExport(out *output, r io.Reader, head []byte, beside opener) error {
 
 // export is one pass over an export.
 type export struct {
+	units map[string]string // texts of units
+
 	out    *output
 	sc     *scanner
 	beside opener
@@ -86,7 +88,9 @@ type record struct {
 	start, end int64       // Unix seconds
 	offset     int         // seconds east of UTC at the start
 	endOffset  int         // and at the end
-	value      float64
+	value      float64     // in the unit of the kind
+	sent       float64     // as it is written, in unit
+	unit       string      // empty if it is the unit of the kind
 	sampleType string
 	sensor     string
 	stage      sleepStage
@@ -306,21 +310,43 @@ func (e *export) recordValue(r *record, kind, unit, value attr) error {
 		return &itemError{"record whose value is not a number"}
 	}
 	to := "cm"
+	written := e.sc.value(unit)
 	switch k.use {
 	case useSample:
 		to = k.resource.Unit
 	case useSystolic, useDiastolic:
 		to = "mmHg"
 	}
-	if r.value, ok = inUnit(v, e.sc.value(unit), to); !ok {
-		r.kind, r.skip = nil, string(kind.raw)+" (in "+string(e.sc.value(unit))+")"
+	if r.value, ok = inUnit(v, written, to); !ok {
+		r.kind, r.skip = nil, string(kind.raw)+" (in "+string(written)+")"
 		return nil
+	}
+	if r.value != v && to != "%" {
+		r.sent, r.unit = v, e.unit(written)
 	}
 	if math.IsInf(r.value, 0) {
 		return &itemError{"record whose value is not a number"}
 	}
 	return nil
 }
+
+// unit returns the text of a unit, which many records share.
+func (e *export) unit(text []byte) string {
+	if s, ok := e.units[string(text)]; ok {
+		return s
+	}
+	if e.units == nil {
+		e.units = map[string]string{}
+	}
+	s := string(text)
+	if len(e.units) < mostUnits {
+		e.units[s] = s
+	}
+	return s
+}
+
+// mostUnits is the number of texts of units that are kept.
+const mostUnits = 256
 
 // recordMetadata reads a remark on the current record.
 func (e *export) recordMetadata() {
@@ -403,7 +429,11 @@ func (e *export) sample(r *record) error {
 	s := healthdata.Sample{Unit: k.resource.Unit}
 	b := e.bucket(k.resource, r.source().kind, k.sport)
 	b.stamp(&s, k.resource.Kind, r.start, r.end, r.offset)
-	b.values = append(b.values, healthdata.Value{Number: r.value})
+	number := r.value
+	if r.unit != "" {
+		s.Unit, number = r.unit, r.sent
+	}
+	b.values = append(b.values, healthdata.Value{Number: number})
 	s.Value = &b.values[len(b.values)-1]
 	kind := r.sampleType
 	if k.always != "" {

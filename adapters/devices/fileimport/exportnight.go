@@ -207,6 +207,9 @@ func (e *export) endCorrelation() error {
 	resource := healthdata.ResourceBySlug("blood_pressure")
 	b := e.bucket(resource, r.source().kind, "")
 	s := healthdata.Sample{Unit: resource.Unit, Systolic: &r.value, Diastolic: &c.diastolic.value}
+	if r.unit != "" && r.unit == c.diastolic.unit {
+		s.Unit, s.Systolic, s.Diastolic = r.unit, &r.sent, &c.diastolic.sent
+	}
 	b.stamp(&s, resource.Kind, r.start, r.end, r.offset)
 	return e.put(b, s)
 }

@@ -86,11 +86,11 @@ func realData(t testing.TB, parts ...string) string {
 		root, err := os.Getwd()
 		require.NoError(t, err)
 		for {
-			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			if _, err := os.Stat(filepath.Join(root, "go.work")); err == nil {
 				break
 			}
 			up := filepath.Dir(root)
-			require.NotEqual(t, up, root, "no go.mod above the test")
+			require.NotEqual(t, up, root, "no go.work above the test")
 			root = up
 		}
 		dir = filepath.Join(root, "..", "shared", "data", "real")

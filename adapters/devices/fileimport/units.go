@@ -23,8 +23,5 @@ func inUnit(v float64, unit []byte, to string) (float64, bool) {
 // glucose is the only resource in mmol/L that exports have.
 var glucose = healthdata.ResourceBySlug("glucose")
 
-// mmolPerLitre turns mg/dL of glucose into mmol/L.
-func mmolPerLitre(mgdl float64) float64 {
-	v, _ := glucose.Convert(mgdl, "mg/dL", "")
-	return v
-}
+// mgPerDecilitre is the unit in which exports have glucose.
+const mgPerDecilitre = "mg/dL"

@@ -80,7 +80,7 @@ func New(texts []string, codes func(i int) []string) *Index {
 		own := Words(t)
 		x.size[i] = len(own)
 		for _, c := range codes(i) {
-			c = strings.ToLower(c)
+			c = healthlab.FoldText(c)
 			x.codes[c] = append(x.codes[c], int32(i))
 		}
 		words := slices.Clone(own)
@@ -110,7 +110,7 @@ func New(texts []string, codes func(i int) []string) *Index {
 // Find returns the texts that have a word for every word of the query, the best first;
 // among equals, short texts, then those that came first.
 func (x *Index) Find(query string) []Hit {
-	if of := x.codes[strings.ToLower(strings.TrimSpace(query))]; of != nil {
+	if of := x.codes[healthlab.FoldText(strings.TrimSpace(query))]; of != nil {
 		var hits []Hit
 		for _, i := range slices.Compact(slices.Clone(of)) {
 			hits = append(hits, Hit{int(i), 0})

@@ -41,7 +41,7 @@ func (a *Pages) pageList(v *visit) error {
 			has[k] = true
 			match = match || k == kind
 		}
-		if match && strings.Contains(strings.ToLower(s.Name), strings.ToLower(strings.TrimSpace(out.Query))) {
+		if match && strings.Contains(healthlab.FoldText(s.Name), healthlab.FoldText(strings.TrimSpace(out.Query))) {
 			out.Sources = append(out.Sources, s)
 		}
 	}

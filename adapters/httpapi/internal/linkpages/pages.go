@@ -324,7 +324,7 @@ func (a *Pages) offers(p *linking.Page) []healthdata.Provider {
 		out = append(out, p.Manual...)
 	}
 	slices.SortFunc(out, func(x, y healthdata.Provider) int {
-		return strings.Compare(strings.ToLower(x.Name), strings.ToLower(y.Name))
+		return strings.Compare(healthlab.FoldText(x.Name), healthlab.FoldText(y.Name))
 	})
 	return out
 }

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 //go:embed data/ucum_lab_units.csv
@@ -30,13 +30,6 @@ type Unit struct {
 // not known.
 func (u Unit) Kind() string { return u.kind }
 
-// FromCode returns the unit of a UCUM code; false if the code has an atom that laboratories
-// do not use.
-func FromCode(code string) (Unit, bool) {
-	_, ok := parseCode(code)
-	return Unit{UCUM: code, kind: kindOf(code)}, ok
-}
-
 // Parse returns the UCUM code of a unit as laboratories print it ("Tsd./µl",
 // "x10E3/uL", "mcg/dL", "UI/L") and whether it is one that we know. The case of
 // letters counts only where it changes the meaning: G/L is 10*9/L and g/L is grams.
@@ -47,7 +40,7 @@ func Parse(printed string) (Unit, bool) {
 // form is a folded unit, and the same with glyphs made equal.
 type form struct{ text, look string }
 
-type table struct {
+type printedUnits struct {
 	exact  map[string]string // case kept
 	folded map[string]string // lower case
 	// byLength holds the folded forms by their length, for repair of misread units.
@@ -58,10 +51,10 @@ type table struct {
 	forms map[string][]string
 }
 
-var units = sync.OnceValue(func() *table {
+var units = sync.OnceValue(func() *printedUnits {
 	t, err := loadUnits(strings.NewReader(unitsCSV))
 	if err != nil {
-		panic("labreport: embedded units: " + err.Error())
+		panic("ucum: embedded units: " + err.Error())
 	}
 	return t
 })
@@ -69,8 +62,8 @@ var units = sync.OnceValue(func() *table {
 // moreUnits are printed forms beyond the file's, by UCUM code: other languages,
 // other ways to write a power of ten.
 var moreUnits = map[string]string{
-	"10*3/uL": "tsd/ul|tsd./ul|tausend/ul|x10*3/ul|10e3/ul|x10e3/mcl|k/cumm|k/cu mm|x1000/ul|thousand/mcl|thousand/cumm|10^3/mm3|x10^3/mm3|x10^3/mcl|x103/ul|103/ul|x10 3/ul|10 3/ul|thous/ul|th/ul|miles/ul|mil/ul|10e3/mm3|x10(3)/ul|1000/ul|103/mm3|x103/mm3|k/ml|k/mcl|thou/mcl|milliers/mm3|giga/l|tys/ul|10**3/ul",
-	"10*6/uL": "mio/ul|mio./ul|mill/ul|mill./ul|million/mcl|million/cumm|millones/ul|mill/cumm|x10*6/ul|10e6/ul|x10e6/mcl|10^6/mm3|x10^6/mm3|x10^6/mcl|x106/ul|106/ul|x10 6/ul|10 6/ul|mil/cumm|x10(6)/ul|x106/mm3|106/mm3|m/mcl|m/cumm|mill/mcl|millions/mm3|millions/ul|10**6/ul|mln/ul",
+	"10*3/uL": "tsd/ul|tsd./ul|tausend/ul|x10*3/ul|10e3/ul|x10e3/mcl|k/cumm|k/cu mm|x1000/ul|thousand/mcl|thousand/cumm|10^3/mm3|x10^3/mm3|x10^3/mcl|x103/ul|103/ul|x10 3/ul|10 3/ul|thous/ul|th/ul|miles/ul|10e3/mm3|x10(3)/ul|1000/ul|103/mm3|x103/mm3|k/ml|k/mcl|thou/mcl|milliers/mm3|giga/l|tys/ul|10**3/ul",
+	"10*6/uL": "mio/ul|mio./ul|mill/ul|mill./ul|million/mcl|million/cumm|millones/ul|mill/cumm|x10*6/ul|10e6/ul|x10e6/mcl|10^6/mm3|x10^6/mm3|x10^6/mcl|x106/ul|106/ul|x10 6/ul|10 6/ul|x10(6)/ul|x106/mm3|106/mm3|m/mcl|m/cumm|mill/mcl|millions/mm3|millions/ul|10**6/ul|mln/ul",
 	"10*9/L":  "x10*9/l|10e9/l|x109/l|109/l|x10 9/l|10 9/l|x10(9)/l|giga/l|10**9/l|x10e9/l|gpt/l",
 	"10*12/L": "x10*12/l|10e12/l|x1012/l|1012/l|x10 12/l|10 12/l|x10(12)/l|tera/l|10**12/l|tpt/l",
 	"/uL":     "#/ul|cells/mm3|zellen/ul|celulas/ul|cel/ul|cellules/ul|cellules/mm3|/mcl|/cmm|cells/cmm|cell/ul|celulas/mm3|per ul|n/ul",
@@ -90,10 +83,14 @@ var moreUnits = map[string]string{
 	"[arb'U]/mL":      "au/ml|u/ml (arb)|rlu/ml|ru/ml|cu/ml",
 	"[IU]/mL":         "ui/ml|ie/ml|u.i./ml|i.u./ml|iu/ml",
 	"[IU]/L":          "ui/l|ie/l|u.i./l|i.u./l|iu/l",
-	"m[IU]/mL":        "mui/ml|mie/ml|miu/ml|mu/ml",
-	"m[IU]/L":         "mui/l|mie/l|miu/l|mu/l",
-	"u[IU]/mL":        "uiu/ml|uui/ml|uie/ml|uu/ml|mciu/ml",
-	"k[IU]/L":         "ku/l|kiu/l|kua/l|kui/l",
+	"m[IU]/mL":        "mui/ml|mie/ml|miu/ml",
+	"m[IU]/L":         "mui/l|mie/l|miu/l",
+	"u[IU]/mL":        "uiu/ml|uui/ml|uie/ml|mciu/ml",
+	"k[IU]/L":         "kiu/l|kua/l|kui/l",
+	"mU/mL":           "mu/ml",
+	"mU/L":            "mu/l",
+	"uU/mL":           "uu/ml|mcu/ml",
+	"kU/L":            "ku/l",
 	"U/L":             "u/l|units/l|e/l|unidades/l",
 	"mg/dL":           "mg/100ml|mg/100 ml|mg%|mgs/dl",
 	"g/dL":            "gr/dl|gm/dl|gms/dl|g%|g/100ml|gm%|gr%|gr/100ml",
@@ -153,14 +150,14 @@ var moreUnits = map[string]string{
 	"mL/(24.h)":       "ml/24h|ml/24 h|ml/d|ml/24hr|ml/24 hr|ml/tag|ml/dia|ml/jour|ml/24hrs",
 }
 
-func loadUnits(r io.Reader) (*table, error) {
+func loadUnits(r io.Reader) (*printedUnits, error) {
 	c := csv.NewReader(r)
 	c.Comment = '#'
 	rows, err := c.ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("%w: units: not a table", healthlab.Invalid)
 	}
-	t := &table{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]form{}, forms: map[string][]string{}, cased: map[string]string{}}
+	t := &printedUnits{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]form{}, forms: map[string][]string{}, cased: map[string]string{}}
 	add := func(printed, ucum string) {
 		key := unitKey(printed)
 		if key == "" {
@@ -219,9 +216,9 @@ func unitKey(s string) string {
 	return s
 }
 
-func (t *table) parse(printed string) (Unit, bool) {
+func (t *printedUnits) parse(printed string) (Unit, bool) {
 	key := unitKey(printed)
-	if key == "" || len(key) > 40 {
+	if key == "" || len(key) > 40 || uncertain(key) {
 		return Unit{}, false
 	}
 	ucum, ok := t.exact[key]
@@ -241,6 +238,16 @@ func (t *table) parse(printed string) (Unit, bool) {
 	}
 	return Unit{UCUM: ucum, kind: kindOf(ucum)}, true
 }
+
+// uncertain reports whether a unit key is printed for several units, so that nobody knows which one it
+// is without the report's author. "mil/uL" is a million on reports in English and Romanian, for red
+// cells, as public mapping tables of research networks have it, and a thousand on reports in
+// Spanish and Portuguese. "S" is siemens in UCUM, "susceptible" in microbiology (CLSI M100), and no second.
+func uncertain(key string) bool {
+	return key == "S" || reMil.MatchString(strings.ToLower(key))
+}
+
+var reMil = regexp.MustCompile(`^mil\.?/(?:ul|mm3|mm\^3|cumm|cmm|mcl)$`)
 
 // rePrinted is an amount in, or per, something, as it is printed.
 var rePrinted = regexp.MustCompile(`^([kmunpf]?)(g|mol|eq|val|osm|osmol|iu|ui|ie|u|kat|cfu|l)/((?:[kdmunpf]?(?:l|g|mol)|24h|d|day|h|hr|min|m2|kg)(?:/(?:24h|d|h|hr|min|kg|m2))?)(?:\(?(creat\w*|crea|krea\w*|cr)\)?)?$`)
@@ -318,7 +325,7 @@ func Near(units []string, unit string) bool {
 		if !ok || !have.commensurable(got) {
 			continue
 		}
-		if r := got.factor / have.factor; r > 1.01e-3 && r < 0.99e3 {
+		if r := got.ratio(have); r > 1.01e-3 && r < 0.99e3 {
 			return true
 		}
 		compared = true
@@ -327,7 +334,7 @@ func Near(units []string, unit string) bool {
 }
 
 // pretty returns a folded unit as it is usually printed.
-func (t *table) pretty(folded string) string {
+func (t *printedUnits) pretty(folded string) string {
 	if as, ok := t.cased[folded]; ok {
 		return as
 	}

@@ -5,30 +5,19 @@ package fold
 import (
 	"strings"
 	"unicode"
+
+	"github.com/healthlab-dev/healthlab"
 )
 
-// latin maps letters with diacritics, and look-alikes, to plain ASCII. It covers the
-// languages we read (English, German, Spanish, French) and their neighbours.
-var latin = func() map[rune]string {
-	m := map[rune]string{'ß': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ð': "d", 'þ': "th", 'ł': "l", 'đ': "d",
-		'µ': "u", 'μ': "u", 'α': "alpha", 'β': "beta", 'γ': "gamma", '×': "x", 'ª': "a", 'º': "o",
-		'–': "-", '—': "-", '‐': "-", '‑': "-", '−': "-", '’': "'", '‘': "'", '´': "'", '“': "\"", '”': "\"",
-		'⁰': "0", '¹': "1", '²': "2", '³': "3", '⁴': "4", '⁵': "5", '⁶': "6", '⁷': "7", '⁸': "8", '⁹': "9",
-		'₀': "0", '₁': "1", '₂': "2", '₃': "3", '₄': "4", '\u00a0': " ", '\u2009': " ", '\u202f': " ",
-		'ﬁ': "fi", 'ﬂ': "fl", 'ﬀ': "ff", '≤': "<=", '≥': ">=", '⩽': "<=", '⩾': ">=", '∕': "/", '⁄': "/", '％': "%"}
-	for plain, list := range map[string]string{
-		"a": "àáâãäåāăą", "c": "çćčĉċ", "d": "ď", "e": "èéêëēĕėęě", "g": "ĝğġģ", "h": "ĥ", "i": "ìíîïĩīĭįı",
-		"j": "ĵ", "k": "ķ", "l": "ĺļľ", "n": "ñńņň", "o": "òóôõöōŏő", "r": "ŕŗř", "s": "śŝşšș",
-		"t": "ţťț", "u": "ùúûüũūŭůűų", "w": "ŵ", "y": "ýÿŷ", "z": "źżž",
-	} {
-		for _, r := range list {
-			m[r] = plain
-		}
-	}
-	return m
-}()
+// typographic writes signs and ligatures that printers choose among in ASCII. Letters without a
+// decomposition, such as ø and ł, stay what they are, as in [healthlab.FoldText].
+var typographic = strings.NewReplacer("ß", "ss", "ẞ", "SS", "æ", "ae", "Æ", "Ae", "œ", "oe", "Œ", "Oe",
+	"µ", "u", "μ", "u", "α", "alpha", "β", "beta", "γ", "gamma", "Α", "Alpha", "Β", "Beta", "Γ", "Gamma", "×", "x", "ª", "a", "º", "o", "ı", "i",
+	"–", "-", "—", "-", "‐", "-", "‑", "-", "−", "-", "’", "'", "‘", "'", "´", "'", "“", "\"", "”", "\"",
+	"⩽", "<=", "⩾", ">=", "≤", "<=", "≥", ">=", "∕", "/", "⁄", "/")
 
-// Plain returns s without diacritics and typographic variants; case is kept.
+// Plain returns s without marks and typographic variants; case is kept. Two texts that differ in
+// Unicode form only are one.
 func Plain(s string) string {
 	ascii := true
 	for i := range len(s) {
@@ -40,20 +29,7 @@ func Plain(s string) string {
 	if ascii {
 		return s
 	}
-	var b strings.Builder
-	for _, r := range s {
-		low := unicode.ToLower(r)
-		switch to, ok := latin[low]; {
-		case !ok && unicode.Is(unicode.Mn, r): // a combining mark
-		case !ok:
-			b.WriteRune(r)
-		case low != r:
-			b.WriteString(strings.ToUpper(to[:1]) + to[1:])
-		default:
-			b.WriteString(to)
-		}
-	}
-	return b.String()
+	return healthlab.BareText(typographic.Replace(s))
 }
 
 // String returns the words of s in lower case without diacritics and punctuation, one
@@ -62,7 +38,7 @@ func String(s string) string { return strings.Join(Words(s), " ") }
 
 // Words returns the words of [String].
 func Words(s string) []string {
-	s = strings.ToLower(Plain(s))
+	s = healthlab.FoldText(Plain(s))
 	var out []string
 	start := -1
 	flush := func(end int) {

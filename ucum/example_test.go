@@ -3,7 +3,7 @@ package ucum_test
 import (
 	"fmt"
 
-	"github.com/healthlab-dev/healthlab/labreport/ucum"
+	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // Printed units become codes, and are converted where they measure the same.

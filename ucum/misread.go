@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab/labreport/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
 // Repair returns the known unit that a misread one must be, and how it is printed rightly:
@@ -30,9 +30,9 @@ func Ambiguous(text string) bool {
 	return readsAsShort(text) || reMisreadMicro.MatchString(strings.ToLower(text))
 }
 
-func (t *table) repair(printed string) (ucum, better string, ok bool) {
+func (t *printedUnits) repair(printed string) (ucum, better string, ok bool) {
 	key := strings.ToLower(unitKey(printed))
-	if len(key) < 3 {
+	if len(key) < 3 || uncertain(key) {
 		return "", "", false
 	}
 	look := glyphs(key)
@@ -50,7 +50,7 @@ func (t *table) repair(printed string) (ucum, better string, ok bool) {
 
 // alone returns the shortest form of about the length that fits; clear is false if forms of
 // several units do.
-func (t *table) alone(length int, fits func(form) bool) (found string, clear bool) {
+func (t *printedUnits) alone(length int, fits func(form) bool) (found string, clear bool) {
 	for _, n := range []int{length - 1, length, length + 1} {
 		for _, have := range t.byLength[n] {
 			switch {
@@ -73,14 +73,14 @@ func RepairAmong(printed string, own []string) (better string, ok bool) {
 	return t.pretty(better), ok
 }
 
-func (t *table) repairAmong(printed string, own []string) (better string, ok bool) {
+func (t *printedUnits) repairAmong(printed string, own []string) (better string, ok bool) {
 	key := strings.ToLower(strings.Trim(strings.ReplaceAll(fold.Plain(printed), " ", ""), "()[],;:"))
 	for _, short := range shortUnits {
 		if short.re.MatchString(key) && slices.ContainsFunc(own, func(u string) bool { return slices.Contains(short.ucum, u) }) {
 			return short.form, true
 		}
 	}
-	if len(key) < 3 {
+	if len(key) < 3 || uncertain(key) {
 		return "", false
 	}
 	if m := rePower.FindStringSubmatch(key); m != nil {
@@ -100,7 +100,7 @@ func (t *table) repairAmong(printed string, own []string) (better string, ok boo
 		for _, form := range t.forms[ucum] {
 			// A misread letter is mended, a prefix never: ng is not ug.
 			look := glyphs(form)
-			if len(form) < 4 || prefix(form) != prefix(key) && !reMisreadMicro.MatchString(key) && look != glyphs(key) {
+			if len(form) < 4 || sizeLetter(form) != sizeLetter(key) && !reMisreadMicro.MatchString(key) && look != glyphs(key) {
 				continue
 			}
 			switch d := fold.Distance(glyphs(key), look, 2); {
@@ -117,12 +117,15 @@ func (t *table) repairAmong(printed string, own []string) (better string, ok boo
 	return at, true
 }
 
-// IsAmong reports whether a UCUM code is one of own. International units of an enzyme are its
-// units.
-func IsAmong(ucum string, own []string) bool {
-	enzyme := strings.ReplaceAll(ucum, "[IU]", "U")
-	return slices.ContainsFunc(own, func(u string) bool { return Same(u, ucum) || Same(u, enzyme) })
+// IsAmong reports whether an analyte that is measured in own, codes of UCUM, may be given in the
+// unit. Laboratories write U for units of an enzyme and for international units: an analyte
+// that has the one may be given in the other, which are not converted.
+func IsAmong(code string, own []string) bool {
+	enzyme := enzymeUnits.Replace(code)
+	return slices.ContainsFunc(own, func(u string) bool { return Same(u, code) || Same(enzymeUnits.Replace(u), enzyme) })
 }
+
+var enzymeUnits = strings.NewReplacer("[IU]", "U", "[iU]", "U")
 
 type shortUnit struct {
 	re   *regexp.Regexp
@@ -133,7 +136,7 @@ type shortUnit struct {
 // shortUnits are units of three letters whose slash, and a thin letter behind it, were read
 // as a letter or not at all. They are mended only where the analyte has them.
 var shortUnits = []shortUnit{
-	{regexp.MustCompile("^u[il1|!/n]{0,2}[il1|!]?$"), []string{"U/L", "[U]/L", "[IU]/L"}, "U/L"},
+	{regexp.MustCompile("^u[il1|!/n]{0,2}[il1|!]?$"), []string{"U/L", "[IU]/L"}, "U/L"},
 	{regexp.MustCompile("^[il1|!/][uµp][il1|!]$"), []string{"/uL", "{cells}/uL", "10*3/uL", "10*9/L"}, "/uL"},
 }
 
@@ -146,8 +149,8 @@ func readsAsShort(text string) bool {
 // reFiltration is the unit of a filtration rate, however its letters were read.
 var reFiltration = regexp.MustCompile("^m[l1i|!]{0,2}/m[il1|!]n/[1il|][.,]?7[3s]")
 
-// prefix is the letter that decides the size of a unit.
-func prefix(unit string) byte {
+// sizeLetter is the letter that decides the size of a unit.
+func sizeLetter(unit string) byte {
 	if strings.HasPrefix(unit, "mc") {
 		return 'u'
 	}

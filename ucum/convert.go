@@ -1,0 +1,187 @@
+package ucum
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
+	"strconv"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// function is the scale of a special unit: to returns the number on the scale of a number of the
+// unit under it, and from is its inverse.
+type function struct {
+	to, from func(float64) float64
+	// offset is what is added to a number of the unit under the scale, where nothing else is
+	// done; nil of other functions.
+	offset *big.Rat
+}
+
+// special is a unit whose numbers are a function of an amount of another unit: degrees Celsius, pH,
+// decibels.
+type special struct {
+	function
+	of quantity
+}
+
+func affine(offset string) function { return function{offset: rational(offset)} }
+
+// logarithm is a number of times the logarithm of a base.
+func logarithm(times, base float64) function {
+	return function{
+		to:   func(x float64) float64 { return times * math.Log(x) / math.Log(base) },
+		from: func(x float64) float64 { return math.Pow(base, x/times) },
+	}
+}
+
+var tangent = function{
+	to: func(x float64) float64 {
+		if math.Abs(x) >= math.Pi/2 {
+			return math.NaN() // no slope
+		}
+		return 100 * math.Tan(x)
+	},
+	from: func(x float64) float64 { return math.Atan(x / 100) },
+}
+
+// functions are those of the specification of UCUM, section 3.2 and its tables, by their names in the
+// table.
+var functions = map[string]function{
+	"Cel": affine("-273.15"), "degF": affine("-459.67"), "degRe": affine("-218.52"),
+	"pH": logarithm(-1, 10), "lg": logarithm(1, 10), "lgTimes2": logarithm(2, 10), "ld": logarithm(1, 2), "ln": logarithm(1, math.E),
+	"hpX": logarithm(-1, 10), "hpC": logarithm(-1, 100), "hpM": logarithm(-1, 1000), "hpQ": logarithm(-1, 50_000),
+	"tanTimes100": tangent, "100tan": tangent,
+	"sqrt": {to: math.Sqrt, from: func(x float64) float64 { return x * x }},
+}
+
+// Convert returns a value in another unit, by the rules of UCUM: a mole is a number, an annotation
+// has no meaning, and an arbitrary unit converts to itself only. The value counts as the shortest
+// decimal number that it is, and the result is the nearest number to the exact one where the
+// units have a factor between them. It is [healthlab.Invalid] if a unit is no code of UCUM, if
+// the two do not measure the same, and if the result is no finite number.
+func Convert(value float64, from, to string) (float64, error) {
+	for _, code := range []string{from, to} {
+		if err := Check(code); err != nil {
+			return 0, err
+		}
+	}
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return 0, fmt.Errorf("%w: value: must be a finite number", healthlab.Invalid)
+	}
+	a, _ := parseCode(from)
+	b, _ := parseCode(to)
+	if a.mixed || b.mixed {
+		return 0, fmt.Errorf("%w: unit: a special unit does not convert as part of a product or power", healthlab.Invalid)
+	}
+	under, over := a.proper(), b.proper()
+	if !under.sameByStandard(over) {
+		return 0, fmt.Errorf("%w: unit: the two units do not measure the same", healthlab.Invalid)
+	}
+	x := rational(strconv.FormatFloat(value, 'g', -1, 64))
+	if a.scale != nil && a.scale == b.scale {
+		x.Mul(x, a.factor).Quo(x, b.factor)
+	} else if x = a.toProper(x); x != nil {
+		x = b.fromProper(x.Mul(x, under.full()).Quo(x, over.full()))
+	}
+	if x == nil {
+		return 0, fmt.Errorf("%w: value: outside what the unit can express", healthlab.Invalid)
+	}
+	out, _ := x.Float64()
+	if math.IsInf(out, 0) {
+		return 0, fmt.Errorf("%w: value: outside what a number can express", healthlab.Invalid)
+	}
+	return out, nil
+}
+
+// proper returns the unit under the scale of a special unit, or q without one.
+func (q quantity) proper() quantity {
+	if q.scale != nil {
+		return q.scale.of
+	}
+	return q
+}
+
+// sameByStandard reports whether q and r have one dimension in UCUM.
+func (q quantity) sameByStandard(r quantity) bool {
+	return [dimensions]int(q.dims[:dimensions]) == [dimensions]int(r.dims[:dimensions]) && maps.Equal(q.arbitrary(), r.arbitrary())
+}
+
+// full returns the factor with the number of its moles.
+func (q quantity) full() *big.Rat {
+	return new(big.Rat).Mul(q.factor, power(avogadro, q.dims[dimAmount]))
+}
+
+// toProper returns how many of the unit under the scale a number of q is; nil if it is none.
+func (q quantity) toProper(x *big.Rat) *big.Rat {
+	if q.scale == nil {
+		return x
+	}
+	x.Mul(x, q.factor)
+	if q.scale.offset != nil {
+		return x.Sub(x, q.scale.offset)
+	}
+	return apply(q.scale.from, x)
+}
+
+// fromProper is the inverse of toProper.
+func (q quantity) fromProper(x *big.Rat) *big.Rat {
+	if q.scale == nil {
+		return x
+	}
+	if q.scale.offset != nil {
+		x.Add(x, q.scale.offset)
+	} else if x = apply(q.scale.to, x); x == nil {
+		return nil
+	}
+	return x.Quo(x, q.factor)
+}
+
+func apply(f func(float64) float64, x *big.Rat) *big.Rat {
+	n, _ := x.Float64()
+	n = f(n)
+	if math.IsNaN(n) || math.IsInf(n, 0) {
+		return nil
+	}
+	return new(big.Rat).SetFloat64(n)
+}
+
+// linear returns the conversion of numbers of q to numbers of r, which measure the same; false if it has
+// no factor. A whole number stands where the factor or its inverse is one, so that the result has
+// no error but that of one operation.
+func (q quantity) linear(r quantity) (Conversion, bool) {
+	if q.scale != nil && q.scale.offset == nil || r.scale != nil && r.scale.offset == nil {
+		return Conversion{}, false
+	}
+	factor := new(big.Rat).Quo(q.slope(), r.slope())
+	// A number x of q is (x*q.factor - q.offset) of the unit under its scale.
+	zero := new(big.Rat)
+	if r.scale != nil {
+		zero.Quo(r.scale.offset, r.factor) // of r, negative
+		zero.Quo(zero, factor)             // of q
+		zero.Neg(zero)
+	}
+	if q.scale != nil {
+		zero.Add(zero, new(big.Rat).Quo(q.scale.offset, q.factor))
+	}
+	c := Conversion{Times: 1, Over: 1}
+	c.Minus, _ = zero.Float64()
+	inverse := new(big.Rat).Inv(factor)
+	_, exact := factor.FloatPrec()
+	_, inverseExact := inverse.FloatPrec()
+	if inverse.IsInt() && !factor.IsInt() || inverseExact && !exact {
+		c.Over, _ = inverse.Float64()
+	} else {
+		c.Times, _ = factor.Float64()
+	}
+	return c, true
+}
+
+// slope is the factor of a number of q, in base units.
+func (q quantity) slope() *big.Rat {
+	if q.scale == nil {
+		return q.factor
+	}
+	return new(big.Rat).Mul(q.factor, q.scale.of.factor)
+}

@@ -1,0 +1,104 @@
+package ucum
+
+import (
+	"strings"
+	"sync"
+)
+
+//go:generate go run ./gen
+
+// prefixRow, baseRow and unitRow are the rows of the table of UCUM: the case-sensitive code, the
+// case-insensitive code, and the name.
+type prefixRow struct{ code, upper, name, value string }
+
+type baseRow struct{ code, upper, name string }
+
+// A unitRow says that the unit is value times unit; of a special unit, that it is the function of
+// a number of value times unit.
+type unitRow struct {
+	code, upper, name string
+	value, unit       string
+	metric            bool // may have a prefix
+	arbitrary         bool // is not compared with any other unit
+	function          string
+}
+
+// atom is a unit without a prefix.
+type atom struct {
+	quantity
+	unitRow
+}
+
+type prefix struct {
+	prefixRow
+	quantity
+}
+
+// codes holds the atoms and prefixes of a table by their case-sensitive codes and by their
+// case-insensitive codes.
+type codes struct {
+	code, upper             map[string]*atom
+	prefixCode, prefixUpper map[string]prefix
+}
+
+// apart are units of laboratories that are compared by their name, though they are numbers in
+// UCUM: cells in a field, and osmoles.
+var apart = map[string]bool{"[HPF]": true, "[LPF]": true, "osm": true}
+
+var table = sync.OnceValue(func() *codes {
+	t := &codes{code: map[string]*atom{}, upper: map[string]*atom{}, prefixCode: map[string]prefix{}, prefixUpper: map[string]prefix{}}
+	for _, row := range prefixTable {
+		p := prefix{row, number(rational(row.value))}
+		t.prefixCode[row.code], t.prefixUpper[row.upper] = p, p
+	}
+	add := func(a *atom) {
+		t.code[a.code] = a
+		if _, taken := t.upper[a.upper]; !taken { // l and L, [iU] and [IU] are the same
+			t.upper[a.upper] = a
+		}
+	}
+	for i, row := range baseTable {
+		a := &atom{one(), unitRow{code: row.code, upper: row.upper, name: row.name, metric: true}}
+		a.dims[i] = 1
+		add(a)
+	}
+	for _, row := range unitTable {
+		add(&atom{unitRow: row})
+	}
+	// A definition may name a unit that stands below it in the table.
+	for _, a := range t.code {
+		t.define(a)
+	}
+	return t
+})
+
+// define computes what an atom is in base units.
+func (t *codes) define(a *atom) {
+	switch {
+	case a.factor != nil:
+	case a.code == "mol":
+		a.quantity = one()
+		a.dims[dimAmount] = 1
+	case a.function != "":
+		of := a.unit
+		if strings.Contains(a.function, "tan") {
+			of = "rad" // the tangent is of an angle, in whatever unit the table has it
+		}
+		a.quantity = one()
+		a.scale = &special{function: functions[a.function], of: t.defined(of).times(number(rational(a.value)), 1)}
+	default:
+		a.quantity = t.defined(a.unit).times(number(rational(a.value)), 1)
+		if a.unitRow.arbitrary && len(a.of) == 0 || apart[a.code] {
+			a.add(a.code, 1)
+		}
+	}
+}
+
+// defined returns what a definition is in base units.
+func (t *codes) defined(code string) quantity {
+	q, err := (&reader{rest: code, atoms: t.code, prefixes: t.prefixCode, define: t.define}).main()
+	if err != nil {
+		panic("ucum: a definition is no unit: " + code)
+	}
+	return q
+}

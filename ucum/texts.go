@@ -1,0 +1,268 @@
+package ucum
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// givenTexts are the texts by which phone stores, devices and laboratories name a unit beside its value,
+// by code of UCUM, as [textKey] writes them. Many of them are words on a printed report, so
+// [Parse] does not read them. The names of the table of UCUM need no entry.
+var givenTexts = map[string]string{
+	"kg": "kilo kilos kgs kilogramme kilogrammes", "g": "gm gramme grammes", "ug": "mcg", "[lb_av]": "lb lbs pound pounds", "[oz_av]": "oz ounce ounces", "[stone_av]": "st stone stones",
+	"[mi_i]": "mi mile miles", "[ft_i]": "ft foot feet", "[yd_i]": "yd yard yards", "[in_i]": "in inch inches", "[nmi_i]": "nmi",
+	"[Cal]": "kilocalorie kilocalories largecalorie largecalories", "Cel": "°c degc c celsius degreescelsius", "[degF]": "°f degf f fahrenheit degreesfahrenheit", "K": "degk",
+	"%": "percent pct", "1": "count counts # times",
+	"mL": "cc", "[foz_us]": "fl_oz_us floz fl_oz fluidounceus", "[foz_br]": "fl_oz_imp", "[cup_us]": "cup_us cup cups", "[pt_br]/2": "cup_imp", "[pt_us]": "pt_us", "[pt_br]": "pt_imp", "L/min": "lpm",
+	// Two codes for a text make it unknown.
+	"[gal_us]": "gallon gallons gal", "[gal_br]": "gallon gallons gal", "[cup_m]": "cup cups", "[tbs_us]": "tablespoon tablespoons tbsp", "[tbs_m]": "tablespoon tablespoons tbsp",
+	"[tsp_us]": "teaspoon teaspoons tsp", "[tsp_m]": "teaspoon teaspoons tsp",
+	"min": "mins minute minutes", "s": "sec secs second seconds", "ms": "msec msecs", "h": "hr hrs", "d": "day days",
+	"/min":      "bpm brpm count/min beats/min beat/min beats/minute breaths/min breath/min breaths/minute count/minute beatsperminute breathsperminute",
+	"/s":        "count/s beats/s count/sec",
+	"mL/kg/min": "ml/min.kg ml/kg.min ml/(kg.min) ml/(min.kg) ml/kg/minute ml.(kg.min)-1 ml.(min.kg)-1",
+	"uV":        "mcv", "mm[Hg]": "mmhg torr", "cm[H2O]": "cmh2o", "[iU]": "unit units iu i.u. u ie ui count",
+	"mmol/L": "millimol/l millimoles/l", "umol/L": "mcmol/l micromol/l", "km/h": "km/hr kmh kph", "[mi_i]/h": "mi/hr mph",
+	"mg/dL": "mg/100ml mgs/dl", "kg/m2": "kg/m^2",
+}
+
+// givenExact are texts whose case decides: a calorie with a small letter is a thousandth of one with a
+// capital.
+var givenExact = map[string]string{"mM": "mmol/L", "uM": "umol/L", "Cal": "[Cal]", "Cals": "[Cal]", "cal": "cal"}
+
+// otherUnit reports whether a text is another unit than its letters are in the other case: siemens and
+// henry are no seconds and hours, and nobody knows whether CAL is large.
+func otherUnit(key string) bool {
+	if key == "CAL" || key == "CALS" {
+		return true
+	}
+	last := strings.TrimLeft(key, "yzafpnumcdk")
+	return last == "S" || last == "H"
+}
+
+// letters writes what is one letter or sign as another program has it.
+var letters = strings.NewReplacer(
+	" ", "", "\t", "", "\u00a0", "", "\u202f", "", "\u2009", "", "µ", "u", "μ", "u", "²", "2", "³", "3", "⁻", "-", "¹", "1", "℃", "°C", "℉", "°F", "º", "°", "ℓ", "l", "％", "%",
+	"·", ".", "⋅", ".", "∙", ".", "×", ".", "⁄", "/", "∕", "/", "−", "-", "\\", "",
+)
+
+// textKey writes a unit without what does not change its meaning: spaces, the glyphs of letters, notes in
+// braces as UCUM has them, and the molar mass that a phone store writes into mmol. A note alone
+// is {}.
+func textKey(text string) string {
+	key := letters.Replace(text)
+	for _, pair := range []string{"{}", "<>"} {
+		for {
+			from := strings.IndexByte(key, pair[0])
+			to := strings.IndexByte(key, pair[1])
+			if from < 0 || to < from {
+				break
+			}
+			key = key[:from] + key[to+1:]
+		}
+	}
+	if key == "" && strings.Contains(text, "{") {
+		return "{}"
+	}
+	return strings.TrimSuffix(key, ".")
+}
+
+// given holds the codes of givenTexts by text, and the codes of the names in the table of UCUM.
+var given = sync.OnceValue(func() textCodes {
+	out, written := map[string][]string{}, map[string]bool{}
+	for code, texts := range givenTexts {
+		for _, text := range strings.Fields(texts) {
+			out[text], written[text] = append(out[text], code), true
+		}
+	}
+	named := map[string][]string{}
+	name := func(name, code string) {
+		name = strings.ToLower(strings.ReplaceAll(name, " ", ""))
+		if _, taken := out[name]; !taken {
+			named[name] = append(named[name], code)
+			named[name+"s"] = append(named[name+"s"], code)
+		}
+		if rest, ok := strings.CutSuffix(name, "er"); ok && (strings.HasSuffix(name, "meter") || strings.HasSuffix(name, "liter")) {
+			named[rest+"re"] = append(named[rest+"re"], code)
+			named[rest+"res"] = append(named[rest+"res"], code)
+		}
+	}
+	add := func(a *atom) {
+		if strings.Contains(a.name, "calorie") {
+			return // nobody knows whether it is large
+		}
+		name(a.name, a.code)
+		if a.metric {
+			for _, p := range prefixTable {
+				name(p.name+a.name, p.code+a.code)
+			}
+		}
+	}
+	t := table()
+	for _, row := range baseTable {
+		add(t.code[row.code])
+	}
+	for _, row := range unitTable {
+		add(t.code[row.code])
+	}
+	for text, codes := range named {
+		out[text] = append(out[text], codes...)
+	}
+	return textCodes{out, written}
+})
+
+// textCodes are codes by text, and the texts that are in givenTexts.
+type textCodes struct {
+	codes   map[string][]string
+	written map[string]bool
+}
+
+// ParseAs returns the unit that a text names beside a value which measures what like does, a code of
+// UCUM. Texts of phone stores, devices and laboratories are known in every case, and so are the
+// codes of UCUM in both forms and their names; annotations do not count. Where the case
+// changes the meaning, the text must have it: S is siemens and no second. It is false for
+// a text that names no such unit, and for one that may be two: a pint, of which there are several.
+func ParseAs(text, like string) (Unit, bool) {
+	want, ok := parseCode(like)
+	key := textKey(text)
+	if !ok || key == "" || len(key) > maxCode || otherUnit(key) {
+		return Unit{}, false
+	}
+	fits := func(code string) bool {
+		q, ok := parseCode(code)
+		return ok && q.measures(want)
+	}
+	found := func(code string) (Unit, bool) { return Unit{UCUM: code, kind: kindOf(code)}, true }
+	if key == "{}" {
+		key = "1"
+	}
+	plain := strings.ReplaceAll(strings.ReplaceAll(key, "^", ""), "*", ".")
+	texts := given()
+	if code, ok := givenExact[key]; ok {
+		return Unit{UCUM: code, kind: kindOf(code)}, fits(code)
+	}
+	// A text that people write for one unit is not read as a code of another one: ft is a foot and no
+	// femtotonne.
+	low := strings.ToLower(plain)
+	// Capitals alone are the case-insensitive form: ML is a millilitre and no megalitre.
+	if u, err := FromInsensitiveCode(key); len(key) > 1 && key == strings.ToUpper(key) && err == nil && fits(u.UCUM) && !texts.written[low] {
+		return found(u.UCUM)
+	}
+	if fits(key) && (!texts.written[low] || slices.Contains(texts.codes[low], key)) {
+		return found(key)
+	}
+	var one string
+	for _, code := range texts.codes[low] {
+		if !fits(code) {
+			continue
+		}
+		if one != "" && !Same(one, code) {
+			return Unit{}, false
+		}
+		one = code
+	}
+	if one != "" {
+		return found(one)
+	}
+	if texts.written[low] {
+		return Unit{}, false
+	}
+	for _, code := range []string{key, plain, mcAsMicro(plain)} {
+		if u, err := FromInsensitiveCode(code); err == nil && fits(u.UCUM) {
+			return found(u.UCUM)
+		}
+		if fits(code) {
+			return found(code)
+		}
+	}
+	if _, other := parseCode(key); !other && fits(low) {
+		return found(low)
+	}
+	return Unit{}, false
+}
+
+// mcAsMicro writes a prefix mc as u.
+func mcAsMicro(key string) string {
+	if len(key) > 2 && strings.EqualFold(key[:2], "mc") {
+		return "u" + key[2:]
+	}
+	return key
+}
+
+// measures reports whether q is what want is, annotations aside. A special unit measures what the unit
+// under its scale does.
+func (q quantity) measures(want quantity) bool {
+	if q.mixed || want.mixed {
+		return false
+	}
+	q, want = q.proper(), want.proper()
+	a, b := q.arbitrary(), want.arbitrary()
+	if q.dims != want.dims || len(a) != len(b) {
+		return false
+	}
+	for name, e := range a {
+		if b[name] != e {
+			return false
+		}
+	}
+	return true
+}
+
+// Conversion turns a value of one unit into another one's: (v - Minus) * Times / Over.
+type Conversion struct{ Times, Over, Minus float64 }
+
+// Of returns the converted value.
+func (c Conversion) Of(v float64) float64 { return (v - c.Minus) * c.Times / c.Over }
+
+type conversionKey struct{ text, to string }
+
+var (
+	conversions     sync.Map
+	conversionCount atomic.Int64
+)
+
+// ConversionAs returns how the values of a unit, as [ParseAs] reads it, turn into those of the unit of a
+// code. It is false where there is no factor between the two, as between decibels and volts.
+func ConversionAs(text, to string) (Conversion, bool) {
+	key := conversionKey{text, to}
+	if c, ok := conversions.Load(key); ok {
+		return c.(Conversion), true
+	}
+	u, ok := ParseAs(text, to)
+	if !ok {
+		return Conversion{}, false
+	}
+	c, ok := u.ConversionTo(to)
+	if ok && conversionCount.Add(1) <= maxKnown {
+		conversions.Store(conversionKey{strings.Clone(text), to}, c)
+	}
+	return c, ok
+}
+
+// ConversionTo returns how values of u turn into those of a code, annotations aside. It is false if the
+// two do not measure the same, and where there is no factor between them.
+func (u Unit) ConversionTo(code string) (Conversion, bool) {
+	a, ok1 := parseCode(u.UCUM)
+	b, ok2 := parseCode(code)
+	if !ok1 || !ok2 || !a.measures(b) {
+		return Conversion{}, false
+	}
+	return a.linear(b)
+}
+
+// GivenTexts returns the texts that [ParseAs] reads beyond the codes and the names of the table of UCUM, by
+// code, in lower case where the case does not count.
+func GivenTexts() map[string][]string {
+	out := map[string][]string{}
+	for code, texts := range givenTexts {
+		out[code] = strings.Fields(texts)
+	}
+	for _, text := range slices.Sorted(maps.Keys(givenExact)) {
+		code := givenExact[text]
+		out[code] = append(out[code], text)
+	}
+	return out
+}
