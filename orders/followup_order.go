@@ -58,7 +58,7 @@ func also(p healthlab.Problems, err error) error {
 // MARKER_NOT_IN_LAB, ORDER_NOT_FOUND for the parent, ALREADY_RECREATED. A caller who
 // chose the id is answered with the order that has it; a zero id means a new one.
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID, req CreateRequest) (Order, error) {
-	return s.Plans().Create(ctx, team, id, req).Run(ctx)
+	return s.Plans().Create(ctx, team, req).Run(ctx, id)
 }
 
 func (s *Service) create(ctx context.Context, team healthlab.TeamID, ids planned, req CreateRequest, from *offer) (Order, error) {
@@ -252,7 +252,7 @@ func (s *Service) Import(ctx context.Context, team healthlab.TeamID, req ImportR
 // ImportAs is Import with the id of the order, as [Service.PlaceAs]: if the order exists,
 // it is returned.
 func (s *Service) ImportAs(ctx context.Context, team healthlab.TeamID, id OrderID, req ImportRequest) (Order, error) {
-	return s.Plans().Import(ctx, team, id, req).Run(ctx)
+	return s.Plans().Import(ctx, team, req).Run(ctx, id)
 }
 
 func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, ids planned, req ImportRequest, from *offer) (Order, error) {

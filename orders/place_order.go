@@ -30,7 +30,7 @@ func (s *Service) Place(ctx context.Context, team healthlab.TeamID, req PlaceReq
 // again cannot place a second order: it returns the one that has this id, whatever is
 // asked. A zero id means a new one. Conflict if another team's order has it.
 func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
-	return s.Plans().Place(ctx, team, id, req).Run(ctx)
+	return s.Plans().Place(ctx, team, req).Run(ctx, id)
 }
 
 // createOnce returns the order with the id if it exists, else it calls create.

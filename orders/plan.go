@@ -17,8 +17,9 @@ import (
 // stored. An error of the catalogue is returned by Run, where the rules need its answer.
 type Plan struct {
 	s     *Service
+	ids   planned
 	start PlanStart
-	run   func(context.Context) (Order, error)
+	run   func(context.Context, planned) (Order, error)
 }
 
 // PlanStart is a plan that begins to run.
@@ -31,9 +32,20 @@ type PlanStart struct {
 	Queries []store.Query
 }
 
+// ID is the id that the plan has made for a new order; zero if the order exists.
+func (p *Plan) ID() OrderID { return p.ids.order }
+
 // Run checks the rules and stores the order. It reads and writes the store alone, so it may run in a
-// transaction, and may run again.
-func (p *Plan) Run(ctx context.Context) (Order, error) { return p.run(ctx) }
+// transaction, and may run again. A new order gets the id, unless an order has it: then that one is
+// returned, whatever is asked. A zero id stands for ID. Conflict if another team's order has it.
+func (p *Plan) Run(ctx context.Context, id OrderID) (Order, error) {
+	if id.IsZero() || p.ids.order.IsZero() {
+		return p.run(ctx, p.ids)
+	}
+	return p.s.createOnce(ctx, p.start.Team, id, func() (Order, error) {
+		return p.run(ctx, planned{id, p.ids.transaction})
+	})
+}
 
 // Read calls Options.BeforePlan, so that a transaction reads at once what Run will read, and further
 // queries.
@@ -52,22 +64,12 @@ type planned struct {
 	transaction TransactionID
 }
 
-// newPlan returns a plan for a new order. Run returns the order with the id instead, if it exists.
-func (s *Service) newPlan(team healthlab.TeamID, user healthlab.UserID, id OrderID, create func(context.Context, planned) (Order, error)) *Plan {
-	ids := planned{id, TransactionID{s.opts.NewID()}}
-	if id.IsZero() {
-		ids.order = OrderID{s.opts.NewID()}
-	}
-	return &Plan{
-		s:     s,
-		start: PlanStart{Team: team, User: user, EventKey: ids.order.String(), Queries: newOrderQueries(team, user, ids)},
-		run: func(ctx context.Context) (Order, error) {
-			if id.IsZero() {
-				return create(ctx, ids)
-			}
-			return s.createOnce(ctx, team, id, func() (Order, error) { return create(ctx, ids) })
-		},
-	}
+// newPlan returns a plan for a new order.
+func (s *Service) newPlan(team healthlab.TeamID, user healthlab.UserID, run func(context.Context, planned) (Order, error)) *Plan {
+	ids := planned{OrderID{s.opts.NewID()}, TransactionID{s.opts.NewID()}}
+	return &Plan{s: s, ids: ids, run: run, start: PlanStart{
+		Team: team, User: user, EventKey: ids.order.String(), Queries: newOrderQueries(team, user, ids),
+	}}
 }
 
 // offer is what the catalogue says about an order, or why it says nothing.
@@ -101,37 +103,37 @@ type Plans struct{ s *Service }
 func (s *Service) Plans() Plans { return Plans{s} }
 
 // Place plans [Service.PlaceAs].
-func (p Plans) Place(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) *Plan {
+func (p Plans) Place(ctx context.Context, team healthlab.TeamID, req PlaceRequest) *Plan {
 	w, refused := req.selection()
 	o := p.s.offer(ctx, team, w, refused, req.Check(p.s.Today()))
-	return p.s.newPlan(team, req.UserID, id, func(ctx context.Context, ids planned) (Order, error) {
+	return p.s.newPlan(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
 		return p.s.place(ctx, team, ids, req, &o)
 	})
 }
 
 // Create plans [Service.Create].
-func (p Plans) Create(ctx context.Context, team healthlab.TeamID, id OrderID, req CreateRequest) *Plan {
+func (p Plans) Create(ctx context.Context, team healthlab.TeamID, req CreateRequest) *Plan {
 	w, refused := req.selection()
 	o := p.s.offer(ctx, team, w, refused, req.Check(p.s.Today()))
-	return p.s.newPlan(team, req.UserID, id, func(ctx context.Context, ids planned) (Order, error) {
+	return p.s.newPlan(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
 		return p.s.create(ctx, team, ids, req, &o)
 	})
 }
 
 // Import plans [Service.ImportAs].
-func (p Plans) Import(ctx context.Context, team healthlab.TeamID, id OrderID, req ImportRequest) *Plan {
+func (p Plans) Import(ctx context.Context, team healthlab.TeamID, req ImportRequest) *Plan {
 	place := req.place()
 	w, refused := place.selection()
 	o := p.s.offer(ctx, team, w, refused, req.Check(p.s.Today()))
-	return p.s.newPlan(team, req.UserID, id, func(ctx context.Context, ids planned) (Order, error) {
+	return p.s.newPlan(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
 		return p.s.importOrder(ctx, team, ids, req, &o)
 	})
 }
 
 // Testkit plans [Service.PlaceTestkitAs].
-func (p Plans) Testkit(ctx context.Context, team healthlab.TeamID, id OrderID, req TestkitRequest) *Plan {
+func (p Plans) Testkit(ctx context.Context, team healthlab.TeamID, req TestkitRequest) *Plan {
 	o := p.s.offer(ctx, team, catalogue.Selection{LabTests: []catalogue.LabTestID{req.LabTestID}}, req.Check())
-	return p.s.newPlan(team, req.UserID, id, func(ctx context.Context, ids planned) (Order, error) {
+	return p.s.newPlan(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
 		return p.s.placeTestkit(ctx, team, ids, req, &o)
 	})
 }
@@ -144,7 +146,7 @@ func (p Plans) Register(ctx context.Context, team healthlab.TeamID, req Register
 	if req.UserID != nil {
 		start.User, start.Queries = *req.UserID, []store.Query{store.User(team, *req.UserID)}
 	}
-	return &Plan{s: p.s, start: start, run: func(ctx context.Context) (Order, error) {
+	return &Plan{s: p.s, start: start, run: func(ctx context.Context, _ planned) (Order, error) {
 		at := p.s.now()
 		if err := req.Check(rules.UTCDay(at)); err != nil {
 			return Order{}, err

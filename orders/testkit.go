@@ -21,7 +21,7 @@ func (s *Service) PlaceTestkit(ctx context.Context, team healthlab.TeamID, req T
 // PlaceTestkitAs is PlaceTestkit with the id of the order, as [Service.PlaceAs]: if the
 // order exists, it is returned.
 func (s *Service) PlaceTestkitAs(ctx context.Context, team healthlab.TeamID, id OrderID, req TestkitRequest) (Order, error) {
-	return s.Plans().Testkit(ctx, team, id, req).Run(ctx)
+	return s.Plans().Testkit(ctx, team, req).Run(ctx, id)
 }
 
 func (s *Service) placeTestkit(ctx context.Context, team healthlab.TeamID, ids planned, req TestkitRequest, from *offer) (Order, error) {
@@ -77,7 +77,7 @@ func presets(t catalogue.LabTest) []catalogue.AOEAnswer {
 // KIT_NOT_REGISTRABLE if it was registered before or its order has ended, and those of
 // [Service.Place] about user, account, state, physician, consents and age.
 func (s *Service) Register(ctx context.Context, team healthlab.TeamID, req RegisterRequest) (Order, error) {
-	return s.Plans().Register(ctx, team, req).Run(ctx)
+	return s.Plans().Register(ctx, team, req).Run(ctx, OrderID{})
 }
 
 func (s *Service) register(ctx context.Context, team healthlab.TeamID, req RegisterRequest, from *linkedAccounts, st Step) (Order, error) {
