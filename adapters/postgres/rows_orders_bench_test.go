@@ -78,10 +78,10 @@ func BenchmarkOrderLists(b *testing.B) {
 	b.Run("handwritten all", func(b *testing.B) {
 		for b.Loop() {
 			var total int
-			if err := pool.QueryRow(ctx, `select count(*) from healthlab."order" where team = $1 and i0 is not null`, team.UUID).Scan(&total); err != nil {
+			if err := pool.QueryRow(ctx, `select count(*) from `+rowSchema+`."order" where team = $1 and i0 is not null`, team.UUID).Scan(&total); err != nil {
 				b.Fatal(err)
 			}
-			rows, err := pool.Query(ctx, `select id, doc from healthlab."order" where team = $1 and i0 is not null order by i0, id limit 50`, team.UUID)
+			rows, err := pool.Query(ctx, `select id, doc from `+rowSchema+`."order" where team = $1 and i0 is not null order by i0, id limit 50`, team.UUID)
 			if err != nil {
 				b.Fatal(err)
 			}
