@@ -101,7 +101,8 @@ bench: ## benchmarks: BENCH=regex, COUNT=1; never a pass or a fail
 	@if [ -f internal/bench/go.mod ]; then cd internal/bench && \
 		GOWORK=off go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...; fi
 
-load: ## a mix of requests against the server with PostgreSQL: RATE=500, DURATION=1m; report in load.html
+load: ## a mix of requests against the server with PostgreSQL, then beside a plain handler: RATE=500, DURATION=1m; report in load.html
+	go run ./examples/load -bare -duration $(or $(DURATION),1m)
 	go run ./examples/load -rate $(or $(RATE),500) -duration $(or $(DURATION),1m) -report load.html
 
 soak: ## the mix against two servers while one of them and PostgreSQL are killed: RATE=100, DURATION=30m; report in soak.html

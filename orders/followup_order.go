@@ -58,15 +58,13 @@ func also(p healthlab.Problems, err error) error {
 // MARKER_NOT_IN_LAB, ORDER_NOT_FOUND for the parent, ALREADY_RECREATED. A caller who
 // chose the id is answered with the order that has it; a zero id means a new one.
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID, req CreateRequest) (Order, error) {
+	return s.Plans().Create(ctx, team, req).Run(ctx, id)
+}
+
+func (s *Service) create(ctx context.Context, team healthlab.TeamID, ids planned, req CreateRequest, from *offer) (Order, error) {
 	at := s.now()
 	if err := req.Check(rules.UTCDay(at)); err != nil {
 		return Order{}, err
-	}
-	if id.IsZero() {
-		id = OrderID{s.opts.NewID()}
-	}
-	if kept, err := s.store.Get(ctx, team, id); !errors.Is(err, healthlab.NotFound) {
-		return kept.Order, err
 	}
 	m := placeOptions{created: true}
 	if req.ParentID != nil {
@@ -78,7 +76,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID,
 			m.carried = parent.LabAccountID
 		}
 	}
-	r, err := s.prepare(ctx, team, id, req.PlaceRequest, m, at)
+	r, err := s.prepare(ctx, team, ids, req.PlaceRequest, from, m, at)
 	if err != nil {
 		return Order{}, fmt.Errorf("create order: %w", err)
 	}
@@ -254,10 +252,10 @@ func (s *Service) Import(ctx context.Context, team healthlab.TeamID, req ImportR
 // ImportAs is Import with the id of the order, as [Service.PlaceAs]: if the order exists,
 // it is returned.
 func (s *Service) ImportAs(ctx context.Context, team healthlab.TeamID, id OrderID, req ImportRequest) (Order, error) {
-	return s.createAs(ctx, team, id, func(id OrderID) (Order, error) { return s.importOrder(ctx, team, id, req) })
+	return s.Plans().Import(ctx, team, req).Run(ctx, id)
 }
 
-func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, id OrderID, req ImportRequest) (Order, error) {
+func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, ids planned, req ImportRequest, from *offer) (Order, error) {
 	at := s.now()
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
@@ -269,7 +267,7 @@ func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, id Ord
 	if err := req.Check(rules.UTCDay(at)); err != nil {
 		return Order{}, err
 	}
-	r, err := s.prepare(ctx, team, id, req.place(), placeOptions{imported: true}, at)
+	r, err := s.prepare(ctx, team, ids, req.place(), from, placeOptions{imported: true}, at)
 	if err != nil {
 		return Order{}, fmt.Errorf("import order: %w", err)
 	}

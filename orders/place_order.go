@@ -23,26 +23,22 @@ import (
 // NotFound for a user or a lab test that the team does not have, Forbidden for what is
 // not switched on, else Precondition.
 func (s *Service) Place(ctx context.Context, team healthlab.TeamID, req PlaceRequest) (Order, error) {
-	return s.place(ctx, team, OrderID{s.opts.NewID()}, req)
+	return s.PlaceAs(ctx, team, OrderID{}, req)
 }
 
 // PlaceAs is [Service.Place] for a caller who chose the order's id, so that asking
 // again cannot place a second order: it returns the one that has this id, whatever is
 // asked. A zero id means a new one. Conflict if another team's order has it.
 func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
-	return s.createAs(ctx, team, id, func(id OrderID) (Order, error) { return s.place(ctx, team, id, req) })
+	return s.Plans().Place(ctx, team, req).Run(ctx, id)
 }
 
-// createAs returns the order with the id if it exists, else it calls create. A zero id
-// stands for a new one.
-func (s *Service) createAs(ctx context.Context, team healthlab.TeamID, id OrderID, create func(OrderID) (Order, error)) (Order, error) {
-	if id.IsZero() {
-		return create(OrderID{s.opts.NewID()})
-	}
+// createOnce returns the order with the id if it exists, else it calls create.
+func (s *Service) createOnce(ctx context.Context, team healthlab.TeamID, id OrderID, create func() (Order, error)) (Order, error) {
 	if kept, err := s.store.Get(ctx, team, id); !errors.Is(err, healthlab.NotFound) {
 		return kept.Order, err
 	}
-	o, err := create(id)
+	o, err := create()
 	if errors.Is(err, healthlab.Conflict) {
 		if kept, missed := s.store.Get(ctx, team, id); missed == nil {
 			return kept.Order, nil
@@ -51,12 +47,12 @@ func (s *Service) createAs(ctx context.Context, team healthlab.TeamID, id OrderI
 	return o, err
 }
 
-func (s *Service) place(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
+func (s *Service) place(ctx context.Context, team healthlab.TeamID, ids planned, req PlaceRequest, from *offer) (Order, error) {
 	at := s.now()
 	if err := req.Check(rules.UTCDay(at)); err != nil {
 		return Order{}, err
 	}
-	r, err := s.prepare(ctx, team, id, req, placeOptions{}, at)
+	r, err := s.prepare(ctx, team, ids, req, from, placeOptions{}, at)
 	if err != nil {
 		return Order{}, fmt.Errorf("place order: %w", err)
 	}
@@ -107,23 +103,19 @@ func (m placeOptions) inheritedAccount(lab *catalogue.Lab, accounts catalogue.Ac
 }
 
 // prepare reads what the rules need to know, and applies them.
-func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest, m placeOptions, at time.Time) (Record, error) {
+func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, ids planned, req PlaceRequest, from *offer, m placeOptions, at time.Time) (Record, error) {
 	if err := people.CheckUser(ctx, s.users, team, req.UserID); err != nil {
-		return Record{}, err
-	}
-	w, err := req.selection()
-	if err != nil {
 		return Record{}, err
 	}
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
 		return Record{}, fmt.Errorf("team settings: %w", err)
 	}
-	chosen, accounts, err := s.catalogue.Choose(ctx, team, w, settings.OnSiteCollection, s.opts.NewID)
+	chosen, accounts, err := from.Choose(settings.OnSiteCollection)
 	if err != nil {
 		return Record{}, err
 	}
-	account, err := m.chooseAccount(chosen.LabTest.Lab, w.Account, accounts)
+	account, err := m.chooseAccount(chosen.LabTest.Lab, from.Account(), accounts)
 	if err != nil {
 		return Record{}, err
 	}
@@ -161,7 +153,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err := s.catalogue.StoreBuilt(ctx, team, &chosen.LabTest, at); err != nil {
 		return Record{}, err
 	}
-	r := s.newRecord(team, id, req.UserID, chosen, account, at)
+	r := s.newRecord(team, ids, req.UserID, chosen, account, at)
 	r.PatientDetails, r.PatientAddress = req.PatientDetails.Details(), req.PatientAddress.Address()
 	r.PatientDetails.MedicalProxy = proxy
 	r.Priority, r.BillingType, r.ICDCodes, r.HealthInsuranceID = req.Priority, billing, slices.Clone(req.ICDCodes), insurance
@@ -241,14 +233,14 @@ func (s *Service) medicalProxy(ctx context.Context, team healthlab.TeamID, user 
 }
 
 // newRecord is an order before its first event.
-func (s *Service) newRecord(team healthlab.TeamID, id OrderID, user healthlab.UserID, chosen catalogue.Chosen, a *catalogue.LabAccount, at time.Time) Record {
+func (s *Service) newRecord(team healthlab.TeamID, ids planned, user healthlab.UserID, chosen catalogue.Chosen, a *catalogue.LabAccount, at time.Time) Record {
 	now := healthlab.At(at)
 	r := Record{Order: Order{
-		ID: id, TeamID: team, UserID: user, LabTest: chosen.LabTest, Origin: OriginInitial, BillingType: catalogue.ClientBill,
+		ID: ids.order, TeamID: team, UserID: user, LabTest: chosen.LabTest, Origin: OriginInitial, BillingType: catalogue.ClientBill,
 		Details:          NewDetails(chosen.Method, s.opts.NewID(), s.opts.NewID(), now),
 		CreatedAt:        now,
 		UpdatedAt:        now,
-		OrderTransaction: OrderTransaction{ID: TransactionID{s.opts.NewID()}},
+		OrderTransaction: OrderTransaction{ID: ids.transaction},
 	}}
 	r.Notifications.Notify = s.opts.Messenger != nil
 	if a != nil {

@@ -389,7 +389,7 @@ func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab
 	if err != nil {
 		return nil, err
 	}
-	r := s.newRecord(item.Team, OrderID{s.opts.NewID()}, user, catalogue.Chosen{LabTest: t, Method: t.Method}, account, at)
+	r := s.newRecord(item.Team, planned{OrderID{s.opts.NewID()}, TransactionID{s.opts.NewID()}}, user, catalogue.Chosen{LabTest: t, Method: t.Method}, account, at)
 	page, err := s.store.List(ctx, Query{Team: item.Team, User: user, Today: rules.UTCDay(at), Page: 1, Size: catalogue.MaxPageSize, Sort: SortCreatedAt, Direction: catalogue.Descending})
 	if err != nil {
 		return nil, fmt.Errorf("find orders of user: %w", err)

@@ -76,11 +76,8 @@ func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 	var there []OrderID
 	var of []store.Query // their transactions
 	for _, r := range slices.Concat(rows...) {
-		prefix := r.Index[1][:len(uuid.UUID{})]
 		there = append(there, idOfOrder(r.ID))
-		of = append(of, store.Query{
-			Key: orderTable.Key(store.Key{Team: r.Team}), By: store.BySecond, From: prefix, To: store.End(prefix), Lock: store.Plain,
-		})
+		of = append(of, transactionQuery(r.Team, TransactionID{store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}))
 	}
 	if rows, err = read(of...); err != nil {
 		return nil, err
@@ -158,6 +155,24 @@ func deletedAmong(read reader, list []*store.Entry[Record]) (map[teamUser]bool, 
 		deleted[u] = state.Known && !state.Live
 	}
 	return deleted, nil
+}
+
+// newOrderQueries returns what placing an order of a user reads, with its locks.
+func newOrderQueries(team healthlab.TeamID, user healthlab.UserID, ids planned) []store.Query {
+	return []store.Query{
+		store.User(team, user),
+		orderTable.One(orderKey(team, ids.order), store.Plain), // one that has the id
+		orderNames.One(store.Key{ID: nameOfID(ids.order)}, store.Held),
+		orderCounters.One(counterKey(team), store.Held),
+		orderTransactions.One(transactionKey(team, ids.transaction), store.Held),
+		transactionQuery(team, ids.transaction),
+	}
+}
+
+// transactionQuery returns the query for the orders of a transaction.
+func transactionQuery(team healthlab.TeamID, id TransactionID) store.Query {
+	prefix := store.UUID(id.UUID)
+	return store.Query{Key: orderTable.Key(store.Key{Team: team}), By: store.BySecond, From: prefix, To: store.End(prefix), Lock: store.Plain}
 }
 
 // eventRoom is how many ids of events a change may use.

@@ -22,7 +22,8 @@ import (
 type Options struct {
 	// Environment is sandbox, where orders may be simulated, or production. Required.
 	Environment healthlab.Environment
-	// Settings returns what a team has switched on. Default: nothing is.
+	// Settings returns what a team has switched on. Its context may carry a transaction, so it must do
+	// nothing outside of the store. Default: nothing is.
 	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
 	// People keeps demographics, insurance records and teams' own payors. Default:
 	// there are none.
@@ -101,6 +102,9 @@ type Options struct {
 	// HoldLabTests makes new lab tests wait for [catalogue.Service.ApproveLabTest]. Default:
 	// they can be ordered at once.
 	HoldLabTests bool
+	// BeforePlan is called by [Plan.Read]. In a transaction it may read at once what the plan, and what
+	// is called in it, will read. Default: none.
+	BeforePlan func(context.Context, PlanStart) error
 	// Accessed is called before a message of the laboratory is stored, with the user of its
 	// order; a zero user for results that are held for review. After an error nothing is stored
 	// and the message is tried again. Nil records nothing.

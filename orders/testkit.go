@@ -21,31 +21,26 @@ func (s *Service) PlaceTestkit(ctx context.Context, team healthlab.TeamID, req T
 // PlaceTestkitAs is PlaceTestkit with the id of the order, as [Service.PlaceAs]: if the
 // order exists, it is returned.
 func (s *Service) PlaceTestkitAs(ctx context.Context, team healthlab.TeamID, id OrderID, req TestkitRequest) (Order, error) {
-	return s.createAs(ctx, team, id, func(id OrderID) (Order, error) { return s.placeTestkit(ctx, team, id, req) })
+	return s.Plans().Testkit(ctx, team, req).Run(ctx, id)
 }
 
-func (s *Service) placeTestkit(ctx context.Context, team healthlab.TeamID, id OrderID, req TestkitRequest) (Order, error) {
+func (s *Service) placeTestkit(ctx context.Context, team healthlab.TeamID, ids planned, req TestkitRequest, from *offer) (Order, error) {
 	at := s.now()
 	if err := req.Check(); err != nil {
 		return Order{}, err
 	}
-	r, err := s.prepareKit(ctx, team, id, req, at)
+	r, err := s.prepareKit(ctx, team, ids, req, from, at)
 	if err != nil {
 		return Order{}, fmt.Errorf("place testkit: %w", err)
 	}
 	return s.insert(ctx, r, at, PatientAwaited)
 }
 
-func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, id OrderID, req TestkitRequest, at time.Time) (Record, error) {
+func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, ids planned, req TestkitRequest, from *offer, at time.Time) (Record, error) {
 	if err := people.CheckUser(ctx, s.users, team, req.UserID); err != nil {
 		return Record{}, err
 	}
-	settings, err := s.opts.Settings(ctx, team)
-	if err != nil {
-		return Record{}, fmt.Errorf("team settings: %w", err)
-	}
-	settings.OnSiteCollection = true // a test of that kind is refused because it is no kit
-	chosen, accounts, err := s.catalogue.Choose(ctx, team, catalogue.Selection{LabTests: []catalogue.LabTestID{req.LabTestID}}, settings.OnSiteCollection, s.opts.NewID)
+	chosen, accounts, err := from.Choose(true) // a test that the team draws is refused because it is no kit
 	if err != nil {
 		return Record{}, err
 	}
@@ -59,7 +54,7 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, id Orde
 	if err := catalogue.CheckBilling(account, catalogue.ClientBill, ""); err != nil {
 		return Record{}, err
 	}
-	r := s.newRecord(team, id, req.UserID, chosen, account, at)
+	r := s.newRecord(team, ids, req.UserID, chosen, account, at)
 	r.ShippingDetails, r.Passthrough = req.ShippingDetails.Details(), req.Passthrough
 	r.AOEAnswers = presets(chosen.LabTest)
 	return r, nil
@@ -82,18 +77,10 @@ func presets(t catalogue.LabTest) []catalogue.AOEAnswer {
 // KIT_NOT_REGISTRABLE if it was registered before or its order has ended, and those of
 // [Service.Place] about user, account, state, physician, consents and age.
 func (s *Service) Register(ctx context.Context, team healthlab.TeamID, req RegisterRequest) (Order, error) {
-	at := s.now()
-	if err := req.Check(rules.UTCDay(at)); err != nil {
-		return Order{}, err
-	}
-	o, err := s.register(ctx, team, req, Step{On: KitRegistered, At: at, EventID: s.opts.NewID()})
-	if err != nil {
-		return Order{}, fmt.Errorf("register kit: %w", err)
-	}
-	return o, nil
+	return s.Plans().Register(ctx, team, req).Run(ctx, OrderID{})
 }
 
-func (s *Service) register(ctx context.Context, team healthlab.TeamID, req RegisterRequest, st Step) (Order, error) {
+func (s *Service) register(ctx context.Context, team healthlab.TeamID, req RegisterRequest, from *linkedAccounts, st Step) (Order, error) {
 	found, err := s.store.FindSample(ctx, team, req.SampleID)
 	if err != nil {
 		return Order{}, rules.NotFound(err, KitNotFound, "the team has no such kit")
@@ -113,7 +100,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 	if err != nil {
 		return Order{}, fmt.Errorf("team settings: %w", err)
 	}
-	account, err := s.accountOf(ctx, &found)
+	account, err := from.of(&found)
 	if err != nil {
 		return Order{}, err
 	}
@@ -164,22 +151,27 @@ func registrableNow(o *Order) error {
 	return nil
 }
 
-// accountOf returns the account that an order uses, as it is now; nil for none.
+// linkedAccounts are the accounts of a team, or why the catalogue does not say them.
+type linkedAccounts struct {
+	catalogue.Accounts
+	err error
+}
+
+// of returns the account that an order uses, as it is now; nil for none.
 // LAB_ACCOUNT_NOT_ACTIVE if the team may not use it any more.
-func (s *Service) accountOf(ctx context.Context, r *Record) (*catalogue.LabAccount, error) {
+func (l *linkedAccounts) of(r *Record) (*catalogue.LabAccount, error) {
 	if r.LabAccountID == nil {
 		return nil, nil
 	}
-	accounts, err := s.catalogue.Accounts(ctx, r.TeamID)
-	if err != nil {
-		return nil, fmt.Errorf("find lab accounts: %w", err)
+	if l.err != nil {
+		return nil, fmt.Errorf("find lab accounts: %w", l.err)
 	}
-	for _, a := range accounts.Linked {
+	for _, a := range l.Linked {
 		if a.ID == *r.LabAccountID {
 			return &a, nil
 		}
 	}
-	for _, a := range accounts.Platform {
+	for _, a := range l.Platform {
 		if a.ID == *r.LabAccountID {
 			return &a, nil
 		}

@@ -41,7 +41,7 @@ func (a api) createReport(w http.ResponseWriter, r *http.Request, team healthlab
 	}
 	defer intake.Close()
 	in := wire.From(r)
-	once := server.OnceFrom(in, r, team, "create_lab_report_job", healthlab.UserID{})
+	once := server.OnceFrom(in, team, "create_lab_report_job", healthlab.UserID{})
 	upload, err := readUpload(in)
 	if err != nil {
 		return err

@@ -29,6 +29,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/linking/pull"
+	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/personkey"
 )
 
@@ -182,6 +183,106 @@ func TestUpload_takesTwoTripsAndOneCommit(t *testing.T) {
 	waiting, err := all.Backlog(t.Context())
 	require.NoError(t, err)
 	require.NotZero(t, waiting, "events")
+}
+
+// placeOrder orders a lab test and returns the answer. key is an
+// idempotency key; empty for none.
+func placeOrder(ctx context.Context, s *service.Service, user healthlab.UserID, test, key string) *httptest.ResponseRecorder {
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v3/order", strings.NewReader(`{"user_id":"`+user.String()+`","order_set":{"lab_test_ids":["`+test+`"]},
+		"patient_details":{"first_name":"Kim","last_name":"Person","dob":"1984-01-02","gender":"female","phone_number":"+12175550100","email":"kim@example.org"},
+		"patient_address":{"receiver_name":"Kim Person","phone_number":"+12175550100","first_line":"1 Example Street","city":"Springfield","state":"IL","zip":"62701","country":"US"}}`))
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("x-idempotency-key", key)
+	}
+	out := httptest.NewRecorder()
+	s.Handler().ServeHTTP(out, req)
+	return out
+}
+
+// walkInTest is a lab test of the sandbox's laboratory.
+const walkInTest = "5ab0c1d2-0000-4000-8000-000000000001"
+
+// An order takes two round trips and one commit, which has its event, the answer for its idempotency key
+// and the line in the access log too. So does a repeated request.
+func TestOrder_takesTwoTripsAndOneCommit(t *testing.T) {
+	s, w, all, team := onPostgres(t)
+	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
+	require.NoError(t, err)
+	requests := []struct {
+		name string
+		key  func(n int) string
+	}{
+		{"without a key", func(int) string { return "" }},
+		{"with a key", func(n int) string { return "k" + strconv.Itoa(n) }},
+		{"repeated", func(int) string { return "k0" }},
+	}
+	sent := 0
+	for _, r := range requests {
+		for n := range 5 {
+			trips, commits := w.trips.Load(), w.commits.Load()
+			out := placeOrder(t.Context(), s, u.ID, walkInTest, r.key(n))
+			require.Equal(t, http.StatusOK, out.Code, out.Body)
+			sent++
+			if n < 2 {
+				continue // they prepare statements: for the first event of the team, and for the next one
+			}
+			require.EqualValues(t, 2, w.trips.Load()-trips, "trips "+r.name)
+			require.EqualValues(t, 1, w.commits.Load()-commits, "commits "+r.name)
+		}
+	}
+	lines, err := s.Access.Lines(t.Context(), accesslog.Query{Team: team, N: 99})
+	require.NoError(t, err)
+	require.Len(t, lines, sent)
+	page, err := s.Orders.List(t.Context(), orders.Query{Team: team})
+	require.NoError(t, err)
+	require.Equal(t, 10, page.Total)
+	waiting, err := all.Backlog(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, page.Total, waiting.Unrouted, "an event for each order")
+}
+
+// A request with a key that is refused leaves its answer and no order. A lab test that the catalogue does
+// not have is looked up among those of the team, before the transaction: a third trip.
+func TestOrder_refusedWithAKey(t *testing.T) {
+	s, w, _, team := onPostgres(t)
+	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
+	require.NoError(t, err)
+	absent := uuid.NewString()
+	require.Equal(t, http.StatusNotFound, placeOrder(t.Context(), s, u.ID, absent, "other").Code, "it makes keys of persons")
+	trips, commits := w.trips.Load(), w.commits.Load()
+	first := placeOrder(t.Context(), s, u.ID, absent, "k")
+	require.Equal(t, http.StatusNotFound, first.Code, first.Body)
+	require.EqualValues(t, 3, w.trips.Load()-trips)
+	require.EqualValues(t, 2, w.commits.Load()-commits, "one ends the snapshot of the look-up")
+	again := placeOrder(t.Context(), s, u.ID, absent, "k")
+	require.Equal(t, http.StatusNotFound, again.Code)
+	require.Equal(t, first.Body.String(), again.Body.String())
+	require.Equal(t, http.StatusConflict, placeOrder(t.Context(), s, u.ID, walkInTest, "k").Code)
+	page, err := s.Orders.List(t.Context(), orders.Query{Team: team})
+	require.NoError(t, err)
+	require.Zero(t, page.Total)
+}
+
+// Requests with one key that come at once place one order, and each gets its answer.
+func TestOrder_oneKeyAtOnce(t *testing.T) {
+	s, _, _, team := onPostgres(t)
+	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
+	require.NoError(t, err)
+	for round := range 3 {
+		answers := make([]*httptest.ResponseRecorder, 8)
+		conformance.Together(len(answers), func(i int) error {
+			answers[i] = placeOrder(t.Context(), s, u.ID, walkInTest, "k"+strconv.Itoa(round))
+			return nil
+		})
+		for _, a := range answers {
+			require.Equal(t, http.StatusOK, a.Code, a.Body)
+			require.Equal(t, answers[0].Body.String(), a.Body.String())
+		}
+		page, err := s.Orders.List(t.Context(), orders.Query{Team: team})
+		require.NoError(t, err)
+		require.Equal(t, round+1, page.Total)
+	}
 }
 
 // The first uploads of a person, which make the connection, the series and the counts, come from one phone

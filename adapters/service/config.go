@@ -92,7 +92,7 @@ type Config struct {
 	Catalogue  catalogue.Source
 	Laboratory orders.LabBackend
 	// Orders adjusts orders. Environment, LabTests, People, Reviews,
-	// BookingKeys, SlotCache, Files, RequisitionURL and Log are
+	// BookingKeys, SlotCache, Files, RequisitionURL, BeforePlan, Accessed and Log are
 	// set, and Settings and Simulator unless the host sets them.
 	Orders orders.Options
 	// Idempotency adjusts idempotency keys of orders: their leases, how long answers are kept,

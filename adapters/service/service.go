@@ -245,7 +245,7 @@ func (s *Service) buildOrders(context.Context) (err error) {
 	}
 	opts, store := s.config.Orders, s.config.Stores
 	opts.Environment, opts.LabTests, opts.People, opts.Reviews = s.config.Environment, store.LabTests(), store.Persons(), store.Reviews()
-	opts.SlotCache, opts.BookingKeys = store.SlotCache(), s.config.Sealer
+	opts.SlotCache, opts.BookingKeys, opts.BeforePlan = store.SlotCache(), s.config.Sealer, s.readForPlan
 	if opts.Settings == nil {
 		opts.Settings = s.OrderSettings
 	}
@@ -464,6 +464,21 @@ func (s *Service) readForUpload(ctx context.Context, u healthdata.UploadStart) e
 		return errHoldUser
 	}
 	return nil
+}
+
+// readForPlan reads what placing an order in the transaction of a request will read, its events among it,
+// in one trip to the database.
+func (s *Service) readForPlan(ctx context.Context, p orders.PlanStart) error {
+	r, ok := ctx.Value(requestKey{s}).(request)
+	if !ok {
+		return nil
+	}
+	q := slices.Concat(p.Queries, teamsettings.Queries(p.Team))
+	if p.EventKey != "" {
+		q = append(q, webhook.EventQueries(p.Team, p.User, p.EventKey)...)
+	}
+	_, err := r.tx.Read(q...)
+	return err
 }
 
 // requestTimeout is the longest that a request may take. A refresh waits for a minute at most.

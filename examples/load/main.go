@@ -7,6 +7,11 @@
 // time, and its latency counts from then, so a server that is slow has a long latency and not a
 // lower rate.
 //
+//	go run ./examples/load -bare -duration 2m
+//
+// compares the server with a plain handler over net/http and pgx that reads and writes the same rows.
+// Both answer the mix by turns, as fast as they can; no event is delivered.
+//
 //	go run ./examples/load soak -duration 30m -report soak.html
 //
 // sends the mix to two servers on one PostgreSQL, kills one of them and PostgreSQL at intervals, and
@@ -41,6 +46,7 @@ type config struct {
 	queues   int // at most as many as workers; with as many, the requests of a user keep their order
 	report   string
 	note     string
+	turn     time.Duration // of the server or the plain handler; 0 without the comparison
 }
 
 func main() {
@@ -69,6 +75,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.IntVar(&c.users, "users", 500, "`number` of users, each with a week of data")
 	f.IntVar(&c.workers, "workers", 64, "the most requests in flight")
 	f.StringVar(&c.report, "report", "load.html", "`file` of the report")
+	bare := f.Bool("bare", false, "compare the server with a plain handler that reads and writes the same rows: both answer in turn, as fast as they can; -rate and -report are ignored")
 	f.StringVar(&c.note, "note", "", "`text` for the report, such as what else the machine did")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -94,10 +101,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := startServer(binary, os.Stderr, "-database-url", database.URL("postgres"), "-secret-file", filepath.Join(dir, "secret"),
-		"-files", filepath.Join(dir, "files"), "-webhook-url", hook.url)
+	args = []string{"-database-url", database.URL("postgres"), "-secret-file", filepath.Join(dir, "secret"), "-files", filepath.Join(dir, "files")}
+	if !*bare { // the plain handler delivers no event
+		args = append(args, "-webhook-url", hook.url)
+	}
+	s, err := startServer(binary, os.Stderr, args...)
 	if err != nil {
 		return errors.Join(err, database.Stop(ctx))
+	}
+	if *bare {
+		c.turn = min(2*time.Second, max(c.duration/4, 100*time.Millisecond))
+		err = compareBare(ctx, c, s, database.URL("postgres"), out)
+		return errors.Join(err, s.stop(), database.Stop(context.WithoutCancel(ctx)))
 	}
 	result, err := measure(ctx, c, s, hook, out)
 	if err = errors.Join(err, s.stop(), database.Stop(context.WithoutCancel(ctx))); err != nil {

@@ -75,6 +75,17 @@ func TestLoad(t *testing.T) {
 	tab.Check()
 }
 
+// Both the server and the plain handler answer every request.
+func TestBare(t *testing.T) {
+	t.Parallel()
+	pgtest.Empty(t) // skips where there is no PostgreSQL
+	var out strings.Builder
+	require.NoError(t, run(t.Context(), []string{"-bare", "-server", serverFile(t), "-duration", "1s", "-warmup", "0s", "-users", "5", "-workers", "4"}, &out))
+	require.Regexp(t, `(?m)^ +all +[1-9]\d* +0 +\S+ +\S+ +[1-9]\d* +0 `, out.String())
+	require.Regexp(t, `ratio \d\.\d\d`, out.String())
+	require.Len(t, bareWorks, len(operations))
+}
+
 func TestQuantile(t *testing.T) {
 	require.Zero(t, quantile(nil, 0.5))
 	sorted := make([]time.Duration, 100)

@@ -267,18 +267,30 @@ func pick() int {
 // call makes one request as the team, reads the answer whole, and decodes it into out
 // unless out is nil.
 func (m *mix) call(ctx context.Context, r request, out any) error {
+	b, err := m.answer(ctx, r)
+	if err != nil || out == nil {
+		return err
+	}
+	return json.Unmarshal(b, out)
+}
+
+// answer makes one request as the team and returns the answer.
+func (m *mix) answer(ctx context.Context, r request) ([]byte, error) {
+	return m.answerOf(ctx, m.target(), r)
+}
+
+func (m *mix) answerOf(ctx context.Context, to *server, r request) ([]byte, error) {
 	var body io.Reader = http.NoBody
 	if r.body != nil {
 		b, err := json.Marshal(r.body)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		body = bytes.NewReader(b)
 	}
-	to := m.target()
 	in, err := http.NewRequestWithContext(ctx, r.method, to.url+r.path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	in.Header.Set("x-service-api-key", to.key)
 	if r.key != "" {
@@ -289,20 +301,17 @@ func (m *mix) call(ctx context.Context, r request, out any) error {
 	}
 	answer, err := m.client.Do(in)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer answer.Body.Close()
 	b, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if answer.StatusCode >= http.StatusMultipleChoices {
-		return &statusError{answer.StatusCode, fmt.Sprintf("%s %s: %s: %s", r.method, r.path, answer.Status, strings.TrimSpace(string(b)))}
+		return nil, &statusError{answer.StatusCode, fmt.Sprintf("%s %s: %s: %s", r.method, r.path, answer.Status, strings.TrimSpace(string(b)))}
 	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(b, out)
+	return b, nil
 }
 
 // statusError is an answer that is no success.

@@ -159,7 +159,7 @@ func (c *config) storageFlags(f *flag.FlagSet) {
 	f.StringVar(&c.signingFile, "signing-key", "", "`file` with 32 bytes in base64 that sign link tokens, links and the access log, and make the pseudonyms of -lake; made if it is not there (default: -secret-file)")
 	f.StringVar(&c.sealingFile, "sealing-keys", "", "`file` with the keys that seal: a line each with a name, a space and 32 bytes in base64, the current one first; without it, a key of -secret-file, which opens older data where both are given")
 	f.StringVar(&c.keysURL, "keys-url", "", "postgres://… of another database for the keys of persons (default: the schema healthlab_keys of -database-url)")
-	f.BoolVar(&c.encryptSamples, "encrypt-samples", false, "encrypt samples with the keys of persons as the rest is; docs/performance.md says what that costs. Samples in both forms are read, and folding writes them in the form of this flag")
+	f.BoolVar(&c.encryptSamples, "encrypt-samples", false, "encrypt samples with the keys of persons as the rest is, which takes processor time for each upload and read. Samples in both forms are read, and folding writes them in the form of this flag")
 	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: files in the folder of -data; with -store, memory)")
 	f.StringVar(&c.lake, "lake", "", "`folder or bucket` that all teams are exported to as Parquet files with pseudonyms (docs/lake.md): a folder, or s3://HOST/BUCKET/PREFIX, of one process on a database (default: no export)")
 	f.StringVar(&c.lakeKey, "lake-credentials", "", "`file` with the access key and the secret key of the bucket of -lake, a line each")

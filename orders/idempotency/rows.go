@@ -43,6 +43,10 @@ func rowKey(scope Scope) store.Key {
 	return store.Key{Team: scope.Team, ID: string(sum[:])}
 }
 
+// Queries returns what [Service.Once] reads of a key first, for a transaction that reads all it wants at
+// once.
+func Queries(scope Scope) []store.Query { return []store.Query{keyRows.One(rowKey(scope), store.Held)} }
+
 // Tables declares the table of [NewStore].
 func Tables() []store.Definition { return []store.Definition{keyRows.Definition()} }
 

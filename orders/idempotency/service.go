@@ -29,7 +29,8 @@ type Request struct {
 	// SuccessOnly stores only the answer of a success: after a failure, the same key
 	// runs the request again.
 	SuccessOnly bool
-	// About is the order that the request is about; zero if it places a new one.
+	// About is the order that the request is about, or the id for the one that it places. Zero has
+	// an id made.
 	About orders.OrderID
 	// User is the user whom the request is about; zero if it is the order's, or none.
 	User healthlab.UserID
@@ -95,11 +96,6 @@ const finishTime = 3 * time.Second
 // Invalid if the key has not 1 to 255 characters; the RuleErrors
 // IDEMPOTENCY_IN_PROGRESS and IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Once(ctx context.Context, req Request, do func(context.Context, orders.OrderID) (Outcome, error)) ([]byte, error) {
-	if n := utf8.RuneCountInString(req.Key); n < 1 || n > MaxKey || !utf8.ValidString(req.Key) {
-		var p healthlab.Problems
-		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", MaxKey), "idempotency_key")
-		return nil, p.Err()
-	}
 	state, err := s.start(ctx, req, s.opts.Lease)
 	if err != nil || !state.Started {
 		return state.Answer, err
@@ -109,17 +105,13 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 	defer stop()
 	if err != nil || out.Failed && req.SuccessOnly {
 		// The key is free again, also if ctx has ended.
-		free := s.keys.FinishKey(after, req.Scope, state.Until, nil, healthlab.UserID{}, 0)
+		free := s.free(after, req, state)
 		if free != nil && !errors.Is(free, healthlab.Precondition) {
 			s.opts.Log.Warn("idempotency key not freed; its lease will end", "kind", healthlab.KindOf(free).Error(), "cause", work.Cause(free))
 		}
 		return out.Answer, err
 	}
-	keep := req.Keep
-	if keep <= 0 {
-		keep = s.opts.Retention
-	}
-	err = s.keys.FinishKey(after, req.Scope, state.Until, out.Answer, req.User, keep)
+	err = s.finish(after, req, state, out)
 	if errors.Is(err, healthlab.Precondition) {
 		// The lease ended and another request took over. That one has the answer.
 		state, err = s.start(ctx, req, time.Microsecond)
@@ -129,13 +121,55 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 		return state.Answer, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("keep answer: %w", err)
+		return nil, err
 	}
 	return out.Answer, nil
 }
 
+// OnceIn is Once in the transaction of the store of the keys that ctx carries: the answer is stored with
+// what do writes. After an error the caller rolls back, which frees the key. do must undo what it wrote
+// before it returns an Outcome that failed.
+func (s *Service) OnceIn(ctx context.Context, req Request, do func(context.Context, orders.OrderID) (Outcome, error)) ([]byte, error) {
+	state, err := s.start(ctx, req, s.opts.Lease)
+	if err != nil || !state.Started {
+		return state.Answer, err
+	}
+	out, err := do(ctx, state.Order)
+	switch {
+	case err != nil:
+		return nil, err
+	case out.Failed && req.SuccessOnly:
+		err = s.free(ctx, req, state)
+	default:
+		err = s.finish(ctx, req, state, out)
+	}
+	return out.Answer, err
+}
+
+// free gives a key back without an answer.
+func (s *Service) free(ctx context.Context, req Request, state State) error {
+	return s.keys.FinishKey(ctx, req.Scope, state.Until, nil, healthlab.UserID{}, 0)
+}
+
+// finish stores the answer of a key.
+func (s *Service) finish(ctx context.Context, req Request, state State, out Outcome) error {
+	keep := req.Keep
+	if keep <= 0 {
+		keep = s.opts.Retention
+	}
+	if err := s.keys.FinishKey(ctx, req.Scope, state.Until, out.Answer, req.User, keep); err != nil {
+		return fmt.Errorf("keep answer: %w", err)
+	}
+	return nil
+}
+
 // start takes the key, or returns why it cannot.
 func (s *Service) start(ctx context.Context, req Request, lease time.Duration) (State, error) {
+	if n := utf8.RuneCountInString(req.Key); n < 1 || n > MaxKey || !utf8.ValidString(req.Key) {
+		var p healthlab.Problems
+		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", MaxKey), "idempotency_key")
+		return State{}, p.Err()
+	}
 	order := req.About
 	if order.IsZero() {
 		order = orders.OrderID{UUID: s.opts.NewID()}
@@ -146,7 +180,7 @@ func (s *Service) start(ctx context.Context, req Request, lease time.Duration) (
 		return State{}, fmt.Errorf("idempotency key: %w", err)
 	case state.Fingerprint != req.Fingerprint:
 		if state.Started {
-			_ = s.keys.FinishKey(ctx, req.Scope, state.Until, nil, healthlab.UserID{}, 0)
+			_ = s.free(ctx, req, state)
 		}
 		return State{}, Reused()
 	case !state.Started && state.Answer == nil:

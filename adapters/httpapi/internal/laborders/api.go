@@ -6,6 +6,7 @@
 package laborders
 
 import (
+	"context"
 	"slices"
 
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
@@ -25,6 +26,9 @@ type API struct {
 	Documents *documents.Service
 	// Idempotency runs requests with an idempotency key. Nil: they are refused (501).
 	Idempotency *idempotency.Service
+	// Transact runs a function in the transaction of a change, and undoes what a function that failed
+	// has written. Nil: each call of a service commits by itself.
+	Transact func(ctx context.Context, run func(context.Context) error) error
 	// CapabilityName renames a capability of a patient service center. Nil: none is renamed.
 	CapabilityName func(string) string
 }

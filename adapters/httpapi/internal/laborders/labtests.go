@@ -270,7 +270,7 @@ func (a API) createLabTest(w http.ResponseWriter, r *http.Request, team healthla
 	in := wire.From(r)
 	var body catalogue.LabTestRequest
 	in.Body(&body)
-	once := server.OnceFrom(in, r, team, "create_lab_test", healthlab.UserID{})
+	once := server.OnceFrom(in, team, "create_lab_test", healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package laborders
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -15,11 +14,11 @@ import (
 
 func (a API) orderOperations() []server.Operation {
 	return []server.Operation{
-		{ID: "create_order", Pattern: "POST /v3/order", Team: a.placeOrder, Keyed: true},
-		{ID: "create_or_replace_order", Pattern: "POST /v3/order/create", Team: a.createOrder, Keyed: true},
-		{ID: "import_order", Pattern: "POST /v3/order/import", Team: a.importOrder, Keyed: true},
-		{ID: "create_testkit_order", Pattern: "POST /v3/order/testkit", Team: a.createTestkit, Keyed: true},
-		{ID: "register_testkit", Pattern: "POST /v3/order/testkit/register", Team: a.registerTestkit, Keyed: true},
+		{ID: "create_order", Pattern: "POST /v3/order", Change: a.placeOrder, Keyed: true},
+		{ID: "create_or_replace_order", Pattern: "POST /v3/order/create", Change: a.createOrder, Keyed: true},
+		{ID: "import_order", Pattern: "POST /v3/order/import", Change: a.importOrder, Keyed: true},
+		{ID: "create_testkit_order", Pattern: "POST /v3/order/testkit", Change: a.createTestkit, Keyed: true},
+		{ID: "register_testkit", Pattern: "POST /v3/order/testkit/register", Change: a.registerTestkit, Keyed: true},
 		{ID: "resend_order_events", Pattern: "POST /v3/order/resend_events", Team: server.AsJSON(a.resendEvents)},
 		{ID: "list_orders", Pattern: "GET /v3/orders", Team: server.AsJSON(a.listOrders)},
 		{ID: "count_orders", Pattern: "GET /v3/orders/count", Team: server.AsJSON(a.countOrders)},
@@ -41,13 +40,6 @@ type orderOut struct {
 	Order   orders.Order `json:"order"`
 	Status  string       `json:"status"`
 	Message string       `json:"message"`
-}
-
-func answerOrder(w http.ResponseWriter, o orders.Order, err error, message string) error {
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, orderOut{Order: o, Status: "success", Message: message})
 }
 
 func orderID(in *wire.In) orders.OrderID { return orders.OrderID{UUID: in.PathUUID("order_id")} }

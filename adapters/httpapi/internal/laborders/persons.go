@@ -69,7 +69,7 @@ func (a API) createInsurance(w http.ResponseWriter, r *http.Request, team health
 	user := anyUser(in)
 	var body people.InsuranceRequest
 	in.Body(&body)
-	once := server.OnceFrom(in, r, team, "create_insurance "+user.String(), user)
+	once := server.OnceFrom(in, team, "create_insurance "+user.String(), user)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (a API) createPayor(w http.ResponseWriter, r *http.Request, team healthlab.
 	in := wire.From(r)
 	var body people.PayorRequest
 	in.Body(&body)
-	once := server.OnceFrom(in, r, team, "create_payor", healthlab.UserID{})
+	once := server.OnceFrom(in, team, "create_payor", healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}

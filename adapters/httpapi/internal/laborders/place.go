@@ -2,93 +2,91 @@ package laborders
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/idempotency"
+	"github.com/healthlab-dev/healthlab/store"
 )
 
-func (a API) placeOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) placeOrder(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	var body orders.PlaceRequest
 	in.Body(&body)
-	once := server.OnceFrom(in, r, team, "create_order", body.UserID)
+	once := server.OnceFrom(in, team, "create_order", body.UserID)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
-		return err
+		return nil, err
 	}
 	if err := body.Check(a.Orders.Today()); err != nil {
-		return err
+		return nil, err
 	}
-	return server.AnswerOnce(a.Idempotency, w, r, once, body, orderAnswered("order placed", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
-		return a.Orders.PlaceAs(ctx, team, id, body)
-	}))
+	return a.planned(once, body, "order placed", a.Orders.Plans().Place(in.Request().Context(), team, body)), nil
 }
 
-func (a API) createOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) createOrder(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	var body orders.CreateRequest
 	in.Body(&body)
-	once := server.OnceFrom(in, r, team, "create_or_replace_order", body.UserID)
+	once := server.OnceFrom(in, team, "create_or_replace_order", body.UserID)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
-		return err
+		return nil, err
 	}
 	if err := body.Check(a.Orders.Today()); err != nil {
-		return err
+		return nil, err
 	}
-	return server.AnswerOnce(a.Idempotency, w, r, once, body, orderAnswered("order placed", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
-		return a.Orders.Create(ctx, team, id, body)
-	}))
+	return a.planned(once, body, "order placed", a.Orders.Plans().Create(in.Request().Context(), team, body)), nil
 }
 
-func (a API) importOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) importOrder(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	var body orders.ImportRequest
 	in.Body(&body)
-	once := server.OnceFrom(in, r, team, "import_order", body.UserID)
+	once := server.OnceFrom(in, team, "import_order", body.UserID)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
-		return err
+		return nil, err
 	}
-	return server.AnswerOnce(a.Idempotency, w, r, once, body, orderAnswered("order imported", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
-		return a.Orders.ImportAs(ctx, team, id, body)
-	}))
+	return a.planned(once, body, "order imported", a.Orders.Plans().Import(in.Request().Context(), team, body)), nil
 }
 
-func (a API) createTestkit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) createTestkit(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	var body orders.TestkitRequest
 	in.Body(&body)
-	once := server.OnceFrom(in, r, team, "create_testkit_order", body.UserID)
+	once := server.OnceFrom(in, team, "create_testkit_order", body.UserID)
 	if err := in.ErrAnd(body.Check); err != nil {
-		return err
+		return nil, err
 	}
-	return server.AnswerOnce(a.Idempotency, w, r, once, body, orderAnswered("kit ordered", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
-		return a.Orders.PlaceTestkitAs(ctx, team, id, body)
-	}))
+	return a.planned(once, body, "kit ordered", a.Orders.Plans().Testkit(in.Request().Context(), team, body)), nil
 }
 
-func (a API) registerTestkit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
+func (a API) registerTestkit(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	var body orders.RegisterRequest
 	in.Body(&body)
 	var user healthlab.UserID
 	if body.UserID != nil {
 		user = *body.UserID
 	}
-	once := server.OnceFrom(in, r, team, "register_testkit", user)
+	once := server.OnceFrom(in, team, "register_testkit", user)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
-		return err
+		return nil, err
 	}
-	return server.AnswerOnce(a.Idempotency, w, r, once, body, orderAnswered("kit registered", func(ctx context.Context, _ orders.OrderID) (orders.Order, error) {
-		return a.Orders.Register(ctx, team, body)
-	}))
+	return a.planned(once, body, "kit registered", a.Orders.Plans().Register(in.Request().Context(), team, body)), nil
 }
 
-// orderAnswered returns a server.CreateFunc that answers with the order that create returns.
-func orderAnswered(message string, create func(context.Context, orders.OrderID) (orders.Order, error)) server.CreateFunc {
-	return func(ctx context.Context, id orders.OrderID) (func(http.ResponseWriter) error, error) {
-		o, err := create(ctx, id)
-		return func(w http.ResponseWriter) error { return answerOrder(w, o, nil, message) }, err
+// planned answers with the order that a plan stores. once is nil for a request without an idempotency
+// key.
+func (a API) planned(once *idempotency.Request, body any, message string, plan *orders.Plan) *server.Change {
+	var key []store.Query
+	if once != nil {
+		once.About = plan.ID()
+		key = idempotency.Queries(once.Scope)
 	}
+	do := server.OnceIn(a.Idempotency, a.Transact, once, body, func(ctx context.Context, id orders.OrderID) (any, error) {
+		o, err := plan.Run(ctx, id)
+		return orderOut{Order: o, Status: "success", Message: message}, err
+	})
+	return &server.Change{Do: func(ctx context.Context) (any, error) {
+		if err := plan.Read(ctx, key...); err != nil {
+			return nil, err
+		}
+		return do(ctx)
+	}}
 }

@@ -76,7 +76,7 @@ func (a API) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 	id := orderID(in)
 	var body orders.BookRequest
 	in.Body(&body)
-	once := server.OnceFrom(in, r, team, "book_phlebotomy_appointment "+id.String(), healthlab.UserID{})
+	once := server.OnceFrom(in, team, "book_phlebotomy_appointment "+id.String(), healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (a API) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.T
 	id := orderID(in)
 	var body orders.BookRequest
 	in.Body(&body)
-	once := server.OnceFrom(in, r, team, "book_psc_appointment "+id.String(), healthlab.UserID{})
+	once := server.OnceFrom(in, team, "book_psc_appointment "+id.String(), healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (a API) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab
 	id := orderID(in)
 	var body orders.VisitRequest
 	in.Body(&body)
-	once := server.OnceFrom(in, r, team, "request_phlebotomy_appointment "+id.String(), healthlab.UserID{})
+	once := server.OnceFrom(in, team, "request_phlebotomy_appointment "+id.String(), healthlab.UserID{})
 	if err := in.Err(); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 // Change is a request of a team that was read and found well-formed, and that changes what is stored.
 type Change struct {
 	// Do makes the change and returns what is answered, as JSON; nil is an answer without a body. It
+	// may be made by [OnceIn]. It
 	// reads and writes the store alone, with the context that it gets, because it runs in a
 	// transaction of the store and may run again: it sets anew whatever it sets. The ids of new persons
 	// are made before, because their keys are made between two runs.
@@ -36,7 +37,10 @@ func (c *Change) Answer(ctx context.Context) (*Answer, error) {
 		return nil, err
 	}
 	a := &Answer{memoryWriter{header: http.Header{}}}
+	kept, _ := v.(*keptAnswer)
 	switch {
+	case kept != nil:
+		err = kept.send(a)
 	case v == nil:
 		err = wire.NoContent(a)
 	case c.Status != 0:

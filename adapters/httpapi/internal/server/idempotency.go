@@ -26,14 +26,14 @@ const (
 // OnceFrom reads the idempotency headers of a request; nil without a key. endpoint is the
 // scope of the key: the operation and the ids in its path. user is whom the answer is about;
 // zero for the order's user, or none.
-func OnceFrom(in *wire.In, r *http.Request, team healthlab.TeamID, endpoint string, user healthlab.UserID) *idempotency.Request {
+func OnceFrom(in *wire.In, team healthlab.TeamID, endpoint string, user healthlab.UserID) *idempotency.Request {
 	key := in.OptHeader(IdempotencyKey, 255)
 	onError := in.OptHeader(IdempotencyError, 255)
 	if onError != "" && onError != noCache {
 		in.Problem("enum", "must be "+noCache, "header", IdempotencyError)
 	}
 	if key == "" {
-		if len(r.Header.Values(IdempotencyKey)) == 1 {
+		if len(in.Request().Header.Values(IdempotencyKey)) == 1 {
 			in.Problem("string_length", "must have 1 to 255 characters", "header", IdempotencyKey)
 		}
 		return nil
@@ -50,6 +50,10 @@ type keptAnswer struct {
 	Status int `json:"status"`
 	// Body is the body, byte for byte.
 	Body []byte `json:"body"`
+}
+
+func (k *keptAnswer) send(w http.ResponseWriter) error {
+	return wire.Bytes(w, k.Status, "application/json", k.Body)
 }
 
 // CreateFunc runs a request and returns the function that writes its answer. The id is the
@@ -78,16 +82,57 @@ func AnswerOnce(requests *idempotency.Service, w http.ResponseWriter, r *http.Re
 		}
 		return write(w)
 	}
+	answer, err := answerOnce(r.Context(), requests, (*idempotency.Service).Once, once, body, do)
+	if err != nil {
+		return err
+	}
+	return answer.send(w)
+}
+
+// OnceIn returns the Do of a [Change] that answers 200 with the value that do returns. With an
+// idempotency key it answers as [AnswerOnce]: the answer is stored in the transaction of the change.
+// within runs a function in that transaction, and undoes what a function that failed has written.
+func OnceIn(requests *idempotency.Service, within func(context.Context, func(context.Context) error) error, once *idempotency.Request, body any, do func(context.Context, orders.OrderID) (any, error)) func(context.Context) (any, error) {
+	if once == nil {
+		return func(ctx context.Context) (any, error) { return do(ctx, orders.OrderID{}) }
+	}
+	return func(ctx context.Context) (any, error) {
+		ask := (*idempotency.Service).Once
+		if within != nil {
+			ask = (*idempotency.Service).OnceIn
+		}
+		return answerOnce(ctx, requests, ask, once, body, func(ctx context.Context, id orders.OrderID) (func(http.ResponseWriter) error, error) {
+			var v any
+			run := func(ctx context.Context) (err error) {
+				v, err = do(ctx, id)
+				return err
+			}
+			var err error
+			if within == nil {
+				err = run(ctx)
+			} else {
+				err = within(ctx, run)
+			}
+			return func(w http.ResponseWriter) error { return wire.JSON(w, http.StatusOK, v) }, err
+		})
+	}
+}
+
+// askOnce is a method of idempotency.Service.
+type askOnce func(*idempotency.Service, context.Context, idempotency.Request, func(context.Context, orders.OrderID) (idempotency.Outcome, error)) ([]byte, error)
+
+// answerOnce runs do, or returns the answer that the key has.
+func answerOnce(ctx context.Context, requests *idempotency.Service, ask askOnce, once *idempotency.Request, body any, do CreateFunc) (*keptAnswer, error) {
 	if requests == nil {
-		return &wire.Fault{Status: http.StatusNotImplemented, Type: "IDEMPOTENCY_NOT_AVAILABLE", Msg: "this installation keeps no idempotency keys"}
+		return nil, &wire.Fault{Status: http.StatusNotImplemented, Type: "IDEMPOTENCY_NOT_AVAILABLE", Msg: "this installation keeps no idempotency keys"}
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("fingerprint: %w", err)
+		return nil, fmt.Errorf("fingerprint: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	once.Fingerprint = hex.EncodeToString(sum[:])
-	kept, err := requests.Once(r.Context(), *once, func(ctx context.Context, id orders.OrderID) (idempotency.Outcome, error) {
+	kept, err := ask(requests, ctx, *once, func(ctx context.Context, id orders.OrderID) (idempotency.Outcome, error) {
 		write, err := do(ctx, id)
 		if err == nil {
 			return outcome(false, write)
@@ -99,13 +144,13 @@ func AnswerOnce(requests *idempotency.Service, w http.ResponseWriter, r *http.Re
 		return idempotency.Outcome{}, err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var answer keptAnswer
-	if err := json.Unmarshal(kept, &answer); err != nil {
-		return fmt.Errorf("read kept answer: %w", err)
+	answer := &keptAnswer{}
+	if err := json.Unmarshal(kept, answer); err != nil {
+		return nil, fmt.Errorf("read kept answer: %w", err)
 	}
-	return wire.Bytes(w, answer.Status, "application/json", answer.Body)
+	return answer, nil
 }
 
 // outcome records the answer that write writes.

@@ -72,6 +72,9 @@ func From(r *http.Request) *In {
 	return in
 }
 
+// Request returns the request that is read.
+func (in *In) Request() *http.Request { return in.r }
+
 // Problem notes a problem that the handler found itself. The path begins with its
 // place: "query", "path", "header" or "body".
 func (in *In) Problem(code, msg string, path ...any) { in.problems.Add(code, msg, path...) }

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// bareWork is what the plain handler does with rows for an operation. Rows are those of the user, the
+// newest ones, in copies of the server's tables.
+type bareWork struct {
+	read   []string // in the first flight; of the team where the table has no users
+	update []string // read for update in the first flight, written in the last one
+	insert []string // in the last flight
+}
+
+// bareWorks are in the order of operations.
+var bareWorks = []bareWork{
+	{[]string{"user", "team_settings", "continuous_query"}, []string{"pull_task", "series", "series_header", "webhook_key"}, []string{"webhook_event", "access_line"}},
+	{[]string{"user", "series_header", "series"}, nil, []string{"access_line"}},
+	{[]string{"user", "record"}, nil, []string{"access_line"}},
+	{[]string{"user"}, nil, []string{"access_line"}},
+	{[]string{"user", "series_header", "series"}, nil, []string{"access_line"}},
+	{[]string{"user", "order"}, nil, []string{"access_line"}},
+	{[]string{"user", "team_settings", "continuous_query"}, []string{"pull_task", "record", "record_version", "webhook_key"}, []string{"webhook_event", "access_line"}},
+	{[]string{"user", "order"}, nil, []string{"access_line"}},
+	{[]string{"user", "team_settings"}, []string{"order_event_counter"}, []string{"order", "order_lab_work", "order_name", "order_transaction", "webhook_key", "webhook_event", "access_line"}},
+}
+
+// ofTeam are tables whose rows belong to no user.
+var ofTeam = []string{"team_settings", "continuous_query", "order_event_counter"}
+
+// mostRead is how many rows of a table the plain handler reads: a week of samples has fewer.
+const mostRead = 16
+
+// bare is a plain handler of the mix: net/http and pgx, two flights to PostgreSQL in one transaction, the
+// rows that the server reads and writes, with an event and an access line; no checks, no merging. It sends
+// what the server has answered to such a request before.
+type bare struct {
+	pool    *pgxpool.Pool
+	team    uuid.UUID
+	docs    map[string][]byte // of a row of each table
+	answers [][]byte          // by operation
+	server  *http.Server
+	url     string
+}
+
+// newBare copies the server's rows and starts the handler.
+func newBare(ctx context.Context, m *mix, address string) (*bare, error) {
+	pool, err := pgxpool.New(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	b := &bare{pool: pool, docs: map[string][]byte{}, answers: make([][]byte, len(operations))}
+	if err = b.copyRows(ctx); err == nil {
+		err = b.learnAnswers(ctx, m)
+	}
+	var listener net.Listener
+	if err == nil {
+		listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("the plain handler: %w", err)
+	}
+	b.url = "http://" + listener.Addr().String()
+	b.server = &http.Server{Handler: b, ReadHeaderTimeout: time.Minute}
+	go func() { _ = b.server.Serve(listener) }()
+	return b, nil
+}
+
+func (b *bare) close() {
+	_ = b.server.Close()
+	b.pool.Close()
+}
+
+// copyRows makes the tables of the schema bare.
+func (b *bare) copyRows(ctx context.Context) error {
+	var tables []string
+	for _, w := range bareWorks {
+		tables = slices.Concat(tables, w.read, w.update, w.insert)
+	}
+	slices.Sort(tables)
+	if _, err := b.pool.Exec(ctx, "create schema bare"); err != nil {
+		return err
+	}
+	for _, t := range slices.Compact(tables) {
+		_, err := b.pool.Exec(ctx, fmt.Sprintf(`create table bare.%[1]q (like healthlab.%[1]q including all) with (fillfactor = 85);
+			insert into bare.%[1]q select * from healthlab.%[1]q; analyze bare.%[1]q`, t))
+		if err != nil {
+			return err
+		}
+		var doc []byte
+		err = b.pool.QueryRow(ctx, fmt.Sprintf("select doc from bare.%q where doc is not null limit 1", t)).Scan(&doc)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		b.docs[t] = doc
+	}
+	return b.pool.QueryRow(ctx, `select team from bare."user" limit 1`).Scan(&b.team)
+}
+
+// learnAnswers sends each request once to the server.
+func (b *bare) learnAnswers(ctx context.Context, m *mix) error {
+	for i, op := range operations {
+		var err error
+		if b.answers[i], err = m.answer(ctx, op.make(m, m.people[0], i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ServeHTTP answers /OPERATION/USER.
+func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	op, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	i, err := strconv.Atoi(op)
+	user, invalid := uuid.Parse(name)
+	if err = errors.Join(err, invalid); err == nil {
+		_, err = io.Copy(io.Discard, r.Body)
+	}
+	if err == nil {
+		err = pgx.ErrTxCommitRollback
+		if conn, failed := b.pool.Acquire(r.Context()); failed == nil {
+			err = b.run(r.Context(), conn.Conn(), &bareWorks[i], user)
+			conn.Release()
+		}
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("content-type", "application/json")
+	_, _ = w.Write(b.answers[i])
+}
+
+// run makes the two flights of an operation.
+func (b *bare) run(ctx context.Context, conn *pgx.Conn, work *bareWork, user uuid.UUID) error {
+	first := &pgx.Batch{}
+	first.Queue("begin")
+	for _, t := range work.read {
+		b.queueRead(first, t, user, "limit "+strconv.Itoa(mostRead))
+	}
+	for _, t := range work.update {
+		b.queueRead(first, t, user, "limit 1 for update")
+	}
+	type row struct{ id, doc []byte }
+	found := make([]*row, len(work.update))
+	answers := conn.SendBatch(ctx, first)
+	_, err := answers.Exec()
+	for i := range len(work.read) + len(work.update) {
+		rows, failed := answers.Query()
+		if failed != nil {
+			err = errors.Join(err, failed)
+			break
+		}
+		for rows.Next() {
+			one := &row{}
+			err = errors.Join(err, rows.Scan(&one.id, &one.doc))
+			if n := i - len(work.read); n >= 0 {
+				found[n] = one
+			}
+		}
+		err = errors.Join(err, rows.Err())
+	}
+	if err = errors.Join(err, answers.Close()); err != nil {
+		_, _ = conn.Exec(ctx, "rollback")
+		return err
+	}
+	last := &pgx.Batch{}
+	for i, t := range work.update {
+		if found[i] != nil {
+			last.Queue(fmt.Sprintf("update bare.%q set revision = revision + 1, doc = $3 where team = $1 and id = $2"+ofUser(t, 4), t), b.args(t, user, b.team, found[i].id, found[i].doc)...)
+		}
+	}
+	for _, t := range work.insert {
+		id := uuid.Must(uuid.NewV7())
+		last.Queue(fmt.Sprintf("insert into bare.%q (team, id, user_id, due, revision, doc) values ($1, $2, $3, now(), 1, $4)", t), b.team, id[:], user, b.docs[t])
+	}
+	last.Queue("commit")
+	if err := conn.SendBatch(ctx, last).Close(); err != nil {
+		_, _ = conn.Exec(ctx, "rollback")
+		return err
+	}
+	return nil
+}
+
+func (b *bare) queueRead(batch *pgx.Batch, t string, user uuid.UUID, end string) {
+	batch.Queue(fmt.Sprintf("select id, doc from bare.%q where team = $1%s order by id desc %s", t, ofUser(t, 2), end), b.args(t, user, b.team)...)
+}
+
+// ofUser is the condition of a row of a user, whom the argument n names.
+func ofUser(table string, n int) string {
+	if slices.Contains(ofTeam, table) {
+		return ""
+	}
+	return fmt.Sprintf(" and user_id = $%d", n)
+}
+
+func (b *bare) args(table string, user uuid.UUID, args ...any) []any {
+	if slices.Contains(ofTeam, table) {
+		return args
+	}
+	return append(args, user)
+}
+
+// compareBare sends the mix to the server and to the plain handler by turns, as fast as they answer, and
+// prints what each of them did.
+func compareBare(ctx context.Context, c config, s *server, address string, out io.Writer) error {
+	m := newMix(c, func() *server { return s })
+	fmt.Fprintf(out, "%d users of one team with a week of data …\n", c.users)
+	if err := m.seed(ctx); err != nil {
+		return fmt.Errorf("seed: %w", err)
+	}
+	b, err := newBare(ctx, m, address)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	fmt.Fprintf(out, "%d callers for %v, by turns of %v, after %v …\n", c.workers, c.duration, c.turn, c.warmup)
+	do := [2]func(context.Context, due) error{m.do, func(ctx context.Context, d due) error {
+		d.path = "/" + strconv.Itoa(d.op) + "/" + d.user.id
+		_, err := m.answerOf(ctx, &server{url: b.url}, d.request)
+		return err
+	}}
+	var samples [2][]sample
+	var took [2]time.Duration
+	for began, warm := time.Now(), true; ctx.Err() == nil; warm = time.Since(began) < c.warmup {
+		if time.Since(began) >= c.warmup+c.duration {
+			break
+		}
+		for i := range do {
+			at := time.Now()
+			got := m.slice(ctx, do[i], c.turn)
+			if !warm {
+				samples[i], took[i] = append(samples[i], got...), took[i]+time.Since(at)
+			}
+		}
+	}
+	printBare(out, samples, took)
+	return ctx.Err()
+}
+
+// slice sends requests of the mix for a time. Each of the workers sends its next request once the last one
+// was answered.
+func (m *mix) slice(ctx context.Context, do func(context.Context, due) error, long time.Duration) (all []sample) {
+	queue, found := make(chan due), make([][]sample, m.workers)
+	var group sync.WaitGroup
+	for w := range m.workers {
+		group.Go(func() {
+			for d := range queue {
+				at := time.Now()
+				err := do(ctx, d)
+				found[w] = append(found[w], sample{op: d.op, latency: time.Since(at), failed: err != nil})
+			}
+		})
+	}
+	for began := time.Now(); time.Since(began) < long && ctx.Err() == nil; m.n++ {
+		u, op := m.people[rand.N(len(m.people))], pick()
+		queue <- due{op: op, user: u, request: operations[op].make(m, u, m.n)}
+	}
+	close(queue)
+	group.Wait()
+	return slices.Concat(found...)
+}
+
+func printBare(out io.Writer, samples [2][]sample, took [2]time.Duration) {
+	var a [2]float64 // requests a second
+	for i := range a {
+		a[i] = float64(len(samples[i])) / max(took[i].Seconds(), 1e-9)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\tserver: count\tfailed\tp50\tp99\tplain handler: count\tfailed\tp50\tp99\t")
+	for op := -1; op < len(operations); op++ {
+		name, of := "all", samples
+		if op >= 0 {
+			name = operations[op].name
+			for i := range of {
+				of[i] = slices.DeleteFunc(slices.Clone(of[i]), func(s sample) bool { return s.op != op })
+			}
+		}
+		x, y := summarize(name, of[0]), summarize(name, of[1])
+		fmt.Fprintf(w, "%s\t%d\t%d\t%v\t%v\t%d\t%d\t%v\t%v\t\n", name, x.Count, x.Failed, x.P50, x.P99, y.Count, y.Failed, y.P50, y.P99)
+	}
+	_ = w.Flush()
+	fmt.Fprintf(out, "all load on one team: server %.0f, plain handler %.0f requests a second, ratio %.2f\n", a[0], a[1], a[0]/max(a[1], 1))
+}

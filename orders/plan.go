@@ -1,0 +1,160 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// Plan is a request that places or registers an order, with what the catalogue says about it. The
+// catalogue may be on another machine, so it is asked before the transaction in which the order is
+// stored. An error of the catalogue is returned by Run, where the rules need its answer.
+type Plan struct {
+	s     *Service
+	ids   planned
+	start PlanStart
+	run   func(context.Context, planned) (Order, error)
+}
+
+// PlanStart is a plan that begins to run.
+type PlanStart struct {
+	Team healthlab.TeamID
+	User healthlab.UserID // zero if it is not known yet
+	// EventKey is the Key of the events of the order; empty if it is not known yet.
+	EventKey string
+	// Queries is what the plan reads in any case, with its locks.
+	Queries []store.Query
+}
+
+// ID is the id that the plan has made for a new order; zero if the order exists.
+func (p *Plan) ID() OrderID { return p.ids.order }
+
+// Run checks the rules and stores the order. It reads and writes the store alone, so it may run in a
+// transaction, and may run again. A new order gets the id, unless an order has it: then that one is
+// returned, whatever is asked. A zero id stands for ID. Conflict if another team's order has it.
+func (p *Plan) Run(ctx context.Context, id OrderID) (Order, error) {
+	if id.IsZero() || p.ids.order.IsZero() {
+		return p.run(ctx, p.ids)
+	}
+	return p.s.createOnce(ctx, p.start.Team, id, func() (Order, error) {
+		return p.run(ctx, planned{id, p.ids.transaction})
+	})
+}
+
+// Read calls Options.BeforePlan, so that a transaction reads at once what Run will read, and further
+// queries.
+func (p *Plan) Read(ctx context.Context, more ...store.Query) error {
+	if p.s.opts.BeforePlan == nil {
+		return nil
+	}
+	start := p.start
+	start.Queries = slices.Concat(start.Queries, more)
+	return p.s.opts.BeforePlan(ctx, start)
+}
+
+// planned are the ids of a new order, which are the same in each run of its plan.
+type planned struct {
+	order       OrderID
+	transaction TransactionID
+}
+
+// newPlan returns a plan for a new order.
+func (s *Service) newPlan(team healthlab.TeamID, user healthlab.UserID, run func(context.Context, planned) (Order, error)) *Plan {
+	ids := planned{OrderID{s.opts.NewID()}, TransactionID{s.opts.NewID()}}
+	return &Plan{s: s, ids: ids, run: run, start: PlanStart{
+		Team: team, User: user, EventKey: ids.order.String(), Queries: newOrderQueries(team, user, ids),
+	}}
+}
+
+// offer is what the catalogue says about an order, or why it says nothing.
+type offer struct {
+	catalogue.Offer
+	err error
+}
+
+// offer asks the catalogue about a selection, unless the selection or the request is refused.
+func (s *Service) offer(ctx context.Context, team healthlab.TeamID, w catalogue.Selection, refused ...error) offer {
+	if err := errors.Join(refused...); err != nil {
+		return offer{err: err}
+	}
+	o, err := s.catalogue.Offer(ctx, team, w, s.opts.NewID)
+	return offer{o, err}
+}
+
+// Choose is that of [catalogue.Offer].
+func (o *offer) Choose(onSite bool) (catalogue.Chosen, catalogue.Accounts, error) {
+	if o.err != nil {
+		return catalogue.Chosen{}, catalogue.Accounts{}, o.err
+	}
+	return o.Offer.Choose(onSite)
+}
+
+// Plans makes plans for orders. It belongs to a [Service], with whose methods it shares rules and
+// errors.
+type Plans struct{ s *Service }
+
+// Plans returns what makes plans for orders.
+func (s *Service) Plans() Plans { return Plans{s} }
+
+// Place plans [Service.PlaceAs].
+func (p Plans) Place(ctx context.Context, team healthlab.TeamID, req PlaceRequest) *Plan {
+	w, refused := req.selection()
+	o := p.s.offer(ctx, team, w, refused, req.Check(p.s.Today()))
+	return p.s.newPlan(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
+		return p.s.place(ctx, team, ids, req, &o)
+	})
+}
+
+// Create plans [Service.Create].
+func (p Plans) Create(ctx context.Context, team healthlab.TeamID, req CreateRequest) *Plan {
+	w, refused := req.selection()
+	o := p.s.offer(ctx, team, w, refused, req.Check(p.s.Today()))
+	return p.s.newPlan(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
+		return p.s.create(ctx, team, ids, req, &o)
+	})
+}
+
+// Import plans [Service.ImportAs].
+func (p Plans) Import(ctx context.Context, team healthlab.TeamID, req ImportRequest) *Plan {
+	place := req.place()
+	w, refused := place.selection()
+	o := p.s.offer(ctx, team, w, refused, req.Check(p.s.Today()))
+	return p.s.newPlan(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
+		return p.s.importOrder(ctx, team, ids, req, &o)
+	})
+}
+
+// Testkit plans [Service.PlaceTestkitAs].
+func (p Plans) Testkit(ctx context.Context, team healthlab.TeamID, req TestkitRequest) *Plan {
+	o := p.s.offer(ctx, team, catalogue.Selection{LabTests: []catalogue.LabTestID{req.LabTestID}}, req.Check())
+	return p.s.newPlan(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
+		return p.s.placeTestkit(ctx, team, ids, req, &o)
+	})
+}
+
+// Register plans [Service.Register].
+func (p Plans) Register(ctx context.Context, team healthlab.TeamID, req RegisterRequest) *Plan {
+	var from linkedAccounts
+	from.Accounts, from.err = p.s.catalogue.Accounts(ctx, team)
+	start := PlanStart{Team: team}
+	if req.UserID != nil {
+		start.User, start.Queries = *req.UserID, []store.Query{store.User(team, *req.UserID)}
+	}
+	return &Plan{s: p.s, start: start, run: func(ctx context.Context, _ planned) (Order, error) {
+		at := p.s.now()
+		if err := req.Check(rules.UTCDay(at)); err != nil {
+			return Order{}, err
+		}
+		o, err := p.s.register(ctx, team, req, &from, Step{On: KitRegistered, At: at, EventID: p.s.opts.NewID()})
+		if err != nil {
+			return Order{}, fmt.Errorf("register kit: %w", err)
+		}
+		return o, nil
+	}}
+}
