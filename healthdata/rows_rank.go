@@ -138,6 +138,15 @@ func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
 				best = arrival{s.Rank, s.Time}
 			}
 		}
+		// Of intervals of one batch that overlap, the later one holds: raising s does not change that.
+		until, _ := extent(s.Time, s.End)
+		for k := last + 1; k < len(list) && list[k].Time < until; k++ {
+			if changes[k] {
+				list[k].Rank = max(list[k].Rank, s.Rank)
+				end, _ := extent(list[k].Time, list[k].End)
+				until = max(until, end)
+			}
+		}
 	}
 }
 
