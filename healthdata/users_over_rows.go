@@ -136,8 +136,7 @@ func (v usersOverRows) Update(ctx context.Context, team healthlab.TeamID, id hea
 // pageOfUsers is how many rows a walk through the users of a team reads at a time.
 const pageOfUsers = 500
 
-// walk calls each with the rows that a query finds by its second index, in pages. Bare rows tell the
-// id, the state and the client user id of a live user.
+// walk calls each with the rows that a query finds, in pages.
 func (v usersOverRows) walk(ctx context.Context, q store.Query, each func(store.Row) error) error {
 	q.Limit = pageOfUsers
 	for {
@@ -172,12 +171,18 @@ func (v usersOverRows) List(ctx context.Context, q UserQuery) (UserPage, error) 
 		rows.By = store.ByFirst
 		rows = rows.Equal(q.ClientUserID)
 	}
-	rows.Bare = true
+	rows.Bare = q.Prefix == "" // else the client user ids are read
 	page := UserPage{Users: []User{}}
 	var shown []store.Row
 	err := v.walk(ctx, rows, func(row store.Row) error {
-		if !store.StateOf([]store.Row{row}).Live || !q.begins(row.Index[0], store.UserIDOf(row)) {
+		if !store.StateOf([]store.Row{row}).Live {
 			return nil
+		}
+		if q.Prefix != "" {
+			name, err := store.ClientUserIDOf([]store.Row{row})
+			if err != nil || !q.begins(name, store.UserIDOf(row)) {
+				return err
+			}
 		}
 		if page.Total >= q.Offset && len(shown) < cmp.Or(q.Limit, 100) {
 			shown = append(shown, row)

@@ -14,7 +14,7 @@ import (
 
 // Encrypt returns inner with encrypted documents: those of a user's rows with the key of the user,
 // those of other rows with the key of the team, those of rows without a team with the operator's.
-// New documents of tables that are declared Clear, and all documents if keys is nil, stay as they are;
+// New documents of tables that are declared Clear, but for Sealed rows, and all documents if keys is nil, stay as they are;
 // without keys an encrypted document is healthlab.Unavailable.
 // No document in clear may begin as [Sealed] ones do.
 // Keys and index values stay as they are, but for index values that are declared Secret: they become
@@ -283,7 +283,8 @@ func (t *encryptedTx) Put(rows ...store.Row) {
 		if !t.digest(&r) {
 			continue
 		}
-		if !t.e.tables[r.Table].Clear && len(r.Doc) > 0 {
+		d := t.e.tables[r.Table]
+		if (!d.Clear || d.Sealed != nil && d.Sealed(r.ID)) && len(r.Doc) > 0 {
 			k, ok := t.e.key(t.s, refOf(r.Key), true)
 			if !ok {
 				continue
