@@ -325,6 +325,7 @@ func (v usersOverRows) ClaimErasures(ctx context.Context, deletedBefore time.Tim
 const rowsAnErasure = 1000
 
 func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+	others := 0 // rows of the user in other teams, of those that were read last
 	for first, done := true, false; !done; first = false {
 		err := v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 			q := store.User(team, id).Hold()
@@ -334,7 +335,7 @@ func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id heal
 				return err
 			}
 			switch u := store.StateOf(got[0]); {
-			case !u.Known && first:
+			case !u.Known && first && !v.rows.opts.UsersElsewhere:
 				return noUser()
 			case u.Live:
 				return fmt.Errorf("%w: a live user is deleted first", healthlab.Precondition)
@@ -346,7 +347,7 @@ func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id heal
 					}
 				}
 			}
-			done, err = eraseRows(tx, team, id)
+			others, done, err = eraseRows(tx, team, id, rowsAnErasure+others)
 			return err
 		})
 		if err != nil {
@@ -356,22 +357,24 @@ func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id heal
 	return nil
 }
 
-// eraseRows deletes rows of a user, those of the user and of the erasure as the last ones, and reports
-// whether that was done.
-func eraseRows(tx store.Tx, team healthlab.TeamID, id healthlab.UserID) (done bool, err error) {
-	got, err := tx.Read(store.Query{Key: store.Key{User: id}, By: store.ByUser, Limit: rowsAnErasure, Lock: store.Held, Bare: true})
+// eraseRows reads rows of a user, at most limit, and deletes those of the team: those of the user and of
+// the erasure as the last ones, after which it is done. others is how many rows of other teams it left.
+func eraseRows(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, limit int) (others int, done bool, err error) {
+	got, err := tx.Read(store.Query{Key: store.Key{User: id}, By: store.ByUser, Limit: limit, Lock: store.Held, Bare: true})
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
-	more := len(got[0]) == rowsAnErasure
 	for _, row := range got[0] {
-		if row.Table != store.UserTable && row.Table != erasureTable.Name && (row.Team == team || row.Team.IsZero()) {
+		switch {
+		case row.Team != team && !row.Team.IsZero():
+			others++
+		case row.Table != store.UserTable && row.Table != erasureTable.Name:
 			tx.Delete(row.Key)
 		}
 	}
-	if !more {
-		tx.Delete(store.UserKey(team, id), erasureTable.Key(erasureKey(team, id)))
-		return true, nil
+	if len(got[0]) == limit {
+		return others, false, nil
 	}
-	return false, nil
+	tx.Delete(store.UserKey(team, id), erasureTable.Key(erasureKey(team, id)))
+	return others, true, nil
 }
