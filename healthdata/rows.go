@@ -16,11 +16,11 @@ import (
 )
 
 // DataTables declares what [NewData] keeps. encryptSamples says whether samples are encrypted as records
-// are; otherwise they are kept in clear, texts of notes among them. Samples in both forms are read.
+// are; otherwise samples are kept in clear, but for those that are texts. Samples in both forms are read.
 func DataTables(encryptSamples bool) []store.Definition {
 	out := []store.Definition{recordTable.Definition(), rawTable.Definition(), recordVersions.Definition()}
 	for _, d := range []store.Definition{headTable.Definition(), headerTable.Definition(), chunkTable.Definition()} {
-		d.Clear, d.ReadClear = !encryptSamples, true
+		d.Clear, d.Sealed, d.ReadClear = !encryptSamples, isOfTexts, true
 		out = append(out, d)
 	}
 	return out
@@ -113,6 +113,16 @@ func (c changedSpans) add(resource string, from, to int64) {
 		span = span.union(was)
 	}
 	c[resource] = span
+}
+
+// isOfTexts reports whether the samples of a series are texts. The id is that of any row of the series.
+func isOfTexts(id string) bool {
+	if len(id) < 16 {
+		return false
+	}
+	slug, _, _ := store.CutText(id[16:])
+	r := ResourceBySlug(slug)
+	return r != nil && r.Value == ValueText
 }
 
 // owner is whose a row is.

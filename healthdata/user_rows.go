@@ -27,7 +27,7 @@ type userDoc struct {
 }
 
 var userTable = store.Table[User]{
-	Name: store.UserTable, Unique: [2]bool{true},
+	Name: store.UserTable, Unique: [2]bool{true}, Secret: [2]bool{true},
 	Row: func(u *User) store.Row {
 		return store.Row{
 			Key:   store.UserKey(u.Team, u.ID),
@@ -55,10 +55,10 @@ var userTable = store.Table[User]{
 	},
 }
 
-// remainder returns what can be read of a user whose key was deleted: the id, the team, the state, and
-// the client user id of a live user. It is there to be erased.
+// remainder returns what can be read of a user whose key was deleted: the id, the team and the state. It
+// is there to be erased.
 func remainder(row store.Row) User {
-	u := User{ID: store.UserIDOf(row), Team: row.Team, ClientUserID: row.Index[0]}
+	u := User{ID: store.UserIDOf(row), Team: row.Team}
 	at := store.UserInstant(row)
 	if store.StateOf([]store.Row{row}).Live {
 		u.CreatedOn = healthlab.At(at)
@@ -132,13 +132,13 @@ var ConnectionTable = store.Table[ConnectionRow]{Name: "connection", Clear: true
 	return store.Row{Key: store.Key{User: c.User, ID: store.UUID(c.User.UUID) + c.Provider}, Due: c.Due}
 }}
 
-// accountRow leads from an account at a provider to a user who has connected it. Its ID begins with
-// the digest of both.
+// accountRow leads from an account at a provider to a user who has connected it. Account, by which it is
+// found, is not in the document.
 type accountRow struct {
 	Team     healthlab.TeamID
 	User     healthlab.UserID
 	Provider string
-	Account  accountDigest
+	Account  accountDigest `json:"-"`
 }
 
 // accountDigest is the SHA-256 of a provider and the name of an account there.
@@ -148,12 +148,13 @@ func digestAccount(provider, account string) accountDigest {
 	return sha256.Sum256([]byte(store.Text(provider) + account))
 }
 
-var accountTable = store.Table[accountRow]{Name: "connection_account", Clear: true, Row: func(a *accountRow) store.Row {
-	return store.Row{Key: store.Key{User: a.User, ID: string(a.Account[:]) + store.UUID(a.User.UUID)}}
+var accountTable = store.Table[accountRow]{Name: "connection_account", Clear: true, Secret: [2]bool{true}, Row: func(a *accountRow) store.Row {
+	return store.Row{Key: store.Key{User: a.User, ID: store.UUID(a.User.UUID) + a.Provider}, Index: [2]string{string(a.Account[:])}}
 }}
 
 // lockRow is held by writes that look for what no two rows may share: one of a team's live users, or
-// one of the accounts whose digests begin with two bytes.
+// one of the accounts whose digests begin with two bytes. So few bytes say nothing of an account, and a
+// row names no user.
 type lockRow struct {
 	Team healthlab.TeamID
 	ID   string
@@ -173,7 +174,7 @@ func hold(tx store.Tx, l lockRow) error {
 }
 
 // holdAccount holds the lock row of the accounts whose digests begin as this one.
-func holdAccount(tx store.Tx, digest []byte) error {
+func holdAccount(tx store.Tx, digest accountDigest) error {
 	return hold(tx, lockRow{ID: fmt.Sprintf("account %x", digest[:2])})
 }
 
@@ -200,6 +201,9 @@ type UserOptions struct {
 	// go without it; a hook keeps what must outlive the user, such as the names of files to delete.
 	// It reads no documents of the user, whose key may be gone. Default: none.
 	OnErase []UserHook
+	// UsersElsewhere says that the store does not keep all users: the erasure of one that it does not
+	// know deletes what is kept about the user. Default: such a user is healthlab.NotFound.
+	UsersElsewhere bool
 }
 
 // UserRows reads and changes users inside of transactions, for packages that change users together
@@ -256,8 +260,11 @@ func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamI
 		return User{}, err
 	}
 	next, err := edited.Normal()
-	if err != nil {
+	switch {
+	case err != nil:
 		return User{}, err
+	case !opened && next.Live():
+		return User{}, noUser() // without the key of the person there is nothing to write a live user with
 	}
 	next.ID, next.Team, next.CreatedOn, next.Revision = was.ID, was.Team, was.CreatedOn, was.Revision+1
 	if err := claimClientUserID(tx, &next); err != nil {
@@ -337,9 +344,9 @@ func putConnections(tx store.Tx, was, now *User) error {
 		return err
 	}
 	before, after := accounts(was), accounts(now)
-	for id := range after {
-		if _, had := before[id]; !had {
-			if err := holdAccount(tx, []byte(id)); err != nil {
+	for provider, a := range after {
+		if before[provider].Account != a.Account {
+			if err := holdAccount(tx, a.Account); err != nil {
 				return err
 			}
 		}
@@ -347,7 +354,7 @@ func putConnections(tx store.Tx, was, now *User) error {
 	return putChanges(tx, &accountTable, before, after)
 }
 
-// putChanges makes the rows of before those of after. Keys are IDs of rows.
+// putChanges makes the rows of before those of after. Keys are slugs of providers.
 func putChanges[T comparable](tx store.Tx, t *store.Table[T], before, after map[string]T) error {
 	for id, v := range before {
 		if next, kept := after[id]; kept && next == v {
@@ -394,8 +401,7 @@ func accounts(u *User) map[string]accountRow {
 	out := map[string]accountRow{}
 	for _, c := range u.Connections {
 		if c.ExternalUserID != nil && c.Status != Deregistered && u.Live() {
-			a := accountRow{u.Team, u.ID, c.Provider, digestAccount(c.Provider, *c.ExternalUserID)}
-			out[string(a.Account[:])] = a
+			out[c.Provider] = accountRow{u.Team, u.ID, c.Provider, digestAccount(c.Provider, *c.ExternalUserID)}
 		}
 	}
 	return out
@@ -405,7 +411,7 @@ func accounts(u *User) map[string]accountRow {
 // that is not Deregistered, by id. Until the transaction ends, no other one connects the account.
 func (r *UserRows) WithAccount(tx store.Tx, provider, account string) ([]UserRef, error) {
 	id := digestAccount(provider, account)
-	if err := holdAccount(tx, id[:]); err != nil {
+	if err := holdAccount(tx, id); err != nil {
 		return nil, err
 	}
 	return r.UsersOfAccount(tx, provider, account)
@@ -414,7 +420,7 @@ func (r *UserRows) WithAccount(tx store.Tx, provider, account string) ([]UserRef
 // UsersOfAccount is [UserRows.WithAccount] without a lock.
 func (r *UserRows) UsersOfAccount(tx store.Tx, provider, account string) ([]UserRef, error) {
 	id := digestAccount(provider, account)
-	found, err := accountTable.Find(tx, store.Query{By: store.ByID, From: string(id[:]), To: store.End(string(id[:])), Lock: store.Plain})
+	found, err := accountTable.Find(tx, store.Query{By: store.ByFirst, Lock: store.Plain}.Equal(string(id[:])))
 	out := make([]UserRef, len(found))
 	for i, e := range found {
 		out[i] = UserRef{e.Value.Team, e.Value.User}

@@ -2,6 +2,7 @@ package healthdata_test
 
 import (
 	"bytes"
+	"context"
 	"testing"
 	"time"
 
@@ -70,4 +71,38 @@ func TestUsersOverRows_erasureWithoutKey(t *testing.T) {
 	got, err := engine.Read(t.Context(), store.Query{Key: store.Key{User: ref.User}, By: store.ByUser})
 	require.NoError(t, err)
 	require.Empty(t, got[0])
+}
+
+// An erasure deletes what is kept of a user whom the host keeps elsewhere, and ends beside any number of
+// rows under the same user id in another team, which stay.
+func TestUsersOverRows_eraseUsersElsewhere(t *testing.T) {
+	notes := store.Table[store.Key]{Name: "note", Clear: true, Row: func(k *store.Key) store.Row { return store.Row{Key: *k} }, Encode: func(*store.Key) ([]byte, error) { return []byte{}, nil }}
+	engine, err := memory.NewEngine(append(healthdata.UserTables(), notes.Definition()), nil)
+	require.NoError(t, err)
+	team, other, user := conformance.Team("a"), conformance.Team("b"), conformance.User("ann")
+	for _, of := range []healthlab.TeamID{team, other} {
+		require.NoError(t, engine.Update(t.Context(), func(_ context.Context, tx store.Tx) error {
+			if _, err := store.LockUser(tx, of, user); err != nil {
+				return err
+			}
+			for i := range int64(2500) {
+				if err := notes.Insert(tx, &store.Key{Team: of, User: user, ID: store.Int(i)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	count := func(of healthlab.TeamID) int {
+		rows, err := engine.Read(t.Context(), store.Query{Key: store.Key{Table: notes.Name, Team: of}, By: store.ByID})
+		require.NoError(t, err)
+		return len(rows[0])
+	}
+	require.ErrorIs(t, healthdata.NewUsers(engine, nil).Erase(t.Context(), other, user), healthlab.NotFound)
+	users := healthdata.NewUsers(engine, &healthdata.UserOptions{UsersElsewhere: true})
+	require.NoError(t, users.Erase(t.Context(), other, user))
+	require.Equal(t, []int{2500, 0}, []int{count(team), count(other)})
+	require.NoError(t, users.Erase(t.Context(), team, user))
+	require.Zero(t, count(team))
+	require.NoError(t, users.Erase(t.Context(), team, user), "nothing is left to erase")
 }

@@ -137,8 +137,7 @@ func (v usersOverRows) Update(ctx context.Context, team healthlab.TeamID, id hea
 // pageOfUsers is how many rows a walk through the users of a team reads at a time.
 const pageOfUsers = 500
 
-// walk calls each with the rows that a query finds by its second index, in pages. Bare rows tell the
-// id, the state and the client user id of a live user.
+// walk calls each with the rows that a query finds, in pages.
 func (v usersOverRows) walk(ctx context.Context, q store.Query, each func(store.Row) error) error {
 	q.Limit = pageOfUsers
 	for {
@@ -173,12 +172,18 @@ func (v usersOverRows) List(ctx context.Context, q UserQuery) (UserPage, error) 
 		rows.By = store.ByFirst
 		rows = rows.Equal(q.ClientUserID)
 	}
-	rows.Bare = true
+	rows.Bare = q.Prefix == "" // else the client user ids are read
 	page := UserPage{Users: []User{}}
 	var shown []store.Row
 	err := v.walk(ctx, rows, func(row store.Row) error {
-		if !store.StateOf([]store.Row{row}).Live || !q.begins(row.Index[0], store.UserIDOf(row)) {
+		if !store.StateOf([]store.Row{row}).Live {
 			return nil
+		}
+		if q.Prefix != "" {
+			name, err := store.ClientUserIDOf([]store.Row{row})
+			if err != nil || !q.begins(name, store.UserIDOf(row)) {
+				return err
+			}
 		}
 		if page.Total >= q.Offset && len(shown) < cmp.Or(q.Limit, 100) {
 			shown = append(shown, row)
@@ -307,6 +312,7 @@ func (v usersOverRows) ClaimErasures(ctx context.Context, deletedBefore time.Tim
 const rowsAnErasure = 1000
 
 func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+	others := 0 // rows of the user in other teams, of those that were read last
 	for first, done := true, false; !done; first = false {
 		err := v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 			q := store.User(team, id).Hold()
@@ -316,7 +322,7 @@ func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id heal
 				return err
 			}
 			switch u := store.StateOf(got[0]); {
-			case !u.Known && first:
+			case !u.Known && first && !v.rows.opts.UsersElsewhere:
 				return noUser()
 			case u.Live:
 				return fmt.Errorf("%w: a live user is deleted first", healthlab.Precondition)
@@ -328,7 +334,7 @@ func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id heal
 					}
 				}
 			}
-			done, err = eraseRows(tx, team, id)
+			others, done, err = eraseRows(tx, team, id, rowsAnErasure+others)
 			return err
 		})
 		if err != nil {
@@ -338,22 +344,24 @@ func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id heal
 	return nil
 }
 
-// eraseRows deletes rows of a user, those of the user and of the erasure as the last ones, and reports
-// whether that was done.
-func eraseRows(tx store.Tx, team healthlab.TeamID, id healthlab.UserID) (done bool, err error) {
-	got, err := tx.Read(store.Query{Key: store.Key{User: id}, By: store.ByUser, Limit: rowsAnErasure, Lock: store.Held, Bare: true})
+// eraseRows reads rows of a user, at most limit, and deletes those of the team: those of the user and of
+// the erasure as the last ones, after which it is done. others is how many rows of other teams it left.
+func eraseRows(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, limit int) (others int, done bool, err error) {
+	got, err := tx.Read(store.Query{Key: store.Key{User: id}, By: store.ByUser, Limit: limit, Lock: store.Held, Bare: true})
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
-	more := len(got[0]) == rowsAnErasure
 	for _, row := range got[0] {
-		if row.Table != store.UserTable && row.Table != erasureTable.Name && (row.Team == team || row.Team.IsZero()) {
+		switch {
+		case row.Team != team && !row.Team.IsZero():
+			others++
+		case row.Table != store.UserTable && row.Table != erasureTable.Name:
 			tx.Delete(row.Key)
 		}
 	}
-	if !more {
-		tx.Delete(store.UserKey(team, id), erasureTable.Key(erasureKey(team, id)))
-		return true, nil
+	if len(got[0]) == limit {
+		return others, false, nil
 	}
-	return false, nil
+	tx.Delete(store.UserKey(team, id), erasureTable.Key(erasureKey(team, id)))
+	return others, true, nil
 }

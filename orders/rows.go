@@ -21,7 +21,7 @@ type StoreOptions struct {
 // Tables declares the tables of [NewStore] and [NewReviewStore].
 func Tables() []store.Definition {
 	return []store.Definition{
-		orderTable.Definition(), orderNames.Definition(), orderReservations.Definition(), orderTransactions.Definition(),
+		orderTable.Definition(), orderNames.Definition(), orderSamples.Definition(), orderReservations.Definition(), orderTransactions.Definition(),
 		orderCounters.Definition(), labWork.Definition(), notificationWork.Definition(), visitWork.Definition(),
 		labFeeds.Definition(), reviewTable.Definition(),
 	}
@@ -47,8 +47,7 @@ func orderKey(team healthlab.TeamID, id OrderID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// orderName says which order of which team has a name that no other order of any team has: its
-// id, or the digest of its sample id.
+// orderName says which team an order belongs to. No other order of any team has its id.
 type orderName struct {
 	Name  string `json:"-"`
 	Team  healthlab.TeamID
@@ -62,7 +61,26 @@ var orderNames = store.Table[orderName]{Name: "order_name", Clear: true, Row: fu
 
 func nameOfID(id OrderID) string { return "id " + store.UUID(id.UUID) }
 
-func nameOfSample(sample string) string { return "sample " + digest(sample) }
+// orderSample says which order of which team has a sample id that no other order of any team has. The
+// sample id, by which it is found, is not in the document.
+type orderSample struct {
+	Team   healthlab.TeamID
+	User   healthlab.UserID
+	Order  OrderID
+	Sample string `json:"-"`
+}
+
+var orderSamples = store.Table[orderSample]{
+	Name: "order_sample", Clear: true, Unique: [2]bool{true}, Secret: [2]bool{true},
+	Row: func(s *orderSample) store.Row {
+		return store.Row{Key: store.Key{User: s.User, ID: store.UUID(s.Order.UUID)}, Index: [2]string{digest(s.Sample)}}
+	},
+}
+
+// withSample is the query for the order that has a sample id.
+func withSample(sample string, lock store.Lock) store.Query {
+	return store.Query{By: store.ByFirst, Lock: lock}.Equal(digest(sample))
+}
 
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))

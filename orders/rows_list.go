@@ -34,14 +34,14 @@ func (v orderRows) FindSample(ctx context.Context, team healthlab.TeamID, sample
 	if err := healthlab.CheckText(sampleID); err != nil {
 		return Record{}, err
 	}
-	name, err := orderNames.LookOne(ctx, v.s, orderNames.Key(store.Key{ID: nameOfSample(sampleID)}))
+	found, err := orderSamples.Look(ctx, v.s, withSample(sampleID, store.Plain))
 	if err != nil {
 		return Record{}, err
 	}
-	if name == nil || name.Value.Team != team {
+	if len(found) == 0 || found[0].Value.Team != team {
 		return Record{}, fmt.Errorf("%w: sample", healthlab.NotFound)
 	}
-	return v.Get(ctx, team, name.Value.Order)
+	return v.Get(ctx, team, found[0].Value.Order)
 }
 
 // CountByStatus is that of [Store].

@@ -489,25 +489,30 @@ func (w *orderWriter) writeSample(was, r *Record) error {
 	if was.SampleID != nil && r.SampleID != nil && *was.SampleID == *r.SampleID && was.UserID == r.UserID {
 		return nil
 	}
-	if was.SampleID != nil {
-		key := orderNames.Key(store.Key{ID: nameOfSample(*was.SampleID)})
-		if _, err := orderNames.Get(w.tx, key, store.Held); err != nil {
-			return err
-		}
-		w.tx.Delete(key)
-	}
-	if r.SampleID == nil {
+	if was.SampleID == nil && r.SampleID == nil {
 		return nil
 	}
-	name := orderName{nameOfSample(*r.SampleID), r.TeamID, r.UserID, r.ID}
-	taken, err := orderNames.Get(w.tx, store.Key{ID: name.Name}, store.Held)
+	e, err := orderSamples.Get(w.tx, store.Key{ID: store.UUID(r.ID.UUID)}, store.Held)
+	switch {
+	case err != nil:
+		return err
+	case r.SampleID == nil && e == nil:
+		return nil
+	case r.SampleID == nil:
+		orderSamples.Delete(w.tx, e)
+		return nil
+	case e == nil:
+		e = &store.Entry[orderSample]{}
+	}
+	found, err := orderSamples.Find(w.tx, withSample(*r.SampleID, store.Held))
 	if err != nil {
 		return err
 	}
-	if taken != nil {
+	if len(found) > 0 && found[0].Value.Order != r.ID {
 		return fmt.Errorf("%w: another order has this sample id", healthlab.Conflict)
 	}
-	return orderNames.Insert(w.tx, &name)
+	e.Value = orderSample{r.TeamID, r.UserID, r.ID, *r.SampleID}
+	return orderSamples.Put(w.tx, e)
 }
 
 // writeReservations gives back what an order reserved before, and takes what it reserves.

@@ -14,7 +14,7 @@ import (
 
 // Encrypt returns inner with encrypted documents: those of a user's rows with the key of the user,
 // those of other rows with the key of the team, those of rows without a team with the operator's.
-// New documents of tables that are declared Clear, and all documents if keys is nil, stay as they are;
+// New documents of tables that are declared Clear, but for Sealed rows, and all documents if keys is nil, stay as they are;
 // without keys an encrypted document is healthlab.Unavailable.
 // No document in clear may begin as [Sealed] ones do.
 // Keys and index values stay as they are, but for index values that are declared Secret: they become
@@ -77,6 +77,11 @@ type session struct {
 // inSession is the key of the session of a store in a context.
 type inSession struct{ of *encrypted }
 
+// maxRounds is how often an Update or a Read runs at most, each time for keys that it lacked before.
+const maxRounds = 1000
+
+var errRounds = fmt.Errorf("%w: a transaction lacks keys of persons after %d runs", healthlab.Unavailable, maxRounds)
+
 // errMissing ends a run that lacks keys.
 var errMissing = errors.New("personkey: a key is fetched before the transaction goes on")
 
@@ -88,7 +93,7 @@ func (e *encrypted) Update(ctx context.Context, run func(context.Context, store.
 		})
 	}
 	s := &session{opened: map[Ref]*key{}}
-	for {
+	for range maxRounds {
 		err := e.inner.Update(context.WithValue(ctx, inSession{e}, s), func(ctx context.Context, tx store.Tx) error {
 			s.missing, s.refused = map[Ref]bool{}, nil
 			err := run(ctx, &encryptedTx{tx, e, s})
@@ -107,6 +112,7 @@ func (e *encrypted) Update(ctx context.Context, run func(context.Context, store.
 			return err
 		}
 	}
+	return errRounds
 }
 
 // fetch opens the keys that a run lacked.
@@ -140,7 +146,7 @@ func (e *encrypted) Read(ctx context.Context, q ...store.Query) ([][]store.Row, 
 		s = &session{opened: map[Ref]*key{}, missing: map[Ref]bool{}}
 	}
 	read := func(q ...store.Query) ([][]store.Row, error) { return e.inner.Read(ctx, q...) }
-	for {
+	for range maxRounds {
 		rows, err := e.read(s, read, q)
 		if joined || len(s.missing) == 0 {
 			return rows, err
@@ -150,6 +156,7 @@ func (e *encrypted) Read(ctx context.Context, q ...store.Query) ([][]store.Row, 
 		}
 		s.missing = map[Ref]bool{}
 	}
+	return nil, errRounds
 }
 
 // read answers queries. A query with a limit is asked again for more rows while some of its
@@ -283,7 +290,8 @@ func (t *encryptedTx) Put(rows ...store.Row) {
 		if !t.digest(&r) {
 			continue
 		}
-		if !t.e.tables[r.Table].Clear && len(r.Doc) > 0 {
+		d := t.e.tables[r.Table]
+		if (!d.Clear || d.Sealed != nil && d.Sealed(r.ID)) && len(r.Doc) > 0 {
 			k, ok := t.e.key(t.s, refOf(r.Key), true)
 			if !ok {
 				continue

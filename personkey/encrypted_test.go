@@ -83,3 +83,20 @@ func TestEncrypt_hidesDocumentsAndSecretIndexValues(t *testing.T) {
 		return accounts.Insert(tx, &account{team, people[1], "again"})
 	}), personkey.ErrErased)
 }
+
+// An Update that asks for another new key in each run ends.
+func TestEncrypt_boundsRuns(t *testing.T) {
+	users := store.Definition{Name: store.UserTable}
+	notes := store.Table[account]{Name: "account", Row: func(a *account) store.Row {
+		return store.Row{Key: store.Key{Team: a.Team, ID: store.UUID(a.Team.UUID)}}
+	}}
+	tables := []store.Definition{notes.Definition(), users}
+	engine, err := memory.NewEngine(tables, nil)
+	require.NoError(t, err)
+	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
+	require.NoError(t, err)
+	s := personkey.Encrypt(engine, personkey.New(memory.NewPersonKeys(), sealer, nil), tables)
+	require.ErrorIs(t, s.Update(t.Context(), func(_ context.Context, tx store.Tx) error {
+		return notes.Insert(tx, &account{Team: healthlab.TeamID{UUID: uuid.New()}})
+	}), healthlab.Unavailable)
+}

@@ -114,6 +114,8 @@ type Definition struct {
 	Unique [2]bool
 	// Clear says that new documents of the table are not encrypted. Encrypted ones are read, too.
 	Clear bool
+	// Sealed says which rows of a table that is Clear are encrypted all the same, by their ID. Nil: none.
+	Sealed func(id string) bool
 	// ReadClear says that documents of a table that is not Clear are read, too, if they are not
 	// encrypted, because the table was Clear before.
 	ReadClear bool

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -15,8 +17,6 @@ type UserState struct {
 	Known bool
 	// Live is true for a user who is not deleted.
 	Live bool
-	// ClientUserID is the team's own name for a live user.
-	ClientUserID string
 }
 
 // The first byte of the second index value of a user.
@@ -25,8 +25,8 @@ const (
 	userLive    = "l"
 )
 
-// UserIndex returns the index values of the row of a user: the client user id of a live user, so
-// that two live users of a team do not share one; and the state and the instant (of the creation of
+// UserIndex returns the index values of the row of a user: the client user id of a live user, which is
+// secret, so that two live users of a team do not share one; and the state and the instant (of the creation of
 // a live user, of the deletion of a deleted one), by which lists are ordered. deletedAt is zero for
 // a live user.
 func UserIndex(id healthlab.UserID, clientUserID string, createdAt, deletedAt time.Time) [2]string {
@@ -52,8 +52,20 @@ func StateOf(rows []Row) UserState {
 		return UserState{}
 	}
 	r := rows[0]
-	live := len(r.Index[1]) > 0 && r.Index[1][:1] == userLive
-	return UserState{Known: true, Live: live, ClientUserID: r.Index[0]}
+	return UserState{Known: true, Live: len(r.Index[1]) > 0 && r.Index[1][:1] == userLive}
+}
+
+// ClientUserIDOf returns the team's own name for the user of the answer of [User]; "" if there is no
+// such user or the row has no document. The document of a user is a JSON object that has it as ClientUserID.
+func ClientUserIDOf(rows []Row) (string, error) {
+	if len(rows) == 0 || len(rows[0].Doc) == 0 {
+		return "", nil
+	}
+	var doc struct{ ClientUserID string }
+	if err := json.Unmarshal(rows[0].Doc, &doc); err != nil {
+		return "", fmt.Errorf("decode the document of a user: %w", err)
+	}
+	return doc.ClientUserID, nil
 }
 
 // UserInstant returns when the user of a row of [UserTable] was created; of a deleted user, when it was

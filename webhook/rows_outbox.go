@@ -92,14 +92,19 @@ func EventQueries(team healthlab.TeamID, user healthlab.UserID, key string) []st
 func (o *events) append(ctx context.Context, tx store.Tx, e *healthlab.Event) (bool, error) {
 	var name *string
 	if !e.User.IsZero() {
-		u, err := store.LockUser(tx, e.Team, e.User)
-		switch {
-		case err != nil:
+		got, err := tx.Read(store.User(e.Team, e.User))
+		if err != nil {
 			return false, err
+		}
+		switch u := store.StateOf(got[0]); {
 		case u.Known && !u.Live:
 			return false, nil
 		case u.Known:
-			name = &u.ClientUserID
+			id, err := store.ClientUserIDOf(got[0])
+			if err != nil {
+				return false, err
+			}
+			name = &id
 		}
 	}
 	k, err := nextOfKey(tx, e)

@@ -179,7 +179,8 @@ func (b *storeBench) putUser(user healthlab.UserID, deletedAt time.Time) {
 	b.Helper()
 	require.NoError(b, b.rows.Update(b.Context(), func(_ context.Context, tx store.Tx) error {
 		got, err := tx.Read(store.User(b.team, user).Hold())
-		r := store.Row{Key: store.UserKey(b.team, user), Index: store.UserIndex(user, "client "+user.String(), b.now(), deletedAt)}
+		name := "client " + user.String()
+		r := store.Row{Key: store.UserKey(b.team, user), Index: store.UserIndex(user, name, b.now(), deletedAt), Doc: []byte(`{"ClientUserID":"` + name + `"}`)}
 		if len(got[0]) > 0 {
 			r.Revision = got[0][0].Revision
 		}

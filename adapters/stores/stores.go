@@ -103,6 +103,7 @@ func New(engine store.Store, opts *Options) *Stores {
 	v.events, v.outbox = webhook.NewStore(v.s, messages), webhook.NewOutbox(messages)
 	users := &healthdata.UserOptions{
 		Events: v.outbox, OnErase: []healthdata.UserHook{labreport.EraseJobs, personexport.EraseJobs, bulk.EraseItems},
+		UsersElsewhere: v.opts.UsersElsewhere,
 	}
 	v.users = healthdata.NewUsers(v.s, users)
 	v.links = linking.NewStore(v.s, &linking.StoreOptions{UserRows: healthdata.NewUserRows(users)})

@@ -38,9 +38,6 @@ const uploadName = "scan-zq-marker"
 // None of them may be in the database or in files in clear.
 var planted = []string{"Quillonia", "Brackwater", "1931-07-23", "77 Zanzibar Mews", "zq-marker@example.com", "+14155550199", "note-zq-marker", "Hartley", "05/21/1980", uploadName}
 
-// noteMark is the place of the text of a note in planted.
-const noteMark = 6
-
 // dump returns a backup of the data, in the way of docs/operations.md but as text.
 func dump(t *testing.T, database, file string) {
 	t.Helper()

@@ -50,8 +50,12 @@ func Tables() []store.Definition {
 // Append is that of [store.Events].
 func (l Log) Append(ctx context.Context, tx store.Tx, list []healthlab.Event) error {
 	for _, e := range list {
-		u, err := store.LockUser(tx, e.Team, e.User)
-		switch {
+		got, err := tx.Read(store.User(e.Team, e.User))
+		if err != nil {
+			return err
+		}
+		name, err := store.ClientUserIDOf(got[0])
+		switch u := store.StateOf(got[0]); {
 		case err != nil:
 			return err
 		case u.Known && !u.Live:
@@ -74,7 +78,7 @@ func (l Log) Append(ctx context.Context, tx store.Tx, list []healthlab.Event) er
 			}
 			e.Seq = c.Value.N
 		}
-		if err := events.Insert(tx, &kept{e, u.ClientUserID}); err != nil {
+		if err := events.Insert(tx, &kept{e, name}); err != nil {
 			return err
 		}
 	}

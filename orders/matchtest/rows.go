@@ -11,7 +11,7 @@ import (
 )
 
 // runRows keeps test runs. Index[0] is the digest of the team's key.
-var runRows = store.Table[Record]{Name: "match_test_run", Unique: [2]bool{true, false}, Row: func(t *Record) store.Row {
+var runRows = store.Table[Record]{Name: "match_test_run", Unique: [2]bool{true}, Secret: [2]bool{true}, Row: func(t *Record) store.Row {
 	return store.Row{Key: runKey(t.Team, t.RunID), Due: t.Due, Index: [2]string{keyIndex(t.Key)}}
 }}
 

@@ -2,6 +2,7 @@ package personkeytest
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
@@ -131,6 +132,8 @@ func requireNoMarks(t testing.TB, kept []byte) {
 	for i, mark := range atRestMarks {
 		for _, form := range []string{mark, strings.ToLower(mark), strings.ToUpper(mark)} {
 			require.False(t, bytes.Contains(low, []byte(strings.ToLower(form))), "value %d is kept in clear", i)
+			sum := sha256.Sum256([]byte(form))
+			require.False(t, bytes.Contains(kept, sum[:]), "value %d is kept as a digest without a key", i)
 			require.False(t, bytes.Contains(low, []byte(hex.EncodeToString([]byte(form)))), "value %d is kept in hex", i)
 			for shift := range 3 { // where a value begins within a group of three bytes
 				text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat(" ", shift) + form))
@@ -245,6 +248,7 @@ func plantOrder(t atRestT) {
 			Gender: people.Female, PhoneNumber: new(markPhone), Email: new(markEmail),
 		},
 		PatientAddress: &people.PatientAddress{ReceiverName: markFirst + " " + markLast, FirstLine: markAddress, City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
+		SampleID:       new(markMember),
 		Notes:          new(markNote), ClinicalNotes: new(markNote),
 	}}
 	r.Visits = []orders.Visit{{
