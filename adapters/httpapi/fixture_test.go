@@ -33,6 +33,7 @@ type fixture struct {
 	user    healthlab.UserID
 	foreign healthlab.UserID // of the other team
 	exports personexport.Store
+	store   *memory.Store
 }
 
 // fixtureNow is when all of this happens.
@@ -63,7 +64,7 @@ func newFixture(t *testing.T, opts *healthdata.Options) *fixture {
 	})
 	require.NoError(t, err)
 	store := memory.New(&memory.Options{Now: opts.Now})
-	c := &fixture{t: t, logs: &contract.Logs{}, exports: store.PersonExports()}
+	c := &fixture{t: t, logs: &contract.Logs{}, exports: store.PersonExports(), store: store}
 	opts.Log = c.logs.Logger()
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
 	c.health, err = healthdata.New(store.Users(), store.Data(), providers, opts)
