@@ -150,10 +150,6 @@ const scanPage = 200
 
 // List is that of [Store].
 func (v rows) List(ctx context.Context, q Query) (Page, error) {
-	after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
-	if err != nil || len(after) > store.MaxID {
-		return Page{}, catalogue.BadCursor()
-	}
 	ask := store.Query{Key: loopTable.Key(store.Key{Team: q.Team}), By: store.BySecond}
 	index := 1
 	switch {
@@ -163,6 +159,10 @@ func (v rows) List(ctx context.Context, q Query) (Page, error) {
 		ask.From, ask.To = ended, store.End(ended)
 	default:
 		ask.From, ask.To = waiting, store.End(waiting)
+	}
+	after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	if err != nil || len(after) != 0 && len(after) != len(loopTable.Row(&Record{}).Index[index]) {
+		return Page{}, catalogue.BadCursor()
 	}
 	deleted, err := v.deletedUsers(ctx, q.Team)
 	if err != nil {
