@@ -147,7 +147,7 @@ func TestCriticalResultsAreListed(t *testing.T) {
 	require.Empty(t, c.criticals("?status=withdrawn").Data)
 	require.Equal(t, []string{"query.limit"}, c.get("/v3/critical_result?limit=0", 422).Locs(t))
 	require.Equal(t, []string{"query.status"}, c.get("/v3/critical_result?status=lost", 422).Locs(t))
-	c.get("/v3/critical_result?next_cursor=no", 400)
+	require.Equal(t, []string{"query.next_cursor"}, c.get("/v3/critical_result?next_cursor=no", 422).Locs(t))
 	c.refused("GET", "/v3/critical_result/"+uuid.NewString(), nil, 404, critical.NotFound)
 
 	other := *c
