@@ -157,11 +157,15 @@ func TestCriticalResultsAreListed(t *testing.T) {
 
 	second.Interpretation = labresult.Abnormal
 	c.report(o, orders.FinalResult, "2", lowGlucose("29"), second, normal)
-	got := c.critical(all.Data[0].ID)
+	byName := map[string]critical.LoopID{}
+	for _, l := range all.Data {
+		byName[l.Result.Name] = l.ID
+	}
+	got := c.critical(byName["Glucose"])
 	require.Equal(t, []critical.Kind{critical.Announced, critical.Corrected}, kindsOf(got))
 	require.Equal(t, "29", got.Result.Value)
 	require.Equal(t, 2, got.Revision)
-	got = c.critical(all.Data[1].ID)
+	got = c.critical(byName["Creatinine"])
 	require.Equal(t, critical.Withdrawn, got.Status)
 	require.Equal(t, "corrected_to_abnormal", got.History[1].Reason)
 }
