@@ -104,11 +104,7 @@ func (v usersOverRows) Get(ctx context.Context, team healthlab.TeamID, id health
 
 // users returns the users of bare rows. Of those whose key was deleted it has what the rows tell.
 func (v usersOverRows) users(ctx context.Context, bare []store.Row) ([]User, error) {
-	q := make([]store.Query, len(bare))
-	for i, row := range bare {
-		q[i].Key = row.Key
-	}
-	got, err := v.s.Read(ctx, q...)
+	got, err := v.documents(ctx, bare)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +117,15 @@ func (v usersOverRows) users(ctx context.Context, bare []store.Row) ([]User, err
 		out[i] = e.Value
 	}
 	return out, nil
+}
+
+// documents returns the rows of bare rows with their documents: for each, none if the key was deleted.
+func (v usersOverRows) documents(ctx context.Context, bare []store.Row) ([][]store.Row, error) {
+	q := make([]store.Query, len(bare))
+	for i, row := range bare {
+		q[i].Key = row.Key
+	}
+	return v.s.Read(ctx, q...)
 }
 
 func (v usersOverRows) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
@@ -194,7 +199,14 @@ func (v usersOverRows) List(ctx context.Context, q UserQuery) (UserPage, error) 
 	if err != nil {
 		return UserPage{}, err
 	}
-	page.Users, err = v.users(ctx, shown)
+	got, err := v.documents(ctx, shown)
+	if err != nil {
+		return UserPage{}, err
+	}
+	entries, err := userTable.Decoded(slices.Concat(got...)) // without users whose key was deleted
+	for _, e := range entries {
+		page.Users = append(page.Users, e.Value)
+	}
 	return page, err
 }
 

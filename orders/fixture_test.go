@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -145,6 +146,16 @@ func history(o orders.Order) []orders.LowLevel {
 func (d *fixture) messages(o orders.Order) []webhook.Message {
 	d.t.Helper()
 	var out []webhook.Message
+	loops, err := d.store.CriticalResults().List(d.t.Context(), critical.Query{Team: d.team, Order: o.ID.UUID, Limit: 100})
+	require.NoError(d.t, err)
+	for _, l := range loops.Loops {
+		for n := range l.History {
+			m, err := d.store.WebhookLog().Message(d.t.Context(), d.team, uuid.NewSHA1(l.ID.UUID, []byte("event "+strconv.Itoa(n+1))))
+			if err == nil {
+				out = append(out, m)
+			}
+		}
+	}
 	for _, base := range d.ids {
 		ids := []uuid.UUID{base}
 		for n := range 6 { // and what follows from appointments

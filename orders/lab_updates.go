@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
@@ -109,9 +107,8 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	if m.On != "" {
 		s.formURLs(ctx, &r, ids)
 	}
-	critical := s.opts.NewID()
 	if child, ok := s.redraw(&r, m, settings); ok && !r.UserDeleted {
-		return s.offerRedraw(ctx, r.ID, child, m, ids, critical)
+		return s.offerRedraw(ctx, r.ID, child, m, ids)
 	}
 	var refused error
 	_, err = s.allOrders.Update(ctx, m.Team, r.ID, func(r *Record) ([]healthlab.Event, error) {
@@ -135,8 +132,8 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		if err != nil {
 			return nil, err
 		}
-		more, err := r.alertCritical(healthlab.At(at), healthlab.At(at), critical)
-		return append(events, more...), err
+		r.planCriticalMessage(at)
+		return events, nil
 	})
 	switch {
 	case errors.Is(err, errDuplicate):
@@ -164,7 +161,7 @@ func (s *Service) logRejected(m Message, err error) {
 // offerRedraw takes in a final report with results missing through the lab's fault:
 // the order ends with the offer, after the steps that it implies, and the patient's
 // second try begins.
-func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m Message, steps []Step, critical uuid.UUID) error {
+func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m Message, steps []Step) error {
 	first := s.opts.NewID()
 	_, _, err := s.store.InsertAfter(ctx, id, child, func(p, c *Record) ([]healthlab.Event, error) {
 		if err := p.markReceived(m); err != nil {
@@ -191,8 +188,8 @@ func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m M
 		if err != nil {
 			return nil, err
 		}
-		alarm, err := p.alertCritical(healthlab.At(at), healthlab.At(at), critical)
-		return slices.Concat(events, offered, alarm), err
+		p.planCriticalMessage(at)
+		return append(events, offered...), nil
 	})
 	switch {
 	case errors.Is(err, errDuplicate):

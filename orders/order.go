@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -94,6 +95,9 @@ type Order struct {
 	// OrderTransaction is the journey that the order belongs to, with all its
 	// members.
 	OrderTransaction OrderTransaction `json:"order_transaction"`
+	// CriticalHistory is what happened of the critical results of the order, oldest first; left out if
+	// there was none. The store draws it when the order is read.
+	CriticalHistory []critical.OrderEntry `json:"critical_history,omitempty"`
 
 	// NextEventID is the id that the next event gets, if it is greater than the
 	// last one's. It is not published. A Store draws it, unique within the team,

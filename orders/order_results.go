@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -135,26 +134,30 @@ func (r *Record) setResults(m Message, at time.Time) (corrected []labresult.Corr
 	if r.ReportedAt.IsZero() {
 		r.ReportedAt = at
 	}
+	r.LatestReportAt = at
 	return corrected
 }
 
-// alertCritical tells of a critical result, once for each, and when its report was fetched.
-func (r *Record) alertCritical(at, fetched healthlab.Time, id uuid.UUID) ([]healthlab.Event, error) {
+// planCriticalMessage plans the message to the team about a critical result, if one came that it has
+// no message about.
+func (r *Record) planCriticalMessage(at time.Time) {
 	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != labresult.Critical {
-		return nil, nil
+		return
 	}
-	r.CriticalSent, r.Notifications.Alarmed = true, at.Time
+	r.CriticalSent, r.Notifications.Alarmed = true, healthlab.At(at).Time
 	r.planMessages()
-	notice := CriticalResult{
-		OrderID: r.ID, TeamID: r.TeamID, UserID: r.UserID, Status: r.Results.Metadata.Status,
-		Interpretation: labresult.Critical, CreatedAt: healthlab.At(r.ReportedAt), UpdatedAt: fetched,
+}
+
+// criticalReport returns what package critical reads of the results.
+func (r *Record) criticalReport() critical.Report {
+	rep := critical.Report{
+		Team: r.TeamID, User: r.UserID, Order: r.ID.UUID, SampleID: r.SampleID,
+		FirstReported: healthlab.At(r.ReportedAt), Reported: healthlab.At(r.LatestReportAt), At: r.UpdatedAt,
 	}
-	if r.SampleID != nil {
-		notice.SampleID = *r.SampleID
+	if r.Results != nil {
+		rep.Status, rep.Results = r.Results.Metadata.Status, r.Results.Results
 	}
-	return event(notice, healthlab.Event{
-		ID: id, Type: EventCriticalResult, Team: r.TeamID, User: r.UserID, Key: r.ID.String(), At: at.Time,
-	})
+	return rep
 }
 
 // TransactionResults returns the results of a whole testing journey: what a later

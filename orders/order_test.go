@@ -146,7 +146,7 @@ func TestEventTypes(t *testing.T) {
 		names = append(names, e.Name)
 		require.NotNil(t, e.Data)
 		require.NotEmpty(t, e.Doc)
-		require.Equal(t, e.Name == orders.EventCriticalResult, e.Mode == healthlab.Independent)
+		require.Equal(t, healthlab.Ordered, e.Mode)
 	}
-	require.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), 7)
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), 9)
 }

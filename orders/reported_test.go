@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
@@ -261,13 +262,13 @@ func TestEachCriticalResultIsTold(t *testing.T) {
 }
 
 // critical is what the team was told of critical results of an order.
-func (d *fixture) critical(o orders.Order) (told []orders.CriticalResult) {
+func (d *fixture) critical(o orders.Order) (told []critical.Notice) {
 	d.t.Helper()
 	for _, m := range d.messages(o) {
 		var notice struct {
-			Data orders.CriticalResult `json:"data"`
+			Data critical.Notice `json:"data"`
 		}
-		if m.Type == orders.EventCriticalResult {
+		if m.Type == critical.EventCritical {
 			require.NoError(d.t, json.Unmarshal(m.Body, &notice))
 			told = append(told, notice.Data)
 		}

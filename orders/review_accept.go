@@ -237,9 +237,8 @@ func (g *acceptance) assign(item *RawResult, was, made *Record) ([]healthlab.Eve
 	if err := do(to.takeResult(g.message, next())); err != nil {
 		return nil, err
 	}
-	if err := do(to.alertCritical(healthlab.At(g.at), item.CreatedAt, next().EventID)); err != nil {
-		return nil, err
-	}
+	to.LatestReportAt = item.CreatedAt.Time
+	to.planCriticalMessage(g.at)
 	at := healthlab.At(g.at)
 	action, shown := ReviewAccept, item.visibleToTeam()
 	if g.req.Note != nil || item.Open() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -18,13 +19,13 @@ type StoreOptions struct {
 	UsersElsewhere bool
 }
 
-// Tables declares the tables of [NewStore] and [NewReviewStore].
+// Tables declares the tables of [NewStore] and [NewReviewStore], those of package critical among them.
 func Tables() []store.Definition {
-	return []store.Definition{
+	return append([]store.Definition{
 		orderTable.Definition(), orderNames.Definition(), orderSamples.Definition(), orderReservations.Definition(), orderTransactions.Definition(),
 		orderCounters.Definition(), labWork.Definition(), notificationWork.Definition(), visitWork.Definition(),
 		labFeeds.Definition(), reviewTable.Definition(),
-	}
+	}, critical.Tables()...)
 }
 
 // orderTable keeps orders. Index[0] is the newest order first, ties by id; Index[1] is the

@@ -3,11 +3,13 @@ package orders
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -74,15 +76,24 @@ func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 		return nil, err
 	}
 	var there []OrderID
-	var of []store.Query // their transactions
+	var of []store.Query // their transactions and critical results
 	for _, r := range slices.Concat(rows...) {
 		there = append(there, idOfOrder(r.ID))
-		of = append(of, transactionQuery(r.Team, TransactionID{store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}))
+		of = append(of, transactionQuery(r.Team, TransactionID{store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}),
+			critical.OfOrder(r.Team, idOfOrder(r.ID).UUID).Unlocked())
 	}
 	if rows, err = read(of...); err != nil {
 		return nil, err
 	}
-	members, err := orderTable.Decoded(slices.Concat(rows...))
+	var inTransactions [][]store.Row
+	histories := make([][]critical.OrderEntry, len(there))
+	for i := range there {
+		inTransactions = append(inTransactions, rows[2*i])
+		if histories[i], err = critical.HistoryOf(rows[2*i+1]); err != nil {
+			return nil, err
+		}
+	}
+	members, err := orderTable.Decoded(slices.Concat(inTransactions...))
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +103,9 @@ func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 	}
 	var out []Record
 	for i, id := range there {
-		n := len(rows[i])
+		n := len(inTransactions[i])
 		if r, ok := drawOrder(id, members[:n], deleted); ok {
+			r.CriticalHistory = histories[i]
 			out = append(out, r)
 		}
 		members = members[n:]
@@ -414,12 +426,26 @@ func (w *orderWriter) write(ctx context.Context, events []healthlab.Event) error
 			return err
 		}
 	}
-	return store.AppendEvents(ctx, w.opts.Events, w.tx, events)
+	if err := store.AppendEvents(ctx, w.opts.Events, w.tx, events); err != nil {
+		return err
+	}
+	for _, e := range w.orders {
+		was, r := &e.entry.Value, &e.Record
+		moved := e.entry.Revision != 0 && was.UserID != r.UserID
+		if !moved && (r.Results == nil || reflect.DeepEqual(was.Results, r.Results)) {
+			continue
+		}
+		if err := critical.Follow(ctx, w.tx, w.opts.Events, r.criticalReport()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *orderWriter) writeOrder(e *orderEdit) error {
 	r := &e.Record
 	r.Revision = e.revision + 1
+	r.CriticalHistory = nil
 	me := r.Member()
 	r.OrderTransaction = OrderTransaction{ID: r.OrderTransaction.ID, Orders: []TransactionMember{me}}
 	for _, t := range allWork {

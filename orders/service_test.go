@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -194,7 +195,7 @@ func TestCriticalResultIsToldOnce(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("walk-in", withOutcome("critical,repeats"))
 	d.advance(3 * day)
-	require.Equal(t, []string{"ordered", "requisition_created", "completed", orders.EventCriticalResult}, d.notified(o))
+	require.Equal(t, []string{"ordered", "requisition_created", "completed", critical.EventCritical}, d.notified(o))
 	require.Equal(t, labresult.Critical, *d.get(o).Interpretation)
 }
 
@@ -539,7 +540,7 @@ func TestSimulateRules(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, labresult.Critical, *got.Interpretation)
 	require.True(t, *got.HasMissingResults)
-	require.Equal(t, []string{"ordered", "requisition_created", "completed", orders.EventCriticalResult}, d.notified(got))
+	require.Equal(t, []string{"ordered", "requisition_created", "completed", critical.EventCritical}, d.notified(got))
 	results, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, labresult.Range, results.Results[0].Type)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
@@ -52,9 +50,8 @@ func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id 
 	}
 	steps := s.newSteps(maxSimulated, at, settings)
 	s.formURLs(ctx, &kept, steps)
-	critical := s.opts.NewID()
 	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
-		return r.simulate(s.opts.Simulator, final, flags, expected, steps, critical, delay)
+		return r.simulate(s.opts.Simulator, final, flags, expected, steps, delay)
 	})
 	if err != nil {
 		return Order{}, fmt.Errorf("simulate order: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
@@ -73,10 +70,10 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 	lost := true
 	flags.HasMissingResults = &lost
 	if _, ok := Next(r.Method(), r.LowLevel(), RedrawOffered, r.Facts()); !ok {
-		steps, critical := s.newSteps(maxSimulated, at, settings), s.opts.NewID()
+		steps := s.newSteps(maxSimulated, at, settings)
 		s.formURLs(ctx, &r, steps)
 		accepted, err := s.store.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
-			events, err := r.simulate(s.opts.Simulator, StatusOf(r.Method(), RequisitionCreated), flags, expected, steps, critical, 0)
+			events, err := r.simulate(s.opts.Simulator, StatusOf(r.Method(), RequisitionCreated), flags, expected, steps, 0)
 			if err == nil && delay > 0 {
 				r.Notifications.Simulation = &Simulation{Final: StatusOf(r.Method(), RedrawAvailable), Flags: flags, Delay: delay, Next: at.Add(delay)}
 				r.planMessages()
@@ -94,7 +91,7 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 	if !ok {
 		return Order{}, unreachable
 	}
-	if err := s.offerRedraw(ctx, r.ID, child, m, s.newSteps(maxImplied+1, at, settings), s.opts.NewID()); errors.Is(err, errOrderChanged) {
+	if err := s.offerRedraw(ctx, r.ID, child, m, s.newSteps(maxImplied+1, at, settings)); errors.Is(err, errOrderChanged) {
 		return Order{}, unreachable
 	} else if err != nil {
 		return Order{}, fmt.Errorf("simulate order: %w", err)
@@ -105,7 +102,7 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 // maxSimulated bounds the steps of one simulation; the longest life has fewer.
 const maxSimulated = 20
 
-func (r *Record) simulate(lab Simulator, final Status, flags SimulationFlags, expected map[int][]catalogue.ExpectedResult, steps []Step, critical uuid.UUID, delay time.Duration) ([]healthlab.Event, error) {
+func (r *Record) simulate(lab Simulator, final Status, flags SimulationFlags, expected map[int][]catalogue.ExpectedResult, steps []Step, delay time.Duration) ([]healthlab.Event, error) {
 	target := Completed
 	if final != "" {
 		final, _ = ParseStatus(string(final))
@@ -136,11 +133,8 @@ func (r *Record) simulate(lab Simulator, final Status, flags SimulationFlags, ex
 		if err != nil {
 			return nil, err
 		}
-		alarm, err := r.alertCritical(healthlab.At(st.At), healthlab.At(st.At), critical)
-		if err != nil {
-			return nil, err
-		}
-		events = append(append(events, more...), alarm...)
+		r.planCriticalMessage(st.At)
+		events = append(events, more...)
 		if slow || r.LowLevel() == stop {
 			break
 		}
@@ -175,14 +169,13 @@ func (s *Service) continueSimulation(ctx context.Context, claimed Record, settin
 	}
 	steps := s.newSteps(maxSimulated, now, settings)
 	s.formURLs(ctx, &claimed, steps)
-	critical := s.opts.NewID()
 	_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
 		sim := r.Notifications.Simulation
 		if sim == nil || sim.Next.After(now) {
 			return nil, nil
 		}
 		r.Notifications.Simulation = nil
-		events, err := r.simulate(s.opts.Simulator, sim.Final, sim.Flags, expected, steps, critical, sim.Delay)
+		events, err := r.simulate(s.opts.Simulator, sim.Final, sim.Flags, expected, steps, sim.Delay)
 		if errors.As(err, &rule) {
 			r.planMessages() // the order has gone another way
 			return nil, nil

@@ -48,13 +48,15 @@ type Record struct {
 	ReportedPatient *ReportedPatient
 	// ReportedAt is when the first report came; zero before it.
 	ReportedAt time.Time
+	// LatestReportAt is when the report of Results came; zero before the first one.
+	LatestReportAt time.Time
 	// Files are the laboratory's own reports that are kept, by id, oldest first;
 	// ReportFile is the one that says what Results say. Empty for none.
 	Files      []string
 	ReportFile string
 	// Notice is what the patient's insurance will probably not pay; nil for nothing.
 	Notice *CoverageNotice
-	// CriticalSent: the team got an event for every critical result in Results.
+	// CriticalSent: a message to the team is planned about every critical result in Results.
 	CriticalSent bool
 	// Visits are the appointments of the order, oldest first. At most one is active.
 	Visits []Visit
@@ -120,12 +122,13 @@ type PairChange func(parent, child *Record) ([]healthlab.Event, error)
 // Leases run on the store's own clock. What is due goes by the caller's: a caller whose
 // clock is fast or slow claims early or late, and never what another process has.
 //
-// Three things of an order are drawn when it is read, not kept with it:
+// Four things of an order are drawn when it is read, not kept with it:
 //
 //   - OrderTransaction shows all orders with its id as they are now ([NewTransaction]
 //     over [Order.Member]); of the written value, only the id and the parent of the
 //     order itself count.
 //   - Markers of the LabTest that do not say so can be ordered ([catalogue.LabTest.Fill]).
+//   - CriticalHistory is that of its critical results (package critical).
 //   - NextEventID is greater than every id handed out before to any order of the team
 //     (and leaves room for at least 100 events), whenever a Change runs.
 type Store interface {

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -138,7 +139,7 @@ func (d *fixture) checkWalk(t require.TestingT, o orders.Order) {
 			want = append(want, string(l))
 		}
 	}
-	told := slices.DeleteFunc(d.notified(o), func(s string) bool { return s == orders.EventCriticalResult })
+	told := slices.DeleteFunc(d.notified(o), func(s string) bool { return s == critical.EventCritical })
 	require.Equal(t, want, told)
 	if facts.Registrable && !facts.Registered {
 		require.NotContains(t, history(o), orders.Completed)

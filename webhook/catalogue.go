@@ -13,11 +13,12 @@ const ident = `[a-z][a-z0-9_]*`
 
 var typeName = regexp.MustCompile(
 	`^(?:daily\.data\.` + ident + `\.(?:created|updated|deleted)|historical\.data\.` + ident + `\.created|` +
-		ident + `\.` + ident + `\.` + ident + `|endpoint\.` + ident + `)$`)
+		`labtest\.result\.critical\.` + ident + `|` + ident + `\.` + ident + `\.` + ident + `|endpoint\.` + ident + `)$`)
 
 // ValidType reports whether name fits the grammar of event types: three identifiers
 // joined by full stops; daily.data.<resource>.created, the same with updated or deleted, or
-// historical.data.<resource>.created; or endpoint.<what happened to it>. Identifiers are lower case letters, digits and
+// historical.data.<resource>.created; labtest.result.critical.<what happened to it>; or
+// endpoint.<what happened to it>. Identifiers are lower case letters, digits and
 // underscores, a letter first. A name may be valid and not be in any catalogue.
 func ValidType(name string) bool { return typeName.MatchString(name) }
 

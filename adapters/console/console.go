@@ -105,6 +105,7 @@ func New(c Config) (*Console, error) {
 		"GET /orders": s.orders, "GET /orders/{id}": s.order,
 		"GET /orders/{id}/documents/{document...}": s.document, "POST /orders/{id}/simulate": s.simulate,
 		"GET /reviews": s.reviews, "GET /reviews/{id}": s.review, "POST /reviews/{id}": s.decide,
+		"GET /critical": s.criticalResults, "GET /critical/{id}": s.criticalResult, "POST /critical/{id}": s.acknowledge,
 		"GET /events": s.events, "POST /events/{webhook}/messages/{message}": s.resend,
 		"POST /events/{webhook}/recover": s.recover, "GET /signature": s.signature, "POST /signature": s.signature,
 		"GET /query": s.query, "POST /query": s.query,
@@ -191,7 +192,7 @@ func holderOf(r *http.Request) *holder {
 type entry struct{ Path, Title, role string }
 
 var entries = []entry{
-	{"users", "Users", "admin"}, {"orders", "Orders", "admin"}, {"reviews", "Results", "admin"}, {"reports", "Reports", "reviewer"},
+	{"users", "Users", "admin"}, {"orders", "Orders", "admin"}, {"reviews", "Results", "admin"}, {"critical", "Critical", "admin"}, {"reports", "Reports", "reviewer"},
 	{"events", "Events", "viewer"}, {"query", "Query", "admin"}, {"sources", "Sources", "admin"}, {"team", "Team", "viewer"}, {"sandbox", "Sandbox", "admin"},
 }
 

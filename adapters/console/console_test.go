@@ -72,6 +72,18 @@ func fakeAPI() http.Handler {
 	reply("GET /v3/unmatched_result/r", `{"id":"r","status":"open","decision_code":"no_match","allowed_actions":["accept","reject"],"lab":{"id":1,"name":"Northlab"},
 		"patient":{"first_name":"Ann","last_name":null,"dob":null},"markers":[{"name":"Ferritin"}],"created_at":"2026-01-01T08:00:00Z",
 		"candidate_groups":[{"user_id":"u","candidates":[{"order_id":"o","confidence_level":"low","last_status":null,"reasons":["name"]}]}]}`)
+	loop := `{"id":"c","order_id":"o","user_id":"u","status":"escalated","result":{"code":"2345-7","name":"Glucose","value":"31","unit":"mg/dL","reference_range":"70-99"},
+		"escalation":[{"to":"on_call","due_at":"2026-01-01T08:15:00Z","passed_at":"2026-01-01T08:15:01Z"}],"next_step_at":null,"opened_at":"2026-01-01T08:00:00Z",
+		"history":[{"at":"2026-01-01T08:00:00Z","event":"announced"},{"at":"2026-01-01T08:15:01Z","event":"unacknowledged","step":1,"to":"on_call"}]}`
+	reply("GET /v3/critical_result", `{"data":[`+loop+`],"next_cursor":"more","total":7}`)
+	reply("GET /v3/critical_result/c", loop)
+	mux.HandleFunc("POST /v3/critical_result/c/acknowledge", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.TrimSpace(string(body)) != `{"acknowledged_by":"Dr. Ada Roe","read_back":{"value":"31"}}` {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		_, _ = io.WriteString(w, loop)
+	})
 	return mux
 }
 
@@ -148,6 +160,18 @@ func TestEventsPage(t *testing.T) {
 func TestReviewPage(t *testing.T) {
 	page := signedInPage(t, "/reviews/r")
 	for _, want := range []string{"Northlab", "Ferritin", "Ann", `href="/console/orders/o"`, `<option value="accept">accept</option>`, `<option value="reject">reject</option>`, "Accept for this order"} {
+		require.Contains(t, page, want)
+	}
+}
+
+func TestCriticalPages(t *testing.T) {
+	page := signedInPage(t, "/critical")
+	for _, want := range []string{"7 critical results", `href="/console/critical/c">Glucose`, "escalated", `href="/console/orders/o"`, "2026-01-01 08:00 UTC", "next_cursor=more"} {
+		require.Contains(t, page, want)
+	}
+	require.NotContains(t, page, ">31<", "the value is on the page of the result alone")
+	page = postForm(t, "/critical/c", url.Values{"acknowledged_by": {"Dr. Ada Roe"}, "value": {"31"}})
+	for _, want := range []string{"2345-7", "<strong>31</strong> mg/dL", "reference range 70-99", `name="acknowledged_by"`, "unacknowledged", "step 1: on call", "passed <time"} {
 		require.Contains(t, page, want)
 	}
 }
@@ -254,7 +278,7 @@ func TestRoles(t *testing.T) {
 	h, err := console.New(console.Config{API: api, Org: "org", Team: "team", Environment: "sandbox", TeamKey: "team key"})
 	require.NoError(t, err)
 	for key, sections := range map[string][]string{
-		"manager": {"users", "orders", "reviews", "reports", "events", "query", "sources", "team", "sandbox"}, "looker": {"events", "team"}, "reader": {"reports"},
+		"manager": {"users", "orders", "reviews", "critical", "reports", "events", "query", "sources", "team", "sandbox"}, "looker": {"events", "team"}, "reader": {"reports"},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/console/sign-in", strings.NewReader("key="+key))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

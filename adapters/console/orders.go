@@ -27,6 +27,11 @@ type order struct {
 	Interpretation string       `json:"interpretation"`
 	Origin         string       `json:"origin"`
 	Events         []orderEvent `json:"events"`
+	// Critical is the history of its critical results.
+	Critical []struct {
+		ID string `json:"critical_result_id"`
+		criticalEntry
+	} `json:"critical_history"`
 }
 
 type orderEvent struct {

@@ -78,7 +78,7 @@ func actorOf(r *http.Request, c Caller) string {
 var userInAnswer = regexp.MustCompile(`"user_id":"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"`)
 
 // personalIDs are the parameters of paths that lead to the data of one person.
-var personalIDs = []string{"user_id", "order_id", "transaction_id", "job_id", "raw_result_id", "workout_id", "sleep_id"}
+var personalIDs = []string{"user_id", "order_id", "transaction_id", "job_id", "raw_result_id", "critical_result_id", "workout_id", "sleep_id"}
 
 // recordTime is how long the record of an access may take after the request has ended.
 const recordTime = 5 * time.Second

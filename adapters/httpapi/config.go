@@ -27,6 +27,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
@@ -82,6 +83,8 @@ type Config struct {
 	LinkPages *LinkPages
 	// Orders stands behind lab orders.
 	Orders *orders.Service
+	// Critical has the critical results of Orders. Nil: there are no operations of them.
+	Critical *critical.Service
 	// MatchTests are test runs of how results are matched, in a sandbox. Nil: there are none.
 	MatchTests *matchtest.Service
 	// Documents prints the documents of Orders. Nil: every document is not found.

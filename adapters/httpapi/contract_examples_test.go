@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 )
 
 // The example of each operation's body is sent, and the answer is a success as in the
@@ -37,7 +38,11 @@ func TestExamplesAreAnswered(t *testing.T) {
 				config, user := full(t)
 				config.Organisations = nil // has no such team
 				client := contract.NewClient(t, httpapi.Handler(config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
-				target := strings.NewReplacer("{user_id}", user.String(), "{org_id}", org.String(), "{team_id}", team.String(), "{environment}", "sandbox",
+				loop := critical.Loop{}
+				if strings.Contains(path, "{critical_result_id}") {
+					loop = criticalLoop(t, config, user)
+				}
+				target := strings.NewReplacer("{critical_result_id}", loop.ID.String(), "{user_id}", user.String(), "{org_id}", org.String(), "{team_id}", team.String(), "{environment}", "sandbox",
 					"{resource}", "heartrate").Replace(path)
 				require.NotContains(t, target, "{", "a value for the parameter")
 				body := strings.NewReplacer("3f0c2a51-7d0e-4e5b-9a52-0c1f6e0a9d11", user.String(), "dfe2bc7d-9b6d-50bf-a9af-9c33cb9131f2", walkInTest).Replace(string(example))
@@ -46,7 +51,7 @@ func TestExamplesAreAnswered(t *testing.T) {
 			})
 		}
 	}
-	for _, id := range []string{"create_user", "patch_user", "ingest_samples", "ingest_sleep", "query_aggregate", "create_link_token", "create_order", "create_webhook"} {
+	for _, id := range []string{"create_user", "patch_user", "ingest_samples", "ingest_sleep", "query_aggregate", "create_link_token", "create_order", "create_webhook", "acknowledge_critical_result"} {
 		require.True(t, tried[id], "%s has an example", id)
 	}
 }

@@ -45,6 +45,7 @@ func pairs() []contract.Pair {
 		labTestPairs(),
 		personPairs(),
 		unmatchedPairs(),
+		criticalPairs(),
 		compendiumPairs(),
 		userPairs(),
 		exportPairs(),

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -15,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
@@ -89,8 +91,6 @@ func (s recordedStore) Update(ctx context.Context, team healthlab.TeamID, id ord
 			switch {
 			case strings.HasPrefix(e.Type, "labtest.appointment."):
 				column = "appointment"
-			case e.Type == orders.EventCriticalResult:
-				column = "notice"
 			}
 			s.to.add(column, e.Data)
 		}
@@ -102,8 +102,8 @@ func (s recordedStore) Update(ctx context.Context, team healthlab.TeamID, id ord
 // marks, and no other of them.
 func TestDisclosure(t *testing.T) {
 	to := &recipients{text: map[string]string{}}
+	store := memory.New(&memory.Options{UsersElsewhere: true})
 	c := remade(t, func(x *shop) {
-		store := memory.New(&memory.Options{UsersElsewhere: true})
 		x.lab = recordedLab{newBusyLab(), to}
 		x.store = recordedStore{store.Orders(), store.Orders().(orders.VisitStore), to}
 		x.options.Messenger, x.printer = to, to
@@ -144,6 +144,14 @@ func TestDisclosure(t *testing.T) {
 		to.add("order", json.RawMessage(c.get(path, 200).Body))
 		_, err = c.config.Orders.SendDueNotifications(t.Context())
 		require.NoError(t, err)
+	}
+	loops, err := store.CriticalResults().List(t.Context(), critical.Query{Team: team, Limit: 10})
+	require.NoError(t, err)
+	for _, l := range loops.Loops {
+		m, err := store.WebhookLog().Message(t.Context(), team, uuid.NewSHA1(l.ID.UUID, []byte("event 1")))
+		require.NoError(t, err)
+		require.Equal(t, critical.EventCritical, m.Type)
+		to.add("notice", json.RawMessage(m.Body))
 	}
 	to.add("logs", c.logs.Take())
 

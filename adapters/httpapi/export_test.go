@@ -118,6 +118,11 @@ func UnmatchedBodies() []contract.Pair {
 	}
 }
 
+// CriticalBodies are the schemas of critical results whose Go types are not exported.
+func CriticalBodies() []contract.Pair {
+	return []contract.Pair{{Schema: "CriticalResultPage", Value: laborders.CriticalPage{}}}
+}
+
 // ReportReviewBodies are the schemas of the reviews of lab reports whose Go types are not exported.
 func ReportReviewBodies() []contract.Pair {
 	reasons := []string{"invalid_input", "low_quality", "not_english", "too_many_pages", "processing_error"}

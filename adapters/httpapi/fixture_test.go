@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/personexport"
+	"github.com/healthlab-dev/healthlab/personkey"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -33,6 +34,7 @@ type fixture struct {
 	user    healthlab.UserID
 	foreign healthlab.UserID // of the other team
 	exports personexport.Store
+	store   *memory.Store
 }
 
 // fixtureNow is when all of this happens.
@@ -44,6 +46,12 @@ const goodKey = "k"
 
 // newFixture makes a fixture. opts may be nil; the default clock stands at fixtureNow.
 func newFixture(t *testing.T, opts *healthdata.Options) *fixture {
+	t.Helper()
+	return newFixtureWithKeys(t, opts, nil)
+}
+
+// newFixtureWithKeys is newFixture over a store that encrypts.
+func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.Keys) *fixture {
 	t.Helper()
 	if opts == nil {
 		opts = &healthdata.Options{}
@@ -62,8 +70,8 @@ func newFixture(t *testing.T, opts *healthdata.Options) *fixture {
 		{Slug: "acme_band", Name: "Acme Band", Logo: &logo, AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources},
 	})
 	require.NoError(t, err)
-	store := memory.New(&memory.Options{Now: opts.Now})
-	c := &fixture{t: t, logs: &contract.Logs{}, exports: store.PersonExports()}
+	store := memory.New(&memory.Options{Now: opts.Now, Keys: keys})
+	c := &fixture{t: t, logs: &contract.Logs{}, exports: store.PersonExports(), store: store}
 	opts.Log = c.logs.Logger()
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
 	c.health, err = healthdata.New(store.Users(), store.Data(), providers, opts)

@@ -20,6 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
@@ -144,6 +145,8 @@ func (c *fixture) makeOrders(store *memory.Store, edits ...func(*shop)) {
 	x.options.Registry, err = people.NewRegistry(x.registry)
 	require.NoError(t, err)
 	c.config.Orders, err = orders.New(x.store, c.health, book, x.lab, &x.options)
+	require.NoError(t, err)
+	c.config.Critical, err = critical.New(store.CriticalResults(), &critical.Options{Now: x.options.Now, Log: x.options.Log})
 	require.NoError(t, err)
 	c.config.Idempotency = idempotency.New(store.OrderKeys(), nil)
 	c.config.Documents = documents.New(c.config.Orders, x.printer, &documents.Options{Links: links, Now: x.options.Now})

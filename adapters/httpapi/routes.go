@@ -132,7 +132,7 @@ func (a api) labOrderOperations() []server.Operation {
 	if a.Orders == nil {
 		return nil
 	}
-	lab := laborders.API{Orders: a.Orders, MatchTests: a.MatchTests, Documents: a.Documents, Idempotency: a.Idempotency, Transact: a.Transact}
+	lab := laborders.API{Orders: a.Orders, Critical: a.Critical, MatchTests: a.MatchTests, Documents: a.Documents, Idempotency: a.Idempotency, Transact: a.Transact}
 	if a.Compat != nil {
 		lab.CapabilityName = compat.Shapes(*a.Compat).Name
 	}

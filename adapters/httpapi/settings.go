@@ -85,6 +85,7 @@ type settingsOut struct {
 	PatientEmail       bool                   `json:"lab_tests_patient_email_communication_enabled"`
 	Texts              bool                   `json:"texts_enabled"`
 	CriticalEmail      *string                `json:"critical_result_notification_email"`
+	CriticalLadder     []ladderStep           `json:"critical_result_escalation"`
 	Practice           *string                `json:"practice_binding"`
 	EventPrefixes      *[]string              `json:"event_type_prefixes"`
 	EventBodyDays      int                    `json:"event_body_retention_days"`
@@ -98,6 +99,12 @@ type settingsOut struct {
 type consentText struct {
 	Version string  `json:"version"`
 	URL     *string `json:"url,omitempty"`
+}
+
+// ladderStep is a step of the ladder of critical results.
+type ladderStep struct {
+	AfterMinutes int    `json:"after_minutes"`
+	To           string `json:"to"`
 }
 
 // brandOut is what people see of a team.
@@ -134,6 +141,9 @@ func settingsFrom(c *teamsettings.Choices) settingsOut {
 		PatientSMS: *c.PatientSMS, PatientEmail: *c.PatientEmail, History: make(map[string]historyWire, len(c.History)),
 		DevicesApart: *c.DevicesApart, ExplicitConnect: *c.ExplicitConnect, Texts: *c.Texts, CriticalEmail: c.CriticalEmail, Practice: c.Practice,
 		Destinations: (*destinationsWire)(c.Destinations), EventBodyDays: *c.EventBodyDays,
+	}
+	for _, step := range c.CriticalLadder {
+		out.CriticalLadder = append(out.CriticalLadder, ladderStep(step))
 	}
 	if len(c.LinkOrigins) > 0 {
 		out.LinkOrigins = &c.LinkOrigins
@@ -175,6 +185,7 @@ type settingsIn struct {
 	PatientEmail       wire.Opt[bool]                    `json:"lab_tests_patient_email_communication_enabled"`
 	Texts              wire.Opt[bool]                    `json:"texts_enabled"`
 	CriticalEmail      wire.Opt[string]                  `json:"critical_result_notification_email"`
+	CriticalLadder     wire.Opt[[]ladderStep]            `json:"critical_result_escalation"`
 	Practice           wire.Opt[string]                  `json:"practice_binding"`
 	EventPrefixes      wire.Opt[[]string]                `json:"event_type_prefixes"`
 	EventBodyDays      wire.Opt[int]                     `json:"event_body_retention_days"`
@@ -219,6 +230,15 @@ func (in *settingsIn) edit(c *teamsettings.Choices) {
 	}
 	choose(&c.Texts, in.Texts)
 	choose(&c.CriticalEmail, in.CriticalEmail)
+	if in.CriticalLadder.Set {
+		c.CriticalLadder = nil
+		if !in.CriticalLadder.Null {
+			c.CriticalLadder = make([]teamsettings.LadderStep, 0, len(in.CriticalLadder.Value))
+		}
+		for _, step := range in.CriticalLadder.Value {
+			c.CriticalLadder = append(c.CriticalLadder, teamsettings.LadderStep(step))
+		}
+	}
 	choose(&c.Practice, in.Practice)
 	if in.EventPrefixes.Set {
 		c.EventPrefixes = in.EventPrefixes.Value

@@ -81,6 +81,7 @@ const defaultSettings = `{"verb_mode":"upsert","push_historical_data":false,"pro
 	"partial_webhooks_enabled":false,"minor_ordering_enabled":true,"lab_tests_patient_sms_communication_enabled":true,
 	"lab_tests_patient_email_communication_enabled":true,"brand_information":null,"consent":null,"data_pull_preferences":{},
 	"sdk_per_device_activity_timeseries":false,"explicit_connect":false,"link_allowed_origins":null,"texts_enabled":false,"critical_result_notification_email":null,"practice_binding":null,
+	"critical_result_escalation":[{"after_minutes":15,"to":"ordering_clinician"},{"after_minutes":30,"to":"clinician_on_call"},{"after_minutes":60,"to":"medical_director"}],
 	"event_type_prefixes":null,"event_body_retention_days":7,"event_destination_preferences":null}`
 
 func TestTeamSettings(t *testing.T) {
@@ -91,7 +92,7 @@ func TestTeamSettings(t *testing.T) {
 		"partial_webhooks_enabled":true,"minor_ordering_enabled":false,"lab_tests_patient_sms_communication_enabled":false,
 		"lab_tests_patient_email_communication_enabled":false,"sdk_per_device_activity_timeseries":true,"explicit_connect":true,
 		"link_allowed_origins":["https://app.example","http://localhost:5173"],"texts_enabled":true,
-		"critical_result_notification_email":"on-call@riverside.example","practice_binding":"Riverside",
+		"critical_result_notification_email":"on-call@riverside.example","critical_result_escalation":[{"after_minutes":5,"to":"Front desk"},{"after_minutes":10080,"to":"head_of_team"}],"practice_binding":"Riverside",
 		"event_type_prefixes":["labtest.","daily.data.sleep"],"event_body_retention_days":1,"event_destination_preferences":{"preferred":"nats","enabled":["webhook","nats"]},
 		"brand_information":{"company_name":"Riverside Practice","logo_url":"` + logo + `","brand_color":"#8a2be2",
 			"company_website":"https://riverside.example","support_email":"help@riverside.example","support_contact":"+1 217 555 0100",
@@ -114,7 +115,7 @@ func TestTeamSettings(t *testing.T) {
 	require.JSONEq(t, defaultSettings, string(o.patch(`{"verb_mode":null,"push_historical_data":null,"provider_raw_data":null,
 		"reject_duplicate_connection":null,"partial_webhooks_enabled":null,"minor_ordering_enabled":null,
 		"lab_tests_patient_sms_communication_enabled":null,"lab_tests_patient_email_communication_enabled":null,
-		"sdk_per_device_activity_timeseries":null,"explicit_connect":null,"link_allowed_origins":null,"texts_enabled":null,"critical_result_notification_email":null,"practice_binding":null,
+		"sdk_per_device_activity_timeseries":null,"explicit_connect":null,"link_allowed_origins":null,"texts_enabled":null,"critical_result_notification_email":null,"critical_result_escalation":null,"practice_binding":null,
 		"event_type_prefixes":[],"event_body_retention_days":null,"event_destination_preferences":null,
 		"brand_information":null,"consent":null,"data_pull_preferences":null}`).Want(t, 200).Body))
 }
@@ -164,6 +165,11 @@ func TestTeamSettingsRefuse(t *testing.T) {
 				"body.brand_information.company_website", "body.brand_information.support_email", "body.brand_information.support_contact",
 				"body.brand_information.company_address",
 			}},
+		{`{"critical_result_escalation":[]}`, []string{"body.critical_result_escalation"}},
+		{`{"critical_result_escalation":[{"after_minutes":0,"to":"a"},{"after_minutes":5,"to":" "},{"after_minutes":5,"to":"b"},{"after_minutes":10081,"to":"c"}]}`, []string{
+			"body.critical_result_escalation.0.after_minutes", "body.critical_result_escalation.1.to", "body.critical_result_escalation.2.after_minutes", "body.critical_result_escalation.3.after_minutes",
+		}},
+		{`{"critical_result_escalation":[{"after_minutes":1}]}`, []string{"body.critical_result_escalation.0.to"}},
 		{`{"consent":{"version":" ","url":"http://app.example/consent"}}`, []string{"body.consent.version", "body.consent.url"}},
 	} {
 		require.ElementsMatch(t, c.locs, o.patch(c.body).Want(t, 422).Locs(t))

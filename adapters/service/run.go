@@ -13,8 +13,8 @@ import (
 )
 
 // Run does all background work until ctx ends: it sends events, fetches data from
-// providers, hands orders to the laboratory, reads reports, runs continuous queries and bulk
-// operations, erases deleted users, exports data of persons, and runs Config.Loops. Then it lets
+// providers, hands orders to the laboratory, escalates critical results, reads reports, runs continuous
+// queries and bulk operations, erases deleted users, exports data of persons, and runs Config.Loops. Then it lets
 // what is running finish, and returns nil. A part that fails ends the others, and Run returns its
 // error. Any number of processes may run it on one store. A service runs once: a further
 // call returns Precondition.
@@ -30,7 +30,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	if s.Orders != nil {
 		parts = append(parts, work.Part{Name: "orders", Run: s.Orders.Run}, work.Part{Name: "idempotency keys", Run: s.Idempotency.Run},
-			work.Part{Name: "test runs", Run: s.MatchTests.Run})
+			work.Part{Name: "critical results", Run: s.Critical.Run}, work.Part{Name: "test runs", Run: s.MatchTests.Run})
 	}
 	if s.Reports != nil {
 		parts = append(parts, work.Part{Name: "lab reports", Run: s.Reports.Run})

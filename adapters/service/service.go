@@ -48,6 +48,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
@@ -76,6 +77,7 @@ type Service struct {
 	Orders        *orders.Service
 	Idempotency   *idempotency.Service
 	Documents     *documents.Service
+	Critical      *critical.Service
 	MatchTests    *matchtest.Service
 	Reports       *labreport.Service
 	Exports       *personexport.Service
@@ -269,6 +271,9 @@ func (s *Service) buildOrders(context.Context) (err error) {
 	if s.Orders, err = orders.New(store.Orders(), s.Health, s.config.Catalogue, s.config.Laboratory, &opts); err != nil {
 		return err
 	}
+	if s.Critical, err = critical.New(store.CriticalResults(), &critical.Options{Ladder: s.criticalLadder, Now: opts.Now, Idle: opts.Idle, Log: opts.Log}); err != nil {
+		return err
+	}
 	s.Idempotency = idempotency.New(store.OrderKeys(), &s.config.Idempotency)
 	s.Documents = documents.New(s.Orders, s.config.Printer, printed)
 	s.MatchTests, err = matchtest.New(s.Orders, store.MatchTestRuns(), &matchtest.Options{
@@ -387,7 +392,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 		}
 	}
 	api.Health, api.Aggregate, api.Priorities, api.Linking, api.Pulls, api.Bulk, api.Apps = s.Health, s.Aggregate, s.Priorities, s.Linking, s.Pulls, s.Bulk, s.Apps
-	api.Orders, api.Documents, api.MatchTests, api.Reports = s.Orders, s.Documents, s.MatchTests, s.Reports
+	api.Orders, api.Documents, api.Critical, api.MatchTests, api.Reports = s.Orders, s.Documents, s.Critical, s.MatchTests, s.Reports
 	api.Access, api.Exports, api.Idempotency = s.Access, s.Exports, s.Idempotency
 	api.Environment, api.Region = s.config.Environment, s.config.Region
 	api.Transact = s.transact

@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -29,6 +30,19 @@ func (s *Service) OrderSettings(ctx context.Context, team healthlab.TeamID) (ord
 		PSCScheduling: true, PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true,
 		UnmatchedResults: true, UnmatchedTestRuns: true, CompendiumTools: true,
 	}, nil
+}
+
+// criticalLadder is the ladder that a team has chosen for critical results; nil for the default.
+func (s *Service) criticalLadder(ctx context.Context, team healthlab.TeamID) ([]critical.Step, error) {
+	c, err := s.Teams.Of(ctx, team)
+	if err != nil {
+		return nil, err
+	}
+	var ladder []critical.Step
+	for _, step := range c.CriticalLadder {
+		ladder = append(ladder, critical.Step{After: time.Duration(step.AfterMinutes) * time.Minute, To: step.To})
+	}
+	return ladder, nil
 }
 
 func orEmpty(s *string) string {

@@ -200,7 +200,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	w.s, err = service.New(t.Context(), c)
 	require.NoError(t, err)
 	w.work = []func(context.Context) (int, error){
-		w.s.Pulls.Step, w.s.Orders.SubmitDue, w.s.Orders.PullUpdates, w.s.Orders.Bookings().ProcessDue, w.s.Orders.SendDueNotifications,
+		w.s.Pulls.Step, w.s.Orders.SubmitDue, w.s.Orders.PullUpdates, w.s.Orders.Bookings().ProcessDue, w.s.Orders.SendDueNotifications, w.s.Critical.EscalateDue,
 		w.s.Health.EraseDue, w.s.Deliveries.Step,
 	}
 	_, err = w.s.Organisations.CreateTeam(t.Context(), newID(), organisation.NewTeam{ID: w.team, Name: "A team"})

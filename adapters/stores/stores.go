@@ -28,6 +28,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
@@ -197,6 +198,11 @@ func (v *Stores) Reviews() orders.ReviewStore {
 
 func (v *Stores) orderOptions() *orders.StoreOptions {
 	return &orders.StoreOptions{Events: v.outbox, UsersElsewhere: v.opts.UsersElsewhere}
+}
+
+// CriticalResults returns the loops of critical results.
+func (v *Stores) CriticalResults() critical.Store {
+	return critical.NewStore(v.s, &critical.StoreOptions{Events: v.outbox})
 }
 
 // OrderKeys returns the idempotency keys.

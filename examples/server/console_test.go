@@ -82,7 +82,7 @@ func TestConsole(t *testing.T) {
 	require.NotContains(t, page, "manager")
 	csrf := csrfToken.FindStringSubmatch(page)[1]
 
-	for _, path := range []string{"/users", "/orders", "/reviews", "/reports", "/events", "/query", "/signature", "/sources", "/providers", "/team", "/sandbox"} {
+	for _, path := range []string{"/users", "/orders", "/reviews", "/critical", "/reports", "/events", "/query", "/signature", "/sources", "/providers", "/team", "/sandbox"} {
 		status, page, _ := c.open(path, nil)
 		require.Equal(t, http.StatusOK, status, page)
 	}

@@ -39,6 +39,9 @@ type Choices struct {
 	Texts *bool `json:"texts_enabled,omitempty"`
 	// CriticalEmail is the address for messages about critical results of lab tests.
 	CriticalEmail *string `json:"critical_result_notification_email,omitempty"`
+	// CriticalLadder says when the team is told of a critical result that no person acknowledges: 1 to
+	// [MaxLadder] steps, each later than the one before. Nil means the default: after 15, 30 and 60 minutes.
+	CriticalLadder []LadderStep `json:"critical_result_escalation,omitempty"`
 	// Practice is the one practice whose patients can connect a provider by an address.
 	Practice *string `json:"practice_binding,omitempty"`
 	// EventPrefixes lets only those events be sent whose type begins with one of them. None
@@ -59,6 +62,22 @@ type Choices struct {
 	// Scopes says by OAuth provider what people are asked to grant. Each provider is a
 	// choice of its own; one without is asked for all of its scopes.
 	Scopes map[string]ScopeChoice `json:"scope_requirements,omitempty"`
+}
+
+// LadderStep is a step of the ladder of critical results.
+type LadderStep struct {
+	// AfterMinutes counts from the storing of the result: 1 to 10,080 (a week).
+	AfterMinutes int `json:"after_minutes"`
+	// To is the role or the recipient, in the team's words.
+	To string `json:"to"`
+}
+
+// MaxLadder is the greatest number of steps of a ladder.
+const MaxLadder = 10
+
+// DefaultLadder returns the ladder of a team that has chosen none, in a deployment that has none either.
+func DefaultLadder() []LadderStep {
+	return []LadderStep{{15, "ordering_clinician"}, {30, "clinician_on_call"}, {60, "medical_director"}}
 }
 
 // Brand is what people see of a team.
@@ -125,7 +144,7 @@ func New(store Store, providers *healthdata.Providers, defaults Choices) (*Servi
 	return &Service{store, providers, defaults.over(Choices{
 		VerbMode: &mode, PushHistoricalData: &off, ProviderRawData: &off, RejectDuplicates: &off,
 		PartialWebhooks: &off, Minors: &off, PatientSMS: &on, PatientEmail: &on, DevicesApart: &off, Texts: &off,
-		ExplicitConnect: &off, EventBodyDays: &week,
+		ExplicitConnect: &off, EventBodyDays: &week, CriticalLadder: DefaultLadder(),
 	})}, nil
 }
 
@@ -143,6 +162,10 @@ func (c Choices) over(below Choices) Choices {
 	origins := c.LinkOrigins
 	if len(origins) == 0 {
 		origins = below.LinkOrigins
+	}
+	ladder := c.CriticalLadder
+	if len(ladder) == 0 {
+		ladder = below.CriticalLadder
 	}
 	scopes := maps.Clone(below.Scopes)
 	if scopes == nil {
@@ -163,6 +186,7 @@ func (c Choices) over(below Choices) Choices {
 		LinkOrigins:        origins,
 		Texts:              cmp.Or(c.Texts, below.Texts),
 		CriticalEmail:      cmp.Or(c.CriticalEmail, below.CriticalEmail),
+		CriticalLadder:     ladder,
 		Practice:           cmp.Or(c.Practice, below.Practice),
 		EventPrefixes:      prefixes,
 		EventBodyDays:      cmp.Or(c.EventBodyDays, below.EventBodyDays),
@@ -232,6 +256,7 @@ func (s *Service) check(c, before *Choices) error {
 	if c.Consent != nil {
 		p.Under(c.Consent.Problems(), "consent")
 	}
+	c.checkLadder(&p)
 	c.checkOrigins(&p)
 	c.checkEvents(&p)
 	for _, slug := range slices.Sorted(maps.Keys(c.History)) {
@@ -297,6 +322,27 @@ var (
 	eventPrefix     = regexp.MustCompile(`^[a-z0-9_]+(?:\.[a-z0-9_]+)*\.?$`)
 	destinationKind = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 )
+
+// checkLadder lists what is wrong with the ladder of critical results.
+func (c *Choices) checkLadder(p *healthlab.Problems) {
+	const week, mostTo, field = 7 * 24 * 60, 100, "critical_result_escalation"
+	if c.CriticalLadder != nil && len(c.CriticalLadder) == 0 || len(c.CriticalLadder) > MaxLadder {
+		p.Add("length", "must have 1 to 10 steps; null is the default", field)
+	}
+	before := 0
+	for i, step := range c.CriticalLadder {
+		switch {
+		case step.AfterMinutes < 1 || step.AfterMinutes > week:
+			p.Add("range", "must be from 1 to 10080", field, i, "after_minutes")
+		case step.AfterMinutes <= before:
+			p.Add("order", "must be later than the step before", field, i, "after_minutes")
+		}
+		before = step.AfterMinutes
+		if !check.Line(step.To, mostTo) {
+			p.Add("to", "1 to 100 characters, and not only space or control characters", field, i, "to")
+		}
+	}
+}
 
 // mostOrigins is how many origins a team may name.
 const mostOrigins = 50

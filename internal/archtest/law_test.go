@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "ucum", "webhook", "accesslog", "personkey", "personexport",
+	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "ucum", "webhook", "accesslog", "personkey", "personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -72,7 +72,8 @@ var mayImport = forSuites(map[string][]string{
 	"orders/labjournal":         {".", "store"},
 	"orders/labresult":          {".", "store", "orders/catalogue", "orders/people", "orders/internal/rules", "labreport/refrange"},
 	"orders/portal":             {".", "store", "orders/internal/rules"},
-	"orders":                    {".", "store", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/portal"},
+	"orders/critical":           {".", "store", "internal/work", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
+	"orders":                    {".", "store", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/critical", "orders/portal"},
 	"orders/simulation":         {".", "store", "orders", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
 	"orders/idempotency":        {".", "store", "internal/work", "orders"},
 	"orders/matchtest":          {".", "store", "internal/work", "orders", "orders/idempotency", "orders/catalogue", "orders/people", "orders/labresult", "orders/simulation", "orders/internal/rules"},
@@ -168,6 +169,7 @@ var modules = forSuites(map[string][]string{
 	"orders/people":           {"github.com/google/uuid"},
 	"orders/appointment":      {"github.com/google/uuid"},
 	"orders/portal":           {"github.com/google/uuid"},
+	"orders/critical":         {"github.com/google/uuid"},
 	"orders/labresult":        {"github.com/shopspring/decimal"},
 	"orders/simulation":       {"github.com/shopspring/decimal"},
 	"orders/documents":        {"github.com/google/uuid"},

@@ -35,15 +35,15 @@ func MarkChanged(before, changed []Result, at healthlab.Time) ([]Result, []Corre
 func mark(before, now []Result, at healthlab.Time, corrects func(r, was *Result) bool) ([]Result, []CorrectedMarker) {
 	earlier := map[string][]Result{}
 	for _, r := range before {
-		earlier[r.findingKey()] = append(earlier[r.findingKey()], r)
+		earlier[r.Finding()] = append(earlier[r.Finding()], r)
 	}
 	out := slices.Clone(now)
 	var changed []CorrectedMarker
 	for i := range out {
 		r := &out[i]
 		var was *Result
-		if rest := earlier[r.findingKey()]; len(rest) > 0 {
-			was, earlier[r.findingKey()] = &rest[0], rest[1:]
+		if rest := earlier[r.Finding()]; len(rest) > 0 {
+			was, earlier[r.Finding()] = &rest[0], rest[1:]
 		}
 		if was != nil && r.sameFinding(*was) {
 			r.PreviousResult, r.CorrectedAt = was.PreviousResult, was.CorrectedAt
@@ -73,7 +73,7 @@ func (r *Result) sameFinding(o Result) bool {
 func AllCriticalIn(before, now Report) bool {
 	return !slices.ContainsFunc(now.Results, func(r Result) bool {
 		return r.Interpretation == Critical && !slices.ContainsFunc(before.Results, func(b Result) bool {
-			return b.Interpretation == Critical && b.findingKey() == r.findingKey()
+			return b.Interpretation == Critical && b.Finding() == r.Finding()
 		})
 	})
 }

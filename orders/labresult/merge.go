@@ -84,9 +84,9 @@ func supersede(have, later []Result) []Result {
 // name.
 func (r *Result) Key() string { return resultKey(r.LOINC, r.ProviderID, r.Slug, r.Name) }
 
-// findingKey names a result within one order: isolates have the same codes in different
+// Finding names a result within one report: isolates have the same codes in different
 // groups.
-func (r *Result) findingKey() string { return r.Group + " " + r.Key() }
+func (r *Result) Finding() string { return r.Group + " " + r.Key() }
 
 // Key names a missing result as [Result.Key] names one that is there.
 func (m *Missing) Key() string { return resultKey(m.LOINC, m.ProviderID, m.Slug, m.Name) }

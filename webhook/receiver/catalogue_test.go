@@ -36,7 +36,7 @@ var (
 		"provider.device.created", "provider.device.updated",
 		"labtest.order.created", "labtest.order.updated",
 		"labtest.appointment.created", "labtest.appointment.updated",
-		"labtest.result.critical",
+		"labtest.result.critical", "labtest.result.critical.acknowledged", "labtest.result.critical.unacknowledged",
 		"labtest.match_review.created", "labtest.match_review.updated",
 		"lab_report.parsing_job.created", "lab_report.parsing_job.updated",
 		"continuous_query.result_table.changed",
@@ -54,7 +54,7 @@ func published() []string {
 
 func TestCatalogue(t *testing.T) {
 	want := published()
-	require.Len(t, want, 262)
+	require.Len(t, want, 264)
 	var got []string
 	for _, e := range receiver.EventTypes() {
 		got = append(got, e.Name)
@@ -70,7 +70,7 @@ func TestCatalogue(t *testing.T) {
 // events are independent of order, and all others are applied in order.
 func TestModes(t *testing.T) {
 	want := map[string]healthlab.Mode{
-		"labtest.result.critical": healthlab.Independent, "message.attempt.exhausted": healthlab.Independent, "endpoint.disabled": healthlab.Independent,
+		"message.attempt.exhausted": healthlab.Independent, "endpoint.disabled": healthlab.Independent,
 	}
 	for _, r := range slices.Concat(summaries, timeseries) {
 		mode := healthlab.Ordered

@@ -78,6 +78,8 @@ func ParseName(eventType string) (n Name, ok bool) {
 	switch {
 	case !old && !webhook.ValidType(eventType):
 		return Name{}, false
+	case len(parts) == 4 && parts[0] == "labtest": // labtest.result.critical.acknowledged
+		return Name{parts[0], parts[1] + "." + parts[2], parts[3]}, true
 	case len(parts) == 4: // daily.data.sleep.created
 		return Name{parts[0], parts[2], parts[3]}, true
 	case len(parts) == 3: // labtest.order.created

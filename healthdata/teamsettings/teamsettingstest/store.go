@@ -32,7 +32,8 @@ func allChosen() teamsettings.Choices {
 	return teamsettings.Choices{
 		VerbMode: new(healthdata.VerbSplit), PushHistoricalData: new(true), ProviderRawData: new(false), RejectDuplicates: new(true),
 		PartialWebhooks: new(true), Minors: new(false), PatientSMS: new(false), PatientEmail: new(true),
-		DevicesApart: new(true), ExplicitConnect: new(true), LinkOrigins: []string{"https://app.example"}, Texts: new(true), CriticalEmail: new("on-call@example.com"), Practice: new("Riverside"),
+		DevicesApart: new(true), ExplicitConnect: new(true), LinkOrigins: []string{"https://app.example"}, Texts: new(true), CriticalEmail: new("on-call@example.com"), CriticalLadder: []teamsettings.LadderStep{{AfterMinutes: 5, To: "Frontdesk"}, {AfterMinutes: 60, To: "Chefärztin"}},
+		Practice:      new("Riverside"),
 		EventPrefixes: []string{"labtest.", "daily.data.sleep"}, Destinations: &teamsettings.Destinations{Preferred: "nats", Enabled: []string{"nats"}},
 		Brand: &teamsettings.Brand{
 			CompanyName: "Ünal & Söhne", LogoURL: "https://cdn.example/logo.png", Color: "#8A2be2", Website: "https://example.com",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
@@ -20,6 +21,8 @@ import (
 type API struct {
 	// Orders is required.
 	Orders *orders.Service
+	// Critical has the critical results of Orders. Nil: their operations are missing.
+	Critical *critical.Service
 	// MatchTests are test runs of how results are matched. Nil: their operations are missing.
 	MatchTests *matchtest.Service
 	// Documents prints the documents of Orders. Nil: every document is not found.
@@ -39,5 +42,5 @@ func (a API) Operations() []server.Operation {
 		a.Documents = documents.New(a.Orders, nil, nil)
 	}
 	return slices.Concat(a.orderOperations(), a.documentOperations(), a.pscOperations(), a.visitOperations(),
-		a.labTestOperations(), a.personOperations(), a.unmatchedOperations(), a.compendiumOperations())
+		a.labTestOperations(), a.personOperations(), a.unmatchedOperations(), a.criticalOperations(), a.compendiumOperations())
 }

@@ -10,39 +10,42 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // eventSchemas are the schemas of the data of events, by the Go type. A test compares each
 // with its type.
 var eventSchemas = map[reflect.Type]string{
-	reflect.TypeFor[healthdata.Historical]():        "HistoryComplete",
-	reflect.TypeFor[healthdata.Batch]():             "SampleBatch",
-	reflect.TypeFor[healthdata.StreamNotice]():      "StreamNotice",
-	reflect.TypeFor[healthdata.SummaryDeleted]():    "SummaryDeleted",
-	reflect.TypeFor[healthdata.SamplesDeleted]():    "SamplesDeleted",
-	reflect.TypeFor[healthdata.Activity]():          "Activity",
-	reflect.TypeFor[healthdata.Body]():              "Body",
-	reflect.TypeFor[healthdata.Electrocardiogram](): "Electrocardiogram",
-	reflect.TypeFor[healthdata.Meal]():              "Meal",
-	reflect.TypeFor[healthdata.MenstrualCycle]():    "MenstrualCycle",
-	reflect.TypeFor[healthdata.Profile]():           "Profile",
-	reflect.TypeFor[healthdata.Sleep]():             "Sleep",
-	reflect.TypeFor[healthdata.SleepCycle]():        "SleepCycle",
-	reflect.TypeFor[healthdata.Workout]():           "Workout",
-	reflect.TypeFor[healthdata.Device]():            "Device",
-	reflect.TypeFor[healthdata.ConnectionCreated](): "ConnectionCreated",
-	reflect.TypeFor[healthdata.ConnectionFailed]():  "ConnectionFailed",
-	reflect.TypeFor[healthdata.ConnectionDeleted](): "ConnectionDeleted",
-	reflect.TypeFor[healthdata.ConsentWithdrawn]():  "ConsentWithdrawn",
-	reflect.TypeFor[orders.Order]():                 "Order",
-	reflect.TypeFor[orders.Appointment]():           "Appointment",
-	reflect.TypeFor[orders.CriticalResult]():        "CriticalResult",
-	reflect.TypeFor[orders.MatchReviewNotice]():     "MatchReviewNotice",
-	reflect.TypeFor[continuous.ResultTableChange](): "ResultTableChange",
-	reflect.TypeFor[labreport.PublishedJob]():       "LabReportJob",
-	reflect.TypeFor[webhook.AttemptExhausted]():     "AttemptExhausted",
-	reflect.TypeFor[webhook.EndpointDisabled]():     "EndpointDisabled",
+	reflect.TypeFor[healthdata.Historical]():         "HistoryComplete",
+	reflect.TypeFor[healthdata.Batch]():              "SampleBatch",
+	reflect.TypeFor[healthdata.StreamNotice]():       "StreamNotice",
+	reflect.TypeFor[healthdata.SummaryDeleted]():     "SummaryDeleted",
+	reflect.TypeFor[healthdata.SamplesDeleted]():     "SamplesDeleted",
+	reflect.TypeFor[healthdata.Activity]():           "Activity",
+	reflect.TypeFor[healthdata.Body]():               "Body",
+	reflect.TypeFor[healthdata.Electrocardiogram]():  "Electrocardiogram",
+	reflect.TypeFor[healthdata.Meal]():               "Meal",
+	reflect.TypeFor[healthdata.MenstrualCycle]():     "MenstrualCycle",
+	reflect.TypeFor[healthdata.Profile]():            "Profile",
+	reflect.TypeFor[healthdata.Sleep]():              "Sleep",
+	reflect.TypeFor[healthdata.SleepCycle]():         "SleepCycle",
+	reflect.TypeFor[healthdata.Workout]():            "Workout",
+	reflect.TypeFor[healthdata.Device]():             "Device",
+	reflect.TypeFor[healthdata.ConnectionCreated]():  "ConnectionCreated",
+	reflect.TypeFor[healthdata.ConnectionFailed]():   "ConnectionFailed",
+	reflect.TypeFor[healthdata.ConnectionDeleted]():  "ConnectionDeleted",
+	reflect.TypeFor[healthdata.ConsentWithdrawn]():   "ConsentWithdrawn",
+	reflect.TypeFor[orders.Order]():                  "Order",
+	reflect.TypeFor[orders.Appointment]():            "Appointment",
+	reflect.TypeFor[critical.Notice]():               "CriticalResult",
+	reflect.TypeFor[critical.AcknowledgedNotice]():   "CriticalResultAcknowledged",
+	reflect.TypeFor[critical.UnacknowledgedNotice](): "CriticalResultUnacknowledged",
+	reflect.TypeFor[orders.MatchReviewNotice]():      "MatchReviewNotice",
+	reflect.TypeFor[continuous.ResultTableChange]():  "ResultTableChange",
+	reflect.TypeFor[labreport.PublishedJob]():        "LabReportJob",
+	reflect.TypeFor[webhook.AttemptExhausted]():      "AttemptExhausted",
+	reflect.TypeFor[webhook.EndpointDisabled]():      "EndpointDisabled",
 }
 
 // EventTypes returns all events that a team can receive.

@@ -1,0 +1,389 @@
+package critical
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
+)
+
+// LoopID names a loop.
+type LoopID struct{ uuid.UUID }
+
+// Status is where a loop stands.
+type Status string
+
+// The Statuses().
+const (
+	// Open loops wait for a person, and steps of the ladder are to come.
+	Open Status = "open"
+	// Escalated loops wait for a person, and every step of the ladder has passed.
+	Escalated Status = "escalated"
+	// Acknowledged loops have ended: a person knows the result.
+	Acknowledged Status = "acknowledged"
+	// Withdrawn loops have ended: the laboratory corrected the result, and it is not critical.
+	Withdrawn Status = "withdrawn"
+)
+
+// Statuses returns all statuses.
+func Statuses() []Status { return []Status{Open, Escalated, Acknowledged, Withdrawn} }
+
+// Waits reports whether a person is still to acknowledge the result.
+func (s Status) Waits() bool { return s == Open || s == Escalated }
+
+// Loop is what happened of one critical result of an order. Printing or logging it shows no result.
+type Loop struct {
+	ID      LoopID           `json:"id"`
+	OrderID uuid.UUID        `json:"order_id"`
+	UserID  healthlab.UserID `json:"user_id"`
+	// SampleID is the laboratory's id of the specimen; null if it has none.
+	SampleID *string `json:"sample_id"`
+	Status   Status  `json:"status"`
+	// Result is what is to be acknowledged.
+	Result Snapshot `json:"result"`
+	// Revision counts the snapshots: 1, and one more for each correction that is critical.
+	Revision int `json:"revision"`
+	// Escalation is the ladder of the loop; empty until background work has looked at the loop once.
+	Escalation []Deadline `json:"escalation"`
+	// NextStepAt is when the next step is due; null if none is to come.
+	NextStepAt *healthlab.Time `json:"next_step_at"`
+	// Acknowledgement is null until a person acknowledged the result.
+	Acknowledgement *Acknowledgement `json:"acknowledgement"`
+	// History has everything that happened, oldest first.
+	History []Entry `json:"history"`
+	// OpenedAt is when the result was stored. Deadlines count from it.
+	OpenedAt  healthlab.Time `json:"opened_at"`
+	UpdatedAt healthlab.Time `json:"updated_at"`
+}
+
+// Snapshot is a critical result as the laboratory reported it. Printing or logging it shows nothing.
+type Snapshot struct {
+	// Code is the LOINC code, else the laboratory's own; null if it has neither.
+	Code *string `json:"code"`
+	Name string  `json:"name"`
+	// Value is the text of the result as it is printed.
+	Value          string                   `json:"value"`
+	Unit           *string                  `json:"unit"`
+	ReferenceRange *string                  `json:"reference_range"`
+	Interpretation labresult.Interpretation `json:"interpretation"`
+}
+
+func snapshotOf(r *labresult.Result) Snapshot {
+	code := r.LOINC
+	if code == nil || *code == "" {
+		code = r.ProviderID
+	}
+	return rules.DeepCopy(Snapshot{
+		Code: code, Name: r.Name, Value: r.Result, Unit: r.Unit, ReferenceRange: r.ReferenceRange, Interpretation: r.Interpretation,
+	})
+}
+
+// sameFinding reports whether two snapshots of one marker say the same of the patient.
+func (s *Snapshot) sameFinding(o *Snapshot) bool {
+	return s.Value == o.Value && rules.TextOf(s.Unit) == rules.TextOf(o.Unit) && rules.TextOf(s.ReferenceRange) == rules.TextOf(o.ReferenceRange)
+}
+
+// Step is one step of a team's ladder: if a result is not acknowledged at After, the team is told,
+// with whom to turn to.
+type Step struct {
+	// After counts from the storing of the result, in whole minutes.
+	After time.Duration
+	// To is the role or the recipient, in the team's words.
+	To string
+}
+
+// DefaultLadder is the ladder of a team that has chosen none: after 15, 30 and 60 minutes.
+func DefaultLadder() []Step {
+	return []Step{
+		{15 * time.Minute, "ordering_clinician"}, {30 * time.Minute, "clinician_on_call"}, {time.Hour, "medical_director"},
+	}
+}
+
+// Deadline is a step of the ladder of one loop.
+type Deadline struct {
+	To    string         `json:"to"`
+	DueAt healthlab.Time `json:"due_at"`
+	// PassedAt is when the step passed without an acknowledgement; null before, and if the loop ended
+	// first.
+	PassedAt *healthlab.Time `json:"passed_at"`
+}
+
+// Acknowledgement says who knows the result.
+type Acknowledgement struct {
+	By string         `json:"by"`
+	At healthlab.Time `json:"at"`
+	// Revision is that of the snapshot that was repeated.
+	Revision int `json:"revision"`
+}
+
+// Kind says what an [Entry] tells.
+type Kind string
+
+// The Kinds().
+const (
+	// Announced: a critical result was stored. The first entry of each loop.
+	Announced Kind = "announced"
+	// Corrected: a correction changed the result, and it is still critical.
+	Corrected Kind = "corrected"
+	// StepPassed: a step of the ladder passed without an acknowledgement.
+	StepPassed Kind = "unacknowledged"
+	// WasAcknowledged: a person repeated the value.
+	WasAcknowledged Kind = "acknowledged"
+	// WasWithdrawn: a correction says that the result is not critical.
+	WasWithdrawn Kind = "withdrawn"
+)
+
+// Kinds returns all kinds.
+func Kinds() []Kind { return []Kind{Announced, Corrected, StepPassed, WasAcknowledged, WasWithdrawn} }
+
+// Entry is one thing that happened. Fields that say nothing of its kind are left out.
+type Entry struct {
+	At    healthlab.Time `json:"at"`
+	Event Kind           `json:"event"`
+	// Revision is that of the snapshot at that time.
+	Revision int `json:"revision"`
+	// Result is the new snapshot of [Announced] and [Corrected].
+	Result *Snapshot `json:"result,omitempty"`
+	// Step counts from 1; To is whom the step names.
+	Step int    `json:"step,omitempty"`
+	To   string `json:"to,omitempty"`
+	// By is who acknowledged.
+	By string `json:"by,omitempty"`
+	// Reason is why the loop was withdrawn: corrected_to_normal or corrected_to_abnormal.
+	Reason string `json:"reason,omitempty"`
+}
+
+// OrderEntry is an [Entry] in the history of its order, without the result.
+type OrderEntry struct {
+	ID       LoopID         `json:"critical_result_id"`
+	At       healthlab.Time `json:"at"`
+	Event    Kind           `json:"event"`
+	Revision int            `json:"revision"`
+	Step     int            `json:"step,omitempty"`
+	To       string         `json:"to,omitempty"`
+	By       string         `json:"by,omitempty"`
+	Reason   string         `json:"reason,omitempty"`
+}
+
+// Record is a loop as it is kept.
+type Record struct {
+	Loop
+	Team healthlab.TeamID
+	// Finding names the result within the order, and Number the loop.
+	Finding string
+	Number  int
+	// ReportStatus is that of the latest report with the result. FirstReported is when the first report
+	// of the order came, and Reported when the latest did.
+	ReportStatus            labresult.Status
+	FirstReported, Reported healthlab.Time
+	// Due is when background work looks at the loop; zero for never.
+	Due time.Time
+}
+
+// add appends to the history.
+func (r *Record) add(e Entry) {
+	e.Revision = r.Revision
+	r.History = append(slices.Clone(r.History), e)
+	r.UpdatedAt = e.At
+}
+
+// passed counts the steps that passed.
+func (r *Record) passed() int {
+	return len(slices.DeleteFunc(slices.Clone(r.Escalation), func(d Deadline) bool { return d.PassedAt == nil }))
+}
+
+// escalate passes the steps that are due at an instant, and plans the next one. ladder is the
+// team's, which the loop keeps.
+func (r *Record) escalate(at healthlab.Time, ladder []Step) {
+	if !r.Status.Waits() {
+		return
+	}
+	if len(r.Escalation) == 0 {
+		for _, step := range ladder {
+			r.Escalation = append(r.Escalation, Deadline{To: step.To, DueAt: healthlab.At(r.OpenedAt.Add(step.After))})
+		}
+	}
+	r.Escalation = slices.Clone(r.Escalation)
+	for i := r.passed(); i < len(r.Escalation) && !r.Escalation[i].DueAt.After(at.Time); i++ {
+		r.Escalation[i].PassedAt = &at
+		r.add(Entry{At: at, Event: StepPassed, Step: i + 1, To: r.Escalation[i].To})
+	}
+	r.Due, r.NextStepAt = time.Time{}, nil
+	if i := r.passed(); i < len(r.Escalation) {
+		next := r.Escalation[i].DueAt
+		r.Due, r.NextStepAt = next.Time, &next
+	} else {
+		r.Status = Escalated
+	}
+}
+
+// end ends the loop.
+func (r *Record) end(status Status, e Entry) {
+	r.Status, r.Due, r.NextStepAt = status, time.Time{}, nil
+	r.add(e)
+}
+
+// ReadBack is what the person repeats.
+type ReadBack struct {
+	// Value must be the value of the snapshot. Spaces at the ends, and how many stand between words, do
+	// not count.
+	Value string `json:"value"`
+	// Unit may be left out; else it must be the unit of the snapshot.
+	Unit *string `json:"unit"`
+}
+
+// Request acknowledges a critical result.
+type Request struct {
+	// AcknowledgedBy names the person, with 1 to 200 characters.
+	AcknowledgedBy string   `json:"acknowledged_by"`
+	ReadBack       ReadBack `json:"read_back"`
+}
+
+// The greatest lengths of what a request says, in characters.
+const (
+	maxPerson = 200
+	maxValue  = 10_000
+	maxUnit   = 200
+)
+
+// Check returns Invalid with every problem of the request itself.
+func (r *Request) Check() error {
+	var p healthlab.Problems
+	c := rules.Check{Problems: &p}
+	c.Filled(r.AcknowledgedBy, "acknowledged_by", maxPerson)
+	c.Under("read_back").Filled(r.ReadBack.Value, "value", maxValue)
+	c.Under("read_back").Optional(r.ReadBack.Unit, "unit", maxUnit)
+	return p.Err()
+}
+
+// Names of the rules about critical results.
+const (
+	NotFound         = "CRITICAL_RESULT_NOT_FOUND"
+	AlreadyClosed    = "CRITICAL_RESULT_CLOSED"
+	ReadBackMismatch = "READ_BACK_MISMATCH"
+)
+
+// acknowledge ends the loop, if the request repeats the result. Repeated by the same person it changes
+// nothing.
+func (r *Record) acknowledge(req Request, at healthlab.Time) error {
+	by := oneLine(req.AcknowledgedBy)
+	again := r.Status == Acknowledged && r.Acknowledgement.By == by
+	if !r.Status.Waits() && !again {
+		return &healthlab.RuleError{Kind: healthlab.Conflict, Type: AlreadyClosed, Msg: "the critical result was acknowledged or withdrawn before; read it to see by whom and why"}
+	}
+	if oneLine(req.ReadBack.Value) != oneLine(r.Result.Value) {
+		return rules.Broken(ReadBackMismatch, "read_back.value: must be the value of the result as it is printed; read the result anew and repeat it")
+	}
+	if unit := req.ReadBack.Unit; unit != nil && oneLine(*unit) != oneLine(rules.TextOf(r.Result.Unit)) {
+		return rules.Broken(ReadBackMismatch, "read_back.unit: must be the unit of the result as it is printed, or be left out")
+	}
+	if again {
+		return nil
+	}
+	r.Acknowledgement = &Acknowledgement{By: by, At: at, Revision: r.Revision}
+	r.end(Acknowledged, Entry{At: at, Event: WasAcknowledged, By: by})
+	return nil
+}
+
+// oneLine returns the words of a text with single spaces between them.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// Report is what is stored of the results of an order.
+type Report struct {
+	Team     healthlab.TeamID
+	User     healthlab.UserID
+	Order    uuid.UUID
+	SampleID *string
+	Status   labresult.Status
+	Results  []labresult.Result
+	// FirstReported is when the first report of the order came, and Reported when this one did.
+	FirstReported, Reported healthlab.Time
+	// At is when it is stored.
+	At healthlab.Time
+}
+
+// follow returns what a report makes of the loops of its order, which are in the order of their
+// numbers: those that changed, and the new ones.
+//
+// A critical result opens a loop, unless it has one that waits, or that was acknowledged with the same
+// value, unit and range. A loop that waits takes a changed critical result as its new snapshot. It is
+// withdrawn if the result is normal or abnormal; a result that is unknown or missing decides nothing.
+func follow(loops []*Record, rep Report) (changed []*Record) {
+	latest := map[string]*Record{}
+	for _, l := range loops {
+		latest[l.Finding] = l
+		if l.UserID != rep.User || rules.TextOf(l.SampleID) != rules.TextOf(rep.SampleID) {
+			l.UserID, l.SampleID = rep.User, rules.ClonePtr(rep.SampleID)
+			changed = append(changed, l)
+		}
+	}
+	count := len(loops)
+	seen := map[string]int{}
+	for i := range rep.Results {
+		result := &rep.Results[i]
+		finding := result.Finding()
+		if seen[finding]++; seen[finding] > 1 { // several results of one code are told apart by their order
+			finding = fmt.Sprintf("%s #%d", finding, seen[finding])
+		}
+		l, now := latest[finding], snapshotOf(result)
+		waits := l != nil && l.Status.Waits()
+		switch now.Interpretation {
+		case labresult.Critical:
+			switch {
+			case waits && l.Result.sameFinding(&now), l != nil && l.Status == Acknowledged && l.Result.sameFinding(&now):
+				continue
+			case waits:
+				l.take(now, rep, Corrected)
+			default:
+				count++
+				l = rep.open(finding, count)
+				l.take(now, rep, Announced)
+			}
+		case labresult.Normal, labresult.Abnormal:
+			if !waits {
+				continue
+			}
+			l.end(Withdrawn, Entry{At: rep.At, Event: WasWithdrawn, Reason: "corrected_to_" + string(now.Interpretation)})
+		default:
+			continue
+		}
+		latest[finding] = l
+		if !slices.Contains(changed, l) {
+			changed = append(changed, l)
+		}
+	}
+	slices.SortStableFunc(changed, func(a, b *Record) int { return cmp.Compare(a.Number, b.Number) })
+	return changed
+}
+
+// open returns a new loop, which is due at once, for its ladder to be planned.
+func (rep *Report) open(finding string, number int) *Record {
+	return &Record{
+		Team: rep.Team, Finding: finding, Number: number, Due: rep.At.Time,
+		Loop: Loop{
+			ID: loopID(rep.Order, number), OrderID: rep.Order, UserID: rep.User, SampleID: rules.ClonePtr(rep.SampleID),
+			Status: Open, OpenedAt: rep.At, Escalation: []Deadline{},
+		},
+	}
+}
+
+// loopID follows from the order and the number of the loop, so that a transaction that runs twice
+// makes the same id.
+func loopID(order uuid.UUID, number int) LoopID {
+	return LoopID{uuid.NewSHA1(order, fmt.Appendf(nil, "critical result %d", number))}
+}
+
+// take makes a result the snapshot of the loop.
+func (r *Record) take(s Snapshot, rep Report, as Kind) {
+	r.Result = s
+	r.Revision++
+	r.ReportStatus, r.FirstReported, r.Reported = rep.Status, rep.FirstReported, rep.Reported
+	r.add(Entry{At: rep.At, Event: as, Result: &s})
+}
