@@ -53,7 +53,6 @@ func TestEmbed(t *testing.T) {
 	got, err := engine.Read(t.Context(), users)
 	require.NoError(t, err)
 	require.Len(t, got[0], 1)
-	require.Equal(t, id, store.ClientUserIDOf(got[0]))
 	var members int
 	require.NoError(t, pool.QueryRow(t.Context(), "select count(*) from member").Scan(&members))
 	require.Equal(t, 1, members)
