@@ -40,7 +40,7 @@ func TestEmbed(t *testing.T) {
 		require.NoError(t, err)
 		return answer.StatusCode, strings.TrimSpace(string(body))
 	}
-	status, id := add("Kim")
+	status, _ := add("Kim")
 	require.Equal(t, http.StatusOK, status)
 	status, _ = add("") // the member's row is refused, so there is no user either
 	require.Equal(t, http.StatusInternalServerError, status)
