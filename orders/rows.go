@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/store"
@@ -28,15 +30,22 @@ func Tables() []store.Definition {
 	}, critical.Tables()...)
 }
 
-// orderTable keeps orders. Index[0] is the newest order first, ties by id; Index[1] is the
-// transaction, then the id.
+// orderTable keeps orders. Index[0] is the newest order first, ties by id, then the last status and the
+// collection method, which lists are filtered by: neither says anything of a person's health. Index[1] is
+// the transaction, then the id.
 var orderTable = store.Table[Record]{Name: "order", Row: func(r *Record) store.Row {
 	id := store.UUID(r.ID.UUID)
 	return store.Row{
 		Key:   store.Key{Team: r.TeamID, User: r.UserID, ID: id},
-		Index: [2]string{createdIndex(r.CreatedAt.Time) + id, store.UUID(r.OrderTransaction.ID.UUID) + id},
+		Index: [2]string{createdIndex(r.CreatedAt.Time) + id + string(r.LastEvent.Status) + statusEnd + string(r.Method()), store.UUID(r.OrderTransaction.ID.UUID) + id},
 	}
 }}
+
+// statusEnd stands between the status and the method in an index value.
+const statusEnd = "\x00"
+
+// placeLength is the length of the part of Index[0] that orders.
+const placeLength = 8 + len(uuid.UUID{})
 
 // createdIndex orders by time, the latest first.
 func createdIndex(at time.Time) string { return store.Reverse(store.Time(at)) }

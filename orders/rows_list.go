@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/store"
 )
@@ -51,11 +53,14 @@ func (v orderRows) CountByStatus(ctx context.Context, team healthlab.TeamID) (ma
 		return nil, err
 	}
 	counts := map[LowLevel]int{}
-	return counts, v.each(ctx, &q, q.scan(), func(o *Order) { counts[o.LowLevel()]++ })
+	ask := q.scan()
+	ask.Bare = true
+	return counts, v.each(ctx, &q, ask, func(o *Order) { counts[o.LowLevel()]++ })
 }
 
-// List is that of [Store]. A list in the order of creation that is filtered by ids and times of
-// creation alone decrypts the orders of its page; any other one decrypts all that may match.
+// List is that of [Store]. A list in the order of creation or of the last status that is filtered by
+// ids, times of creation, statuses and methods alone decrypts the orders of its page; any other one
+// decrypts all that may match.
 func (v orderRows) List(ctx context.Context, q Query) (Page, error) {
 	q, err := q.Normal()
 	if err != nil {
@@ -113,9 +118,9 @@ func (l *listedOrder) order() *Order {
 
 // isBare reports whether the keys and index values of orders answer a query.
 func (q *Query) isBare() bool {
-	return q.Sort == SortCreatedAt && q.Search == "" && q.PatientName == "" && q.Recipient == "" &&
+	return q.Sort != SortPatientName && q.Search == "" && q.PatientName == "" && q.Recipient == "" &&
 		q.UpdatedFrom.IsZero() && q.UpdatedBefore.IsZero() && q.EventFrom.IsZero() && q.EventBefore.IsZero() &&
-		len(q.Status) == 0 && len(q.Methods) == 0 && len(q.Activations) == 0 && q.Critical == nil && q.Interpretation == ""
+		len(q.Activations) == 0 && q.Critical == nil && q.Interpretation == ""
 }
 
 // scan returns the query for the orders that may match.
@@ -138,18 +143,25 @@ func (q *Query) scan() store.Query {
 	return ask
 }
 
-// scanPage is how many orders are read at once.
-const scanPage = 200
+// How many orders are read at once, and how many without their documents.
+const (
+	scanPage     = 200
+	bareScanPage = 5_000
+)
 
 // each calls f with the orders that a query matches, in no order. ask is the query's scan; if it is
-// Bare, f gets orders that have no more than ids and the time of creation.
+// Bare, f gets orders that have no more than ids, the time of creation, the last status and the method.
 func (v orderRows) each(ctx context.Context, q *Query, ask store.Query, f func(*Order)) error {
 	deleted, err := deletedUsers(ctx, v.s, q.Team)
 	if err != nil {
 		return err
 	}
+	page := scanPage
+	if ask.Bare {
+		page = bareScanPage
+	}
 	for last := ""; ; {
-		got, err := v.s.Read(ctx, ask.After(last, scanPage))
+		got, err := v.s.Read(ctx, ask.After(last, page))
 		if err != nil {
 			return err
 		}
@@ -162,18 +174,19 @@ func (v orderRows) each(ctx context.Context, q *Query, ask store.Query, f func(*
 				f(o)
 			}
 		}
-		if len(got[0]) < scanPage {
+		if len(got[0]) < page {
 			return nil
 		}
 		last = position(ask, &got[0][len(got[0])-1])
 	}
 }
 
-// position returns the value of a row that the query goes by.
+// position returns the value of a row that the query goes by. That of a time of creation is after every
+// status that the order may have on the next page.
 func position(ask store.Query, r *store.Row) string {
 	switch ask.By {
 	case store.ByFirst:
-		return r.Index[0]
+		return r.Index[0][:placeLength] + "\xff"
 	case store.BySecond:
 		return r.Index[1]
 	default:
@@ -192,8 +205,10 @@ func ordersOf(ask store.Query, rows []store.Row) ([]*Order, error) {
 		return out, err
 	}
 	for i, r := range rows {
+		status, method, _ := strings.Cut(r.Index[0][placeLength:], statusEnd)
 		out[i] = &Order{
 			ID: idOfOrder(r.ID), TeamID: r.Team, UserID: r.User, CreatedAt: healthlab.At(createdAt(r.Index[0])),
+			LastEvent: OrderEvent{Status: Status(status)}, Details: Details{Type: catalogue.CollectionMethod(method)},
 			OrderTransaction: OrderTransaction{ID: TransactionID{UUID: store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}},
 		}
 	}

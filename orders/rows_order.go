@@ -178,6 +178,7 @@ func newOrderQueries(team healthlab.TeamID, user healthlab.UserID, ids planned) 
 		orderCounters.One(counterKey(team), store.Held),
 		orderTransactions.One(transactionKey(team, ids.transaction), store.Held),
 		transactionQuery(team, ids.transaction),
+		critical.OfOrder(team, ids.order.UUID).Unlocked(),
 	}
 }
 
