@@ -3,7 +3,7 @@ package healthdata
 import (
 	"strings"
 
-	"github.com/healthlab-dev/healthlab/ucum"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 )
 
 // unitCodes are the codes of UCUM for the units of the catalogue, and for m/s and W.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/ucum"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 )
 
 // The texts by which phone stores, devices and UCUM name the units of resources, with what 10 of

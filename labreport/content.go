@@ -6,8 +6,8 @@ import (
 	"unicode"
 
 	"github.com/healthlab-dev/healthlab/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
-	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // wordUnits are units that are words of names too: "ANA Titer", "INR".

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
-	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // CorrectionAction is what a correction does to the draft.

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
-	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // piece is a stretch of a line with its role.

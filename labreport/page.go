@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
-	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // Box is a place on a page, as fractions of the page's width and height, from the

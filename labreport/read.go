@@ -6,9 +6,9 @@ import (
 	"unicode"
 
 	"github.com/healthlab-dev/healthlab/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
-	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // FailureReason says why a report has no results, as published.

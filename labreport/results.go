@@ -8,8 +8,8 @@ import (
 	"unicode"
 
 	"github.com/healthlab-dev/healthlab/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
-	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // add makes a row of a reading.

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
-	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // RowExtractor makes rows of words. The package's own, a [Reader], is the default; a host

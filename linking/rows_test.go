@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/eventlog"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/linkingtest"
-	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/privacy/personkey"
 	"github.com/healthlab-dev/healthlab/store"
 )
 

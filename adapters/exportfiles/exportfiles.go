@@ -23,13 +23,13 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/documents"
-	"github.com/healthlab-dev/healthlab/personexport"
+	"github.com/healthlab-dev/healthlab/privacy/accesslog"
+	"github.com/healthlab-dev/healthlab/privacy/personexport"
 )
 
 // Services are where data is read from. Health is required; folders of others that are nil are

@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/prove"
-	"github.com/healthlab-dev/healthlab/personexport"
+	"github.com/healthlab-dev/healthlab/privacy/personexport"
 )
 
 var began = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

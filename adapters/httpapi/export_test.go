@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/compat"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/laborders"
@@ -9,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking/pull"
+	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
 // HealthBodies are the schemas of health data, whose Go types are unexported.

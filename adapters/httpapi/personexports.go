@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
-	"github.com/healthlab-dev/healthlab/personexport"
+	"github.com/healthlab-dev/healthlab/privacy/personexport"
 )
 
 // exportOperations export everything that is kept about a user.

@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/personexport"
+	"github.com/healthlab-dev/healthlab/privacy/personexport"
 )
 
 func exportPairs() []contract.Pair {

@@ -3,7 +3,7 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/healthlab-dev/healthlab/accesslog/accesslogtest"
+	"github.com/healthlab-dev/healthlab/privacy/accesslog/accesslogtest"
 )
 
 func TestAccessLog(t *testing.T) { accesslogtest.RunStore(t, newStore().AccessLog()) }

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
 // blobs is a labreport.BlobStore.

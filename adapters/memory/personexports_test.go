@@ -3,7 +3,7 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/healthlab-dev/healthlab/personexport/personexporttest"
+	"github.com/healthlab-dev/healthlab/privacy/personexport/personexporttest"
 )
 
 func TestPersonExports(t *testing.T) {

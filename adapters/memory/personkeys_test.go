@@ -5,8 +5,8 @@ import (
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
-	"github.com/healthlab-dev/healthlab/personkey"
-	"github.com/healthlab-dev/healthlab/personkey/personkeytest"
+	"github.com/healthlab-dev/healthlab/privacy/personkey"
+	"github.com/healthlab-dev/healthlab/privacy/personkey/personkeytest"
 )
 
 func TestPersonKeys(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
@@ -30,7 +29,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
-	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/privacy/accesslog"
+	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
 // wire counts the turns of connections from sending to receiving, which are round trips, commits, and

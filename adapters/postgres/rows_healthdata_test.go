@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/accesslog"
-	"github.com/healthlab-dev/healthlab/accesslog/accesslogtest"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/aggregatetest"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
@@ -19,8 +17,10 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 	"github.com/healthlab-dev/healthlab/linking"
-	"github.com/healthlab-dev/healthlab/personexport"
-	"github.com/healthlab-dev/healthlab/personexport/personexporttest"
+	"github.com/healthlab-dev/healthlab/privacy/accesslog"
+	"github.com/healthlab-dev/healthlab/privacy/accesslog/accesslogtest"
+	"github.com/healthlab-dev/healthlab/privacy/personexport"
+	"github.com/healthlab-dev/healthlab/privacy/personexport/personexporttest"
 	"github.com/healthlab-dev/healthlab/store"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
-	"github.com/healthlab-dev/healthlab/personkey"
-	"github.com/healthlab-dev/healthlab/personkey/personkeytest"
+	"github.com/healthlab-dev/healthlab/privacy/personkey"
+	"github.com/healthlab-dev/healthlab/privacy/personkey/personkeytest"
 	"github.com/healthlab-dev/healthlab/store"
 )
 

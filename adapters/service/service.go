@@ -34,7 +34,6 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/accesslog"
 	"github.com/healthlab-dev/healthlab/adapters/exportfiles"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/aggregate"
@@ -53,8 +52,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
-	"github.com/healthlab-dev/healthlab/personexport"
-	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/privacy/accesslog"
+	"github.com/healthlab-dev/healthlab/privacy/personexport"
+	"github.com/healthlab-dev/healthlab/privacy/personkey"
 	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/webhook"
 )

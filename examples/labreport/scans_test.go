@@ -20,8 +20,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/labs/ocr"
 	"github.com/healthlab-dev/healthlab/adapters/labs/pdftext"
 	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/labreport"
-	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // sheet is a report of an invented patient that is drawn here, and what it says.

@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/accesslog"
+	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
 const auditUsage = "audit: the commands are: server audit verify [-anchor FILE] [flags of the server], server audit anchor [flags of the server]"

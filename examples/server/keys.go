@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
 // at says where the flags have everything.

@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sqlite"
 	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/labreport"
-	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
 // storage is the store that the flags name, with what comes with it.

@@ -14,16 +14,16 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "ucum", "webhook", "accesslog", "personkey", "personexport",
+	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "internal/ucum", "webhook", "privacy/accesslog", "privacy/personkey", "privacy/personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
 // interfaces it checks, and has its name with "test" after it.
 var suites = []string{
-	"healthlabtest", "accesslog/accesslogtest", "aggregate/aggregatetest", "healthdata/healthdatatest",
+	"privacy/accesslog/accesslogtest", "aggregate/aggregatetest", "healthdata/healthdatatest",
 	"healthdata/organisation/organisationtest", "healthdata/teamsettings/teamsettingstest", "labreport/labreporttest", "linking/linkingtest", "linking/bulk/bulktest",
 	"linking/pull/pulltest", "orders/orderstest", "orders/appointment/appointmenttest", "orders/catalogue/cataloguetest",
-	"orders/people/peopletest", "orders/labjournal/labjournaltest", "personexport/personexporttest", "personkey/personkeytest", "store/storetest", "webhook/webhooktest", "webhook/receiver/receivertest",
+	"orders/people/peopletest", "orders/labjournal/labjournaltest", "privacy/personexport/personexporttest", "privacy/personkey/personkeytest", "store/storetest", "webhook/webhooktest", "webhook/receiver/receivertest",
 }
 
 // forSuites adds a row for each package of suites.
@@ -49,14 +49,14 @@ var mayImport = forSuites(map[string][]string{
 	"internal/audit":       {},
 	"internal/fold":        {"."},
 
-	"ucum":                      {".", "internal/fold"},
-	"accesslog":                 {".", "store", "internal/work"},
-	"personkey":                 {".", "store"},
-	"personexport":              {".", "store", "internal/work"},
+	"internal/ucum":             {".", "internal/fold"},
+	"privacy/accesslog":         {".", "store", "internal/work"},
+	"privacy/personkey":         {".", "store"},
+	"privacy/personexport":      {".", "store", "internal/work"},
 	"webhook":                   {".", "store", "internal/fsm", "internal/work"},
 	"healthdata/series":         {".", "store", "internal/fsm", "internal/work"},
 	"healthdata/internal/check": {".", "store"},
-	"healthdata":                {".", "store", "internal/fsm", "internal/work", "ucum", "healthdata/series", "healthdata/internal/check"},
+	"healthdata":                {".", "store", "internal/fsm", "internal/work", "internal/ucum", "healthdata/series", "healthdata/internal/check"},
 	"healthdata/organisation":   {".", "store", "healthdata/internal/check"},
 	"healthdata/teamsettings":   {".", "store", "healthdata", "healthdata/internal/check"},
 	"healthdata/tables":         {".", "store", "healthdata", "healthdata/internal/check"},
@@ -78,9 +78,9 @@ var mayImport = forSuites(map[string][]string{
 	"orders/idempotency":        {".", "store", "internal/work", "orders"},
 	"orders/matchtest":          {".", "store", "internal/work", "orders", "orders/idempotency", "orders/catalogue", "orders/people", "orders/labresult", "orders/simulation", "orders/internal/rules"},
 	"orders/documents":          {".", "store", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules"},
-	"labreport/loinc":           {".", "store", "internal/fold", "ucum"},
-	"labreport/refrange":        {".", "internal/fold", "ucum"},
-	"labreport":                 {".", "store", "internal/fsm", "internal/work", "internal/fold", "labreport/loinc", "labreport/refrange", "ucum"},
+	"labreport/loinc":           {".", "store", "internal/fold", "internal/ucum"},
+	"labreport/refrange":        {".", "internal/fold", "internal/ucum"},
+	"labreport":                 {".", "store", "internal/fsm", "internal/work", "internal/fold", "labreport/loinc", "labreport/refrange", "internal/ucum"},
 
 	// Conformance suites stand beside the interfaces that they test.
 	"webhook/webhooktest":     {".", "webhook"},
@@ -124,7 +124,7 @@ var testsMayImport = forSuites(map[string][]string{
 	// The trips of requests of the whole service are counted, and queries compared with SQL.
 	"adapters/postgres": {"adapters/memory", "adapters/stores", "adapters/service", "adapters/sandbox", "adapters/httpapi", "internal/queryoracle"},
 	// Queries are compared with an oracle.
-	"aggregate": {"internal/queryoracle", "healthdata", "healthdata/series", "personkey", "webhook"},
+	"aggregate": {"internal/queryoracle", "healthdata", "healthdata/series", "privacy/personkey", "webhook"},
 
 	// The tests read the printed documents with pdftext.
 	// What is printed agrees with what the API answers.
@@ -153,9 +153,9 @@ var modules = forSuites(map[string][]string{
 	"store":                   {"github.com/google/uuid"},
 	"internal/queryoracle":    testModules,
 	"internal/eventlog":       {"github.com/google/uuid"},
-	"accesslog":               {"github.com/google/uuid"},
-	"personkey":               {},
-	"personexport":            {"github.com/google/uuid"},
+	"privacy/accesslog":       {"github.com/google/uuid"},
+	"privacy/personkey":       {},
+	"privacy/personexport":    {"github.com/google/uuid"},
 	"healthdata/series":       {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"healthdata":              {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"healthdata/organisation": {"github.com/google/uuid"},

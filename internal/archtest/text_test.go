@@ -23,7 +23,7 @@ var byCase = map[string]string{
 	"orders/catalogue/selection.go":          "codes of states",
 	"orders/people/registry.go":              "codes of states",
 	"orders/appointment/opening_hours.go":    "English names of days that the program writes",
-	"ucum/texts.go":                          "prefixes",
+	"internal/ucum/texts.go":                 "prefixes",
 	"webhook/guard.go":                       "hosts",
 	"webhook/verify.go":                      "names of headers",
 	"webhook/receiver/receiver.go":           "names of headers",

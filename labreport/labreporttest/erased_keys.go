@@ -8,7 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/labreport"
-	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
 // ErasedKeysHarness is a fresh, empty store that encrypts parsing jobs.

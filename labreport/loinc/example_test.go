@@ -3,8 +3,8 @@ package loinc_test
 import (
 	"fmt"
 
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
-	"github.com/healthlab-dev/healthlab/ucum"
 )
 
 // The unit decides between the terms of a name; a row of another fluid has no term of blood.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/ucum"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 )
 
 // TestUnitsOfTermsFitTheirProperty compares the example units of the embedded terms with

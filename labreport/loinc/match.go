@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/internal/fold"
-	"github.com/healthlab-dev/healthlab/ucum"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 )
 
 // Question is a printed row: all that decides which term it means.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/internal/fold"
-	"github.com/healthlab-dev/healthlab/ucum"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 )
 
 // Range is a set of numbers between two ends.

@@ -8,6 +8,8 @@
 //			return storetest.Harness{Store: s}
 //		})
 //	}
+//
+// [RunSealer] is the suite of [healthlab.Sealer], which stands between the store and its callers.
 package storetest
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/operations/blob"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
-	"github.com/healthlab-dev/healthlab/personkey"
+	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
 // personal returns a store that encrypts with keys of persons.

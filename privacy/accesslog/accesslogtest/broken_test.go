@@ -1,0 +1,13 @@
+package accesslogtest_test
+
+import (
+	"testing"
+
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+)
+
+//go:generate go run ../../../internal/conformance/gen brokenAccessLog=privacy/accesslog.Store
+
+func TestBroken(t *testing.T) {
+	conformance.RunBroken(t, brokenStores)
+}

@@ -1,0 +1,26 @@
+package personexport_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/conformance"
+	"github.com/healthlab-dev/healthlab/privacy/personexport"
+	"github.com/healthlab-dev/healthlab/privacy/personexport/personexporttest"
+)
+
+func TestStoreOverRows(t *testing.T) {
+	personexporttest.RunStore(t, func(t testing.TB) personexporttest.StoreHarness {
+		clock := conformance.NewClock(time.Unix(0, 0))
+		s, err := memory.NewEngine(append(personexport.Tables(), healthdata.UserTables()...), &memory.EngineOptions{Now: clock.Now})
+		require.NoError(t, err)
+		return personexporttest.StoreHarness{
+			Exports: personexport.NewStore(s), SetClock: clock.Set,
+			Users: healthdata.NewUsers(s, &healthdata.UserOptions{OnErase: []healthdata.UserHook{personexport.EraseJobs}}),
+		}
+	})
+}

@@ -1,0 +1,19 @@
+package personkey_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/privacy/personkey"
+	"github.com/healthlab-dev/healthlab/privacy/personkey/personkeytest"
+)
+
+func TestStoreOverRows(t *testing.T) {
+	personkeytest.RunStore(t, func(t testing.TB) personkey.Store {
+		s, err := memory.NewEngine(personkey.Tables(), nil)
+		require.NoError(t, err)
+		return personkey.NewStore(s)
+	})
+}
