@@ -412,12 +412,12 @@ func members(out map[string]float64, s healthdata.Summary) {
 }
 
 // What a provider has of people is stored as it was recorded, with errors, tokens that end early and
-// the provider's limit: 18 days of two people, in CI 360, and 360 days of 50 people under make prove.
+// the provider's limit: 18 days of two people, in CI 90, and 360 days of 50 people under make prove.
 func TestYear(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		t.Run(name, func(t *testing.T) {
 			p := providers[name]
-			days := prove.Counts(18, 360, 360)
+			days := prove.Counts(18, 90, 360)
 			var people []*double.Person
 			for i := range prove.Count(2, 50) {
 				people = append(people, double.NewPerson(i, noon, days))
