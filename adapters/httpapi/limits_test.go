@@ -54,6 +54,9 @@ func TestLargeBodiesShareMemory(t *testing.T) {
 	c.config.Limits = httpapi.Limits{Memory: 1 << 20}
 	server := httptest.NewServer(httpapi.Handler(c.config))
 	defer server.Close()
+	// A body is sent once the server reads it, which is after it has its share.
+	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
+	t.Cleanup(client.CloseIdleConnections)
 	request := func(body io.Reader) (*http.Response, error) {
 		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 		t.Cleanup(stop)
@@ -61,8 +64,9 @@ func TestLargeBodiesShareMemory(t *testing.T) {
 		require.NoError(t, err)
 		r.Header.Set("x-service-api-key", goodKey)
 		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Expect", "100-continue")
 		r.ContentLength = 200 << 10
-		return http.DefaultClient.Do(r)
+		return client.Do(r)
 	}
 	first, hold := io.Pipe()
 	done := make(chan struct{})
