@@ -25,6 +25,9 @@ type Options struct {
 	// Now is the store's clock: it decides what is due and when a lease ends.
 	// Default time.Now.
 	Now func() time.Time
+	// Events takes the events of changes: see stores.Options. Default: an outbox, which a running
+	// webhook.Dispatcher empties.
+	Events store.Events
 	// Envelope says how bodies of messages are made.
 	Envelope webhook.Envelope
 	// Retention is how long messages and attempts are kept. Default 30 days.
@@ -56,7 +59,7 @@ func New(opts *Options) *Store {
 	engine := engineOf(stores.Tables(), opts)
 	return &Store{
 		stores.New(engine, &stores.Options{
-			Keys: opts.Keys, EncryptSamples: opts.EncryptSamples, Envelope: opts.Envelope, Retention: opts.Retention,
+			Keys: opts.Keys, EncryptSamples: opts.EncryptSamples, Events: opts.Events, Envelope: opts.Envelope, Retention: opts.Retention,
 			UsersElsewhere: opts.UsersElsewhere,
 		}),
 		engine, newBlobs(opts.Keys),

@@ -47,6 +47,12 @@ type Options struct {
 	// EncryptSamples encrypts samples with Keys too. Default: samples are kept in clear. It has no
 	// effect without Keys.
 	EncryptSamples bool
+	// Events takes the events of changes, in their transaction. Default: an outbox in the store, which a
+	// running webhook.Dispatcher sends and empties. A program that runs none says [NoEvents], or gives a
+	// sink of its own: else the outbox grows without end. Stores without the outbox have no deliveries,
+	// endpoints and messages: those methods return nil, and a dispatcher or the assembled service over
+	// them is refused.
+	Events store.Events
 	// Envelope says how bodies of messages are made.
 	Envelope webhook.Envelope
 	// Retention is how long messages and attempts are kept. Default 30 days.
@@ -54,6 +60,19 @@ type Options struct {
 	// UsersElsewhere says that the host keeps its users outside of the store. Default false: what is
 	// about a user whom the store does not have is refused with healthlab.NotFound.
 	UsersElsewhere bool
+}
+
+// NoEvents is an [Options].Events that keeps none.
+var NoEvents store.Events = noEvents{}
+
+type noEvents struct{}
+
+// Append does nothing.
+func (noEvents) Append(context.Context, store.Tx, []healthlab.Event) error { return nil }
+
+// Forget does nothing.
+func (noEvents) Forget(context.Context, store.Tx, healthlab.TeamID, healthlab.UserID) error {
+	return nil
 }
 
 // Tables declares everything that Stores keeps, for the engine.
@@ -84,7 +103,7 @@ type Stores struct {
 	users   healthdata.Users
 	data    healthdata.Data
 	queries *continuous.RowStore
-	events  *webhook.Store
+	events  *webhook.Store // nil without the outbox
 	outbox  store.Events
 	written atomic.Pointer[func()]
 }
@@ -101,7 +120,9 @@ func New(engine store.Store, opts *Options) *Stores {
 			(*written)()
 		}
 	}}
-	v.events, v.outbox = webhook.NewStore(v.s, messages), webhook.NewOutbox(messages)
+	if v.outbox = v.opts.Events; v.outbox == nil {
+		v.events, v.outbox = webhook.NewStore(v.s, messages), webhook.NewOutbox(messages)
+	}
 	users := &healthdata.UserOptions{
 		Events: v.outbox, OnErase: []healthdata.UserHook{labreport.EraseJobs, personexport.EraseJobs, bulk.EraseItems},
 		UsersElsewhere: v.opts.UsersElsewhere,
@@ -129,8 +150,16 @@ func (v *Stores) PersonKeys() *personkey.Keys { return v.opts.Keys }
 // be woken. It is called from many goroutines, and must not block.
 func (v *Stores) OnWritten(written func()) { v.written.Store(&written) }
 
-// Backlog counts what is still to be delivered.
-func (v *Stores) Backlog(ctx context.Context) (webhook.Backlog, error) { return v.events.Backlog(ctx) }
+// HasOutbox reports whether events are kept for delivery: false if Options.Events takes them.
+func (v *Stores) HasOutbox() bool { return v.events != nil }
+
+// Backlog counts what is still to be delivered: nothing without the outbox.
+func (v *Stores) Backlog(ctx context.Context) (webhook.Backlog, error) {
+	if v.events == nil {
+		return webhook.Backlog{}, nil
+	}
+	return v.events.Backlog(ctx)
+}
 
 // AccessLog returns the chains of accesses.
 func (v *Stores) AccessLog() accesslog.Store { return accesslog.NewStore(v.s, nil) }
@@ -237,20 +266,45 @@ func (v *Stores) ParsingJobs() labreport.Store {
 // PersonExports returns the exports of persons.
 func (v *Stores) PersonExports() personexport.Store { return personexport.NewStore(v.s) }
 
-// Outbox returns what events are appended to.
-func (v *Stores) Outbox() webhook.Outbox { return v.events }
+// Outbox returns what events are appended to; nil without the outbox.
+func (v *Stores) Outbox() webhook.Outbox {
+	if v.events == nil {
+		return nil
+	}
+	return v.events
+}
 
-// Deliveries returns the deliveries.
-func (v *Stores) Deliveries() webhook.Deliveries { return v.events }
+// Deliveries returns the deliveries; nil without the outbox.
+func (v *Stores) Deliveries() webhook.Deliveries {
+	if v.events == nil {
+		return nil
+	}
+	return v.events
+}
 
-// Endpoints returns the endpoints of teams.
-func (v *Stores) Endpoints() webhook.Endpoints { return v.events }
+// Endpoints returns the endpoints of teams; nil without the outbox.
+func (v *Stores) Endpoints() webhook.Endpoints {
+	if v.events == nil {
+		return nil
+	}
+	return v.events
+}
 
-// EventBodies returns the bodies of messages.
-func (v *Stores) EventBodies() webhook.Bodies { return v.events }
+// EventBodies returns the bodies of messages; nil without the outbox.
+func (v *Stores) EventBodies() webhook.Bodies {
+	if v.events == nil {
+		return nil
+	}
+	return v.events
+}
 
-// WebhookLog returns messages and attempts.
-func (v *Stores) WebhookLog() webhook.Log { return v.events }
+// WebhookLog returns messages and attempts; nil without the outbox.
+func (v *Stores) WebhookLog() webhook.Log {
+	if v.events == nil {
+		return nil
+	}
+	return v.events
+}
 
 // Seen returns the ids of messages that a receiver saw.
 func (v *Stores) Seen() receiver.Seen { return receiver.NewSeen(v.s) }
