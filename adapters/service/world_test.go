@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,8 @@ type simulation struct {
 	begin    time.Time
 	people   []*person
 	ordering float64 // the chance that a person orders on a day
+	jumps    bool
+	jumped   atomic.Int64 // by how many nanoseconds the clock of the store and the services is wrong
 
 	samples, corrections, duplicates, zones, placed, asked, booked, cancelled, deleted int
 	provider                                                                           *tracker
@@ -105,11 +108,24 @@ func TestWorldRepeats(t *testing.T) {
 	require.NotEqual(t, first, other)
 }
 
+// The clock of the store and the services jumps by an hour and by a day, in both directions, and is right
+// again hours later: nothing is sent twice, left out or ended before its time.
+func TestWorld_clockJumps(t *testing.T) {
+	for seed := range prove.Count(2, 20) {
+		simulateWith(t, uint64(100+seed), prove.Count(12, 40), prove.Count(20, 90), true)
+	}
+}
+
 // simulate lets a population live, checks the outcome, and returns the digest of all that was sent and
 // stored, and the report.
 func simulate(t *testing.T, seed uint64, population, days int) (digest, report string) {
+	return simulateWith(t, seed, population, days, false)
+}
+
+func simulateWith(t *testing.T, seed uint64, population, days int, jumps bool) (digest, report string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSimulation(t, seed)
+		w.jumps = jumps
 		w.ordering = min(0.1, mostOrders/float64(population*days))
 		for range population {
 			w.join()
@@ -127,6 +143,7 @@ func simulate(t *testing.T, seed uint64, population, days int) (digest, report s
 		for _, p := range w.people {
 			w.giveUp(p, days+patience)
 		}
+		w.jumps = false
 		w.pass(60 * 24) // orders end, grace periods are over, and events are sent
 		w.check(days)
 		digest = fmt.Sprintf("%x", w.receiver.digest.Sum(nil))
@@ -139,11 +156,15 @@ func simulate(t *testing.T, seed uint64, population, days int) (digest, report s
 func (w *simulation) pass(hours int) {
 	for range hours {
 		until := time.Now().Add(time.Hour)
+		if w.jumps && w.random.IntN(8) == 0 {
+			w.jumped.Store(int64([]time.Duration{0, time.Hour, -time.Hour, 24 * time.Hour, -24 * time.Hour}[w.random.IntN(5)]))
+		}
 		for w.step() > 0 {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Until(until))
 	}
+	w.jumped.Store(0) // what people send is judged by the right time
 }
 
 // step does once each kind of the service's work, and returns how much there was to do.
@@ -179,7 +200,8 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	w.receiver = newReceiver(seed, begin)
 	w.provider = &tracker{number: seed, begin: begin, accounts: map[string]*account{}}
 	c := config(t)
-	w.store = memory.New(&memory.Options{Retention: 48 * time.Hour, Envelope: webhook.Envelope{Sequence: true}})
+	now := func() time.Time { return time.Now().Add(time.Duration(w.jumped.Load())) }
+	w.store = memory.New(&memory.Options{Now: now, Retention: 48 * time.Hour, Envelope: webhook.Envelope{Sequence: true}})
 	c.Stores, c.Files, c.Log = w.store.Stores, w.store.Blobs(), slog.New(slog.DiscardHandler)
 	var err error
 	c.Providers, err = healthdata.NewProviders([]healthdata.Provider{
@@ -197,6 +219,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	c.Notifier, c.Health.MaxUsers = notify(w.receiver.notify), 1_000_000
 	c.Orders.SandboxMoves = true
 	c.Health.NewID, c.Health.NewUserID, c.Orders.NewID, c.Linking.NewID, c.Webhooks.NewID = newID, newID, newID, newID, newID
+	c.Health.Now, c.Orders.Now, c.Linking.Now, c.Pulls.Now, c.Webhooks.Now = now, now, now, now, now
 	w.s, err = service.New(t.Context(), c)
 	require.NoError(t, err)
 	w.work = []func(context.Context) (int, error){
