@@ -22,7 +22,7 @@ func (a api) linkOperations() []server.Operation {
 		return nil
 	}
 	return []server.Operation{
-		{ID: "create_link_code", Pattern: "POST /v2/link/code/create", Bound: server.UserInQuery, Team: a.createLinkCode},
+		{ID: "create_link_code", Pattern: "POST /v2/link/code/create", Bound: server.RequiredInQuery, Team: a.createLinkCode},
 		{ID: "create_link_token", Pattern: "POST /v2/link/token", Bound: server.UserInBody, Team: a.createLinkToken},
 		{ID: "check_link_token", Pattern: "POST /v2/link/token/isValid", Handle: a.checkLinkToken, Browser: true},
 		{ID: "start_link", Pattern: "POST /v2/link/start", Handle: a.startLink, Browser: true, Replies: badToken},

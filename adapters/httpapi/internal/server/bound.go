@@ -25,6 +25,7 @@ type boundKind int
 const (
 	userInPath boundKind = iota + 1
 	userInQuery
+	requiredInQuery
 	userInBody
 	ownList
 	owned
@@ -42,6 +43,8 @@ var (
 	// UserInQuery operations are about the user_id of their query. Without one they are about the
 	// user of the caller.
 	UserInQuery = Bound{kind: userInQuery}
+	// RequiredInQuery operations are about the user_id of their query, which is required.
+	RequiredInQuery = Bound{kind: requiredInQuery}
 	// UserInBody operations are about the user_id of their body, JSON or a form. If it is null, they
 	// are about the user of the caller.
 	UserInBody = Bound{kind: userInBody}
@@ -73,7 +76,7 @@ func (b Bound) Stated() bool { return b.kind != 0 }
 
 // String names the statement.
 func (b Bound) String() string {
-	return [...]string{"not stated", "user in path", "user in query", "user in body", "own list", "owned " + b.param, "team only", "public"}[b.kind]
+	return [...]string{"not stated", "user in path", "user in query", "required in query", "user in body", "own list", "owned " + b.param, "team only", "public"}[b.kind]
 }
 
 // Confine returns the request of a caller that is bound to a user as that user may send it. An id
