@@ -365,3 +365,13 @@ func readHypnogram(ctx context.Context, v View, night *Sleep) ([]Sample, error) 
 	}
 	return out, nil
 }
+
+// SleepStreamUser returns the user whose sleep stream [Service.SleepStream] reads; NotFound if the team has
+// no such sleep.
+func (s *Service) SleepStreamUser(ctx context.Context, team healthlab.TeamID, sleep uuid.UUID) (healthlab.UserID, error) {
+	user, _, err := s.data.Find(ctx, team, "sleep", sleep)
+	if err != nil {
+		return healthlab.UserID{}, fmt.Errorf("read user of sleep stream: %w", err)
+	}
+	return user, nil
+}

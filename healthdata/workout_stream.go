@@ -299,3 +299,13 @@ func (s *Service) WorkoutStream(ctx context.Context, team healthlab.TeamID, work
 	out.complete()
 	return out, nil
 }
+
+// WorkoutStreamUser returns the user whose workout stream [Service.WorkoutStream] reads; NotFound if the team has
+// no such workout.
+func (s *Service) WorkoutStreamUser(ctx context.Context, team healthlab.TeamID, workout uuid.UUID) (healthlab.UserID, error) {
+	user, _, err := s.data.Find(ctx, team, streamSlug, workout)
+	if err != nil {
+		return healthlab.UserID{}, fmt.Errorf("read user of workout stream: %w", err)
+	}
+	return user, nil
+}

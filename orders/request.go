@@ -54,6 +54,9 @@ type TestkitRequest struct {
 type RegisterRequest struct {
 	// UserID is the patient, if not the user of the order.
 	UserID *healthlab.UserID `json:"user_id"`
+	// Owner limits the request to kits that were ordered for one user; zero does not. It is no part of
+	// the JSON.
+	Owner healthlab.UserID `json:"-"`
 	// SampleID is printed on the kit.
 	SampleID        string                       `json:"sample_id"`
 	PatientDetails  people.PatientDetailsInput   `json:"patient_details"`

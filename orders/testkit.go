@@ -85,7 +85,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 	if err != nil {
 		return Order{}, rules.NotFound(err, KitNotFound, "the team has no such kit")
 	}
-	if !found.Facts().Registrable {
+	if !found.Facts().Registrable || !req.Owner.IsZero() && found.UserID != req.Owner {
 		return Order{}, rules.Missing(KitNotFound, "the team has no such kit")
 	}
 	if err := registrableNow(&found.Order); err != nil {

@@ -17,7 +17,15 @@ import (
 
 // Caller is the team that a request acts for, and what it may do.
 type Caller struct {
+	// Team is required: a Caller without one is refused with 401. It must exist where
+	// Config.Organisations or Config.Teams is set; organisation.Service.EnsureTeam makes it.
 	Team healthlab.TeamID
+	// User binds the caller to one user of the team; zero is not bound. Every operation is about
+	// that user alone then: another user, and whatever belongs to one, is answered as if it did not
+	// exist, in paths, queries, bodies, lists and counts. Operations about the team as a whole, such
+	// as creating users or bulk jobs, are refused with 403. Catalogues can be read.
+	// Management keys and link tokens are no Callers and are not bound by it.
+	User healthlab.UserID
 	// Key is the id of the API key; zero if the key has none.
 	Key uuid.UUID
 	// Scopes are those of the key; empty means every scope.
@@ -140,6 +148,9 @@ func (a api) companion(r *http.Request, team healthlab.TeamID) (string, error) {
 		return "", err
 	}
 	of, err := a.Organisations.Find(r.Context(), team)
+	if errors.Is(err, healthlab.NotFound) {
+		return "", fmt.Errorf("%w: management key", healthlab.Unauthenticated)
+	}
 	if err != nil || !m.Mandate(of.Org, team) {
 		return "", errors.Join(fmt.Errorf("%w: management key", healthlab.Unauthenticated), err)
 	}

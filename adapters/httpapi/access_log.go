@@ -23,8 +23,8 @@ func (a api) accessOperations() []server.Operation {
 		return nil
 	}
 	ops := []server.Operation{
-		{ID: "read_access_log", Pattern: "GET /v2/access_log", Team: server.AsJSON(a.readAccessLog)},
-		{ID: "read_user_access_log", Pattern: "GET /v2/user/{user_id}/access_log", Team: server.AsJSON(a.readUserAccessLog)},
+		{ID: "read_access_log", Pattern: "GET /v2/access_log", Bound: server.UserInQuery, Team: server.AsJSON(a.readAccessLog)},
+		{ID: "read_user_access_log", Pattern: "GET /v2/user/{user_id}/access_log", Bound: server.UserInPath, Team: server.AsJSON(a.readUserAccessLog)},
 	}
 	if a.AuthenticateManagement != nil && a.Environment != "" {
 		ops = append(ops, server.Operation{ID: "export_access_log", Pattern: "GET " + managementPath + "/access_log", Handle: a.managing(a.exportAccessLog)})
@@ -37,6 +37,8 @@ type accessNote struct {
 	team    healthlab.TeamID
 	actor   string
 	persons []healthlab.UserID
+	// tried is another user whom a caller that is bound to one has named.
+	tried healthlab.UserID
 }
 
 type accessNoteKey struct{}
@@ -142,6 +144,9 @@ func (a api) accessEntries(ctx context.Context, r *http.Request, c *call, status
 // personsOf returns whose data a request concerns, each once; a zero id if that is unknown for
 // a request about one person; none if it concerns no person.
 func (a api) personsOf(ctx context.Context, r *http.Request, c *call, status int, body []byte) []healthlab.UserID {
+	if tried := c.access.tried; !tried.IsZero() {
+		return []healthlab.UserID{tried}
+	}
 	if id, err := uuid.Parse(r.PathValue("user_id")); err == nil {
 		return []healthlab.UserID{{UUID: id}}
 	}

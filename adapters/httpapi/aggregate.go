@@ -25,14 +25,14 @@ func (a api) aggregateOperations() []server.Operation {
 		return nil
 	}
 	return []server.Operation{{
-		ID: "query_aggregate", Pattern: "POST /aggregate/v1/user/{user_id}/query", Team: a.queryAggregate,
+		ID: "query_aggregate", Pattern: "POST /aggregate/v1/user/{user_id}/query", Bound: server.UserInPath, Team: a.queryAggregate,
 		MaxBody: min(maxQueryBody, a.MaxBody),
 		Replies: []server.Reply{
 			{On: healthlab.NotFound, ErrorType: "USER_NOT_FOUND", Msg: "the team has no such user"},
 			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the questions took too long"},
 		},
 	}, {
-		ID: "read_query_schema", Pattern: "GET /aggregate/v1/schema", Team: server.AsJSON(a.readQuerySchema),
+		ID: "read_query_schema", Pattern: "GET /aggregate/v1/schema", Bound: server.Public, Team: server.AsJSON(a.readQuerySchema),
 	}}
 }
 
@@ -150,8 +150,8 @@ func (a api) priorityOperations() []server.Operation {
 	}
 	const path = " /v2/team/source/priorities"
 	return []server.Operation{
-		{ID: "read_source_priorities", Pattern: http.MethodGet + path, Team: server.AsJSON(a.readPriorities)},
-		{ID: "change_source_priorities", Pattern: http.MethodPatch + path, Team: server.AsJSON(a.changePriorities)},
+		{ID: "read_source_priorities", Pattern: http.MethodGet + path, Bound: server.TeamOnly, Team: server.AsJSON(a.readPriorities)},
+		{ID: "change_source_priorities", Pattern: http.MethodPatch + path, Bound: server.TeamOnly, Team: server.AsJSON(a.changePriorities)},
 	}
 }
 

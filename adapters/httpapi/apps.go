@@ -2,11 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
@@ -20,8 +19,8 @@ func (a api) appOperations() []server.Operation {
 		return nil
 	}
 	ops := []server.Operation{
-		{ID: "create_sign_in_token", Pattern: "POST /v2/user/{user_id}/sign_in_token", Team: a.createSignInToken},
-		{ID: "sign_out_user", Pattern: "POST /v2/user/{user_id}/sign_out", Team: server.AsJSON(a.signOutUser)},
+		{ID: "create_sign_in_token", Pattern: "POST /v2/user/{user_id}/sign_in_token", Bound: server.UserInPath, Team: a.createSignInToken},
+		{ID: "sign_out_user", Pattern: "POST /v2/user/{user_id}/sign_out", Bound: server.UserInPath, Team: server.AsJSON(a.signOutUser)},
 		{ID: "sign_in_app", Pattern: "POST /v2/app/sign_in", Handle: a.signInApp},
 		{ID: "refresh_app", Pattern: "POST /v2/app/refresh", Handle: a.refreshApp},
 		{ID: "sign_out_app", Pattern: "POST /v2/app/sign_out", Handle: a.signOutApp},
@@ -136,8 +135,7 @@ func (a api) signOutApp(w http.ResponseWriter, r *http.Request) error {
 }
 
 // ownOperations are the operations that a user's own app may call, for that user alone, beside
-// the reads and uploads of health data. All other callers need a team's key. The user is
-// that of the path; without one in the path the handler calls mine.
+// the reads and uploads of health data. All other callers need a team's key.
 var ownOperations = []string{
 	"read_user", "list_providers", "list_user_providers", "connect_manual_provider", "disconnect_provider", "finish_history", "list_devices", "read_device",
 	"read_user_access_log", "list_consents", "record_consent", "withdraw_consent",
@@ -156,27 +154,18 @@ func (a api) caller(r *http.Request, c *call) (Caller, *http.Request, error) {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !c.own || a.Apps == nil || !bearer || r.Header.Get(a.KeyHeader) != "" || !linking.IsUserToken(token) {
 		by, err := a.Authenticate(r)
+		if err == nil && by.Team.IsZero() {
+			err = &wire.Fault{Status: http.StatusUnauthorized, Type: "UNAUTHORIZED", Msg: "the service has authenticated the caller without a team; its Config.Authenticate must set Caller.Team"}
+			a.logFailure(r, c, "caller without a team refused", fmt.Errorf("%w: Config.Authenticate returned a Caller whose Team is zero", healthlab.Unauthenticated))
+		}
 		return by, r, err
 	}
 	team, user, err := a.Apps.Authenticate(r.Context(), token)
 	if err != nil {
 		return Caller{}, r, err
 	}
-	if text := r.PathValue("user_id"); text != "" {
-		if id, err := uuid.Parse(text); err == nil && id != user.UUID {
-			return Caller{}, r, healthlab.NotFound
-		}
-	}
-	return Caller{Team: team}, r.WithContext(context.WithValue(r.Context(), ownKey{}, user)), nil
+	return Caller{Team: team, User: user}, r.WithContext(context.WithValue(r.Context(), ownKey{}, user)), nil
 }
 
 // ownKey is where a request carries the user whose app calls.
 type ownKey struct{}
-
-// requireOwnUser refuses another user than the one whose app calls. A team may name any of its users.
-func requireOwnUser(r *http.Request, user healthlab.UserID) error {
-	if own, ok := r.Context().Value(ownKey{}).(healthlab.UserID); ok && own != user {
-		return healthlab.NotFound
-	}
-	return nil
-}

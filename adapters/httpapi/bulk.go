@@ -18,11 +18,11 @@ func (a api) bulkOperations() []server.Operation {
 		return nil
 	}
 	return []server.Operation{
-		{ID: "bulk_import", Pattern: "POST /v2/link/bulk_import", Team: a.bulkImport, MaxBody: a.MaxIngestBody},
-		{ID: "bulk_pause", Pattern: "POST /v2/link/bulk_pause", Team: server.AsJSON(a.bulkPause), MaxBody: a.MaxIngestBody},
-		{ID: "bulk_trigger_historical_pull", Pattern: "POST /v2/link/bulk_trigger_historical_pull", Team: a.bulkTrigger, MaxBody: a.MaxIngestBody},
-		{ID: "list_bulk_operations", Pattern: "GET /v2/link/bulk_op", Team: server.AsJSON(a.listBulkOps)},
-		{ID: "bulk_export", Pattern: "POST /v2/link/bulk_export", Team: a.bulkExport, MaxBody: a.MaxIngestBody},
+		{ID: "bulk_import", Pattern: "POST /v2/link/bulk_import", Bound: server.TeamOnly, Team: a.bulkImport, MaxBody: a.MaxIngestBody},
+		{ID: "bulk_pause", Pattern: "POST /v2/link/bulk_pause", Bound: server.TeamOnly, Team: server.AsJSON(a.bulkPause), MaxBody: a.MaxIngestBody},
+		{ID: "bulk_trigger_historical_pull", Pattern: "POST /v2/link/bulk_trigger_historical_pull", Bound: server.TeamOnly, Team: a.bulkTrigger, MaxBody: a.MaxIngestBody},
+		{ID: "list_bulk_operations", Pattern: "GET /v2/link/bulk_op", Bound: server.TeamOnly, Team: server.AsJSON(a.listBulkOps)},
+		{ID: "bulk_export", Pattern: "POST /v2/link/bulk_export", Bound: server.TeamOnly, Team: a.bulkExport, MaxBody: a.MaxIngestBody},
 	}
 }
 

@@ -15,10 +15,10 @@ func (a api) connectionOperations() []server.Operation {
 		return nil
 	}
 	return []server.Operation{
-		{ID: "connect_manual_provider", Pattern: "POST /v2/link/provider/manual/{provider}", Team: a.connectManual},
-		{ID: "list_user_providers", Pattern: "GET /v2/user/providers/{user_id}", Team: server.AsJSON(a.listUserProviders)},
-		{ID: "list_devices", Pattern: "GET /v2/user/{user_id}/device", Team: server.ReadOne(userID, a.Health.Devices)},
-		{ID: "read_device", Pattern: "GET /v2/user/{user_id}/device/{device_id}", Team: server.AsJSON(a.readDevice)},
+		{ID: "connect_manual_provider", Pattern: "POST /v2/link/provider/manual/{provider}", Bound: server.UserInBody, Team: a.connectManual},
+		{ID: "list_user_providers", Pattern: "GET /v2/user/providers/{user_id}", Bound: server.UserInPath, Team: server.AsJSON(a.listUserProviders)},
+		{ID: "list_devices", Pattern: "GET /v2/user/{user_id}/device", Bound: server.UserInPath, Team: server.ReadOne(userID, a.Health.Devices)},
+		{ID: "read_device", Pattern: "GET /v2/user/{user_id}/device/{device_id}", Bound: server.UserInPath, Team: server.AsJSON(a.readDevice)},
 	}
 }
 
@@ -37,9 +37,6 @@ func (a api) connectManual(w http.ResponseWriter, r *http.Request, team healthla
 	var body connectIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
-		return err
-	}
-	if err := requireOwnUser(r, body.UserID); err != nil {
 		return err
 	}
 	concerns(r.Context(), body.UserID)

@@ -16,9 +16,9 @@ func (a api) consentOperations() []server.Operation {
 		return nil
 	}
 	return []server.Operation{
-		{ID: "list_consents", Pattern: "GET /v2/user/{user_id}/consent", Team: server.AsJSON(a.listConsents)},
-		{ID: "record_consent", Pattern: "POST /v2/user/{user_id}/consent", Change: a.recordConsent},
-		{ID: "withdraw_consent", Pattern: "DELETE /v2/user/{user_id}/consent/{provider}", Team: server.AsJSON(a.withdrawConsent)},
+		{ID: "list_consents", Pattern: "GET /v2/user/{user_id}/consent", Bound: server.UserInPath, Team: server.AsJSON(a.listConsents)},
+		{ID: "record_consent", Pattern: "POST /v2/user/{user_id}/consent", Bound: server.UserInPath, Change: a.recordConsent},
+		{ID: "withdraw_consent", Pattern: "DELETE /v2/user/{user_id}/consent/{provider}", Bound: server.UserInPath, Team: server.AsJSON(a.withdrawConsent)},
 	}
 }
 

@@ -28,8 +28,8 @@ func (a api) continuousOperations() []server.Operation {
 			Handle: a.managing(asJSON(a.validateContinuous)), MaxBody: limit},
 		{ID: "patch_continuous_query", Pattern: "PATCH " + one, Handle: a.managing(asJSON(a.patchContinuous))},
 		{ID: "archive_continuous_query", Pattern: "DELETE " + one, Handle: a.managing(asJSON(a.archiveContinuous))},
-		{ID: "read_continuous_result", Pattern: "GET " + table + "/result_table", Team: a.readContinuousResult},
-		{ID: "list_continuous_tasks", Pattern: "GET " + table + "/task_history", Team: server.AsJSON(a.listContinuousTasks)},
+		{ID: "read_continuous_result", Pattern: "GET " + table + "/result_table", Bound: server.UserInPath, Team: a.readContinuousResult},
+		{ID: "list_continuous_tasks", Pattern: "GET " + table + "/task_history", Bound: server.UserInPath, Team: server.AsJSON(a.listContinuousTasks)},
 	}
 	for i := range ops {
 		if ops[i].Team != nil {

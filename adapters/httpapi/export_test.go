@@ -220,3 +220,14 @@ func EventBodies() []contract.Pair {
 	}
 	return out
 }
+
+// Bounds are what the operations that take a Caller are for a bound one.
+func Bounds(c Config) map[string]server.Bound {
+	out := map[string]server.Bound{}
+	for _, op := range newAPI(c).operations() {
+		if op.Handle == nil {
+			out[op.ID] = op.Bound
+		}
+	}
+	return out
+}

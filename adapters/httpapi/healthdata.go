@@ -22,16 +22,16 @@ func (a api) healthOperations() []server.Operation {
 		return nil
 	}
 	ops := []server.Operation{
-		{ID: "read_samples_grouped", Pattern: "GET /v2/timeseries/{user_id}/{resource}/grouped", Team: a.readGrouped},
-		{ID: "read_samples", Pattern: "GET /v2/timeseries/{user_id}/{resource}", Team: a.readSamples},
-		{ID: "read_workout_stream", Pattern: "GET /v2/timeseries/workouts/{workout_id}/stream", Team: server.ReadOne(workoutID, a.Health.WorkoutStream)},
-		{ID: "read_sleep_stream", Pattern: "GET /v2/timeseries/sleep/{sleep_id}/stream", Team: server.ReadOne(sleepID, a.Health.SleepStream)},
-		{ID: "read_devices_raw", Pattern: "GET /v2/summary/devices/{user_id}/raw", Team: server.AsJSON(a.readDevicesRaw)},
+		{ID: "read_samples_grouped", Pattern: "GET /v2/timeseries/{user_id}/{resource}/grouped", Bound: server.UserInPath, Team: a.readGrouped},
+		{ID: "read_samples", Pattern: "GET /v2/timeseries/{user_id}/{resource}", Bound: server.UserInPath, Team: a.readSamples},
+		{ID: "read_workout_stream", Pattern: "GET /v2/timeseries/workouts/{workout_id}/stream", Bound: server.OwnedID("workout_id", a.Health.WorkoutStreamUser), Team: server.ReadOne(workoutID, a.Health.WorkoutStream)},
+		{ID: "read_sleep_stream", Pattern: "GET /v2/timeseries/sleep/{sleep_id}/stream", Bound: server.OwnedID("sleep_id", a.Health.SleepStreamUser), Team: server.ReadOne(sleepID, a.Health.SleepStream)},
+		{ID: "read_devices_raw", Pattern: "GET /v2/summary/devices/{user_id}/raw", Bound: server.UserInPath, Team: server.AsJSON(a.readDevicesRaw)},
 	}
 	// A path for each kind: a parameter would take /grouped too.
 	for _, kind := range healthdata.ResourceBySlug("cholesterol").Types {
 		ops = append(ops, server.Operation{
-			ID: "read_" + strings.ReplaceAll(kind, "/", "_"), Pattern: "GET /v2/timeseries/{user_id}/" + kind, Team: a.readCholesterol(kind),
+			ID: "read_" + strings.ReplaceAll(kind, "/", "_"), Pattern: "GET /v2/timeseries/{user_id}/" + kind, Bound: server.UserInPath, Team: a.readCholesterol(kind),
 		})
 	}
 	for _, r := range healthdata.Summaries() {
@@ -39,10 +39,10 @@ func (a api) healthOperations() []server.Operation {
 		if r.Slug == "profile" {
 			read = server.AsJSON(a.readProfile)
 		}
-		ops = append(ops, server.Operation{ID: "read_" + r.Slug, Pattern: "GET /v2/summary/" + r.Path + "/{user_id}", Team: read})
+		ops = append(ops, server.Operation{ID: "read_" + r.Slug, Pattern: "GET /v2/summary/" + r.Path + "/{user_id}", Bound: server.UserInPath, Team: read})
 		if r.Raw {
 			ops = append(ops, server.Operation{
-				ID: "read_" + r.Slug + "_raw", Pattern: "GET /v2/summary/" + r.Path + "/{user_id}/raw", Team: a.readRaw(r),
+				ID: "read_" + r.Slug + "_raw", Pattern: "GET /v2/summary/" + r.Path + "/{user_id}/raw", Bound: server.UserInPath, Team: a.readRaw(r),
 			})
 		}
 	}

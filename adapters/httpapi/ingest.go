@@ -19,14 +19,14 @@ func (a api) ingestOperations() []server.Operation {
 	}
 	ops := []server.Operation{{
 		ID: "ingest_samples", Pattern: "POST /v2/timeseries/{user_id}/{resource}",
-		Change: a.ingestSamples, MaxBody: a.MaxIngestBody,
+		Bound: server.UserInPath, Change: a.ingestSamples, MaxBody: a.MaxIngestBody,
 	}, {
-		ID: "remove_samples", Pattern: "POST /v2/timeseries/{user_id}/{resource}/remove", Change: a.removeSamples, MaxBody: a.MaxIngestBody,
+		ID: "remove_samples", Pattern: "POST /v2/timeseries/{user_id}/{resource}/remove", Bound: server.UserInPath, Change: a.removeSamples, MaxBody: a.MaxIngestBody,
 	}, {
-		ID: "remove_summaries", Pattern: "POST /v2/summary/{resource}/{user_id}/remove", Change: a.removeSummaries, MaxBody: a.MaxIngestBody,
+		ID: "remove_summaries", Pattern: "POST /v2/summary/{resource}/{user_id}/remove", Bound: server.UserInPath, Change: a.removeSummaries, MaxBody: a.MaxIngestBody,
 	}, {
 		ID: "ingest_workout_stream", Pattern: "POST /v2/timeseries/{user_id}/workouts/{workout_id}/stream",
-		Change: a.ingestWorkoutStream, MaxBody: maxStreamBody,
+		Bound: server.UserInPath, Change: a.ingestWorkoutStream, MaxBody: maxStreamBody,
 	}}
 	for slug, handle := range map[string]func(*wire.In, healthlab.TeamID) (*server.Change, error){
 		"activity":          ingest[healthdata.Activity](a, "activity"),
@@ -41,7 +41,7 @@ func (a api) ingestOperations() []server.Operation {
 	} {
 		ops = append(ops, server.Operation{
 			ID: "ingest_" + slug, Pattern: "POST /v2/summary/" + slug + "/{user_id}",
-			Change: handle, MaxBody: a.MaxIngestBody,
+			Bound: server.UserInPath, Change: handle, MaxBody: a.MaxIngestBody,
 		})
 	}
 	return ops

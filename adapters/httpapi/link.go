@@ -22,8 +22,8 @@ func (a api) linkOperations() []server.Operation {
 		return nil
 	}
 	return []server.Operation{
-		{ID: "create_link_code", Pattern: "POST /v2/link/code/create", Team: a.createLinkCode},
-		{ID: "create_link_token", Pattern: "POST /v2/link/token", Team: a.createLinkToken},
+		{ID: "create_link_code", Pattern: "POST /v2/link/code/create", Bound: server.RequiredInQuery, Team: a.createLinkCode},
+		{ID: "create_link_token", Pattern: "POST /v2/link/token", Bound: server.UserInBody, Team: a.createLinkToken},
 		{ID: "check_link_token", Pattern: "POST /v2/link/token/isValid", Handle: a.checkLinkToken, Browser: true},
 		{ID: "start_link", Pattern: "POST /v2/link/start", Handle: a.startLink, Browser: true, Replies: badToken},
 		{ID: "read_link_state", Pattern: "GET /v2/link/state", Handle: a.readLinkState, Browser: true, Replies: badToken},
@@ -34,7 +34,7 @@ func (a api) linkOperations() []server.Operation {
 		{ID: "link_password_provider", Pattern: "POST /v2/link/provider/password/{provider}", Handle: a.linkPassword, Browser: true},
 		{ID: "complete_mfa", Pattern: "POST /v2/link/provider/password/{provider}/complete_mfa", Handle: a.completeMFA, Browser: true},
 		{ID: "link_email_provider", Pattern: "POST /v2/link/provider/email/{provider}", Handle: a.linkEmail, Browser: true},
-		{ID: "connect_demo_provider", Pattern: "POST /v2/link/connect/demo", Team: server.AsJSON(a.connectDemo)},
+		{ID: "connect_demo_provider", Pattern: "POST /v2/link/connect/demo", Bound: server.UserInBody, Team: server.AsJSON(a.connectDemo)},
 		{ID: "link_with_credentials", Pattern: "POST /v2/link/auth", Handle: a.linkAuth},
 		{ID: "link_with_email", Pattern: "POST /v2/link/auth/email", Handle: a.linkAuthEmail},
 	}

@@ -18,10 +18,10 @@ func (a api) exportOperations() []server.Operation {
 		return nil
 	}
 	return []server.Operation{
-		{ID: "start_user_export", Pattern: "POST /v2/user/{user_id}/export", Team: a.startExport},
-		{ID: "list_user_exports", Pattern: "GET /v2/user/{user_id}/export", Team: server.ReadOne(userID, a.exports)},
-		{ID: "read_user_export", Pattern: "GET /v2/user/{user_id}/export/{export_id}", Team: server.AsJSON(a.readExport)},
-		{ID: "download_user_export", Pattern: "GET /v2/user/{user_id}/export/{export_id}/zip", Team: a.downloadExport, Timeout: downloadTimeout},
+		{ID: "start_user_export", Pattern: "POST /v2/user/{user_id}/export", Bound: server.UserInPath, Team: a.startExport},
+		{ID: "list_user_exports", Pattern: "GET /v2/user/{user_id}/export", Bound: server.UserInPath, Team: server.ReadOne(userID, a.exports)},
+		{ID: "read_user_export", Pattern: "GET /v2/user/{user_id}/export/{export_id}", Bound: server.UserInPath, Team: server.AsJSON(a.readExport)},
+		{ID: "download_user_export", Pattern: "GET /v2/user/{user_id}/export/{export_id}/zip", Bound: server.UserInPath, Team: a.downloadExport, Timeout: downloadTimeout},
 	}
 }
 

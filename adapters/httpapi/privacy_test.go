@@ -63,7 +63,7 @@ func TestFrameLeaksNothing(t *testing.T) {
 				Log: logs.Logger(),
 			})
 			reached := 0
-			routes := a.routes([]server.Operation{{ID: "admit", Pattern: "POST /patients/{id}/{slug}",
+			routes := a.routes([]server.Operation{{ID: "admit", Pattern: "POST /patients/{id}/{slug}", Bound: server.TeamOnly,
 				Team: func(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
 					in := wire.From(r)
 					in.PathUUID("id")

@@ -19,12 +19,12 @@ func (a api) pullOperations() []server.Operation {
 		return nil
 	}
 	ops := []server.Operation{
-		{ID: "refresh_user", Pattern: "POST /v2/user/refresh/{user_id}", Team: a.refreshUser},
-		{ID: "introspect_resources", Pattern: "GET /v2/introspect/resources", Team: answerStatuses(a.Pulls.Resources)},
-		{ID: "introspect_historical_pull", Pattern: "GET /v2/introspect/historical_pull", Team: answerStatuses(a.Pulls.Histories)},
+		{ID: "refresh_user", Pattern: "POST /v2/user/refresh/{user_id}", Bound: server.UserInPath, Team: a.refreshUser},
+		{ID: "introspect_resources", Pattern: "GET /v2/introspect/resources", Bound: server.UserInQuery, Team: answerStatuses(a.Pulls.Resources)},
+		{ID: "introspect_historical_pull", Pattern: "GET /v2/introspect/historical_pull", Bound: server.UserInQuery, Team: answerStatuses(a.Pulls.Histories)},
 		{ID: "push_from_provider", Pattern: "POST /v2/link/push/{provider}", Handle: a.listen, IgnoreUnknown: true},
 		{ID: "verify_push_from_provider", Pattern: "GET /v2/link/push/{provider}", Handle: a.listen, IgnoreUnknown: true},
-		{ID: "finish_history", Pattern: "POST /v2/user/{user_id}/history", Team: server.AsJSON(a.finishHistory)},
+		{ID: "finish_history", Pattern: "POST /v2/user/{user_id}/history", Bound: server.UserInPath, Team: server.AsJSON(a.finishHistory)},
 	}
 	if a.Linking != nil && a.Linking.SupportsTeamClients() {
 		const path = " /v2/link/push/{provider}/{team_id}"

@@ -23,10 +23,10 @@ func (a api) reportOperations() []server.Operation {
 	}
 	list := []server.Operation{
 		{
-			ID: "create_lab_report_job", Pattern: "POST /lab_report/v1/parser/job", Team: a.createReport, Keyed: true, MaxBody: maxReportBody,
+			ID: "create_lab_report_job", Pattern: "POST /lab_report/v1/parser/job", Bound: server.UserInBody, Team: a.createReport, Keyed: true, MaxBody: maxReportBody,
 			Replies: []server.Reply{{Rule: labreport.RuleUploadTooLarge, Status: http.StatusRequestEntityTooLarge}},
 		},
-		{ID: "get_lab_report_job", Pattern: "GET /lab_report/v1/parser/job/{job_id}", Team: server.ReadOne(reportJobID, a.Reports.Get)},
+		{ID: "get_lab_report_job", Pattern: "GET /lab_report/v1/parser/job/{job_id}", Bound: a.ofReport(), Team: server.ReadOne(reportJobID, a.Reports.Get)},
 	}
 	return append(list, a.reportReviewOperations()...)
 }

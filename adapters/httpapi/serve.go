@@ -26,6 +26,9 @@ func (a api) serve(op *server.Operation) http.Handler {
 	if ways != 1 {
 		panic("httpapi: " + op.ID + " needs one of handle, team and change")
 	}
+	if op.Bound.Stated() != (op.Handle == nil) {
+		panic("httpapi: " + op.ID + " needs Bound, if and only if it takes a Caller")
+	}
 	limit := op.MaxBody
 	if limit <= 0 {
 		limit = a.MaxBody
@@ -163,6 +166,11 @@ func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
 	if err := refuseKey(r, c.op); err != nil {
 		return err
 	}
+	if !caller.User.IsZero() {
+		if r, c.access.tried, err = c.op.Bound.Confine(r, c.settings, team, caller.User); err != nil {
+			return err
+		}
+	}
 	if c.op.Change != nil {
 		return a.change(w, r, c)
 	}
@@ -243,6 +251,7 @@ func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 		if f.Status >= http.StatusInternalServerError && f.Status != http.StatusNotImplemented && !gone {
 			a.logFailure(r, c, "request failed", err)
 		}
+		f.Msg = c.settings.AsAsked(f.Msg)
 		err = wire.Refuse(w, f)
 	}
 	if err != nil && !w.HungUp {

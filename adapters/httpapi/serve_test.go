@@ -116,7 +116,7 @@ func TestLogsNameCausesAndNoValues(t *testing.T) {
 	for _, value := range []string{"Jane", "Doe", "1980"} {
 		require.NotContains(t, logged, value)
 	}
-	_, logged = send(t, server.Operation{Team: func(http.ResponseWriter, *http.Request, healthlab.TeamID) error { panic("Jane") }}, request("GET", "/x", ""))
+	_, logged = send(t, server.Operation{Bound: server.TeamOnly, Team: func(http.ResponseWriter, *http.Request, healthlab.TeamID) error { panic("Jane") }}, request("GET", "/x", ""))
 	require.NotContains(t, logged, "Jane")
 	require.Contains(t, logged, someTeam.String())
 	require.Contains(t, logged, "serve_test.go")
@@ -127,7 +127,7 @@ func TestAStrangerIsRefusedBeforeAnythingIsRead(t *testing.T) {
 	r.Header.Del("x-service-api-key")
 	body := &watched{}
 	r.Body = body
-	w, _ := send(t, server.Operation{Team: func(http.ResponseWriter, *http.Request, healthlab.TeamID) error { panic("reached") }}, r)
+	w, _ := send(t, server.Operation{Bound: server.TeamOnly, Team: func(http.ResponseWriter, *http.Request, healthlab.TeamID) error { panic("reached") }}, r)
 	require.Equal(t, 401, w.Code)
 	require.False(t, body.read)
 }
@@ -138,7 +138,7 @@ func (w *watched) Read([]byte) (int, error) { w.read = true; return 0, errors.Ne
 func (w *watched) Close() error             { return nil }
 
 func TestTheTeamIsHandedOn(t *testing.T) {
-	w, _ := send(t, server.Operation{Team: func(w http.ResponseWriter, _ *http.Request, team healthlab.TeamID) error {
+	w, _ := send(t, server.Operation{Bound: server.TeamOnly, Team: func(w http.ResponseWriter, _ *http.Request, team healthlab.TeamID) error {
 		return wire.JSON(w, 200, team)
 	}}, request("GET", "/x", ""))
 	require.Equal(t, `"`+someTeam.String()+`"`, w.Body.String())

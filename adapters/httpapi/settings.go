@@ -25,7 +25,7 @@ func (a api) settingsOperations() []server.Operation {
 		{ID: "patch_team_settings", Pattern: "PATCH " + path, Handle: a.managing(asJSON(a.patchSettings)), MaxBody: limit},
 	}
 	if a.TeamIdentity != nil || a.Organisations != nil {
-		ops = append(ops, server.Operation{ID: "read_team", Pattern: "GET /v2/team/{team_id}", Team: a.readTeam})
+		ops = append(ops, server.Operation{ID: "read_team", Pattern: "GET /v2/team/{team_id}", Bound: server.TeamOnly, Team: a.readTeam})
 	}
 	return ops
 }

@@ -20,7 +20,7 @@ import (
 // of the context that ended; a store that answers may take its time.
 func TestSilentStore(t *testing.T) {
 	waits := func(becomes func(ctx context.Context) error) server.Operation {
-		return server.Operation{ID: "op", Pattern: "GET /x", Team: func(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
+		return server.Operation{ID: "op", Pattern: "GET /x", Bound: server.Public, Team: func(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
 			select {
 			case <-r.Context().Done():
 				return becomes(r.Context())

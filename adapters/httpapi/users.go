@@ -27,17 +27,17 @@ func (a api) userOperations() []server.Operation {
 		return nil
 	}
 	return []server.Operation{
-		{ID: "create_user", Pattern: "POST /v2/user/", Change: a.createUser},
-		{ID: "list_users", Pattern: "GET /v2/user/", Team: server.AsJSON(a.listUsers)},
-		{ID: "read_team_metrics", Pattern: "GET /v2/user/metrics", Team: server.AsJSON(a.readTeamMetrics)},
-		{ID: "resolve_user", Pattern: "GET /v2/user/resolve/{client_user_id}", Team: server.ReadOne(clientUserID, a.Health.ResolveUser)},
-		{ID: "undo_delete_user", Pattern: "POST /v2/user/undo_delete", Change: a.undoDeleteUser},
-		{ID: "read_user", Pattern: "GET /v2/user/{user_id}", Team: server.ReadOne(userID, a.Health.User)},
-		{ID: "patch_user", Pattern: "PATCH /v2/user/{user_id}", Change: a.patchUser},
-		{ID: "delete_user", Pattern: "DELETE /v2/user/{user_id}", Change: a.deleteUser},
-		{ID: "disconnect_provider", Pattern: "DELETE /v2/user/{user_id}/{provider}", Team: server.AsJSON(a.disconnectProvider)},
-		{ID: "search_users", Pattern: "GET /v2/team/users/search", Team: server.ReadOne(userSearch, a.Health.SearchUsers)},
-		{ID: "list_providers", Pattern: "GET /v2/providers", Team: server.AsJSON(a.listProviders)},
+		{ID: "create_user", Pattern: "POST /v2/user/", Bound: server.TeamOnly, Change: a.createUser},
+		{ID: "list_users", Pattern: "GET /v2/user/", Bound: server.OwnList, Team: server.AsJSON(a.listUsers)},
+		{ID: "read_team_metrics", Pattern: "GET /v2/user/metrics", Bound: server.TeamOnly, Team: server.AsJSON(a.readTeamMetrics)},
+		{ID: "resolve_user", Pattern: "GET /v2/user/resolve/{client_user_id}", Bound: a.ofClientUser(), Team: server.ReadOne(clientUserID, a.Health.ResolveUser)},
+		{ID: "undo_delete_user", Pattern: "POST /v2/user/undo_delete", Bound: server.TeamOnly, Change: a.undoDeleteUser},
+		{ID: "read_user", Pattern: "GET /v2/user/{user_id}", Bound: server.UserInPath, Team: server.ReadOne(userID, a.Health.User)},
+		{ID: "patch_user", Pattern: "PATCH /v2/user/{user_id}", Bound: server.UserInPath, Change: a.patchUser},
+		{ID: "delete_user", Pattern: "DELETE /v2/user/{user_id}", Bound: server.UserInPath, Change: a.deleteUser},
+		{ID: "disconnect_provider", Pattern: "DELETE /v2/user/{user_id}/{provider}", Bound: server.UserInPath, Team: server.AsJSON(a.disconnectProvider)},
+		{ID: "search_users", Pattern: "GET /v2/team/users/search", Bound: server.TeamOnly, Team: server.ReadOne(userSearch, a.Health.SearchUsers)},
+		{ID: "list_providers", Pattern: "GET /v2/providers", Bound: server.Public, Team: server.AsJSON(a.listProviders)},
 		{ID: "read_provider_logo", Pattern: "GET /v2/providers/{provider}/logo.svg", Handle: a.readLogo},
 	}
 }
@@ -118,6 +118,14 @@ func (a api) listUsers(ctx context.Context, in *wire.In, team healthlab.TeamID) 
 	limit := in.Int("limit", 100, 1, 500)
 	if err := in.Err(); err != nil {
 		return nil, err
+	}
+	if !in.Own().IsZero() {
+		u, err := a.Health.User(ctx, team, in.Own())
+		if err != nil {
+			return nil, err
+		}
+		list := []healthdata.User{u}
+		return userPage{list[min(offset, 1):], 1, offset, limit}, nil
 	}
 	page, err := a.Health.Users(ctx, team, offset, limit)
 	if err != nil {

@@ -61,11 +61,8 @@ func organisationOf(team healthlab.TeamID) uuid.UUID {
 // a start, that key works.
 func (s *host) admitFirstTeam(ctx context.Context) error {
 	org := organisationOf(s.team)
-	_, err := s.Organisations.CreateTeam(ctx, org, organisation.NewTeam{ID: s.team, Name: "First team"})
+	_, err := s.Organisations.EnsureTeam(ctx, org, organisation.NewTeam{ID: s.team, Name: "First team"})
 	if errors.Is(err, healthlab.Conflict) {
-		_, err = s.Organisations.Team(ctx, org, s.team)
-	}
-	if errors.Is(err, healthlab.NotFound) {
 		return errors.New("the team of -api-key was deleted; take another key")
 	}
 	if err == nil {

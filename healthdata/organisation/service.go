@@ -112,9 +112,40 @@ func (s *Service) Team(ctx context.Context, org uuid.UUID, id healthlab.TeamID) 
 	return t, nil
 }
 
-// Find returns a team of any organisation, for callers that the team itself admits.
+// EnsureTeam returns the team with an id, and creates it if there is none: a host with one team calls
+// it at every start, with the same ids. It changes no team. n.ID is required.
+//
+// Errors: those of [Service.CreateTeam]; a Conflict also if the team is of another organisation or
+// was deleted.
+func (s *Service) EnsureTeam(ctx context.Context, org uuid.UUID, n NewTeam) (Team, error) {
+	if n.ID.IsZero() {
+		var p healthlab.Problems
+		p.Add("missing", "must be the id that the team has at every start", "id")
+		return Team{}, fmt.Errorf("ensure team: %w", p.Err())
+	}
+	t, err := s.Team(ctx, org, n.ID)
+	if !errors.Is(err, healthlab.NotFound) {
+		return t, err
+	}
+	t, err = s.CreateTeam(ctx, org, n)
+	if errors.Is(err, healthlab.Conflict) { // another process may have created it
+		if there, readErr := s.Team(ctx, org, n.ID); readErr == nil {
+			return there, nil
+		}
+	}
+	return t, err
+}
+
+// RuleTeamNotFound is the type of the error of [Service.Find].
+const RuleTeamNotFound = "TEAM_NOT_FOUND"
+
+// Find returns a team of any organisation, for callers that the team itself admits. If there is no
+// such team, the error is NotFound: a [*healthlab.RuleError] of type [RuleTeamNotFound].
 func (s *Service) Find(ctx context.Context, id healthlab.TeamID) (Team, error) {
 	t, err := s.store.Team(ctx, id)
+	if errors.Is(err, healthlab.NotFound) {
+		err = &healthlab.RuleError{Kind: healthlab.NotFound, Type: RuleTeamNotFound, Msg: "the team of the caller does not exist; create it with Organisations.EnsureTeam or POST /v1/org/{org_id}/team"}
+	}
 	if err != nil {
 		return Team{}, fmt.Errorf("find team: %w", err)
 	}

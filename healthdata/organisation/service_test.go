@@ -76,3 +76,26 @@ func TestNoKeyIsMade(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, keys)
 }
+
+// A host with one team makes it at every start.
+func TestEnsureTeam(t *testing.T) {
+	s := newService(t)
+	org, id := uuid.New(), healthlab.TeamID{UUID: uuid.New()}
+	_, err := s.Find(t.Context(), id)
+	var rule *healthlab.RuleError
+	require.ErrorAs(t, err, &rule)
+	require.ErrorIs(t, err, healthlab.NotFound)
+	require.Equal(t, organisation.RuleTeamNotFound, rule.Type)
+	first, err := s.EnsureTeam(t.Context(), org, organisation.NewTeam{ID: id, Name: "Clinic"})
+	require.NoError(t, err)
+	again, err := s.EnsureTeam(t.Context(), org, organisation.NewTeam{ID: id, Name: "Renamed"})
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	_, err = s.EnsureTeam(t.Context(), uuid.New(), organisation.NewTeam{ID: id, Name: "Clinic"})
+	require.ErrorIs(t, err, healthlab.Conflict)
+	_, err = s.EnsureTeam(t.Context(), org, organisation.NewTeam{Name: "Clinic"})
+	require.ErrorIs(t, err, healthlab.Invalid)
+	require.NoError(t, s.DeleteTeam(t.Context(), org, id))
+	_, err = s.EnsureTeam(t.Context(), org, organisation.NewTeam{ID: id, Name: "Clinic"})
+	require.ErrorIs(t, err, healthlab.Conflict)
+}

@@ -12,12 +12,12 @@ import (
 // compendiumOperations compare what labs can measure, and tell who orders.
 func (a API) compendiumOperations() []server.Operation {
 	return []server.Operation{
-		{ID: "search_compendium", Pattern: "POST /v3/compendium/search", Team: server.AsJSON(a.searchCompendium)},
-		{ID: "convert_lab_codes", Pattern: "POST /v3/compendium/convert", Team: server.AsJSON(a.convertCodes)},
-		{ID: "search_orderable_tests", Pattern: "POST /v3/compendium/search_orderable_tests", Team: server.AsJSON(a.searchOrderable)},
-		{ID: "list_physicians", Pattern: "GET /v2/team/{team_id}/physicians", Team: server.AsJSON(a.listPhysicians)},
-		{ID: "read_communication_settings", Pattern: "GET /v3/order/{order_id}/communication_settings", Team: server.ReadOne(orderID, a.Orders.Communication)},
-		{ID: "change_communication_settings", Pattern: "PATCH /v3/order/{order_id}/communication_settings", Team: server.AsJSON(a.changeCommunication)},
+		{ID: "search_compendium", Pattern: "POST /v3/compendium/search", Bound: server.Public, Team: server.AsJSON(a.searchCompendium)},
+		{ID: "convert_lab_codes", Pattern: "POST /v3/compendium/convert", Bound: server.Public, Team: server.AsJSON(a.convertCodes)},
+		{ID: "search_orderable_tests", Pattern: "POST /v3/compendium/search_orderable_tests", Bound: server.Public, Team: server.AsJSON(a.searchOrderable)},
+		{ID: "list_physicians", Pattern: "GET /v2/team/{team_id}/physicians", Bound: server.TeamOnly, Team: server.AsJSON(a.listPhysicians)},
+		{ID: "read_communication_settings", Pattern: "GET /v3/order/{order_id}/communication_settings", Bound: a.ofOrder(), Team: server.ReadOne(orderID, a.Orders.Communication)},
+		{ID: "change_communication_settings", Pattern: "PATCH /v3/order/{order_id}/communication_settings", Bound: a.ofOrder(), Team: server.AsJSON(a.changeCommunication)},
 	}
 }
 

@@ -16,9 +16,9 @@ func (a API) criticalOperations() []server.Operation {
 		return nil
 	}
 	return []server.Operation{
-		{ID: "list_critical_results", Pattern: "GET /v3/critical_result", Team: server.AsJSON(a.listCritical)},
-		{ID: "read_critical_result", Pattern: "GET /v3/critical_result/{critical_result_id}", Team: server.ReadOne(criticalID, a.Critical.Get)},
-		{ID: "acknowledge_critical_result", Pattern: "POST /v3/critical_result/{critical_result_id}/acknowledge", Team: server.AsJSON(a.acknowledgeCritical)},
+		{ID: "list_critical_results", Pattern: "GET /v3/critical_result", Bound: server.UserInQuery, Team: server.AsJSON(a.listCritical)},
+		{ID: "read_critical_result", Pattern: "GET /v3/critical_result/{critical_result_id}", Bound: a.ofCritical(), Team: server.ReadOne(criticalID, a.Critical.Get)},
+		{ID: "acknowledge_critical_result", Pattern: "POST /v3/critical_result/{critical_result_id}/acknowledge", Bound: a.ofCritical(), Team: server.AsJSON(a.acknowledgeCritical)},
 	}
 }
 

@@ -17,14 +17,14 @@ const RequisitionFormPath = "/v3/order/requisition_form"
 func (a API) documentOperations() []server.Operation {
 	order := func(kind documents.Kind) string { return "GET " + orderDocumentPath("{order_id}", kind) }
 	return []server.Operation{
-		{ID: "list_order_documents", Pattern: "GET /v3/order/{order_id}/documents", Team: server.ReadOne(orderID, a.orderDocuments)},
-		{ID: "read_requisition_pdf", Pattern: order(documents.RequisitionForm), Team: document(orderID, a.Documents.Requisition)},
-		{ID: "read_labels_pdf", Pattern: order(documents.SpecimenLabels), Team: a.readLabels},
-		{ID: "read_order_result_pdf", Pattern: order(documents.ResultsReport), Team: document(orderID, a.Documents.Report)},
-		{ID: "read_order_collection_instruction_pdf", Pattern: order(documents.CollectionInstructions), Team: document(orderID, a.Documents.OrderInstructions)},
-		{ID: "read_abn_pdf", Pattern: order(documents.BeneficiaryNotice), Team: document(orderID, a.Documents.CoverageNotice)},
-		{ID: "read_order_transaction_result_pdf", Pattern: "GET /v3/order_transaction/{transaction_id}/result/pdf", Team: document(transactionID, a.Documents.TransactionReport)},
-		{ID: "read_lab_test_collection_instruction_pdf", Pattern: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf", Team: document(labTestID, a.Documents.LabTestInstructions)},
+		{ID: "list_order_documents", Pattern: "GET /v3/order/{order_id}/documents", Bound: a.ofOrder(), Team: server.ReadOne(orderID, a.orderDocuments)},
+		{ID: "read_requisition_pdf", Pattern: order(documents.RequisitionForm), Bound: a.ofOrder(), Team: document(orderID, a.Documents.Requisition)},
+		{ID: "read_labels_pdf", Pattern: order(documents.SpecimenLabels), Bound: a.ofOrder(), Team: a.readLabels},
+		{ID: "read_order_result_pdf", Pattern: order(documents.ResultsReport), Bound: a.ofOrder(), Team: document(orderID, a.Documents.Report)},
+		{ID: "read_order_collection_instruction_pdf", Pattern: order(documents.CollectionInstructions), Bound: a.ofOrder(), Team: document(orderID, a.Documents.OrderInstructions)},
+		{ID: "read_abn_pdf", Pattern: order(documents.BeneficiaryNotice), Bound: a.ofOrder(), Team: document(orderID, a.Documents.CoverageNotice)},
+		{ID: "read_order_transaction_result_pdf", Pattern: "GET /v3/order_transaction/{transaction_id}/result/pdf", Bound: a.ofTransaction(), Team: document(transactionID, a.Documents.TransactionReport)},
+		{ID: "read_lab_test_collection_instruction_pdf", Pattern: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf", Bound: server.Public, Team: document(labTestID, a.Documents.LabTestInstructions)},
 		// The holder of the URL may read.
 		{ID: "read_requisition_form", Pattern: "GET " + RequisitionFormPath + "/{token}", Handle: a.readRequisitionForm},
 	}

@@ -16,17 +16,17 @@ import (
 
 func (a API) labTestOperations() []server.Operation {
 	return []server.Operation{
-		{ID: "list_labs", Pattern: "GET /v3/lab_tests/labs", Team: server.AsJSON(a.listLabs)},
-		{ID: "list_markers", Pattern: "GET /v3/lab_tests/markers", Team: server.AsJSON(a.listMarkers)},
-		{ID: "list_order_set_markers", Pattern: "POST /v3/lab_tests/list_order_set_markers", Team: server.AsJSON(a.listOrderSetMarkers)},
-		{ID: "list_lab_test_markers", Pattern: "GET /v3/lab_tests/{lab_test_id}/markers", Team: server.AsJSON(a.listLabTestMarkers)},
-		{ID: "read_marker", Pattern: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", Team: server.AsJSON(a.readMarker)},
-		{ID: "list_lab_tests", Pattern: "GET /v3/lab_test", Team: server.AsJSON(a.listLabTests)},
-		{ID: "list_all_lab_tests", Pattern: "GET /v3/lab_tests", Team: server.AsJSON(a.listAllLabTests)},
-		{ID: "create_lab_test", Pattern: "POST /v3/lab_tests", Team: a.createLabTest, Keyed: true},
-		{ID: "change_lab_test", Pattern: "PATCH /v3/lab_tests/{lab_test_id}", Team: server.AsJSON(a.changeLabTest)},
-		{ID: "read_lab_test", Pattern: "GET /v3/lab_tests/{lab_test_id}", Team: server.AsJSON(a.readLabTest)},
-		{ID: "list_lab_accounts", Pattern: "GET /v3/lab_test/lab_account", Team: server.AsJSON(a.listLabAccounts)},
+		{ID: "list_labs", Pattern: "GET /v3/lab_tests/labs", Bound: server.Public, Team: server.AsJSON(a.listLabs)},
+		{ID: "list_markers", Pattern: "GET /v3/lab_tests/markers", Bound: server.Public, Team: server.AsJSON(a.listMarkers)},
+		{ID: "list_order_set_markers", Pattern: "POST /v3/lab_tests/list_order_set_markers", Bound: server.Public, Team: server.AsJSON(a.listOrderSetMarkers)},
+		{ID: "list_lab_test_markers", Pattern: "GET /v3/lab_tests/{lab_test_id}/markers", Bound: server.Public, Team: server.AsJSON(a.listLabTestMarkers)},
+		{ID: "read_marker", Pattern: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", Bound: server.Public, Team: server.AsJSON(a.readMarker)},
+		{ID: "list_lab_tests", Pattern: "GET /v3/lab_test", Bound: server.Public, Team: server.AsJSON(a.listLabTests)},
+		{ID: "list_all_lab_tests", Pattern: "GET /v3/lab_tests", Bound: server.Public, Team: server.AsJSON(a.listAllLabTests)},
+		{ID: "create_lab_test", Pattern: "POST /v3/lab_tests", Bound: server.TeamOnly, Team: a.createLabTest, Keyed: true},
+		{ID: "change_lab_test", Pattern: "PATCH /v3/lab_tests/{lab_test_id}", Bound: server.TeamOnly, Team: server.AsJSON(a.changeLabTest)},
+		{ID: "read_lab_test", Pattern: "GET /v3/lab_tests/{lab_test_id}", Bound: server.Public, Team: server.AsJSON(a.readLabTest)},
+		{ID: "list_lab_accounts", Pattern: "GET /v3/lab_test/lab_account", Bound: server.TeamOnly, Team: server.AsJSON(a.listLabAccounts)},
 	}
 }
 

@@ -14,24 +14,24 @@ import (
 
 func (a API) orderOperations() []server.Operation {
 	return []server.Operation{
-		{ID: "create_order", Pattern: "POST /v3/order", Change: a.placeOrder, Keyed: true},
-		{ID: "create_or_replace_order", Pattern: "POST /v3/order/create", Change: a.createOrder, Keyed: true},
-		{ID: "import_order", Pattern: "POST /v3/order/import", Change: a.importOrder, Keyed: true},
-		{ID: "create_testkit_order", Pattern: "POST /v3/order/testkit", Change: a.createTestkit, Keyed: true},
-		{ID: "register_testkit", Pattern: "POST /v3/order/testkit/register", Change: a.registerTestkit, Keyed: true},
-		{ID: "resend_order_events", Pattern: "POST /v3/order/resend_events", Team: server.AsJSON(a.resendEvents)},
-		{ID: "list_orders", Pattern: "GET /v3/orders", Team: server.AsJSON(a.listOrders)},
-		{ID: "count_orders", Pattern: "GET /v3/orders/count", Team: server.AsJSON(a.countOrders)},
-		{ID: "list_order_lifecycles", Pattern: "GET /v3/orders/lifecycle", Team: server.AsJSON(a.listOrderLifecycles)},
-		{ID: "read_order", Pattern: "GET /v3/order/{order_id}", Team: server.ReadOne(orderID, a.Orders.Get)},
-		{ID: "change_order", Pattern: "PATCH /v3/order/{order_id}", Change: a.setActivation},
-		{ID: "read_order_result", Pattern: "GET /v3/order/{order_id}/result", Team: server.ReadOne(orderID, a.Orders.Results)},
-		{ID: "read_order_result_metadata", Pattern: "GET /v3/order/{order_id}/result/metadata", Team: server.ReadOne(orderID, a.resultMetadata)},
-		{ID: "cancel_order", Pattern: "POST /v3/order/{order_id}/cancel", Change: a.changeOrder(a.Orders.Cancel)},
-		{ID: "complete_draw", Pattern: "PATCH /v3/order/{order_id}/draw_completed", Change: a.changeOrder(a.Orders.DrawCompleted)},
-		{ID: "simulate_order", Pattern: "POST /v3/order/{order_id}/test", Team: server.AsJSON(a.simulateOrder)},
-		{ID: "read_order_transaction", Pattern: "GET /v3/order_transaction/{transaction_id}", Team: server.ReadOne(transactionID, a.Orders.Transaction)},
-		{ID: "read_order_transaction_result", Pattern: "GET /v3/order_transaction/{transaction_id}/result", Team: server.ReadOne(transactionID, a.Orders.TransactionResults)},
+		{ID: "create_order", Pattern: "POST /v3/order", Bound: server.UserInBody, Change: a.placeOrder, Keyed: true},
+		{ID: "create_or_replace_order", Pattern: "POST /v3/order/create", Bound: server.UserInBody, Change: a.createOrder, Keyed: true},
+		{ID: "import_order", Pattern: "POST /v3/order/import", Bound: server.TeamOnly, Change: a.importOrder, Keyed: true},
+		{ID: "create_testkit_order", Pattern: "POST /v3/order/testkit", Bound: server.UserInBody, Change: a.createTestkit, Keyed: true},
+		{ID: "register_testkit", Pattern: "POST /v3/order/testkit/register", Bound: server.UserInBody, Change: a.registerTestkit, Keyed: true},
+		{ID: "resend_order_events", Pattern: "POST /v3/order/resend_events", Bound: server.TeamOnly, Team: server.AsJSON(a.resendEvents)},
+		{ID: "list_orders", Pattern: "GET /v3/orders", Bound: server.UserInQuery, Team: server.AsJSON(a.listOrders)},
+		{ID: "count_orders", Pattern: "GET /v3/orders/count", Bound: server.OwnList, Team: server.AsJSON(a.countOrders)},
+		{ID: "list_order_lifecycles", Pattern: "GET /v3/orders/lifecycle", Bound: server.Public, Team: server.AsJSON(a.listOrderLifecycles)},
+		{ID: "read_order", Pattern: "GET /v3/order/{order_id}", Bound: a.ofOrder(), Team: server.ReadOne(orderID, a.Orders.Get)},
+		{ID: "change_order", Pattern: "PATCH /v3/order/{order_id}", Bound: a.ofOrder(), Change: a.setActivation},
+		{ID: "read_order_result", Pattern: "GET /v3/order/{order_id}/result", Bound: a.ofOrder(), Team: server.ReadOne(orderID, a.Orders.Results)},
+		{ID: "read_order_result_metadata", Pattern: "GET /v3/order/{order_id}/result/metadata", Bound: a.ofOrder(), Team: server.ReadOne(orderID, a.resultMetadata)},
+		{ID: "cancel_order", Pattern: "POST /v3/order/{order_id}/cancel", Bound: a.ofOrder(), Change: a.changeOrder(a.Orders.Cancel)},
+		{ID: "complete_draw", Pattern: "PATCH /v3/order/{order_id}/draw_completed", Bound: a.ofOrder(), Change: a.changeOrder(a.Orders.DrawCompleted)},
+		{ID: "simulate_order", Pattern: "POST /v3/order/{order_id}/test", Bound: a.ofOrder(), Team: server.AsJSON(a.simulateOrder)},
+		{ID: "read_order_transaction", Pattern: "GET /v3/order_transaction/{transaction_id}", Bound: a.ofTransaction(), Team: server.ReadOne(transactionID, a.Orders.Transaction)},
+		{ID: "read_order_transaction_result", Pattern: "GET /v3/order_transaction/{transaction_id}/result", Bound: a.ofTransaction(), Team: server.ReadOne(transactionID, a.Orders.TransactionResults)},
 	}
 }
 
@@ -79,7 +79,13 @@ func (a API) countOrders(ctx context.Context, in *wire.In, team healthlab.TeamID
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	counts, err := a.Orders.CountByStatus(ctx, team)
+	count := a.Orders.CountByStatus
+	if !in.Own().IsZero() {
+		count = func(ctx context.Context, team healthlab.TeamID) (map[orders.LowLevel]int, error) {
+			return a.countOf(ctx, team, in.Own())
+		}
+	}
+	counts, err := count(ctx, team)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +94,23 @@ func (a API) countOrders(ctx context.Context, in *wire.In, team healthlab.TeamID
 		out.Total += n
 	}
 	return out, nil
+}
+
+// countOf counts the orders of one user by their latest status.
+func (a API) countOf(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (map[orders.LowLevel]int, error) {
+	out := map[orders.LowLevel]int{}
+	for q := (orders.Query{Team: team, User: user, Page: 1, Size: catalogue.MaxPageSize}); ; q.Page++ {
+		page, err := a.Orders.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Orders {
+			out[page.Orders[i].LowLevel()]++
+		}
+		if len(page.Orders) < q.Size {
+			return out, nil
+		}
+	}
 }
 
 // orderLifecycles are the lifecycles of all collection methods.

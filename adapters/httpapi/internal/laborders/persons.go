@@ -17,16 +17,16 @@ import (
 // personOperations are about who users are and who pays for them.
 func (a API) personOperations() []server.Operation {
 	return []server.Operation{
-		{ID: "set_user_info", Pattern: "PATCH /v2/user/{user_id}/info", Team: a.setUserInfo},
-		{ID: "read_user_info", Pattern: "GET /v2/user/{user_id}/info/latest", Team: server.ReadOne(anyUser, a.Orders.People().UserInfo)},
-		{ID: "create_portal_url", Pattern: "POST /v2/user/{user_id}/create_portal_url", Team: server.AsJSON(a.createPortalURL)},
-		{ID: "create_insurance", Pattern: "POST /v2/user/{user_id}/insurance", Team: a.createInsurance, Keyed: true},
-		{ID: "read_latest_insurance", Pattern: "GET /v2/user/{user_id}/insurance/latest", Team: server.AsJSON(a.readLatestInsurance)},
-		{ID: "search_payors", Pattern: "GET /v3/insurance/search/payor", Team: server.AsJSON(a.searchPayors)},
-		{ID: "search_payors_by_body", Pattern: "POST /v3/insurance/search/payor", Team: server.AsJSON(a.searchPayorsByBody)},
-		{ID: "create_payor", Pattern: "POST /v3/payor", Team: a.createPayor, Keyed: true},
-		{ID: "search_diagnoses", Pattern: "GET /v3/insurance/search/diagnosis", Team: server.AsJSON(a.searchDiagnoses)},
-		{ID: "check_diagnoses", Pattern: "POST /v3/insurance/validate_icd_codes", Team: server.AsJSON(a.checkDiagnoses)},
+		{ID: "set_user_info", Pattern: "PATCH /v2/user/{user_id}/info", Bound: server.UserInPath, Team: a.setUserInfo},
+		{ID: "read_user_info", Pattern: "GET /v2/user/{user_id}/info/latest", Bound: server.UserInPath, Team: server.ReadOne(anyUser, a.Orders.People().UserInfo)},
+		{ID: "create_portal_url", Pattern: "POST /v2/user/{user_id}/create_portal_url", Bound: server.UserInPath, Team: server.AsJSON(a.createPortalURL)},
+		{ID: "create_insurance", Pattern: "POST /v2/user/{user_id}/insurance", Bound: server.UserInPath, Team: a.createInsurance, Keyed: true},
+		{ID: "read_latest_insurance", Pattern: "GET /v2/user/{user_id}/insurance/latest", Bound: server.UserInPath, Team: server.AsJSON(a.readLatestInsurance)},
+		{ID: "search_payors", Pattern: "GET /v3/insurance/search/payor", Bound: server.Public, Team: server.AsJSON(a.searchPayors)},
+		{ID: "search_payors_by_body", Pattern: "POST /v3/insurance/search/payor", Bound: server.Public, Team: server.AsJSON(a.searchPayorsByBody)},
+		{ID: "create_payor", Pattern: "POST /v3/payor", Bound: server.TeamOnly, Team: a.createPayor, Keyed: true},
+		{ID: "search_diagnoses", Pattern: "GET /v3/insurance/search/diagnosis", Bound: server.Public, Team: server.AsJSON(a.searchDiagnoses)},
+		{ID: "check_diagnoses", Pattern: "POST /v3/insurance/validate_icd_codes", Bound: server.Public, Team: server.AsJSON(a.checkDiagnoses)},
 	}
 }
 

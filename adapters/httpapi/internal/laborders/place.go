@@ -64,6 +64,7 @@ func (a API) registerTestkit(in *wire.In, team healthlab.TeamID) (*server.Change
 	if body.UserID != nil {
 		user = *body.UserID
 	}
+	body.Owner = in.Own()
 	once := server.OnceFrom(in, team, "register_testkit", user)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return nil, err

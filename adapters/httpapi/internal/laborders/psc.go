@@ -12,9 +12,9 @@ import (
 
 func (a API) pscOperations() []server.Operation {
 	return []server.Operation{
-		{ID: "read_area", Pattern: "GET /v3/order/area/info", Team: server.AsJSON(a.readArea)},
-		{ID: "find_patient_service_centers", Pattern: "GET /v3/order/psc/info", Team: server.AsJSON(a.findPSCs)},
-		{ID: "find_patient_service_centers_of_order", Pattern: "GET /v3/order/{order_id}/psc/info", Team: server.AsJSON(a.findOrderPSCs)},
+		{ID: "read_area", Pattern: "GET /v3/order/area/info", Bound: server.Public, Team: server.AsJSON(a.readArea)},
+		{ID: "find_patient_service_centers", Pattern: "GET /v3/order/psc/info", Bound: server.Public, Team: server.AsJSON(a.findPSCs)},
+		{ID: "find_patient_service_centers_of_order", Pattern: "GET /v3/order/{order_id}/psc/info", Bound: a.ofOrder(), Team: server.AsJSON(a.findOrderPSCs)},
 	}
 }
 

@@ -16,18 +16,18 @@ import (
 // unmatchedOperations are about results that match no order for certain.
 func (a API) unmatchedOperations() []server.Operation {
 	list := []server.Operation{
-		{ID: "list_unmatched_results", Pattern: "GET /v3/unmatched_result", Team: server.AsJSON(a.listUnmatched)},
-		{ID: "read_unmatched_result", Pattern: "GET /v3/unmatched_result/{raw_result_id}", Team: server.ReadOne(rawResultID, a.Orders.Reviews().Get)},
-		{ID: "accept_unmatched_result", Pattern: "POST /v3/unmatched_result/{raw_result_id}/accept", Team: server.AsJSON(a.acceptUnmatched)},
-		{ID: "resolve_unmatched_result", Pattern: "POST /v3/unmatched_result/{raw_result_id}/resolve", Team: server.AsJSON(a.resolveUnmatched)},
+		{ID: "list_unmatched_results", Pattern: "GET /v3/unmatched_result", Bound: server.TeamOnly, Team: server.AsJSON(a.listUnmatched)},
+		{ID: "read_unmatched_result", Pattern: "GET /v3/unmatched_result/{raw_result_id}", Bound: server.TeamOnly, Team: server.ReadOne(rawResultID, a.Orders.Reviews().Get)},
+		{ID: "accept_unmatched_result", Pattern: "POST /v3/unmatched_result/{raw_result_id}/accept", Bound: server.TeamOnly, Team: server.AsJSON(a.acceptUnmatched)},
+		{ID: "resolve_unmatched_result", Pattern: "POST /v3/unmatched_result/{raw_result_id}/resolve", Bound: server.TeamOnly, Team: server.AsJSON(a.resolveUnmatched)},
 	}
 	if a.MatchTests == nil {
 		return list
 	}
 	return append(list, []server.Operation{
-		{ID: "list_unmatched_result_cases", Pattern: "GET /v3/unmatched_result_test/case", Team: server.AsJSON(a.listTestCases)},
-		{ID: "start_unmatched_result_test", Pattern: "POST /v3/unmatched_result_test", Team: a.startMatchTest, Keyed: true},
-		{ID: "read_unmatched_result_test", Pattern: "GET /v3/unmatched_result_test/{run_id}", Team: server.ReadOne(testRunID, a.MatchTests.Get)},
+		{ID: "list_unmatched_result_cases", Pattern: "GET /v3/unmatched_result_test/case", Bound: server.TeamOnly, Team: server.AsJSON(a.listTestCases)},
+		{ID: "start_unmatched_result_test", Pattern: "POST /v3/unmatched_result_test", Bound: server.TeamOnly, Team: a.startMatchTest, Keyed: true},
+		{ID: "read_unmatched_result_test", Pattern: "GET /v3/unmatched_result_test/{run_id}", Bound: server.TeamOnly, Team: server.ReadOne(testRunID, a.MatchTests.Get)},
 	}...)
 }
 

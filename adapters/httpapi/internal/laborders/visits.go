@@ -18,19 +18,19 @@ func (a API) visitOperations() []server.Operation {
 	open := notConfirmed()
 	const home, center = appointment.Phlebotomy, appointment.PatientServiceCenter
 	return []server.Operation{
-		{ID: "find_phlebotomy_slots", Pattern: "POST /v3/order/phlebotomy/appointment/availability", Team: server.AsJSON(a.findHomeSlots)},
-		{ID: "book_phlebotomy_appointment", Pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/book", Team: a.bookHome, Keyed: true},
-		{ID: "request_phlebotomy_appointment", Pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/request", Team: a.requestVisit, Keyed: true},
-		{ID: "reschedule_phlebotomy_appointment", Pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/reschedule", Team: a.reschedule(home), Replies: open},
-		{ID: "cancel_phlebotomy_appointment", Pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/cancel", Team: a.cancelHome},
-		{ID: "list_phlebotomy_cancellation_reasons", Pattern: "GET /v3/order/phlebotomy/appointment/cancellation-reasons", Team: a.listReasons(home)},
-		{ID: "read_phlebotomy_appointment", Pattern: "GET /v3/order/{order_id}/phlebotomy/appointment", Team: a.readVisit(home)},
-		{ID: "find_psc_slots", Pattern: "POST /v3/order/psc/appointment/availability", Team: server.AsJSON(a.findCenterSlots)},
-		{ID: "book_psc_appointment", Pattern: "POST /v3/order/{order_id}/psc/appointment/book", Team: a.bookCenter, Keyed: true},
-		{ID: "reschedule_psc_appointment", Pattern: "PATCH /v3/order/{order_id}/psc/appointment/reschedule", Team: a.reschedule(center), Replies: open},
-		{ID: "cancel_psc_appointment", Pattern: "PATCH /v3/order/{order_id}/psc/appointment/cancel", Team: a.cancelCenter},
-		{ID: "list_psc_cancellation_reasons", Pattern: "GET /v3/order/psc/appointment/cancellation-reasons", Team: a.listReasons(center)},
-		{ID: "read_psc_appointment", Pattern: "GET /v3/order/{order_id}/psc/appointment", Team: a.readVisit(center)},
+		{ID: "find_phlebotomy_slots", Pattern: "POST /v3/order/phlebotomy/appointment/availability", Bound: server.Public, Team: server.AsJSON(a.findHomeSlots)},
+		{ID: "book_phlebotomy_appointment", Pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/book", Bound: a.ofOrder(), Team: a.bookHome, Keyed: true},
+		{ID: "request_phlebotomy_appointment", Pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/request", Bound: a.ofOrder(), Team: a.requestVisit, Keyed: true},
+		{ID: "reschedule_phlebotomy_appointment", Pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/reschedule", Bound: a.ofOrder(), Team: a.reschedule(home), Replies: open},
+		{ID: "cancel_phlebotomy_appointment", Pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/cancel", Bound: a.ofOrder(), Team: a.cancelHome},
+		{ID: "list_phlebotomy_cancellation_reasons", Pattern: "GET /v3/order/phlebotomy/appointment/cancellation-reasons", Bound: server.Public, Team: a.listReasons(home)},
+		{ID: "read_phlebotomy_appointment", Pattern: "GET /v3/order/{order_id}/phlebotomy/appointment", Bound: a.ofOrder(), Team: a.readVisit(home)},
+		{ID: "find_psc_slots", Pattern: "POST /v3/order/psc/appointment/availability", Bound: server.Public, Team: server.AsJSON(a.findCenterSlots)},
+		{ID: "book_psc_appointment", Pattern: "POST /v3/order/{order_id}/psc/appointment/book", Bound: a.ofOrder(), Team: a.bookCenter, Keyed: true},
+		{ID: "reschedule_psc_appointment", Pattern: "PATCH /v3/order/{order_id}/psc/appointment/reschedule", Bound: a.ofOrder(), Team: a.reschedule(center), Replies: open},
+		{ID: "cancel_psc_appointment", Pattern: "PATCH /v3/order/{order_id}/psc/appointment/cancel", Bound: a.ofOrder(), Team: a.cancelCenter},
+		{ID: "list_psc_cancellation_reasons", Pattern: "GET /v3/order/psc/appointment/cancellation-reasons", Bound: server.Public, Team: a.listReasons(center)},
+		{ID: "read_psc_appointment", Pattern: "GET /v3/order/{order_id}/psc/appointment", Bound: a.ofOrder(), Team: a.readVisit(center)},
 	}
 }
 

@@ -38,6 +38,9 @@ func OnceFrom(in *wire.In, team healthlab.TeamID, endpoint string, user healthla
 		}
 		return nil
 	}
+	if own := in.Own(); !own.IsZero() {
+		endpoint += " of " + own.String() // keys of two users never meet
+	}
 	return &idempotency.Request{
 		Scope:       idempotency.Scope{Team: team, Endpoint: endpoint, Key: key},
 		User:        user,

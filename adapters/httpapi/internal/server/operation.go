@@ -29,6 +29,10 @@ type Operation struct {
 	// Change reads the request of a team and returns how it is answered: in one transaction with
 	// the line in the access log. A request that is refused changes nothing.
 	Change func(in *wire.In, team healthlab.TeamID) (*Change, error)
+	// Bound says what the operation is for a caller that is bound to one user. It is required with
+	// Team and Change. Operations with Handle take no Caller and have none: a link token, a
+	// management key or a signature opens them.
+	Bound Bound
 	// Keyed operations take the idempotency headers. All others refuse them.
 	Keyed bool
 	// MaxBody is the largest body, in bytes; 0 means the default of the API.

@@ -33,7 +33,9 @@ func (in *In) OptBody(v any) bool {
 }
 
 func (in *In) decode(v any) healthlab.Problems {
-	return Decode(in.data, v, Options{IgnoreUnknown: in.settings.IgnoreUnknown, IgnoreReadOnly: in.settings.IgnoreReadOnly})
+	problems := Decode(in.data, v, Options{IgnoreUnknown: in.settings.IgnoreUnknown, IgnoreReadOnly: in.settings.IgnoreReadOnly})
+	in.confine(v)
+	return problems
 }
 
 // BodyAgain reads the body that [In.Body] has read into another value of the same type, for a handler

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
 )
 
 // Part is one part of a form, as it arrives.
@@ -137,7 +139,11 @@ func (in *In) FieldUUID(f Field, name string) uuid.UUID {
 		in.Problem("missing", "is required", "body", name)
 		return uuid.Nil
 	}
-	return in.uuid(f.value, "body", name)
+	id := in.uuid(f.value, "body", name)
+	if own := in.settings.Own; name == "user_id" && !own.IsZero() && id != own.UUID {
+		return in.settings.replaceUser(healthlab.UserID{UUID: id}).UUID
+	}
+	return id
 }
 
 // FieldBool returns true for true and 1, false for false and 0, in any case, and def for

@@ -35,9 +35,14 @@ type Settings struct {
 	IgnoreReadOnly bool
 	// NullBody takes null for no body.
 	NullBody bool
+	// Own is the user to whom the caller is bound; zero if it is not bound. Other users in a body
+	// become users that do not exist.
+	Own healthlab.UserID
 
 	names map[string]string // name → place, of all that the handler has read
 	body  bool              // a body was read
+
+	replaced []string // pairs of an id that no thing has and the one that was sent
 }
 
 type settingsKey struct{}
