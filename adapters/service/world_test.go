@@ -124,7 +124,11 @@ func simulate(t *testing.T, seed uint64, population, days int) (digest, report s
 
 func simulateWith(t *testing.T, seed uint64, population, days int, jumps bool) (digest, report string) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newSimulation(t, seed)
+		retention := 48 * time.Hour
+		if jumps {
+			retention = 30 * 24 * time.Hour // longer than a jump: what is older than it is deleted by design
+		}
+		w := newSimulation(t, seed, retention)
 		w.jumps = jumps
 		w.ordering = min(0.1, mostOrders/float64(population*days))
 		for range population {
@@ -190,7 +194,7 @@ func setting(t *testing.T, name string, standard int) int {
 	return n
 }
 
-func newSimulation(t *testing.T, seed uint64) *simulation {
+func newSimulation(t *testing.T, seed uint64, retention time.Duration) *simulation {
 	begin := time.Now().UTC().Truncate(24 * time.Hour)
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
@@ -201,7 +205,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	w.provider = &tracker{number: seed, begin: begin, accounts: map[string]*account{}}
 	c := config(t)
 	now := func() time.Time { return time.Now().Add(time.Duration(w.jumped.Load())) }
-	w.store = memory.New(&memory.Options{Now: now, Retention: 48 * time.Hour, Envelope: webhook.Envelope{Sequence: true}})
+	w.store = memory.New(&memory.Options{Now: now, Retention: retention, Envelope: webhook.Envelope{Sequence: true}})
 	c.Stores, c.Files, c.Log = w.store.Stores, w.store.Blobs(), slog.New(slog.DiscardHandler)
 	var err error
 	c.Providers, err = healthdata.NewProviders([]healthdata.Provider{

@@ -48,10 +48,11 @@ var unreached = func() map[string]string {
 		"refresh_user": noText, "refresh_app": noText, "remove_summaries": noText, "retry_webhook_message": noText, "rotate_api_key": noText,
 		"search_payors_by_body": noText, "send_webhook_test": noText, "undo_delete_user": noText, "connect_demo_provider": noText,
 		"push_from_provider": noText, "push_to_team_client": noText,
-		"approve_lab_report": "the job and its review are one sealed row, which reject_lab_report writes",
-		"bulk_import":        "it needs tokens of a provider; it makes the connections that link_password_provider makes",
-		"import_order":       "it writes the order that create_order writes",
-		"register_testkit":   "the sample id is planted by personkeytest: AtRest/Orders",
+		"approve_lab_report":          "the job and its review are one sealed row, which reject_lab_report writes",
+		"acknowledge_critical_result": "it needs a result that a laboratory sent; the loop is one sealed row, with the snapshot of the result",
+		"bulk_import":                 "it needs tokens of a provider; it makes the connections that link_password_provider makes",
+		"import_order":                "it writes the order that create_order writes",
+		"register_testkit":            "the sample id is planted by personkeytest: AtRest/Orders",
 	}
 }()
 

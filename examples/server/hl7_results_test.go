@@ -116,7 +116,7 @@ func TestHL7ResultsOverHTTP(t *testing.T) {
 				return out.Order.ID, lab.number(placed)
 			}
 			example := func(name, number string) string {
-				raw, err := os.ReadFile(filepath.Join("..", "..", "adapters", "hl7", "testdata", name))
+				raw, err := os.ReadFile(filepath.Join("..", "..", "adapters", "labs", "hl7", "testdata", name))
 				require.NoError(t, err)
 				return strings.NewReplacer("$", number, "ROE^ANA||19840509", fmt.Sprintf("PERSON^KIM||%d0102", born)).Replace(string(raw))
 			}
