@@ -204,7 +204,7 @@ func TestContractListsErrorTypesAndBounds(t *testing.T) {
 	form := regexp.MustCompile(`^[A-Z][A-Z0-9]+(_[A-Z0-9]+)+$`)
 	word := regexp.MustCompile(`^[A-Z]{4,}$`) // in the table of kinds alone
 	types := map[string]bool{}
-	for _, name := range sources(t, ".", "../../orders", "../../linking", "../../healthdata", "../../aggregate", "../../labreport", "../../personexport", "../../webhook") {
+	for _, name := range sources(t, ".", "../../orders", "../../linking", "../../healthdata", "../../aggregate", "../../labreport", "../../privacy/personexport", "../../webhook") {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		require.NoError(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
