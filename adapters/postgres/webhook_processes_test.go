@@ -320,7 +320,7 @@ func TestDispatchers_share(t *testing.T) {
 func TestDispatchers_slow(t *testing.T) {
 	t.Parallel()
 	f := newSenders(t, 4)
-	f.slow = 5 * time.Millisecond
+	f.slow = 25 * time.Millisecond
 	f.start("one", slowSender)
 	f.start("two", plainSender)
 	require.Less(t, f.share(500), 0.15)
