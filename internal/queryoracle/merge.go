@@ -11,7 +11,7 @@ import (
 // merge is what overlap policies but all do before rows are grouped, decided second by second: a row of
 // steps keeps the seconds that no better row of its source, and under the default policy no better source,
 // has; any other row its local hour if no better origin and no better source has a row in it.
-func (q *Question) merge(rows []row) []row {
+func (q *Question) merge(rows []row) []row { //nolint:funlen // one case a kind of resource, from scratch
 	if q.policy == "all" {
 		return rows
 	}

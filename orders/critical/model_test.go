@@ -119,7 +119,7 @@ type life struct {
 func markers() []string { return []string{"Glucose", "Potassium"} }
 
 func newLife(t *testing.T, seed uint64) *life {
-	l := &life{t: t, random: rand.New(rand.NewPCG(seed, 1)), seen: map[uuid.UUID]bool{}} //nolint:gosec // a seed repeats the run
+	l := &life{t: t, random: rand.New(rand.NewPCG(seed, 1)), seen: map[uuid.UUID]bool{}}
 	l.now = time.Date(2026, 3, 5, 8, 0, 0, 0, time.UTC)
 	var err error
 	l.rows, err = memory.NewEngine(slices.Concat(critical.Tables(), []store.Definition{waitingEvents.Definition(), lastOfKeys.Definition()}),
@@ -374,7 +374,7 @@ func TestLoopsUnderKills(t *testing.T) {
 			t.Parallel()
 			kills, loops := 0, 0
 			for i := range runs / shards {
-				seed := uint64(shard*runs/shards + i) //nolint:gosec // counts are small
+				seed := uint64(shard*runs/shards + i)
 				l := newLife(t, seed)
 				l.run()
 				if kills, loops = kills+l.kills, loops+len(l.loops()); t.Failed() {

@@ -88,7 +88,8 @@ func (b Bound) Confine(r *http.Request, settings *wire.Settings, team healthlab.
 		return nil, tried, &wire.Fault{Status: http.StatusForbidden, Type: "FORBIDDEN", Msg: "the caller is bound to one user; this operation is about the team as a whole"}
 	}
 	settings.Own = user
-	r = r.Clone(r.Context())
+	ctx := r.Context()
+	r = r.Clone(ctx)
 	if other := another(r.PathValue("user_id"), user); !other.IsZero() {
 		tried = other
 		r.SetPathValue("user_id", settings.Replace(other.String()))
@@ -118,7 +119,7 @@ func (b Bound) Confine(r *http.Request, settings *wire.Settings, team healthlab.
 		return r, tried, nil
 	}
 	value := r.PathValue(b.param)
-	switch of, err := b.owner(r.Context(), team, value); {
+	switch of, err := b.owner(ctx, team, value); {
 	case err == nil && of != user:
 		r.SetPathValue(b.param, settings.Replace(value))
 	case err != nil && !slices.Contains([]healthlab.Kind{healthlab.NotFound, healthlab.Invalid}, healthlab.KindOf(err)):
