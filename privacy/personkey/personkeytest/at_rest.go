@@ -396,26 +396,37 @@ var atRestSeries = healthdata.SeriesKey{Resource: "note", Provider: "manual", So
 // them each in another way.
 var atRestSamples = []int{1, 1, 2000, 1, 30, 1}
 
-// plantSamples writes samples with a note, whose values begin and end with markSample.
+// atRestNumbers is a series without texts, which are encrypted with or without the other samples.
+var atRestNumbers = healthdata.SeriesKey{Resource: "heartrate", Provider: atRestSeries.Provider, SourceType: atRestSeries.SourceType}
+
+// plantSamples writes samples with a note, and others without one, whose values begin and end with
+// markSample.
 func plantSamples(t atRestT) {
+	plantSeries(t, atRestSeries, series.Attrs{Text: markNote, Tags: markNote})
+	plantSeries(t, atRestNumbers, series.Attrs{})
+}
+
+func plantSeries(t atRestT, key healthdata.SeriesKey, attrs series.Attrs) {
 	value := math.Float64frombits(binary.LittleEndian.Uint64([]byte(markSample)))
 	at := atRestNoon.UnixMicro()
+	write := func(b *series.Block, events func([]series.Outcome) ([]healthlab.Event, error)) {
+		t.ok(t.Store.Data().MergeSamples(t.Context(), t.team, t.user, []healthdata.SampleBatch{{Key: key, Samples: b, Span: series.PerMinute}}, events))
+	}
 	for _, n := range atRestSamples {
 		b := new(series.Block)
 		for i := range n {
-			s := series.Sample{Time: at, Value: float64(i) / 3, Attrs: series.Attrs{Text: markNote, Tags: markNote}}
+			s := series.Sample{Time: at, Value: float64(i) / 3, Attrs: attrs}
 			if i == 0 || i == n-1 {
 				s.Value = value
 			}
 			b.Append(s)
 			at += time.Minute.Microseconds()
 		}
-		t.ok(t.Store.Data().MergeSamples(t.Context(), t.team, t.user, []healthdata.SampleBatch{{Key: atRestSeries, Samples: b, Span: series.PerMinute}},
-			func([]series.Outcome) ([]healthlab.Event, error) { return []healthlab.Event{t.event()}, nil }))
+		write(b, func([]series.Outcome) ([]healthlab.Event, error) { return []healthlab.Event{t.event()}, nil })
 	}
 	b := new(series.Block)
-	b.Append(series.Sample{Time: at, Value: value, Attrs: series.Attrs{Text: markNote}})
-	t.ok(t.Store.Data().MergeSamples(t.Context(), t.team, t.user, []healthdata.SampleBatch{{Key: atRestSeries, Samples: b, Span: series.PerMinute}}, nil))
+	b.Append(series.Sample{Time: at, Value: value, Attrs: series.Attrs{Text: attrs.Text}})
+	write(b, nil)
 }
 
 func readSamples(t atRestT) error {
