@@ -72,21 +72,20 @@ func bodyMass(text string) bool {
 // substance: mg/dL of glucose (molar mass 180.182), of cholesterol (386.7) and of
 // triglycerides (885.7).
 func massUnits(resource, sampleType, unit string) (ucum.Conversion, bool) {
-	mass, ok := ucum.ConversionAs(unit, "mg/dL")
-	if !ok {
-		return mass, false
-	}
+	var perMillimole float64 // mg/dL of 1 mmol/L
 	switch {
 	case resource == "glucose":
-		mass.Over *= 18.0182
+		perMillimole = 18.0182
 	case resource == "cholesterol" && sampleType == "cholesterol/triglycerides":
-		mass.Over *= 88.57
+		perMillimole = 88.57
 	case resource == "cholesterol":
-		mass.Over *= 38.67
+		perMillimole = 38.67
 	default:
-		return mass, false
+		return ucum.Conversion{}, false
 	}
-	return mass, true
+	mass, ok := ucum.ConversionAs(unit, "mg/dL")
+	mass.Over *= perMillimole
+	return mass, ok
 }
 
 // Convert returns a value in the unit of the resource, and whether it knows how to
@@ -104,8 +103,8 @@ func (r *Resource) conversion(unit, sampleType string) (ucum.Conversion, bool) {
 	if unit == r.Unit {
 		return ucum.Conversion{Times: 1, Over: 1}, true
 	}
-	if c, ok := conversionOf(unit, r.Unit); ok {
+	if c, ok := massUnits(r.Slug, sampleType, unit); ok {
 		return c, true
 	}
-	return massUnits(r.Slug, sampleType, unit)
+	return conversionOf(unit, r.Unit)
 }

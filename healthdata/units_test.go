@@ -151,3 +151,15 @@ The unit and the value that were sent stay with the sample where they differ: ` 
 	require.NoError(t, err)
 	require.Equal(t, b.String(), string(got), "run go test ./healthdata -run UnitsAreDocumented -update")
 }
+
+// BenchmarkConvert converts values as an upload does for each of its samples.
+func BenchmarkConvert(b *testing.B) {
+	for _, c := range []struct{ resource, unit string }{{"glucose", "mg/dL"}, {"weight", "lb"}, {"weight", "no unit"}} {
+		b.Run(c.resource+" "+c.unit, func(b *testing.B) {
+			r := healthdata.ResourceBySlug(c.resource)
+			for b.Loop() {
+				_, _ = r.Convert(100, c.unit, "")
+			}
+		})
+	}
+}

@@ -34,7 +34,7 @@ var givenTexts = map[string]string{
 var givenExact = map[string]string{"mM": "mmol/L", "uM": "umol/L", "Cal": "[Cal]", "Cals": "[Cal]", "cal": "cal"}
 
 // otherUnit reports whether a text is another unit than its letters are in the other case: siemens and
-// henry are no seconds and hours, and nobody knows whether CAL is large.
+// henry are no seconds and hours, and CAL may be a calorie or a kilocalorie.
 func otherUnit(key string) bool {
 	if key == "CAL" || key == "CALS" {
 		return true
@@ -92,7 +92,7 @@ var given = sync.OnceValue(func() textCodes {
 	}
 	add := func(a *atom) {
 		if strings.Contains(a.name, "calorie") {
-			return // nobody knows whether it is large
+			return // the name does not say whether it is the kilocalorie
 		}
 		name(a.name, a.code)
 		if a.metric {
@@ -219,27 +219,40 @@ func (c Conversion) Of(v float64) float64 { return (v - c.Minus) * c.Times / c.O
 
 type conversionKey struct{ text, to string }
 
-var (
-	conversions     sync.Map
-	conversionCount atomic.Int64
-)
+// knownConversions holds answers of [ConversionAs], at most maxKnown of them.
+type knownConversions struct {
+	byKey sync.Map
+	count atomic.Int64
+}
+
+func (k *knownConversions) add(key conversionKey, c Conversion) {
+	if k.count.Add(1) <= maxKnown {
+		key.text = strings.Clone(key.text)
+		k.byKey.Store(key, c)
+	}
+}
+
+// Texts without a conversion are held apart, so that wrong units of one caller leave the room of right ones.
+var conversions, noConversions knownConversions
 
 // ConversionAs returns how the values of a unit, as [ParseAs] reads it, turn into those of the unit of a
 // code. It is false where there is no factor between the two, as between decibels and volts.
 func ConversionAs(text, to string) (Conversion, bool) {
 	key := conversionKey{text, to}
-	if c, ok := conversions.Load(key); ok {
+	if c, ok := conversions.byKey.Load(key); ok {
 		return c.(Conversion), true
 	}
-	u, ok := ParseAs(text, to)
-	if !ok {
+	if _, ok := noConversions.byKey.Load(key); ok {
 		return Conversion{}, false
 	}
-	c, ok := u.ConversionTo(to)
-	if ok && conversionCount.Add(1) <= maxKnown {
-		conversions.Store(conversionKey{strings.Clone(text), to}, c)
+	if u, ok := ParseAs(text, to); ok {
+		if c, ok := u.ConversionTo(to); ok {
+			conversions.add(key, c)
+			return c, true
+		}
 	}
-	return c, ok
+	noConversions.add(key, Conversion{})
+	return Conversion{}, false
 }
 
 // ConversionTo returns how values of u turn into those of a code, annotations aside. It is false if the

@@ -239,10 +239,10 @@ func (t *printedUnits) parse(printed string) (Unit, bool) {
 	return Unit{UCUM: ucum, kind: kindOf(ucum)}, true
 }
 
-// uncertain reports whether a unit key is printed for several units, so that nobody knows which one it
-// is without the report's author. "mil/uL" is a million on reports in English and Romanian, for red
-// cells, as public mapping tables of research networks have it, and a thousand on reports in
-// Spanish and Portuguese. "S" is siemens in UCUM, "susceptible" in microbiology (CLSI M100), and no second.
+// uncertain reports whether laboratories print a unit key for several units. "mil/uL" is a million in
+// public tables that map units of laboratories, and a thousand in Spanish, where mil is the number; no
+// authority says which one a report means. "S" is siemens in UCUM and a mark of microbiology beside a
+// result, and no second.
 func uncertain(key string) bool {
 	return key == "S" || reMil.MatchString(strings.ToLower(key))
 }
