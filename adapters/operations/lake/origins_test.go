@@ -455,6 +455,23 @@ func TestOriginsAgreeWithModel(t *testing.T) {
 	}
 }
 
+// Two intervals of one upload overlap over a midnight, and another app has told of both days: the later one
+// holds for the time that they share.
+func TestOriginsOverMidnight(t *testing.T) {
+	h := newHistory(t)
+	of := func(spans ...[3]int) (out []interval) {
+		for _, s := range spans {
+			out = append(out, interval{from: dayMinutes + s[0], to: dayMinutes + s[1], value: float64(s[2])})
+		}
+		return out
+	}
+	h.send("steps", "count", "", of([3]int{-120, -115, 40}, [3]int{-90, -85, 40}, [3]int{120, 180, 40}))
+	h.send("steps", "count", "com.acme.a", of([3]int{-90, -85, 40}, [3]int{-89, -84, 40}))
+	h.send("steps", "count", "com.acme.a", of([3]int{-30, -25, 40}, [3]int{120, 180, 40}, [3]int{105, 110, 83}, [3]int{0, 10, 41}, [3]int{-29, 1, 109}))
+	h.send("steps", "count", "", of([3]int{-15, 15, 43}, [3]int{90, 120, 120}, [3]int{0, 30, 106}))
+	h.check()
+}
+
 // drawIntervals draws the samples of one upload, in a few hours around a midnight.
 func drawIntervals(t *rapid.T, step int, lengths []int) (out []interval) {
 	for range rapid.IntRange(1, 5).Draw(t, "samples") {
