@@ -152,7 +152,7 @@ const (
 // each calls f with the orders that a query matches, in no order. ask is the query's scan; if it is
 // Bare, f gets orders that have no more than ids, the time of creation, the last status and the method.
 func (v orderRows) each(ctx context.Context, q *Query, ask store.Query, f func(*Order)) error {
-	deleted, err := deletedUsers(ctx, v.s, q.Team)
+	deleted, err := store.DeletedIDs(ctx, v.s, q.Team)
 	if err != nil {
 		return err
 	}
@@ -213,19 +213,4 @@ func ordersOf(ask store.Query, rows []store.Row) ([]*Order, error) {
 		}
 	}
 	return out, nil
-}
-
-// deletedUsers returns the users of a team that are deleted and not erased.
-func deletedUsers(ctx context.Context, s store.Store, team healthlab.TeamID) (map[healthlab.UserID]bool, error) {
-	ask := store.DeletedUsers(team)
-	ask.Bare = true
-	rows, err := s.Read(ctx, ask)
-	if err != nil {
-		return nil, err
-	}
-	deleted := map[healthlab.UserID]bool{}
-	for _, r := range rows[0] {
-		deleted[store.UserIDOf(r)] = true
-	}
-	return deleted, nil
 }

@@ -75,7 +75,7 @@ func (v reviewRows) Results(ctx context.Context, q ResultQuery) (ResultPage, err
 	if err != nil || len(after) != 0 && len(after) != len(createdIndex(q.CreatedFrom))+len(uuid.UUID{}) {
 		return ResultPage{}, catalogue.BadCursor()
 	}
-	deleted, err := deletedUsers(ctx, v.s, q.Team)
+	deleted, err := store.DeletedIDs(ctx, v.s, q.Team)
 	if err != nil {
 		return ResultPage{}, err
 	}

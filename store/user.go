@@ -42,6 +42,21 @@ func LiveUsers(team healthlab.TeamID) Query { return users(team, userLive) }
 // DeletedUsers returns the query for the deleted users of a team, ordered by deletion.
 func DeletedUsers(team healthlab.TeamID) Query { return users(team, userDeleted) }
 
+// DeletedIDs returns the ids of the deleted users of a team, for lists that leave them out.
+func DeletedIDs(ctx context.Context, s Store, team healthlab.TeamID) (map[healthlab.UserID]bool, error) {
+	ask := DeletedUsers(team)
+	ask.Bare = true
+	rows, err := s.Read(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	deleted := map[healthlab.UserID]bool{}
+	for _, r := range rows[0] {
+		deleted[UserIDOf(r)] = true
+	}
+	return deleted, nil
+}
+
 func users(team healthlab.TeamID, state string) Query {
 	return Query{Key: Key{Table: UserTable, Team: team}, By: BySecond, From: state, To: End(state)}
 }

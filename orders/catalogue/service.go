@@ -125,7 +125,7 @@ func (s *Service) Offer(ctx context.Context, team healthlab.TeamID, w Selection,
 func (o *Offer) Account() *LabAccountID { return o.selection.Account }
 
 // Choose makes one lab test of the selection, with the accounts of the team. onSite says whether the
-// team draws samples itself. Choose asks nobody: each call returns the same.
+// team draws samples itself. Choose reads nothing: each call returns the same.
 func (o *Offer) Choose(onSite bool) (Chosen, Accounts, error) {
 	chosen, err := resolve(o.selection, o.found, onSite, o.id)
 	if err != nil {

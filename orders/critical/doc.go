@@ -6,7 +6,7 @@
 // of the team's ladder ([Step]), each with an event. After the last step the loop stays open and
 // listed ([Escalated]), and can still be acknowledged.
 //
-//	s, err := critical.New(all.CriticalResults(), &critical.Options{Settings: ladderOfTeam})
+//	s, err := critical.New(all.CriticalResults(), &critical.Options{Ladder: ladderOfTeam})
 //	go s.Run(ctx)
 //	page, err := s.List(ctx, critical.Query{Team: team})
 //	loop, err := s.Acknowledge(ctx, team, page.Loops[0].ID, critical.Request{

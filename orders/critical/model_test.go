@@ -74,7 +74,7 @@ func (outbox) Forget(context.Context, store.Tx, healthlab.TeamID, healthlab.User
 var errKilled = errors.New("the process was killed")
 
 // killed is a store whose process dies: before a commit, so that nothing is written, or after it, so
-// that nobody hears of what was written.
+// that the caller gets no answer.
 type killed struct {
 	store.Store
 	random *rand.Rand

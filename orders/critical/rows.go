@@ -164,7 +164,7 @@ func (v rows) List(ctx context.Context, q Query) (Page, error) {
 	if err != nil || len(after) != 0 && len(after) != len(loopTable.Row(&Record{}).Index[index]) {
 		return Page{}, catalogue.BadCursor()
 	}
-	deleted, err := v.deletedUsers(ctx, q.Team)
+	deleted, err := store.DeletedIDs(ctx, v.s, q.Team)
 	if err != nil {
 		return Page{}, err
 	}
@@ -192,20 +192,6 @@ func (v rows) List(ctx context.Context, q Query) (Page, error) {
 			return page, nil
 		}
 	}
-}
-
-func (v rows) deletedUsers(ctx context.Context, team healthlab.TeamID) (map[healthlab.UserID]bool, error) {
-	ask := store.DeletedUsers(team)
-	ask.Bare = true
-	got, err := v.s.Read(ctx, ask)
-	if err != nil {
-		return nil, err
-	}
-	deleted := map[healthlab.UserID]bool{}
-	for _, r := range got[0] {
-		deleted[store.UserIDOf(r)] = true
-	}
-	return deleted, nil
 }
 
 // Update is that of [Store].
