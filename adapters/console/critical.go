@@ -43,36 +43,12 @@ func (c *criticalResult) Waits() bool { return c.Status == "open" || c.Status ==
 
 func (s *Console) criticalResults(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
-		Data     []criticalResult `json:"data"`
-		Total    int              `json:"total"`
-		Next     string           `json:"next_cursor"`
-		Filters  []parameter      `json:"-"`
-		Filtered bool             `json:"-"`
+		cursorList
+		Data  []criticalResult `json:"data"`
+		Total int              `json:"total"`
 	}
-	c, err := s.contract(r)
-	if err != nil {
+	if err := s.readCursorList(r, "/v3/critical_result", &data, &data.cursorList); err != nil {
 		return err
-	}
-	q, filters := url.Values{"limit": {"50"}}, url.Values{}
-	for _, p := range c.parameters("/v3/critical_result", "get") {
-		if p.Value = r.FormValue(p.Name); p.Value != "" && p.Kind != "number" {
-			q.Set(p.Name, p.Value)
-		}
-		if p.Kind == "number" || p.Name == "next_cursor" {
-			continue
-		}
-		data.Filters = append(data.Filters, p)
-		if p.Value != "" {
-			filters.Set(p.Name, p.Value)
-			data.Filtered = true
-		}
-	}
-	if err := s.get(r, "/v3/critical_result", q, &data); err != nil {
-		return err
-	}
-	if data.Next != "" {
-		filters.Set("next_cursor", data.Next)
-		data.Next = "?" + filters.Encode()
 	}
 	return s.show(w, r, on, "critical", "Critical results", data)
 }

@@ -316,38 +316,52 @@ func (h *held) names(order string) bool {
 	return false
 }
 
-func (s *Console) reviews(w http.ResponseWriter, r *http.Request, on *session) error {
-	var data struct {
-		Data     []held      `json:"data"`
-		Total    int         `json:"total"`
-		Next     string      `json:"next_cursor"`
-		Filters  []parameter `json:"-"`
-		Filtered bool        `json:"-"`
-	}
+// cursorList is what pages of lists with a cursor share: the link to the next page, and the filters that
+// the contract has with their values.
+type cursorList struct {
+	Next     string      `json:"next_cursor"`
+	Filters  []parameter `json:"-"`
+	Filtered bool        `json:"-"`
+}
+
+// readCursorList reads a page of a list into data, which holds list, with the filters of the request.
+func (s *Console) readCursorList(r *http.Request, path string, data any, list *cursorList) error {
 	c, err := s.contract(r)
 	if err != nil {
 		return err
 	}
 	q, filters := url.Values{"limit": {"50"}}, url.Values{}
-	for _, p := range c.parameters("/v3/unmatched_result", "get") {
+	for _, p := range c.parameters(path, "get") {
 		if p.Value = r.FormValue(p.Name); p.Value != "" && p.Kind != "number" {
 			q.Set(p.Name, p.Value)
 		}
 		if p.Kind == "number" || p.Name == "next_cursor" {
 			continue
 		}
-		data.Filters = append(data.Filters, p)
+		list.Filters = append(list.Filters, p)
 		if p.Value != "" {
 			filters.Set(p.Name, p.Value)
-			data.Filtered = true
+			list.Filtered = true
 		}
 	}
-	if err := s.get(r, "/v3/unmatched_result", q, &data); err != nil {
+	if err := s.get(r, path, q, data); err != nil {
 		return err
 	}
-	if data.Next != "" {
-		filters.Set("next_cursor", data.Next)
-		data.Next = "?" + filters.Encode()
+	if list.Next != "" {
+		filters.Set("next_cursor", list.Next)
+		list.Next = "?" + filters.Encode()
+	}
+	return nil
+}
+
+func (s *Console) reviews(w http.ResponseWriter, r *http.Request, on *session) error {
+	var data struct {
+		cursorList
+		Data  []held `json:"data"`
+		Total int    `json:"total"`
+	}
+	if err := s.readCursorList(r, "/v3/unmatched_result", &data, &data.cursorList); err != nil {
+		return err
 	}
 	return s.show(w, r, on, "reviews", "Results under review", data)
 }

@@ -24,6 +24,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
+	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -218,3 +220,12 @@ func TestParts(t *testing.T) {
 type notify func(context.Context, webhook.Notification) webhook.Result
 
 func (f notify) Notify(ctx context.Context, n webhook.Notification) webhook.Result { return f(ctx, n) }
+
+// Critical results escalate as the settings of a team say, by default as without settings.
+func TestDefaultLadderIsThatOfTheSettings(t *testing.T) {
+	var ladder []critical.Step
+	for _, step := range teamsettings.DefaultLadder() {
+		ladder = append(ladder, critical.Step{After: time.Duration(step.AfterMinutes) * time.Minute, To: step.To})
+	}
+	require.Equal(t, critical.DefaultLadder(), ladder)
+}

@@ -134,11 +134,9 @@ func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, err = io.Copy(io.Discard, r.Body)
 	}
 	if err == nil {
-		err = pgx.ErrTxCommitRollback
-		if conn, failed := b.pool.Acquire(r.Context()); failed == nil {
-			err = b.run(r.Context(), conn.Conn(), &bareWorks[i], user)
-			conn.Release()
-		}
+		err = b.pool.AcquireFunc(r.Context(), func(conn *pgxpool.Conn) error {
+			return b.run(r.Context(), conn.Conn(), &bareWorks[i], user)
+		})
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

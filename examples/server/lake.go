@@ -34,9 +34,11 @@ func (s *host) addLake(c *service.Config) (err error) {
 		if err != nil {
 			return nil, err
 		}
-		exporter, err := lake.New(place, all.Health, s.allTeams, key, &lake.Options{
-			Every: s.lakeEvery, Orders: all.Orders, Accessed: all.Accessed("lake", "data", "export_to_lake"), Log: c.Log,
-		})
+		opts := &lake.Options{Every: s.lakeEvery, Accessed: all.Accessed("lake", "data", "export_to_lake"), Log: c.Log}
+		if all.Orders != nil {
+			opts.Orders = all.Orders
+		}
+		exporter, err := lake.New(place, all.Health, s.allTeams, key, opts)
 		if err != nil {
 			return nil, err
 		}
