@@ -134,9 +134,11 @@ func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, err = io.Copy(io.Discard, r.Body)
 	}
 	if err == nil {
-		err = b.pool.AcquireFunc(r.Context(), func(conn *pgxpool.Conn) error {
-			return b.run(r.Context(), conn.Conn(), &bareWorks[i], user)
-		})
+		var conn *pgxpool.Conn
+		if conn, err = b.pool.Acquire(r.Context()); err == nil {
+			err = b.run(r.Context(), conn.Conn(), &bareWorks[i], user)
+			conn.Release()
+		}
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
