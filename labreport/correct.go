@@ -33,6 +33,8 @@ const MaxCorrections = 5000
 
 // Correction is one change that a reviewer makes to the draft of a job.
 type Correction struct {
+	healthlab.Private
+
 	Action CorrectionAction `json:"action"`
 	// Result is the position of the result in the draft, from 0. A change without it is one
 	// of the metadata. An added result stands before it, or at the end if it is nil.
@@ -50,6 +52,8 @@ type Correction struct {
 
 // AddedRow is a result that a reviewer adds. Only TestName and Value are required.
 type AddedRow struct {
+	healthlab.Private
+
 	TestName        string         `json:"test_name"`
 	Value           string         `json:"value"`
 	Units           string         `json:"units,omitempty"`

@@ -3,11 +3,14 @@ package labreport
 import (
 	"encoding/json"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
 // Data is what a report says.
 type Data struct {
+	healthlab.Private
+
 	Metadata Metadata `json:"metadata"`
 	// Results are in the order of the document; never nil.
 	Results []Result `json:"results"`
@@ -16,6 +19,8 @@ type Data struct {
 // Metadata is what a report says about itself and its patient. A nil field was not
 // found.
 type Metadata struct {
+	healthlab.Private
+
 	PatientFirstName *string `json:"patient_first_name"`
 	PatientLastName  *string `json:"patient_last_name"`
 	// Dates are YYYY-MM-DD where day, month and year are unambiguous, else as
@@ -77,6 +82,8 @@ type Match struct {
 
 // Result is one marker of a report. All enumerations may grow.
 type Result struct {
+	healthlab.Private
+
 	TestName string `json:"test_name"`
 	// Value is as printed, trimmed; numbers are written with a point and without
 	// group marks.

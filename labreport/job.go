@@ -97,6 +97,8 @@ func (e *TransitionError) Unwrap() error { return healthlab.Precondition }
 
 // PublishedJob is a job as answers and events show it.
 type PublishedJob struct {
+	healthlab.Private
+
 	ID JobID `json:"id"`
 	// JobID is the same as ID.
 	JobID  JobID  `json:"job_id"`
@@ -116,6 +118,8 @@ type PublishedJob struct {
 
 // Job is one report on its way, as a Store keeps it.
 type Job struct {
+	healthlab.Private
+
 	ID   JobID
 	Team healthlab.TeamID
 	User healthlab.UserID
@@ -156,6 +160,8 @@ type StoredFile struct {
 
 // Review is a person's decision.
 type Review struct {
+	healthlab.Private
+
 	// By names the reviewer in the host's own words.
 	By string
 	At time.Time

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 )
@@ -37,6 +38,8 @@ func (b Box) Union(c Box) Box {
 
 // Word is a run of characters without white space, and where it stands.
 type Word struct {
+	healthlab.Private
+
 	Text string
 	// Box should reach from the ascender to the descender of the font, so that words
 	// of one line have the same height.
@@ -53,6 +56,8 @@ type Word struct {
 
 // Page is what an extractor read on one page.
 type Page struct {
+	healthlab.Private
+
 	// Number counts from 1.
 	Number int
 	// Width and Height are the size of the page in any one unit (points, pixels);
@@ -71,6 +76,8 @@ type Page struct {
 
 // File is one uploaded file.
 type File struct {
+	healthlab.Private
+
 	// Type is its media type: application/pdf, image/jpeg or image/png.
 	Type string
 	Data []byte

@@ -36,6 +36,8 @@ type JobSummary struct {
 
 // JobReview is a job as a reviewer sees it.
 type JobReview struct {
+	healthlab.Private
+
 	JobSummary
 	// Draft is what was read, with the place and confidence of each field; nil until then.
 	Draft *Data `json:"draft"`
@@ -47,6 +49,8 @@ type JobReview struct {
 
 // TrainingExample is a correction beside what was read, for training and measuring readers.
 type TrainingExample struct {
+	healthlab.Private
+
 	JobID JobID `json:"job_id"`
 	// UserID is whose report it is. It is not part of the JSON.
 	UserID     healthlab.UserID `json:"-"`

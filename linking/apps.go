@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -79,22 +78,17 @@ type AppAccessToken struct {
 
 // IssuedSignInToken is a new sign-in token as its owner sees it, once.
 type IssuedSignInToken struct {
+	healthlab.Private
+
 	UserID healthlab.UserID `json:"user_id"`
 	// Token is good for one exchange, within minutes.
 	Token string `json:"sign_in_token"`
 }
 
-// LogValue shows whose it is, and not the token.
-func (o IssuedSignInToken) LogValue() slog.Value { return slog.StringValue(o.String()) }
-
-// String names the user, and not the token.
-func (o IssuedSignInToken) String() string { return "sign-in token of user " + o.UserID.String() }
-
-// GoString is String.
-func (o IssuedSignInToken) GoString() string { return o.String() }
-
 // UserTokens are what an app calls with, for one user.
 type UserTokens struct {
+	healthlab.Private
+
 	UserID healthlab.UserID `json:"user_id"`
 	// AccessToken goes with every call, as a bearer token.
 	AccessToken string `json:"access_token"`
@@ -105,15 +99,6 @@ type UserTokens struct {
 	// RefreshToken brings the next UserTokens. It replaces the one before.
 	RefreshToken string `json:"refresh_token"`
 }
-
-// LogValue shows whose they are, and none of the tokens.
-func (t UserTokens) LogValue() slog.Value { return slog.StringValue(t.String()) }
-
-// String names the user, and none of the tokens.
-func (t UserTokens) String() string { return "tokens of user " + t.UserID.String() }
-
-// GoString is String.
-func (t UserTokens) GoString() string { return t.String() }
 
 // Apps lets companion apps act for one user each. A team's own server asks for a sign-in
 // token and hands it to the app; the app exchanges it once and is signed in from then on,

@@ -2,7 +2,6 @@ package linking
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -66,6 +65,8 @@ type OAuthFlow interface {
 
 // AuthorizeRequest has the values for the address of the sign-in page.
 type AuthorizeRequest struct {
+	healthlab.Private
+
 	// State comes back with the callback, unchanged.
 	State string
 	// RedirectURL is where the provider sends the person back to: the callback.
@@ -78,6 +79,8 @@ type AuthorizeRequest struct {
 
 // ExchangeRequest is what a code is exchanged with.
 type ExchangeRequest struct {
+	healthlab.Private
+
 	Code string
 	// RedirectURL is the one of the AuthorizeRequest.
 	RedirectURL string
@@ -100,6 +103,8 @@ type PasswordFlow interface {
 
 // PasswordRequest is what a person filled in.
 type PasswordRequest struct {
+	healthlab.Private
+
 	Username, Password string
 	// Region is one that the provider's record lists; empty if it lists none.
 	Region string
@@ -107,6 +112,8 @@ type PasswordRequest struct {
 
 // PasswordResponse is the answer to a password.
 type PasswordResponse struct {
+	healthlab.Private
+
 	Grant Grant
 	// Challenge is set when the provider wants a code first.
 	Challenge *Challenge
@@ -117,6 +124,8 @@ type PasswordResponse struct {
 
 // Challenge says how a code reaches the person.
 type Challenge struct {
+	healthlab.Private
+
 	// Method is sms or email (open).
 	Method string
 	// Hint helps the person, such as the last digits of a number.
@@ -125,6 +134,8 @@ type Challenge struct {
 
 // MFARequest is a code that a person entered.
 type MFARequest struct {
+	healthlab.Private
+
 	Code string
 	// Notes are those of the challenge.
 	Notes []byte
@@ -139,6 +150,8 @@ type EmailFlow interface {
 
 // EmailRequest is what a person filled in.
 type EmailRequest struct {
+	healthlab.Private
+
 	Email string
 	// Region is one that the provider's record lists; empty if it lists none.
 	Region string
@@ -177,16 +190,16 @@ type TokenCodec interface {
 }
 
 // Tokens are those of OAuth 2; of OAuth 1 the token and its secret.
-type Tokens struct{ Access, Refresh string }
+type Tokens struct {
+	healthlab.Private
 
-// String shows nothing of them.
-func (Tokens) String() string { return "tokens" }
-
-// GoString shows nothing of them.
-func (Tokens) GoString() string { return "tokens" }
+	Access, Refresh string
+}
 
 // Renewal is a new secret.
 type Renewal struct {
+	healthlab.Private
+
 	Secret []byte
 	// ExpiresAt is when it stops working; zero if it is not known.
 	ExpiresAt time.Time
@@ -214,6 +227,8 @@ func (e *GrantError) failure() string {
 
 // Grant is what a provider gave.
 type Grant struct {
+	healthlab.Private
+
 	// ExternalUserID is the provider's own name for the person; empty if it has none.
 	ExternalUserID string
 	// Scopes are those that were granted; nil if the provider does not say, which means
@@ -233,20 +248,13 @@ type Grant struct {
 
 // OAuthClient is what a provider knows an application by.
 type OAuthClient struct {
+	healthlab.Private
+
 	// ID is the client id. Secret is empty where the provider gives none.
 	ID, Secret string
 	// Details are what the provider wants besides, by the names that its connector knows.
 	Details map[string]string
 }
-
-// String shows nothing of it.
-func (OAuthClient) String() string { return "OAuth client" }
-
-// GoString is String.
-func (c OAuthClient) GoString() string { return c.String() }
-
-// LogValue is String.
-func (c OAuthClient) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // SetupStep is something that the owner of a client has to set up at the provider.
 type SetupStep struct {

@@ -101,6 +101,8 @@ func NewCredentialRefresher(store CredentialStore, users *healthdata.Service, co
 
 // GrantSecret is a secret in clear, for a connector.
 type GrantSecret struct {
+	healthlab.Private
+
 	Secret []byte
 	// Grant and Version name it.
 	Grant   uuid.UUID

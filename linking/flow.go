@@ -30,6 +30,8 @@ type oauthNotes struct {
 
 // OAuthSignIn is how a person leaves for a provider's own page.
 type OAuthSignIn struct {
+	healthlab.Private
+
 	Provider string
 	// Browser is a secret of the browser that leaves, as [Service.NewBrowserSecret] makes one.
 	// The callback works only with the same one. Empty where our pages are not involved:
@@ -39,6 +41,8 @@ type OAuthSignIn struct {
 
 // Authorization is where to send a person who links by OAuth.
 type Authorization struct {
+	healthlab.Private
+
 	URL      string
 	Provider healthdata.Provider
 }
@@ -113,6 +117,8 @@ func (s *Service) Authorize(ctx context.Context, token string, d OAuthSignIn) (A
 
 // Callback is what a provider sent a person back with.
 type Callback struct {
+	healthlab.Private
+
 	// Provider is whose callback it is.
 	Provider string
 	// State is the token.
@@ -191,6 +197,8 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 
 // PasswordSignIn is what a person filled in.
 type PasswordSignIn struct {
+	healthlab.Private
+
 	Provider           string
 	Username, Password string
 	// Region is where the account is; empty for the provider's default.
@@ -306,6 +314,8 @@ func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string)
 
 // EmailSignIn is what a person filled in.
 type EmailSignIn struct {
+	healthlab.Private
+
 	Provider, Email string
 	// Region is where the account is; empty for the provider's default.
 	Region string

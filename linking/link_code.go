@@ -25,6 +25,8 @@ var codeForm = regexp.MustCompile(`^(sk|pk)(eu|us)[0-9a-f]{8}$`)
 // Code is a link code as a store keeps it. The text is a secret for as long as the code
 // is good; 32 bits would not stay secret behind a hash either.
 type Code struct {
+	healthlab.Private
+
 	// Text is the code: sk or pk, a region, eight lower-case hex digits.
 	Text string
 	// Team and User are who is bound by it.
@@ -44,14 +46,10 @@ func (c Code) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("team", c.Team.String()), slog.String("user", c.User.String()))
 }
 
-// String names the user, and not the code.
-func (c Code) String() string { return "link code of user " + c.User.String() }
-
-// GoString is String.
-func (c Code) GoString() string { return c.String() }
-
 // IssuedCode is a new code as its owner sees it, once.
 type IssuedCode struct {
+	healthlab.Private
+
 	// Code is the code.
 	Code string `json:"code"`
 	// ExchangeURL opens the companion app with it.
@@ -59,15 +57,6 @@ type IssuedCode struct {
 	// ExpiresAt is when it stops working.
 	ExpiresAt healthlab.Time `json:"expires_at"`
 }
-
-// LogValue shows when it expires, and not the code.
-func (o IssuedCode) LogValue() slog.Value { return slog.StringValue(o.String()) }
-
-// String says when it expires, and not the code.
-func (o IssuedCode) String() string { return "link code until " + o.ExpiresAt.String() }
-
-// GoString is String.
-func (o IssuedCode) GoString() string { return o.String() }
 
 // codePrefix tells where codes are good.
 func codePrefix(env healthlab.Environment, region string) string {

@@ -2,8 +2,9 @@ package linking
 
 import (
 	"context"
-	"log/slog"
 	"time"
+
+	"github.com/healthlab-dev/healthlab"
 )
 
 // Listener reads what a provider sends by itself when it has something new.
@@ -22,6 +23,8 @@ type Listener interface {
 
 // Message is a request that came from outside, as it was received.
 type Message struct {
+	healthlab.Private
+
 	// Method is GET, HEAD or POST.
 	Method string
 	// Header and Query are as net/http has them: names of headers are in canonical form.
@@ -30,15 +33,6 @@ type Message struct {
 	// At is when it came, in UTC.
 	At time.Time
 }
-
-// LogValue shows nothing that was sent.
-func (m Message) LogValue() slog.Value { return slog.StringValue(m.String()) }
-
-// String shows nothing that was sent.
-func (Message) String() string { return "message of a provider" }
-
-// GoString is String.
-func (m Message) GoString() string { return m.String() }
 
 // ListenResult is what a message says.
 type ListenResult struct {

@@ -3,7 +3,6 @@ package linking
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -43,6 +42,8 @@ type ExtendedPuller interface {
 
 // PullRequest asks for one page of a resource.
 type PullRequest struct {
+	healthlab.Private
+
 	// Secret is the connection's; nil of a demo connection.
 	Secret []byte
 	// User is our own name for the person, for providers who make things up.
@@ -66,15 +67,6 @@ type PullRequest struct {
 	// Trace Context, 32 hexadecimal digits. It is for us: it is not sent to the provider.
 	Trace string
 }
-
-// LogValue shows no secret.
-func (r PullRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
-
-// String shows no secret.
-func (r PullRequest) String() string { return "pull request for " + r.Resource }
-
-// GoString is String.
-func (r PullRequest) GoString() string { return r.String() }
 
 // PullPage is one page.
 type PullPage struct {

@@ -19,6 +19,8 @@ const (
 
 // Result is what came of a flow.
 type Result struct {
+	healthlab.Private
+
 	// State is [ResultSuccess], [ResultError], [ResultPending] or [ResultWaiting] (open).
 	State string
 	// Provider is the slug of what was tried; empty if it is not known.

@@ -24,6 +24,8 @@ const (
 
 // NewTeamClient is a client as a team hands it over.
 type NewTeamClient struct {
+	healthlab.Private
+
 	Provider         string
 	ClientID, Secret string
 	// RedirectURL is an address of the team's that the provider sends people back to: it
@@ -33,12 +35,6 @@ type NewTeamClient struct {
 	// Details are what the provider wants besides.
 	Details map[string]string
 }
-
-// String shows nothing of it.
-func (NewTeamClient) String() string { return "OAuth client" }
-
-// GoString is String.
-func (n NewTeamClient) GoString() string { return n.String() }
 
 const (
 	// maxClientText bounds a client id, maxClientSecret a secret and a detail, in bytes.
@@ -92,7 +88,7 @@ func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n Ne
 	}
 	p := n.problems()
 	if len(p) == 0 {
-		if _, err := conn.ForClient(OAuthClient{n.ClientID, n.Secret, maps.Clone(n.Details)}); err != nil {
+		if _, err := conn.ForClient(OAuthClient{ID: n.ClientID, Secret: n.Secret, Details: maps.Clone(n.Details)}); err != nil {
 			p = problemsOf(err)
 		}
 	}

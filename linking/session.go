@@ -124,6 +124,8 @@ const maxAttempts = 30
 
 // Session is one person's way from a link token to a connection.
 type Session struct {
+	healthlab.Private
+
 	ID   SessionID
 	Team healthlab.TeamID
 	User healthlab.UserID
@@ -165,12 +167,6 @@ func (s Session) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("session", s.ID.String()), slog.String("team", s.Team.String()),
 		slog.String("user", s.User.String()), slog.String("state", string(s.State)), slog.String("provider", s.Provider))
 }
-
-// String names the session and its state.
-func (s Session) String() string { return "link session " + s.ID.String() + " " + string(s.State) }
-
-// GoString is String.
-func (s Session) GoString() string { return s.String() }
 
 // usable says why the session's token does not work any more, or nil.
 func (s *Session) usable(at time.Time) error {

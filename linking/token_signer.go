@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"strings"
 	"time"
@@ -97,6 +96,8 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 
 // IssuedToken is a new link token as its owner sees it, once.
 type IssuedToken struct {
+	healthlab.Private
+
 	Token string `json:"link_token"`
 	// WebURL opens the link pages with it.
 	WebURL string `json:"link_web_url"`
@@ -106,15 +107,6 @@ type IssuedToken struct {
 	// ExpiresAt is when the token stops working.
 	ExpiresAt time.Time `json:"-"`
 }
-
-// LogValue names the session, and not the token.
-func (o IssuedToken) LogValue() slog.Value { return slog.StringValue(o.String()) }
-
-// String names the session, and not the token.
-func (o IssuedToken) String() string { return "link token of session " + o.Session.String() }
-
-// GoString is String.
-func (o IssuedToken) GoString() string { return o.String() }
 
 // webURL is where the pages of a token are.
 func webURL(base, token string, env healthlab.Environment, region string) string {

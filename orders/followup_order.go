@@ -195,6 +195,8 @@ func (s *Service) redraw(r *Record, m Message, settings Settings) (Record, bool)
 
 // ImportRequest tracks an order that was placed outside the service.
 type ImportRequest struct {
+	healthlab.Private
+
 	UserID           healthlab.UserID           `json:"user_id"`
 	BillingType      catalogue.BillingType      `json:"billing_type"`
 	OrderSet         catalogue.OrderSet         `json:"order_set"`

@@ -108,6 +108,8 @@ const (
 
 // Submission is what a laboratory gets.
 type Submission struct {
+	healthlab.Private
+
 	Stage SubmissionStage
 	// Order has no access notes: they go to the provider that visits, in a [Booking].
 	Order Order
@@ -140,6 +142,8 @@ type Batch struct {
 
 // Message is one thing that a laboratory, or the carrier of its kits, reports.
 type Message struct {
+	healthlab.Private
+
 	// ID is unique at the lab. A message that comes again changes nothing.
 	ID string
 	// Team and Order name the order, as they were submitted. If Order is zero, the
@@ -211,6 +215,8 @@ const (
 // CoverageNotice is what a laboratory knows of an order that the patient's insurance
 // will probably not pay for. Printing or logging it shows nothing.
 type CoverageNotice struct {
+	healthlab.Private
+
 	Items []CoverageItem
 	// Note is a further word of the laboratory; empty for none.
 	Note string
@@ -218,6 +224,8 @@ type CoverageNotice struct {
 
 // CoverageItem is one thing that is probably not paid for.
 type CoverageItem struct {
+	healthlab.Private
+
 	// Name is what it is, in words.
 	Name string
 	// Reason is why it is probably not paid for.
@@ -273,6 +281,8 @@ const AlertTeam Moment = "critical_result"
 // PatientMessage is a message to a patient, or to the team that looks after one. Printing or
 // logging it shows nothing.
 type PatientMessage struct {
+	healthlab.Private
+
 	// ID is the same each time that the message is handed over.
 	ID      uuid.UUID
 	Team    healthlab.TeamID

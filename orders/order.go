@@ -32,6 +32,8 @@ type TransactionID struct{ uuid.UUID }
 // An Order is a plain value, not safe for concurrent use. Printing or logging one
 // shows its id and status, nothing of the patient.
 type Order struct {
+	healthlab.Private
+
 	// UserID is the patient. The user of a registrable kit can change when the kit
 	// is registered.
 	UserID healthlab.UserID `json:"user_id"`
@@ -160,14 +162,6 @@ func (o Order) Recipient() string {
 	}
 	return ""
 }
-
-// String shows the id and the status, and nothing of the patient.
-func (o Order) String() string {
-	return "order " + o.ID.String() + " (" + string(o.LastEvent.Status) + ")"
-}
-
-// GoString is [Order.String].
-func (o Order) GoString() string { return o.String() }
 
 // LogValue shows the ids and the status, and nothing of the patient.
 func (o Order) LogValue() slog.Value {

@@ -13,6 +13,8 @@ import (
 // ReportedPatient is whom a result is about, as the laboratory wrote it. What it did not
 // write is empty. Printing or logging it shows nothing.
 type ReportedPatient struct {
+	healthlab.Private
+
 	// FirstName is the given name and LastName the family name.
 	FirstName string `json:"first_name,omitempty"`
 	LastName  string `json:"last_name,omitempty"`

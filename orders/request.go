@@ -17,6 +17,8 @@ import (
 
 // PlaceRequest asks for an order of a patient who is known.
 type PlaceRequest struct {
+	healthlab.Private
+
 	UserID healthlab.UserID `json:"user_id"`
 	// LabTestID is deprecated; use OrderSet.
 	LabTestID        *catalogue.LabTestID        `json:"lab_test_id"`
@@ -42,6 +44,8 @@ type PlaceRequest struct {
 
 // TestkitRequest asks for a kit whose patient is not known yet.
 type TestkitRequest struct {
+	healthlab.Private
+
 	// UserID is the patient, or a stock user.
 	UserID          healthlab.UserID            `json:"user_id"`
 	LabTestID       catalogue.LabTestID         `json:"lab_test_id"`
@@ -52,6 +56,8 @@ type TestkitRequest struct {
 
 // RegisterRequest binds a kit to its patient.
 type RegisterRequest struct {
+	healthlab.Private
+
 	// UserID is the patient, if not the user of the order.
 	UserID *healthlab.UserID `json:"user_id"`
 	// Owner limits the request to kits that were ordered for one user; zero does not. It is no part of

@@ -90,6 +90,8 @@ type CandidateReason string
 // UnmatchedResult is a result under review as it is published. Printing or logging it
 // shows nothing.
 type UnmatchedResult struct {
+	healthlab.Private
+
 	ID     RawResultID `json:"id"`
 	Status MatchStatus `json:"status"`
 	// DecisionCode is why it did not go to an order by itself.
@@ -119,6 +121,8 @@ type UnmatchedResult struct {
 
 // ReviewPatient is whom a lab reports, as it wrote it.
 type ReviewPatient struct {
+	healthlab.Private
+
 	FirstName *string         `json:"first_name"`
 	LastName  *string         `json:"last_name"`
 	DOB       *healthlab.Time `json:"dob"`
@@ -139,6 +143,8 @@ type MatchLab struct {
 
 // MatchMarker is something that a result measures. Printing or logging it shows nothing.
 type MatchMarker struct {
+	healthlab.Private
+
 	ProviderID *string `json:"provider_id"`
 	Name       *string `json:"name"`
 	// Result is the result as text, and Unit its unit; left out if the lab did not report them.
@@ -169,6 +175,8 @@ type Candidate struct {
 // RawResult is a result under review as it is kept. CandidateGroups and AllowedActions
 // are not: they are drawn when it is read.
 type RawResult struct {
+	healthlab.Private
+
 	UnmatchedResult
 	Team healthlab.TeamID
 	// Message is what the lab sent.

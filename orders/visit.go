@@ -18,6 +18,8 @@ import (
 // Appointment is a visit for an order: a phlebotomist's to the patient, or the
 // patient's to a patient service center.
 type Appointment struct {
+	healthlab.Private
+
 	ID                 uuid.UUID           `json:"id"`
 	UserID             healthlab.UserID    `json:"user_id"`
 	OrderID            OrderID             `json:"order_id"`
@@ -59,6 +61,8 @@ type AppointmentEvent struct {
 
 // BookRequest books a slot.
 type BookRequest struct {
+	healthlab.Private
+
 	// BookingKey is from an answer about free slots.
 	BookingKey string `json:"booking_key"`
 	// AppointmentNotes are instructions for this visit.
@@ -111,6 +115,8 @@ func millis(n *int, def time.Duration) time.Duration {
 
 // VisitRequest asks for a visit at home, whose time the provider finds.
 type VisitRequest struct {
+	healthlab.Private
+
 	Address appointment.AddressInput `json:"address"`
 	// Provider must be bookable by request at the address.
 	Provider         string  `json:"provider"`
@@ -119,6 +125,8 @@ type VisitRequest struct {
 
 // RescheduleRequest gives an appointment another time.
 type RescheduleRequest struct {
+	healthlab.Private
+
 	BookingKey string
 	// Notes replace those of the appointment; null clears them. KeepNotes leaves them
 	// as they are.
@@ -151,6 +159,8 @@ type BookingBackend interface {
 
 // Booking is what a provider gets to make or move an appointment.
 type Booking struct {
+	healthlab.Private
+
 	// Appointment names it, from the first call on.
 	Appointment uuid.UUID
 	Team        healthlab.TeamID
@@ -188,6 +198,8 @@ type Booked struct {
 
 // VisitCancellation takes an appointment back at its provider.
 type VisitCancellation struct {
+	healthlab.Private
+
 	Appointment uuid.UUID
 	Team        healthlab.TeamID
 	Provider    string
@@ -198,6 +210,8 @@ type VisitCancellation struct {
 
 // VisitUpdate is what a provider reports of an appointment, as a part of a [Message].
 type VisitUpdate struct {
+	healthlab.Private
+
 	Appointment uuid.UUID
 	On          appointment.Trigger
 	// Start and End are the new time; zero if it is the same.
@@ -211,6 +225,8 @@ type VisitUpdate struct {
 // Visit is an appointment as it is kept with its order: what is published, and what is
 // not.
 type Visit struct {
+	healthlab.Private
+
 	Appointment
 	// PatientManaged: only the patient and the lab can change it; its order does not
 	// move before it is confirmed.

@@ -29,6 +29,8 @@ const (
 // secrets and header values are sealed. It logs and prints without them, and without
 // the path of its URL.
 type Endpoint struct {
+	healthlab.Private
+
 	ID          EndpointID
 	Team        healthlab.TeamID
 	URL         string // absolute; may hold a token, so never logged whole
@@ -106,12 +108,6 @@ func (e Endpoint) Clone() Endpoint {
 	}
 	return e
 }
-
-// String names the endpoint.
-func (e Endpoint) String() string { return "endpoint " + e.ID.String() }
-
-// GoString names the endpoint.
-func (e Endpoint) GoString() string { return e.String() }
 
 // LogValue shows the endpoint's id and where it is, without path, query, secrets or
 // headers.

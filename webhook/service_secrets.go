@@ -49,7 +49,7 @@ func (s *Service) Secret(ctx context.Context, team healthlab.TeamID, id Endpoint
 	if err != nil {
 		return Secret{}, fmt.Errorf("read secret: %w", err)
 	}
-	return Secret{string(b)}, nil
+	return Secret{key: string(b)}, nil
 }
 
 // Rotate gives an endpoint a new secret: the one in text form, or one that is made if

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -26,7 +25,11 @@ const (
 // Secret is a key that a sender and a receiver share. It prints, logs and marshals
 // without showing itself; [Secret.Text] is the one way to read it. The zero value is
 // no secret: it signs and verifies nothing. Immutable.
-type Secret struct{ key string }
+type Secret struct {
+	healthlab.Private
+
+	key string
+}
 
 // ParseSecret reads the text form: "whsec_" (which may be missing) and the standard
 // base64, padded, of 24 to 64 bytes. Anything else is Invalid.
@@ -36,7 +39,7 @@ func ParseSecret(text string) (Secret, error) {
 		return Secret{}, fmt.Errorf("%w: a secret is whsec_ and the base64 of %d to %d bytes",
 			healthlab.Invalid, secretLenMin, secretLenMax)
 	}
-	return Secret{string(b)}, nil
+	return Secret{key: string(b)}, nil
 }
 
 // GenerateSecret makes a secret of 32 bytes from random, which must be a
@@ -46,7 +49,7 @@ func GenerateSecret(random io.Reader) (Secret, error) {
 	if _, err := io.ReadFull(random, b); err != nil {
 		return Secret{}, fmt.Errorf("generate secret: %w", err)
 	}
-	return Secret{string(b)}, nil
+	return Secret{key: string(b)}, nil
 }
 
 // IsZero reports whether s is no secret.
@@ -59,15 +62,6 @@ func (s Secret) Text() string {
 	}
 	return secretPrefix + base64.StdEncoding.EncodeToString([]byte(s.key))
 }
-
-// String does not show the secret.
-func (s Secret) String() string { return secretForLogs }
-
-// GoString does not show the secret.
-func (s Secret) GoString() string { return secretForLogs }
-
-// LogValue does not show the secret.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(secretForLogs) }
 
 // MarshalText does not show the secret.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(secretForLogs), nil }

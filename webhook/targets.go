@@ -250,7 +250,7 @@ func unseal(ctx context.Context, seal healthlab.Sealer, o *opened) error {
 		if err != nil {
 			return err
 		}
-		o.secrets = append(o.secrets, openSecret{s, Secret{string(b)}})
+		o.secrets = append(o.secrets, openSecret{s, Secret{key: string(b)}})
 	}
 	o.headers = http.Header{}
 	for _, h := range o.Headers {

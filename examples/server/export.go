@@ -32,6 +32,8 @@ type sampleLine struct {
 
 // attributes is [series.Attrs] with the names of the export.
 type attributes struct {
+	healthlab.Private
+
 	Offset       int32     `json:"utc_offset"`
 	Type         string    `json:"type,omitempty"`
 	Unit         string    `json:"unit,omitempty"`

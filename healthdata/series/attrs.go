@@ -1,12 +1,18 @@
 package series
 
-import "github.com/google/uuid"
+import (
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
 
 // Attrs is what a sample carries besides its time and its value. Most samples of a
 // series share one Attrs, so a [Block] keeps it once per [Run]. It is comparable. An
 // empty field means that the source said nothing (null); the empty text and null are
 // the same thing here.
 type Attrs struct {
+	healthlab.Private
+
 	// Offset is the wearer's distance from UTC at that moment, in seconds, east
 	// positive, less than a day.
 	Offset int32

@@ -32,6 +32,8 @@ const (
 // Sample is one measurement, for the edges of a program. Between the edges samples
 // travel as a [Block].
 type Sample struct {
+	healthlab.Private
+
 	// Time is when it was measured, or when the interval began, in microseconds
 	// since 1970 UTC. It is the sample's key inside its series.
 	Time int64
@@ -55,6 +57,8 @@ type Run struct {
 // twice. The zero value is an empty block. Callers may read and write the fields; a
 // block that was written by hand should pass [Block.Validate].
 type Block struct {
+	healthlab.Private
+
 	// Time has the key of each sample, in microseconds since 1970 UTC.
 	Time []int64
 	// End has the end of each sample, [NoEnd] where there is none. It is nil if no

@@ -4,12 +4,16 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"github.com/healthlab-dev/healthlab"
 )
 
 // Header says what is in a chunk without looking inside: enough to find it, and to
 // answer for it where a bucket of time holds all of it. It is what a store keeps beside
 // the bytes, as columns or as the bytes of [Header.Append].
 type Header struct {
+	healthlab.Private
+
 	// Start and Stop are the times of the first and the last sample, in microseconds
 	// since 1970 UTC, both inclusive. Start is the chunk's key inside its series.
 	Start, Stop int64

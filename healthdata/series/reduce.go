@@ -1,9 +1,15 @@
 package series
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+)
 
 // Acc is what a bucket of time adds up to. The zero value is an empty bucket.
 type Acc struct {
+	healthlab.Private
+
 	// N is the number of samples.
 	N int
 	// Sum is the sum of the values; Min and Max are the extremes.
@@ -35,7 +41,10 @@ func (a *Acc) Add(b *Acc) {
 
 func (a *Acc) add(n int, firstAt, lastAt int64, t *total) {
 	if a.N == 0 {
-		*a = Acc{n, t.sum, t.min, t.max, t.first, t.last, firstAt, lastAt}
+		*a = Acc{
+			N: n, Sum: t.sum, Min: t.min, Max: t.max, First: t.first, Last: t.last,
+			FirstAt: firstAt, LastAt: lastAt,
+		}
 		return
 	}
 	a.N += n

@@ -45,6 +45,7 @@ var rootNames = []string{
 	"ParseTimeOffset",
 	"ParseTimeZone",
 	"Precondition",
+	"Private",
 	"Problem",
 	"Problems",
 	"Production",

@@ -59,6 +59,8 @@ func once(users []healthlab.UserID) []healthlab.UserID {
 
 // ConnectionTokens is what a connection can be made of again, elsewhere.
 type ConnectionTokens struct {
+	healthlab.Private
+
 	UserID healthlab.UserID `json:"user_id"`
 	// AccessToken and RefreshToken are the latest; of OAuth 1 the token and its secret.
 	AccessToken  string `json:"access_token"`
@@ -74,12 +76,6 @@ type ConnectionTokens struct {
 
 // NeverExpires is the ExpiresAt of a token that does not end.
 const NeverExpires = 2147483647
-
-// String shows whose it is, as do logs.
-func (r ConnectionTokens) String() string { return "connection of " + r.UserID.String() }
-
-// GoString is [ConnectionTokens.String].
-func (r ConnectionTokens) GoString() string { return r.String() }
 
 // exportPage is how many connections are exported at a time.
 const exportPage = 100

@@ -11,6 +11,8 @@ import (
 
 // Address is where a visit takes place.
 type Address struct {
+	healthlab.Private
+
 	FirstLine   string  `json:"first_line"`
 	SecondLine  *string `json:"second_line"`
 	City        string  `json:"city"`
@@ -113,6 +115,8 @@ func CellsWithin(l LngLat, miles float64) []int {
 
 // AddressInput is where a visit is to take place, in a request.
 type AddressInput struct {
+	healthlab.Private
+
 	// FirstLine has a street number.
 	FirstLine  string  `json:"first_line"`
 	SecondLine *string `json:"second_line"`

@@ -3,6 +3,7 @@ package critical
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,8 @@ func (s Status) Waits() bool { return s == Open || s == Escalated }
 
 // Loop is what happened of one critical result of an order. Printing or logging it shows no result.
 type Loop struct {
+	healthlab.Private
+
 	ID      LoopID           `json:"id"`
 	OrderID uuid.UUID        `json:"order_id"`
 	UserID  healthlab.UserID `json:"user_id"`
@@ -65,6 +68,8 @@ type Loop struct {
 
 // Snapshot is a critical result as the laboratory reported it. Printing or logging it shows nothing.
 type Snapshot struct {
+	healthlab.Private
+
 	// Code is the LOINC code, else the laboratory's own; null if it has neither.
 	Code *string `json:"code"`
 	Name string  `json:"name"`
@@ -117,6 +122,8 @@ type Deadline struct {
 
 // Acknowledgement says who knows the result.
 type Acknowledgement struct {
+	healthlab.Private
+
 	By string         `json:"by"`
 	At healthlab.Time `json:"at"`
 	// Revision is that of the snapshot that was repeated.
@@ -145,6 +152,8 @@ func Kinds() []Kind { return []Kind{Announced, Corrected, StepPassed, WasAcknowl
 
 // Entry is one thing that happened. Fields that say nothing of its kind are left out.
 type Entry struct {
+	healthlab.Private
+
 	At    healthlab.Time `json:"at"`
 	Event Kind           `json:"event"`
 	// Revision is that of the snapshot at that time.
@@ -232,6 +241,8 @@ func (r *Record) end(status Status, e Entry) {
 
 // ReadBack is what the person repeats.
 type ReadBack struct {
+	healthlab.Private
+
 	// Value must be the value of the snapshot. Spaces at the ends, and how many stand between words, do
 	// not count.
 	Value string `json:"value"`
@@ -241,6 +252,8 @@ type ReadBack struct {
 
 // Request acknowledges a critical result.
 type Request struct {
+	healthlab.Private
+
 	// AcknowledgedBy names the person, with 1 to 200 characters.
 	AcknowledgedBy string   `json:"acknowledged_by"`
 	ReadBack       ReadBack `json:"read_back"`
@@ -386,4 +399,9 @@ func (r *Record) take(s Snapshot, rep Report, as Kind) {
 	r.Revision++
 	r.ReportStatus, r.FirstReported, r.Reported = rep.Status, rep.FirstReported, rep.Reported
 	r.add(Entry{At: rep.At, Event: as, Result: &s})
+}
+
+// LogValue shows the ids.
+func (l Loop) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", l.ID.String()), slog.String("order", l.OrderID.String()))
 }

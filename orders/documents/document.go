@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -26,6 +27,8 @@ var LabelStocks = []LabelStock{LabelRoll, LabelSheet}
 // bottom. It is a plain value that depends on the order only.
 // Printing or logging one shows nothing.
 type Document struct {
+	healthlab.Private
+
 	Kind  Kind
 	Title string
 	// Number names the document on every page. On the first it is a barcode as well
@@ -47,6 +50,8 @@ type Document struct {
 
 // Section is a part of a document. What it has stands in the order of the fields here.
 type Section struct {
+	healthlab.Private
+
 	Heading string
 	Fields  []Field
 	Table   *Table
@@ -58,7 +63,11 @@ type Section struct {
 }
 
 // Field is something with a name.
-type Field struct{ Name, Value string }
+type Field struct {
+	healthlab.Private
+
+	Name, Value string
+}
 
 // Table has a row for each of several things.
 type Table struct {
@@ -71,6 +80,8 @@ type Table struct {
 
 // Row is one line of a table.
 type Row struct {
+	healthlab.Private
+
 	// Cells are as many as the table has columns.
 	Cells []string
 	// Remark stands below the cells, over the whole width. Empty for none.
@@ -108,6 +119,8 @@ func (d Document) withoutEmpty() Document {
 
 // Label is one specimen label.
 type Label struct {
+	healthlab.Private
+
 	Lines []string
 	// Number is below the lines, and a barcode.
 	Number string

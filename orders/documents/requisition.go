@@ -19,7 +19,7 @@ type sheet []Field
 
 func (s *sheet) add(name string, parts ...string) {
 	if v := joined(" ", parts...); v != "" {
-		*s = append(*s, Field{name, v})
+		*s = append(*s, Field{Name: name, Value: v})
 	}
 }
 
@@ -107,7 +107,7 @@ func subjectOf(o *orders.Order) string {
 
 // identitySection identifies the patient on a report.
 func identitySection(o *orders.Order) Section {
-	return Section{Heading: "Patient", Fields: append(identityOf(o), Field{"Patient id", o.UserID.String()})}
+	return Section{Heading: "Patient", Fields: append(identityOf(o), Field{Name: "Patient id", Value: o.UserID.String()})}
 }
 
 // identityOf is the patient's name, birth date and gender.

@@ -14,7 +14,6 @@ package labjournal
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -70,6 +69,8 @@ type Change func(records map[string]*Record) (Outcome, error)
 
 // Record is what a backend knows of one order.
 type Record struct {
+	healthlab.Private
+
 	// Number is the order's at the laboratory.
 	Number string
 	// Team and User say whose order it is.
@@ -81,6 +82,8 @@ type Record struct {
 
 // Delivery is one message as it came in.
 type Delivery struct {
+	healthlab.Private
+
 	// Place is its place among the deliveries of the laboratory, set by the store.
 	Place int64
 	// Key is equal for equal content.
@@ -106,6 +109,8 @@ type Outcome struct {
 
 // Message is what the orders.Service gets.
 type Message struct {
+	healthlab.Private
+
 	// Team and User say whom it is about. A zero User means that this is not known.
 	Team healthlab.TeamID
 	User healthlab.UserID
@@ -144,30 +149,3 @@ func CheckNames(lab, name string, numbers ...string) error {
 
 // hidden is what values of patients print as.
 const hidden = "[redacted]"
-
-// String shows nothing of what Record holds.
-func (Record) String() string { return hidden }
-
-// GoString shows nothing of what Record holds.
-func (Record) GoString() string { return hidden }
-
-// LogValue shows nothing of what Record holds.
-func (Record) LogValue() slog.Value { return slog.StringValue(hidden) }
-
-// String shows nothing of what Delivery holds.
-func (Delivery) String() string { return hidden }
-
-// GoString shows nothing of what Delivery holds.
-func (Delivery) GoString() string { return hidden }
-
-// LogValue shows nothing of what Delivery holds.
-func (Delivery) LogValue() slog.Value { return slog.StringValue(hidden) }
-
-// String shows nothing of what Message holds.
-func (Message) String() string { return hidden }
-
-// GoString shows nothing of what Message holds.
-func (Message) GoString() string { return hidden }
-
-// LogValue shows nothing of what Message holds.
-func (Message) LogValue() slog.Value { return slog.StringValue(hidden) }

@@ -14,6 +14,8 @@ import (
 
 // Report is what a laboratory reports of a sample. Printing or logging it shows nothing.
 type Report struct {
+	healthlab.Private
+
 	Metadata Metadata `json:"metadata"`
 	Results  []Result `json:"results"`
 	// MissingResults were expected and are not there; null before a final report.
@@ -24,6 +26,8 @@ type Report struct {
 
 // Result is one result. Printing or logging it shows nothing.
 type Result struct {
+	healthlab.Private
+
 	Name string `json:"name"`
 	// Slug is the lab's; other labs have others.
 	Slug string `json:"slug"`
@@ -82,6 +86,8 @@ type Result struct {
 // Code is a code of a code system, with the text that the laboratory sends with it. Printing
 // or logging it shows nothing.
 type Code struct {
+	healthlab.Private
+
 	Code string `json:"code"`
 	Text string `json:"text"`
 	// System is what the laboratory calls the code system, such as SCT for SNOMED CT.
@@ -91,6 +97,8 @@ type Code struct {
 // Coded is a term that a laboratory sends, as text and as codes. Codes are nil where it
 // sends text alone. Printing or logging it shows nothing.
 type Coded struct {
+	healthlab.Private
+
 	Text  string `json:"text"`
 	Codes []Code `json:"codes,omitempty"`
 }
@@ -99,6 +107,8 @@ type Coded struct {
 // susceptibilities were tested. What the laboratory does not say is empty. Printing or
 // logging it shows nothing.
 type ParentResult struct {
+	healthlab.Private
+
 	// PlacerNumber and FillerNumber are the numbers of the parent's test, ours and the
 	// laboratory's.
 	PlacerNumber string `json:"placer_number"`
@@ -147,6 +157,8 @@ type SourceMarker struct {
 
 // Metadata is the head of a report. Printing or logging it shows nothing.
 type Metadata struct {
+	healthlab.Private
+
 	// Age is in years, as text.
 	Age string `json:"age"`
 	// DOB is the birth date as it was printed, in any format.

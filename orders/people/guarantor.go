@@ -3,11 +3,14 @@ package people
 import (
 	"encoding/json"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // GuarantorInput is a parent, proxy, or person who pays, in a request.
 type GuarantorInput struct {
+	healthlab.Private
+
 	FirstName   string       `json:"first_name"`
 	LastName    string       `json:"last_name"`
 	Address     AddressInput `json:"address"`
@@ -20,6 +23,8 @@ type GuarantorInput struct {
 
 // AddressInput is a postal address, in a request.
 type AddressInput struct {
+	healthlab.Private
+
 	FirstLine string `json:"first_line"`
 	// SecondLine is empty if it is not given; null stays null.
 	SecondLine Line   `json:"second_line" wire:"opt"`
@@ -38,6 +43,8 @@ type AddressInput struct {
 
 // Line is a line of text that may be null. The zero value is the empty line.
 type Line struct {
+	healthlab.Private
+
 	Text string
 	Null bool
 }

@@ -12,6 +12,8 @@ import (
 
 // InsuranceRecord is what an insurer covers. Printing or logging it shows nothing.
 type InsuranceRecord struct {
+	healthlab.Private
+
 	MemberID     string       `json:"member_id"`
 	PayorCode    string       `json:"payor_code"`
 	Relationship Relationship `json:"relationship"`
@@ -37,6 +39,8 @@ const (
 
 // PersonDetails is the holder of a policy.
 type PersonDetails struct {
+	healthlab.Private
+
 	FirstName   string         `json:"first_name"`
 	LastName    string         `json:"last_name"`
 	Gender      Gender         `json:"gender"`
@@ -54,6 +58,8 @@ type CompanyDetails struct {
 
 // InsuranceRequest asks for an insurance record.
 type InsuranceRequest struct {
+	healthlab.Private
+
 	// PayorCode is one that a search for payors returns, or the code of a programme
 	// whose plan depends on the state where the user lives.
 	PayorCode    string             `json:"payor_code"`
@@ -69,6 +75,8 @@ type InsuranceRequest struct {
 
 // PersonDetailsInput is the holder of a policy, in a request.
 type PersonDetailsInput struct {
+	healthlab.Private
+
 	FirstName string `json:"first_name"`
 	LastName  string `json:"last_name"`
 	// Gender is taken in any letter case.
@@ -81,6 +89,8 @@ type PersonDetailsInput struct {
 
 // Coverage is an insurance record as it is kept.
 type Coverage struct {
+	healthlab.Private
+
 	ID     uuid.UUID
 	Team   healthlab.TeamID
 	User   healthlab.UserID

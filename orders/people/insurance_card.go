@@ -9,6 +9,8 @@ import (
 // order is placed: create the insurance record on the user instead. Kits are still
 // registered with it.
 type HealthInsuranceInput struct {
+	healthlab.Private
+
 	FrontImage            *ImageBlob `json:"front_image"`
 	BackImage             *ImageBlob `json:"back_image"`
 	PatientSignatureImage *ImageBlob `json:"patient_signature_image"`
@@ -27,6 +29,8 @@ type HealthInsuranceInput struct {
 
 // ResponsiblePerson is the holder of a policy.
 type ResponsiblePerson struct {
+	healthlab.Private
+
 	FirstName   string       `json:"first_name"`
 	LastName    string       `json:"last_name"`
 	Address     AddressInput `json:"address"`

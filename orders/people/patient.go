@@ -10,6 +10,8 @@ import (
 
 // PatientDetails says who the patient is. Printing or logging it shows nothing.
 type PatientDetails struct {
+	healthlab.Private
+
 	FirstName *string `json:"first_name"`
 	LastName  *string `json:"last_name"`
 	// DOB is the birth date.
@@ -46,6 +48,8 @@ func (p *PatientDetails) UnmarshalJSON(b []byte) error {
 
 // GuarantorDetails is a parent, proxy, or person who pays.
 type GuarantorDetails struct {
+	healthlab.Private
+
 	FirstName   string  `json:"first_name"`
 	LastName    string  `json:"last_name"`
 	Address     Address `json:"address"`
@@ -60,6 +64,8 @@ type GuarantorDetails struct {
 // Address is a postal address of a guarantor, a payor or a laboratory. In JSON the
 // postal code has both of its names.
 type Address struct {
+	healthlab.Private
+
 	FirstLine  string  `json:"first_line"`
 	SecondLine *string `json:"second_line"`
 	City       string  `json:"city"`
@@ -73,6 +79,8 @@ type Address struct {
 // PatientAddress is where the patient lives, and where a kit that is bound to them
 // goes.
 type PatientAddress struct {
+	healthlab.Private
+
 	ReceiverName string  `json:"receiver_name"`
 	FirstLine    string  `json:"first_line"`
 	SecondLine   *string `json:"second_line"`
@@ -88,6 +96,8 @@ type PatientAddress struct {
 
 // ShippingDetails is where a registrable kit goes.
 type ShippingDetails struct {
+	healthlab.Private
+
 	ReceiverName string  `json:"receiver_name"`
 	FirstLine    string  `json:"first_line"`
 	SecondLine   *string `json:"second_line"`

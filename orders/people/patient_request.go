@@ -21,6 +21,8 @@ func checkBorn(c rules.Check, dob, today healthlab.Date) {
 
 // PatientDetailsInput says who the patient is, in a request.
 type PatientDetailsInput struct {
+	healthlab.Private
+
 	FirstName         string             `json:"first_name"`
 	LastName          string             `json:"last_name"`
 	DOB               healthlab.Date     `json:"dob"`
@@ -39,6 +41,8 @@ type PatientDetailsInput struct {
 
 // PatientAddressInput is where the patient lives, in a request.
 type PatientAddressInput struct {
+	healthlab.Private
+
 	ReceiverName string  `json:"receiver_name" wire:"opt"`
 	FirstLine    string  `json:"first_line"`
 	SecondLine   *string `json:"second_line"`
@@ -56,6 +60,8 @@ type PatientAddressInput struct {
 
 // ImportAddressInput is where the patient of an imported order lives, in a request.
 type ImportAddressInput struct {
+	healthlab.Private
+
 	ReceiverName string  `json:"receiver_name"`
 	FirstLine    string  `json:"first_line"`
 	SecondLine   *string `json:"second_line"`
@@ -72,6 +78,8 @@ type ImportAddressInput struct {
 
 // ShippingDetailsInput is where a registrable kit goes, in a request.
 type ShippingDetailsInput struct {
+	healthlab.Private
+
 	ReceiverName string  `json:"receiver_name"`
 	FirstLine    string  `json:"first_line"`
 	SecondLine   *string `json:"second_line"`

@@ -8,6 +8,8 @@ import (
 // UserInfo is who a user is: what a laboratory, an insurer or a visitor has to know.
 // Printing or logging it shows nothing.
 type UserInfo struct {
+	healthlab.Private
+
 	FirstName   string `json:"first_name"`
 	LastName    string `json:"last_name"`
 	Email       string `json:"email"`
@@ -28,6 +30,8 @@ type UserInfo struct {
 
 // UserAddress is where a user lives. The postal code has both of its names.
 type UserAddress struct {
+	healthlab.Private
+
 	FirstLine  string  `json:"first_line"`
 	SecondLine *string `json:"second_line"`
 	City       string  `json:"city"`
@@ -42,6 +46,8 @@ type UserAddress struct {
 
 // UserInfoRequest is the whole of a user's demographics, in a request.
 type UserInfoRequest struct {
+	healthlab.Private
+
 	FirstName string `json:"first_name"`
 	LastName  string `json:"last_name"`
 	Email     string `json:"email"`
@@ -59,6 +65,8 @@ type UserInfoRequest struct {
 
 // UserAddressInput is where a user lives, in a request.
 type UserAddressInput struct {
+	healthlab.Private
+
 	AddressInput
 }
 

@@ -55,6 +55,8 @@ type Options struct {
 // Keys encrypts with the keys of persons. A nil *Keys leaves everything in clear: what it
 // seals is the plaintext. Safe for concurrent use.
 type Keys struct {
+	healthlab.Private
+
 	store  Store
 	sealer healthlab.Sealer
 	opts   Options
@@ -358,9 +360,3 @@ func (k *Keys) remembered(ref Ref) *key {
 	}
 	return c.key
 }
-
-// String names no key.
-func (k *Keys) String() string { return "keys of persons" }
-
-// GoString is String.
-func (k *Keys) GoString() string { return k.String() }

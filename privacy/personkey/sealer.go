@@ -21,10 +21,14 @@ func (k *Keys) Sealer(host healthlab.Sealer) healthlab.Sealer {
 	if k == nil {
 		return host
 	}
-	return &installation{k}
+	return &installation{keys: k}
 }
 
-type installation struct{ keys *Keys }
+type installation struct {
+	healthlab.Private
+
+	keys *Keys
+}
 
 // Seal is [healthlab.Sealer].
 func (i *installation) Seal(ctx context.Context, plain, bound []byte) (healthlab.Sealed, error) {
@@ -49,9 +53,3 @@ func (i *installation) Open(ctx context.Context, box healthlab.Sealed, bound []b
 	}
 	return plain, err
 }
-
-// String names no key.
-func (i *installation) String() string { return "sealer with the installation's key" }
-
-// GoString is String.
-func (i *installation) GoString() string { return i.String() }

@@ -80,6 +80,8 @@ func (c *Connector) Flows() linking.ProviderConnector {
 
 // site is what a grant's secret holds, as JSON. Package linking seals it.
 type site struct {
+	healthlab.Private
+
 	// Base is the address, without a slash at its end.
 	Base string `json:"base"`
 	// Proof is a token, or with Hashed the SHA-1 of the secret in hex.
@@ -90,9 +92,6 @@ type site struct {
 	Zone string `json:"zone"`
 	Unit string `json:"unit"`
 }
-
-func (site) String() string   { return "Nightscout site" }
-func (site) GoString() string { return "Nightscout site" }
 
 var (
 	tokenForm = regexp.MustCompile(`^[a-z0-9_]{0,10}-[0-9a-f]{16}$`)

@@ -31,7 +31,7 @@ func codesOf(c er7.Coded) []labresult.Code {
 	var out []labresult.Code
 	for _, code := range c.Codes {
 		if code.Code != "" || code.Text != "" && code.Text != c.Display() {
-			out = append(out, labresult.Code(code))
+			out = append(out, labresult.Code{Code: code.Code, Text: code.Text, System: code.System})
 		}
 	}
 	return out

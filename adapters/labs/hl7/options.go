@@ -93,6 +93,8 @@ type Options struct {
 
 // Insurance is who pays for an order.
 type Insurance struct {
+	healthlab.Private
+
 	// PlanID, CompanyID and CompanyName are the payor's.
 	PlanID, CompanyID, CompanyName string
 	CompanyAddress                 er7.Address
@@ -148,6 +150,8 @@ func (keep Reports) Put(ctx context.Context, d Document) error {
 
 // Document is one that came with a result. Printing or logging it shows nothing.
 type Document struct {
+	healthlab.Private
+
 	// ID is the same for the same document of the same order.
 	ID    string
 	Team  healthlab.TeamID

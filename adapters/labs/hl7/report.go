@@ -15,6 +15,8 @@ import (
 
 // Incoming is the content of a result message. Printing or logging it shows nothing.
 type Incoming struct {
+	healthlab.Private
+
 	// ControlID is what the laboratory calls the message, and Sent when it wrote it;
 	// zero if it does not say.
 	ControlID string
@@ -28,6 +30,8 @@ type Incoming struct {
 
 // TestReport is the part of a message about one test.
 type TestReport struct {
+	healthlab.Private
+
 	// Segment is the number of its OBR in the message; of results without an OBR, that of the
 	// first OBX.
 	Segment int
@@ -95,6 +99,8 @@ func (t *TestReport) key() string {
 
 // Observation is one OBX: a result, or the statement that there is none.
 type Observation struct {
+	healthlab.Private
+
 	// Key identifies it within its test.
 	Key string
 	// Status is that of the observation: P, F, C, X, D and so on.

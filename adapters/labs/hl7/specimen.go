@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // Specimen is what a message says of one sample.
 type Specimen struct {
+	healthlab.Private
+
 	ID                  string
 	Collected, Received *labresult.TimestampWithOffset
 	Type, Site          *labresult.Coded

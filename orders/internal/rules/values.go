@@ -31,9 +31,6 @@ func ContainsFold(text, part string) bool {
 	return strings.Contains(healthlab.FoldText(text), healthlab.FoldText(part))
 }
 
-// Redacted is what a person's data prints and logs as.
-const Redacted = "[redacted]"
-
 // NonNil returns s, or an empty list if s is nil.
 func NonNil[T any](s []T) []T {
 	if s == nil {

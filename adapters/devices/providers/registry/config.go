@@ -31,16 +31,12 @@ func (c Config) GoString() string { return c.String() }
 
 // Setup is what a provider is connected with.
 type Setup struct {
+	healthlab.Private
+
 	Client rest.Client
 	// VerifyToken and MessageURL are as in [rest.Options]. Empty: none.
 	VerifyToken, MessageURL string
 }
-
-// String shows no secret.
-func (Setup) String() string { return "client of a provider" }
-
-// GoString is String.
-func (s Setup) GoString() string { return s.String() }
 
 // Sources are the places that secrets come from when they do not stand in the document. A nil
 // function refuses such secrets.

@@ -58,7 +58,7 @@ func (c *Connector) Flows() linking.ProviderConnector {
 		out.Revoker = c
 	}
 	if c.def.Listen != nil {
-		out.Listener, out.ClientListener = &listener{Listening{c.Client, c.opts.VerifyToken, c.def}, c.def.Listen}, true
+		out.Listener, out.ClientListener = &listener{Listening{Client: c.Client, VerifyToken: c.opts.VerifyToken, def: c.def}, c.def.Listen}, true
 	}
 	return out
 }
@@ -89,7 +89,7 @@ func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConne
 		return linking.ProviderConnector{}, fmt.Errorf("client: %w", err)
 	}
 	other, flow := *c, *c.Flow
-	flow.Client, flow.MessageURL = Client{client.ID, client.Secret, key}, "" // the address is that of the connector's own client
+	flow.Client, flow.MessageURL = Client{ID: client.ID, Secret: client.Secret, Key: key}, "" // the address is that of the connector's own client
 	other.Flow = &flow
 	if name := c.def.MessageKey; name != "" {
 		other.opts.VerifyToken = client.Details[name]

@@ -21,6 +21,8 @@ import (
 
 // Listening is what a Listen function checks messages with.
 type Listening struct {
+	healthlab.Private
+
 	// Client is the one that the message is for: many providers sign with its secret.
 	Client Client
 	// VerifyToken is as in Options.
@@ -84,12 +86,6 @@ func (l *Listening) Announced(word string) (out []string) {
 	}
 	return out
 }
-
-// String shows no secret.
-func (*Listening) String() string { return "listening" }
-
-// GoString is String.
-func (l *Listening) GoString() string { return l.String() }
 
 type listener struct {
 	state  Listening

@@ -22,17 +22,13 @@ import (
 
 // Client is the OAuth client that the provider registered.
 type Client struct {
+	healthlab.Private
+
 	ID, Secret string
 	// Key is a further secret that is sent with every request for data, where
 	// [Definition.KeyHeader] names its header.
 	Key string
 }
-
-// String shows no secret.
-func (Client) String() string { return "OAuth client" }
-
-// GoString is String.
-func (c Client) GoString() string { return c.String() }
 
 // ClientAuth is how a client authenticates at the token URL.
 type ClientAuth string
@@ -104,6 +100,8 @@ type Revocation struct {
 
 // SignedIn is a person with fresh tokens.
 type SignedIn struct {
+	healthlab.Private
+
 	// Access is the access token, and Token the whole answer of the token URL, a JSON object.
 	Access string
 	Token  json.RawMessage
@@ -113,12 +111,6 @@ type SignedIn struct {
 
 	flow *Flow
 }
-
-// String shows nothing.
-func (*SignedIn) String() string { return "sign-in" }
-
-// GoString is String.
-func (s *SignedIn) GoString() string { return s.String() }
 
 // Now is the connector's clock.
 func (s *SignedIn) Now() time.Time { return s.flow.HTTP.now() }
@@ -186,14 +178,13 @@ func rebase(address, origin string) string {
 
 // tokens is what a grant's secret holds, as JSON.
 type tokens struct {
+	healthlab.Private
+
 	Access  string `json:"access_token"`
 	Refresh string `json:"refresh_token,omitempty"`
 	// Account is the provider's id of the person, where the address of the revocation has it.
 	Account string `json:"account,omitempty"`
 }
-
-func (tokens) String() string   { return "tokens" }
-func (tokens) GoString() string { return "tokens" }
 
 func (t tokens) bytes() []byte {
 	b, _ := json.Marshal(t) //nolint:gosec // the secret of a grant, which callers seal
@@ -335,7 +326,7 @@ func (f *Flow) Refresh(ctx context.Context, old []byte) (linking.Renewal, error)
 	if err != nil {
 		return linking.Renewal{}, err
 	}
-	fresh := tokens{token.AccessToken, token.RefreshToken, t.Account}
+	fresh := tokens{Access: token.AccessToken, Refresh: token.RefreshToken, Account: t.Account}
 	if fresh.Refresh == "" {
 		fresh.Refresh = t.Refresh
 	}

@@ -1,9 +1,15 @@
 package er7
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/healthlab-dev/healthlab"
+)
 
 // Batch is a file of messages, with or without the envelopes that HL7 has for them.
 type Batch struct {
+	healthlab.Private
+
 	lead  string
 	items []Item
 }

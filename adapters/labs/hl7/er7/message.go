@@ -3,6 +3,8 @@ package er7
 import (
 	"iter"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab"
 )
 
 // Default limits of messages and files.
@@ -43,6 +45,8 @@ func (o *Options) withDefaults() Options {
 // Message is a message that was read. It is never changed, so it is safe for
 // concurrent use.
 type Message struct {
+	healthlab.Private
+
 	lead string // what stands before the header: a byte order mark, blank lines
 	segs []Segment
 	syn  *syntax
@@ -175,6 +179,8 @@ func (m *Message) ControlID() string { return m.segs[0].Field(10).Text() }
 
 // Segment is one line of a message. The zero Segment is empty.
 type Segment struct {
+	healthlab.Private
+
 	raw, end string
 	number   int
 	syn      *syntax

@@ -1,6 +1,10 @@
 package er7
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
 
 // How deep a part is. Each is cut into parts of the next.
 const (
@@ -13,6 +17,8 @@ const (
 // Part is a field, a repetition of one, a component or a subcomponent. The zero Part
 // is empty, and so is everything in it.
 type Part struct {
+	healthlab.Private
+
 	raw   string
 	syn   *syntax
 	level uint8
