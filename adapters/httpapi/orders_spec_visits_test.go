@@ -85,6 +85,39 @@ func TestOrdersFollowTheirAppointments(t *testing.T) {
 	}
 }
 
+// What the answer of a change says of an appointment is what a later read says.
+func TestAppointments_changesAnswerWhatIsReadLater(t *testing.T) {
+	for _, managed := range []bool{false, true} {
+		c := remade(t, func(x *shop) {
+			x.options.Providers[0].PatientManaged = managed
+			x.settings.PatientManagedPSC = true
+		})
+		for kind, test := range map[string]string{"phlebotomy": atHomeTest, "psc": walkInTest} {
+			keys, o := c.keys(kind), c.accepted(test, nil)
+			visit := "/v3/order/" + o.ID.String() + "/" + kind + "/appointment"
+			changed := 0
+			for _, change := range []struct {
+				method, path string
+				body         object
+			}{
+				{"POST", "/book", object{"booking_key": keys[0], "appointment_notes": "left arm"}},
+				{"PATCH", "/reschedule", object{"booking_key": keys[1]}},
+				{"PATCH", "/cancel", object{"cancellation_reason_id": c.reason(kind)}},
+				{"POST", "/book", object{"booking_key": keys[2], "async_confirmation": true}},
+				{"POST", "/book", object{"booking_key": keys[3]}},
+			} {
+				reply := c.Send(t, change.method, visit+change.path, change.body)
+				if reply.Status != 200 {
+					continue
+				}
+				changed++
+				require.JSONEq(t, string(c.get(visit, 200).Body), string(reply.Body), "%s %s", kind, change.path)
+			}
+			require.Positive(t, changed)
+		}
+	}
+}
+
 func (c *fixture) reason(kind string) string {
 	c.t.Helper()
 	var reasons []appointment.CancellationReason

@@ -99,6 +99,41 @@ func plant(t *testing.T, p *program, name string) (user, order string) {
 	return u.ID, placed.Order.ID
 }
 
+// listsOf returns the paths of the contract whose answers show both users.
+func listsOf(p *program, one, other string) (out []string) {
+	p.Helper()
+	var doc struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	require.NoError(p, json.Unmarshal(httpapi.OpenAPI(), &doc))
+	given := strings.NewReplacer("{team_id}", teamOf(p.key).String(), "{org_id}", orgOf(p), "{environment}", "sandbox", "{region}", "us")
+	for path, operations := range doc.Paths {
+		path = given.Replace(path)
+		if _, ok := operations["get"]; !ok || strings.Contains(path, "{") {
+			continue
+		}
+		if code, body := answerTo(p, path); code == http.StatusOK && strings.Contains(body, one) && strings.Contains(body, other) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// answerTo returns the status and the body of the answer to a request.
+func answerTo(p *program, path string) (int, string) {
+	p.Helper()
+	r, err := http.NewRequestWithContext(p.Context(), http.MethodGet, p.url+path, http.NoBody)
+	require.NoError(p, err)
+	r.Header.Set("x-service-api-key", p.key)
+	r.Header.Set("x-management-key", "manager")
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(p, err)
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(p, err)
+	require.NoError(p, answer.Body.Close())
+	return answer.StatusCode, string(body)
+}
+
 // keptFiles returns the names of the files in a folder, and fails if one has a planted value.
 func keptFiles(t *testing.T, folder string) (names []string) {
 	t.Helper()
@@ -129,11 +164,15 @@ func TestErasureReachesBackups(t *testing.T) {
 	hook := newServer(t, func(http.ResponseWriter, *http.Request) {})
 	database, secret, backup := pgtest.Empty(t), secretFile(t), filepath.Join(t.TempDir(), "data.sql")
 	files, copied := t.TempDir(), filepath.Join(t.TempDir(), "files")
-	p := start(t, "-database-url", database, "-secret-file", secret, "-files", files, "-webhook-url", hook, "-encrypt-samples")
+	p := start(t, "-database-url", database, "-secret-file", secret, "-files", files, "-webhook-url", hook, "-encrypt-samples", "-management-key", "manager")
 	erased, erasedOrder := plant(t, p, "erased")
 	kept, keptOrder := plant(t, p, "kept")
 	dump(t, database, backup)
 	requireNoMarks(t, backup)
+	lists := listsOf(p, erased, kept)
+	for _, list := range []string{"/v2/user/", "/v3/orders", "/lab_report_job", "/access_log"} {
+		require.True(t, slices.ContainsFunc(lists, func(path string) bool { return strings.HasSuffix(path, list) }), list)
+	}
 	before := keptFiles(t, files)
 	require.NoError(t, os.CopyFS(copied, os.DirFS(files)))
 	ask(p, "DELETE", "/v2/user/"+erased+"?grace=0", "", 200, nil)
@@ -146,29 +185,30 @@ func TestErasureReachesBackups(t *testing.T) {
 	restored := pgtest.Empty(t)
 	out, err := exec.CommandContext(t.Context(), "psql", "--quiet", "--set=ON_ERROR_STOP=1", "--file="+backup, restored).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	args := []string{"-database-url", restored, "-keys-url", database, "-secret-file", secret, "-files", t.TempDir(), "-webhook-url", hook}
+	args := []string{"-database-url", restored, "-keys-url", database, "-secret-file", secret, "-files", t.TempDir(), "-webhook-url", hook, "-management-key", "manager"}
 	p = start(t, args...)
 	status := func(path string) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, http.NoBody)
-		require.NoError(t, err)
-		r.Header.Set("x-service-api-key", p.key)
-		answer, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		body, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		require.NoError(t, answer.Body.Close())
+		code, body := answerTo(p, path)
 		if path == "/v3/order/"+keptOrder {
-			require.Contains(t, string(body), "Quillonia")
+			require.Contains(t, body, "Quillonia")
 		} else {
-			require.NotContains(t, string(body), "Quillonia")
+			require.NotContains(t, body, "Quillonia")
 		}
-		return answer.StatusCode
+		return code
 	}
 	require.Equal(t, http.StatusOK, status("/v3/order/"+keptOrder))
 	require.Equal(t, http.StatusNotFound, status("/v3/order/"+erasedOrder))
 	require.Equal(t, http.StatusOK, status(notesOf(kept)), "encrypted samples are read by a server that does not encrypt them")
 	require.Equal(t, http.StatusNotFound, status(notesOf(erased)))
 	require.Equal(t, http.StatusOK, status("/v2/user/"+erased), "the backup has the user")
+	for _, path := range lists {
+		code, body := answerTo(p, path)
+		require.Equal(t, http.StatusOK, code, path)
+		require.Contains(t, body, kept, path)
+		if !strings.Contains(path, "access_log") { // its lines name the users of the past
+			require.NotContains(t, body, erased, path)
+		}
+	}
 	p.quit()
 	export := func(user string, more ...string) (string, error) {
 		var lines bytes.Buffer
