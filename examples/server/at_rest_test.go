@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -36,13 +37,12 @@ var readable = map[string]string{
 var unreached = func() map[string]string {
 	const (
 		noText       = "it takes no text that is kept"
-		appointments = "it needs a booking key, which comes from a laboratory's calendar"
+		appointments = "it keeps what those at home keep: book_phlebotomy_appointment and its like"
 		elsewhere    = "the same rows are planted by personkeytest: AtRest/Reviews"
 	)
 	return map[string]string{
 		"accept_unmatched_result": elsewhere, "resolve_unmatched_result": elsewhere, "start_unmatched_result_test": elsewhere,
-		"book_phlebotomy_appointment": appointments, "book_psc_appointment": appointments, "reschedule_phlebotomy_appointment": appointments,
-		"reschedule_psc_appointment": appointments, "cancel_phlebotomy_appointment": appointments, "cancel_psc_appointment": appointments,
+		"book_psc_appointment": appointments, "reschedule_psc_appointment": appointments, "cancel_psc_appointment": appointments,
 		"request_phlebotomy_appointment": appointments, "find_phlebotomy_slots": noText, "find_psc_slots": noText,
 		"change_order": noText, "complete_draw": noText, "simulate_order": noText, "query_aggregate": noText, "ingest_workout_stream": noText,
 		"refresh_user": noText, "refresh_app": noText, "remove_summaries": noText, "retry_webhook_message": noText, "rotate_api_key": noText,
@@ -348,8 +348,10 @@ func (r *request) once(path, method string, op map[string]any) (int, []byte) {
 			if v, ok := r.named(name); ok {
 				part = v.(string)
 			}
-			if v, ok := r.ids[name]; ok {
-				part = v
+			for _, known := range []string{name, r.op + " " + name} {
+				if v, ok := r.ids[known]; ok {
+					part = v
+				}
 			}
 		}
 		parts = append(parts, part)
@@ -434,6 +436,41 @@ var answers = map[string][][2]string{
 	"create_lab_test":         {{"change_lab_test lab_test_id", "id"}},
 }
 
+// offerVisits places an order whose sample is taken at home, and notes what its appointment is booked,
+// moved and cancelled with.
+func (p *planter) offerVisits() {
+	var tests struct {
+		Data []struct{ ID, Method string } `json:"data"`
+	}
+	p.get("/v3/lab_test?collection_method=at_home_phlebotomy", &tests)
+	require.NotEmpty(p, tests.Data)
+	var placed struct{ Order struct{ ID string } }
+	served := strings.NewReplacer("Springfield", "Phoenix", `"IL"`, `"AZ"`, "62701", "85004").Replace(anOrder)
+	ask(p.program, "POST", "/v3/order", fmt.Sprintf(served, p.ids["user_id"], tests.Data[0].ID, time.Now().Year()-40), 200, &placed)
+	var offer struct {
+		Slots []struct {
+			Slots []struct {
+				Key string `json:"booking_key"`
+			} `json:"slots"`
+		} `json:"slots"`
+	}
+	ask(p.program, "POST", "/v3/order/phlebotomy/appointment/availability", `{"first_line":"1 Example Street","city":"Phoenix","state":"AZ","zip_code":"85004"}`, 200, &offer)
+	var keys []string
+	for _, day := range offer.Slots {
+		for _, slot := range day.Slots {
+			keys = append(keys, slot.Key)
+		}
+	}
+	require.GreaterOrEqual(p, len(keys), 2)
+	var reasons []struct{ ID string }
+	p.get("/v3/order/phlebotomy/appointment/cancellation-reasons", &reasons)
+	maps.Copy(p.ids, map[string]string{
+		"book_phlebotomy_appointment order_id": placed.Order.ID, "book_phlebotomy_appointment booking_key": keys[0],
+		"reschedule_phlebotomy_appointment order_id": placed.Order.ID, "reschedule_phlebotomy_appointment booking_key": keys[1],
+		"cancel_phlebotomy_appointment order_id": placed.Order.ID, "cancel_phlebotomy_appointment cancellation_reason_id": reasons[0].ID,
+	})
+}
+
 // harvest keeps the ids of an answer.
 func (p *planter) harvest(op string, body []byte) {
 	for _, a := range answers[op] {
@@ -472,8 +509,12 @@ func TestNothingIsReadableAtRest(t *testing.T) {
 	}
 	order := slices.Concat([]string{
 		"create_user", "connect_manual_provider", "create_order", "create_payor", "create_sign_in_token", "create_link_code", "create_continuous_query",
+		"book_phlebotomy_appointment", "reschedule_phlebotomy_appointment", "cancel_phlebotomy_appointment",
 	}, slices.Sorted(maps.Keys(operations)), slices.Sorted(maps.Keys(operations)))
 	for i, id := range order {
+		if id == "book_phlebotomy_appointment" {
+			p.offerVisits()
+		}
 		if i == len(order)-len(operations) {
 			wait(t, func() bool {
 				var job struct{ Status string }
