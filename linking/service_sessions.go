@@ -72,14 +72,8 @@ func (s *Service) Open(ctx context.Context, token string) (Session, error) {
 	return x, nil
 }
 
-// TokenTeam returns the team whose link token this is, if the token is ours. It may have
+// TokenUser returns the team and the user of a link token, if the token is ours. It may have
 // expired, or be used up.
-func (s *Service) TokenTeam(token string) (healthlab.TeamID, bool) {
-	c, err := s.signer.read(token)
-	return c.Team, err == nil
-}
-
-// TokenUser returns the team and the user of a link token, as [Service.TokenTeam] does.
 func (s *Service) TokenUser(token string) (healthlab.TeamID, healthlab.UserID, bool) {
 	c, err := s.signer.read(token)
 	return c.Team, c.User, err == nil

@@ -140,18 +140,18 @@ func (a api) manager(r *http.Request) (Manager, error) {
 // a team; "" if there is none. The key must be an admin's for the team: operations of a team
 // reach data of persons.
 func (a api) companion(r *http.Request, team healthlab.TeamID) (string, error) {
-	if a.AuthenticateManagement == nil || a.Organisations == nil || r.Header.Get(a.ManagementKeyHeader) == "" {
+	if a.AuthenticateManagement == nil || a.orgOf == nil || r.Header.Get(a.ManagementKeyHeader) == "" {
 		return "", nil
 	}
 	m, err := a.manager(withRole(r, RoleAdmin))
 	if err != nil {
 		return "", err
 	}
-	of, err := a.Organisations.Find(r.Context(), team)
+	org, err := a.orgOf(r.Context(), team)
 	if errors.Is(err, healthlab.NotFound) {
 		return "", fmt.Errorf("%w: management key", healthlab.Unauthenticated)
 	}
-	if err != nil || !m.Mandate(of.Org, team) {
+	if err != nil || !m.Mandate(org, team) {
 		return "", errors.Join(fmt.Errorf("%w: management key", healthlab.Unauthenticated), err)
 	}
 	return m.Name, nil

@@ -13,7 +13,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
-	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
@@ -59,7 +58,7 @@ func (a api) byLink(ctx context.Context, token string) {
 	if !ok || token == "" {
 		return
 	}
-	if team, user, ours := a.Linking.TokenUser(token); ours {
+	if team, user, ours := a.tokenUser(token); ours {
 		note.team, note.actor = team, linkActor
 		concerns(ctx, user)
 	}
@@ -169,9 +168,9 @@ func (a api) personsOf(ctx context.Context, r *http.Request, c *call, status int
 	if len(out) > 0 {
 		return out
 	}
-	if id, err := uuid.Parse(r.PathValue("order_id")); err == nil && a.Orders != nil && status < http.StatusBadRequest {
-		if o, err := a.Orders.Get(ctx, c.access.team, orders.OrderID{UUID: id}); err == nil {
-			return []healthlab.UserID{o.UserID}
+	if id, err := uuid.Parse(r.PathValue("order_id")); err == nil && a.orderUser != nil && status < http.StatusBadRequest {
+		if user, err := a.orderUser(ctx, c.access.team, id); err == nil {
+			return []healthlab.UserID{user}
 		}
 	}
 	for _, name := range personalIDs {

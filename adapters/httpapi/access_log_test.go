@@ -41,7 +41,7 @@ func TestAccessLog(t *testing.T) {
 		who.Key = keyed
 		return who, err
 	}
-	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	client := contract.NewClient(t, c.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	at := "/v2/user/" + user.String()
 	client.Send(t, "GET", at, nil).Want(t, 200)
 	client.Send(t, "GET", "/v2/summary/sleep/"+user.String()+"?start_date=2026-03-01", nil).Want(t, 200)
@@ -94,12 +94,12 @@ func TestAccessLog(t *testing.T) {
 // is not ours are in none.
 func TestAccessByLinkToken(t *testing.T) {
 	c, user := full(t)
-	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	client := contract.NewClient(t, c.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	var made struct {
 		Token string `json:"link_token"`
 	}
 	client.Send(t, "POST", "/v2/link/token", object{"user_id": user}).Want(t, 200).JSON(t, &made)
-	anonymous := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI())
+	anonymous := contract.NewClient(t, c.handler(), httpapi.OpenAPI())
 	anonymous.With("x-service-link-token", made.Token).Send(t, "GET", "/v2/link/state", nil).Want(t, 200)
 	anonymous.With("x-service-link-token", made.Token).Send(t, "GET", "/v2/link/providers", nil).Want(t, 200)
 	anonymous.With("x-service-link-token", "eyJhbGciOiJIUzI1NiJ9.e30.e30").Send(t, "GET", "/v2/link/state", nil)
@@ -128,10 +128,10 @@ func TestAccessThatIsNotRecorded(t *testing.T) {
 	require.NoError(t, err)
 	logs := &contract.Logs{}
 	c.Log = logs.Logger()
-	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	client := contract.NewClient(t, c.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/user/"+user.String(), nil)
 	r.Header.Set("x-service-api-key", goodKey)
-	httpapi.Handler(c).ServeHTTP(w, r)
+	c.handler().ServeHTTP(w, r)
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.JSONEq(t, `{"detail":{"error_type":"UNAVAILABLE","error_message":"the access could not be recorded; try again later"}}`, w.Body.String())
 	require.Contains(t, logs.Take(), "access not recorded")
@@ -146,7 +146,7 @@ func TestVerifierInPython(t *testing.T) {
 	}
 	c, user := full(t)
 	c.Organisations = nil // the team is of no organisation here
-	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).With("x-service-api-key", goodKey).With("x-management-key", managementKey)
+	client := contract.NewClient(t, c.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey).With("x-management-key", managementKey)
 	for range 5 {
 		client.Send(t, "GET", "/v2/user/"+user.String(), nil).Want(t, 200)
 	}

@@ -77,7 +77,7 @@ func TestScopesOfOperations(t *testing.T) {
 	c, user := full(t)
 	var scopes organisation.Scopes
 	c.Authenticate = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team, Scopes: scopes}, nil }
-	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	client := contract.NewClient(t, c.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	tested := 0
 	for _, op := range securedOperations(t) {
 		for _, scheme := range op.security {
@@ -120,7 +120,7 @@ func TestRolesOfOperations(t *testing.T) {
 	c.AuthenticateManagement = func(*http.Request) (httpapi.Manager, error) {
 		return httpapi.Manager{Mandate: httpapi.EveryTeam, Role: role}, nil
 	}
-	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).With("x-management-key", managementKey)
+	client := contract.NewClient(t, c.handler(), httpapi.OpenAPI()).With("x-management-key", managementKey)
 	includes := map[httpapi.Role][]httpapi.Role{
 		httpapi.RoleViewer:    {"", httpapi.RoleAdmin, httpapi.RoleDeveloper, httpapi.RoleViewer},
 		httpapi.RoleDeveloper: {"", httpapi.RoleAdmin, httpapi.RoleDeveloper},
@@ -190,7 +190,7 @@ func TestManagementKeyBesideAPIKey(t *testing.T) {
 	const stranger = "mk_stranger_0123456789abcdef0123456789ab"
 	list = append(list, httpapi.ManagementKey{Sum: httpapi.SumKey(stranger), Mandate: httpapi.OrganisationMandate(otherOrg)})
 	c.AuthenticateManagement = httpapi.ManagementAuth(list, nil)
-	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	client := contract.NewClient(t, c.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	at := "/v2/user/" + user.String()
 	for role, key := range keys {
 		beside := client.With("x-management-key", key)

@@ -41,8 +41,8 @@ func newAsker(t *testing.T, opts *aggregate.Options) asker {
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
 		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
-		Aggregate:    questions,
 		ServiceName:  "acme",
+		Parts:        (&httpapi.Services{Aggregate: questions}).Parts(),
 	})
 	// The contract under the names of this mount.
 	get := contract.NewClient(t, h, httpapi.OpenAPI())

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/linkpages"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
@@ -8,6 +9,8 @@ import (
 // api holds what handlers need.
 type api struct {
 	Config
+	Services
+	across
 	pages     *linkpages.Pages // nil if they are not mounted
 	bodies    *server.BodyMemory
 	teams     *server.RateLimits
@@ -15,13 +18,27 @@ type api struct {
 	store     *server.StoreWatch
 }
 
+// newAPI mounts the parts of a configuration. It panics if one of them lacks what it needs.
 func newAPI(c Config) api {
 	c = c.withDefaults()
 	l := c.Limits
-	return api{
+	a := api{
 		Config: c, bodies: server.NewBodyMemory(l.Memory),
 		teams:     &server.RateLimits{Rate: l.TeamRate, Burst: l.TeamBurst, Now: l.Now},
 		addresses: &server.RateLimits{Rate: l.AddressRate, Burst: l.AddressBurst, Now: l.Now},
 		store:     &server.StoreWatch{Ping: c.Ping, Timeout: l.StoreTimeout, Log: c.Log},
 	}
+	known := c.Environment == healthlab.Sandbox || c.Environment == healthlab.Production
+	for _, p := range c.Parts {
+		if p.managed && (c.AuthenticateManagement == nil || !known) {
+			panic("httpapi: Webhooks, ContinuousQueries, TeamSettings and Organisations need Config.AuthenticateManagement and Config.Environment")
+		}
+		p.mount(&a)
+	}
+	for _, p := range c.Parts {
+		if p.prepare != nil {
+			p.prepare(&a)
+		}
+	}
+	return a
 }

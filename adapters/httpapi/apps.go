@@ -10,7 +10,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
-	"github.com/healthlab-dev/healthlab/linking"
 )
 
 // appOperations sign companion apps in for one user, and out.
@@ -152,7 +151,11 @@ func isOwn(op *server.Operation) bool {
 // app for one user. Of two credentials the key counts.
 func (a api) caller(r *http.Request, c *call) (Caller, *http.Request, error) {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !c.own || a.Apps == nil || !bearer || r.Header.Get(a.KeyHeader) != "" || !linking.IsUserToken(token) {
+	app, isApp, err := Caller{}, false, error(nil)
+	if c.own && a.appCaller != nil && bearer && r.Header.Get(a.KeyHeader) == "" {
+		app, isApp, err = a.appCaller(r.Context(), token)
+	}
+	if !isApp {
 		by, err := a.Authenticate(r)
 		if err == nil && by.Team.IsZero() {
 			err = &wire.Fault{Status: http.StatusUnauthorized, Type: "UNAUTHORIZED", Msg: "the service has authenticated the caller without a team; its Config.Authenticate must set Caller.Team"}
@@ -160,11 +163,10 @@ func (a api) caller(r *http.Request, c *call) (Caller, *http.Request, error) {
 		}
 		return by, r, err
 	}
-	team, user, err := a.Apps.Authenticate(r.Context(), token)
 	if err != nil {
 		return Caller{}, r, err
 	}
-	return Caller{Team: team, User: user}, r.WithContext(context.WithValue(r.Context(), ownKey{}, user)), nil
+	return app, r.WithContext(context.WithValue(r.Context(), ownKey{}, app.User)), nil
 }
 
 // ownKey is where a request carries the user whose app calls.

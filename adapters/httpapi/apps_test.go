@@ -82,7 +82,7 @@ func TestExchangeLinkCode(t *testing.T) {
 	}
 	require.NotEmpty(t, exchange(open, 429).Header.Get("Retry-After"), "no code is looked at for a client that guesses")
 	c.config.ClientAddress = func(*http.Request) string { return "another client" }
-	other := contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI())
+	other := contract.NewClient(t, c.config.handler(), httpapi.OpenAPI())
 	other.Send(t, "POST", "/v2/link/code/exchange", `{"code":"`+open+`"}`).Want(t, 200)
 }
 
@@ -170,7 +170,7 @@ func TestOwnOperationsAreTheContract(t *testing.T) {
 		}
 	}
 	c, _ := full(t)
-	got := httpapi.OwnOperations(c)
+	got := httpapi.OwnOperations(c.of())
 	slices.Sort(want)
 	slices.Sort(got)
 	require.Equal(t, want, got)

@@ -56,7 +56,7 @@ func newBoundFixture(t *testing.T) *boundFixture {
 		}
 		return byKey(r)
 	}
-	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	c.Client = contract.NewClient(t, c.config.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	out := &boundFixture{fixture: c, own: own.ID, bound: c.With("x-service-api-key", boundKey), ids: c.owned()}
 	delete(out.ids, "team_id") // the caller's too
 	delete(out.ids, "org_id")
@@ -73,7 +73,7 @@ func newBoundFixture(t *testing.T) *boundFixture {
 func (c *boundFixture) state() map[string]string {
 	out := map[string]string{}
 	manage := c.manager()
-	for _, op := range httpapi.Routes(c.config) {
+	for _, op := range httpapi.Routes(c.config.of()) {
 		method, target, _ := strings.Cut(strings.TrimSuffix(op.Pattern, "{$}"), " ")
 		for name, value := range c.path {
 			target = strings.ReplaceAll(target, "{"+name+"}", value)
@@ -93,7 +93,7 @@ var teamReads = []string{"list_users", "read_team_metrics", "list_orders", "coun
 // contract names users: in the path, in the query, in the body.
 func TestOperationsStateWhatTheyAreForABoundCaller(t *testing.T) {
 	c, _ := full(t)
-	bounds := httpapi.Bounds(c)
+	bounds := httpapi.Bounds(c.of())
 	var doc struct {
 		Paths map[string]map[string]struct {
 			ID         string                `json:"operationId"`
@@ -149,7 +149,7 @@ func TestBoundCallersAreApart(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	found, err := contract.Foreign(t.Context(), httpapi.Handler(c.config), contract.Probes{
+	found, err := contract.Foreign(t.Context(), c.config.handler(), contract.Probes{
 		Document: httpapi.OpenAPI(), Path: c.path, Header: http.Header{"X-Service-Api-Key": {boundKey}},
 	}, names, map[string]string{"read_access_log": "it has what the caller itself has asked for"}, 1, prove.Count(8, 200))
 	require.NoError(t, err)
@@ -158,8 +158,8 @@ func TestBoundCallersAreApart(t *testing.T) {
 
 	// Reads with another user's ids in the path find nothing; no answer has an id of that user.
 	answered := 0
-	bounds := httpapi.Bounds(c.config)
-	for _, op := range httpapi.Routes(c.config) {
+	bounds := httpapi.Bounds(c.config.of())
+	for _, op := range httpapi.Routes(c.config.of()) {
 		method, target, _ := strings.Cut(strings.TrimSuffix(op.Pattern, "{$}"), " ")
 		stated, takesCaller := bounds[op.ID]
 		if !takesCaller {
@@ -256,7 +256,7 @@ func TestKitsOfABoundCaller(t *testing.T) {
 func TestZeroCallerIsRefused(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.Authenticate = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{}, nil }
-	client := contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI())
+	client := contract.NewClient(t, c.config.handler(), httpapi.OpenAPI())
 	c.logs.Take()
 	reply := client.Send(t, "GET", "/v2/user/", nil).Want(t, 401)
 	require.Contains(t, string(reply.Body), "Caller.Team")

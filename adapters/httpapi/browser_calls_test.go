@@ -35,7 +35,7 @@ func TestLinkAPIFromOtherOrigins(t *testing.T) {
 	foreign, err := c.config.Linking.CreateToken(t.Context(), otherTeam, linking.NewToken{User: c.foreign})
 	require.NoError(t, err)
 	routes := []httpapi.Route{}
-	for _, r := range httpapi.Routes(c.config) {
+	for _, r := range httpapi.Routes(c.config.of()) {
 		if r.Preflight != nil || r.ID == "create_link_token" {
 			routes = append(routes, r)
 		}
@@ -96,7 +96,7 @@ func TestRequestID(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.AuthenticateManagement = nil
 	c.config.Authenticate = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{}, context.DeadlineExceeded }
-	h := httpapi.Handler(c.config)
+	h := c.config.handler()
 	send := func(path, id string) string {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
 		if id != "" {
@@ -125,7 +125,7 @@ func TestCompression(t *testing.T) {
 		items = append(items, `{"timestamp":"2026-03-01T07:`+fmt.Sprintf("%02d", i/60)+`:`+fmt.Sprintf("%02d", i%60)+`Z","unit":"bpm","value":60}`)
 	}
 	c.post(c.timeseries("heartrate"), upload(items...), 200)
-	h := httpapi.Handler(c.config)
+	h := c.config.handler()
 	read := func(path, accept string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
 		r.Header.Set("x-service-api-key", goodKey)
@@ -171,7 +171,7 @@ func TestCompression(t *testing.T) {
 func TestCompressedBodies(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.MaxIngestBody = 1 << 20
-	h := httpapi.Handler(c.config)
+	h := c.config.handler()
 	send := func(coding string, body []byte) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", c.timeseries("heartrate"), bytes.NewReader(body))
 		r.Header.Set("x-service-api-key", goodKey)

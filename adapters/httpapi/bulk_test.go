@@ -141,7 +141,7 @@ func newPatientRemoval(t *testing.T, wait time.Duration) *removal {
 	})
 	require.NoError(t, err)
 	m.store, m.connectors, m.seal = store, connectors, seal
-	h := httpapi.Handler(httpapi.Config{Authenticate: byTeamID, Health: m.health, Bulk: m.bulk})
+	h := httpapi.Handler(httpapi.Config{Authenticate: byTeamID, Parts: (&httpapi.Services{Health: m.health, Bulk: m.bulk}).Parts()})
 	m.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", team.String())
 	return m
 }

@@ -70,7 +70,10 @@ func newChanges(t *testing.T, log func(accesslog.Store) accesslog.Store) *change
 	logs := &contract.Logs{}
 	c.handler = httpapi.Handler(httpapi.Config{
 		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
-		Health:       c.health, Access: c.access, Transact: c.transact, Log: logs.Logger(),
+		Access:       c.access,
+		Transact:     c.transact,
+		Log:          logs.Logger(),
+		Parts:        (&httpapi.Services{Health: c.health}).Parts(),
 	})
 	c.Client = contract.NewClient(t, c.handler, httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c

@@ -24,9 +24,9 @@ func TestCompat(t *testing.T) {
 		return linking.TeamSettings{Bulk: true}, nil
 	}})
 	config.Bulk = newBulk(t, memory.New(nil), config.Health, links, config.Pulls, nil, nil)
-	strict := httpapi.Handler(config)
+	strict := config.handler()
 	config.Compat = &httpapi.Compat{Service: "acme"}
-	compat := httpapi.Handler(config)
+	compat := config.handler()
 	send := func(h http.Handler, method, path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 		r.Header.Set("x-service-api-key", goodKey)

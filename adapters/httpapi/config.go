@@ -16,23 +16,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
-	"github.com/healthlab-dev/healthlab/aggregate"
-	"github.com/healthlab-dev/healthlab/aggregate/continuous"
-	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/healthdata/organisation"
-	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
-	"github.com/healthlab-dev/healthlab/labreport"
-	"github.com/healthlab-dev/healthlab/linking"
-	"github.com/healthlab-dev/healthlab/linking/bulk"
-	"github.com/healthlab-dev/healthlab/linking/pull"
-	"github.com/healthlab-dev/healthlab/orders"
-	"github.com/healthlab-dev/healthlab/orders/critical"
-	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
-	"github.com/healthlab-dev/healthlab/privacy/personexport"
-	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // Config is what a mount consists of. Copy it as you like; it is read when the routes
@@ -44,61 +29,13 @@ type Config struct {
 	// (503). Required. [KeyAuth] makes one for API keys.
 	Authenticate func(*http.Request) (Caller, error)
 
-	// The services that stand behind the operations. An operation whose service is
-	// nil is not mounted.
+	// Parts are the operations that are mounted, each with the service behind it. A program links the
+	// services of the parts that it names, and no other.
+	Parts []Part
 
-	// Health stands behind users, sources and health data.
-	Health *healthdata.Service
-	// Aggregate stands behind questions over health data.
-	Aggregate *aggregate.Service
-	// Priorities stands behind teams' preferences between providers.
-	Priorities *aggregate.Preferences
-	// Continuous stands behind continuous queries. With it, AuthenticateManagement and
-	// Environment are required.
-	Continuous *continuous.Service
-	// Teams stands behind what teams have chosen. With it, AuthenticateManagement and
-	// Environment are required.
-	Teams *teamsettings.Service
-	// Organisations stands behind the teams of organisations and their API keys; a path of the
-	// management then opens only teams of its organisation. With it, AuthenticateManagement and
-	// Environment are required. [KeysOf] lets the keys open the rest.
-	Organisations *organisation.Service
-	// TeamIdentity says who a team is, for teams that ask about themselves. It needs Teams, and
-	// must be safe for concurrent use. Nil: as Organisations says; without those, they cannot.
-	TeamIdentity func(context.Context, healthlab.TeamID) (TeamIdentity, error)
-	// Linking stands behind link codes, link tokens and what people connect with them.
-	// It needs Health. The management of teams' own clients at providers is there if it takes
-	// them (linking.Options.Clients) and AuthenticateManagement and Environment are set.
-	Linking *linking.Service
-	// Pulls stands behind refreshes, behind looking at what was fetched, and behind what
-	// providers send by themselves. It needs Health.
-	Pulls *pull.Service
-	// Bulk stands behind operations on many connections at once. It needs Health.
-	Bulk *bulk.Service
-	// Apps stands behind companion apps, which act for one user with tokens of their own.
-	// Nil: no app signs in.
-	Apps *linking.Apps
-	// LinkPages are the pages on which people link, where link_web_url leads. They need
-	// Linking. Nil: they are not mounted, and a host has its own.
-	LinkPages *LinkPages
-	// Orders stands behind lab orders.
-	Orders *orders.Service
-	// Critical has the critical results of Orders. Nil: there are no operations of them.
-	Critical *critical.Service
-	// MatchTests are test runs of how results are matched, in a sandbox. Nil: there are none.
-	MatchTests *matchtest.Service
-	// Documents prints the documents of Orders. Nil: every document is not found.
-	Documents *documents.Service
 	// Idempotency runs requests with an idempotency key once. Nil: a request with such a key is
 	// refused (501).
 	Idempotency *idempotency.Service
-
-	// Reports stands behind the parsing of lab reports.
-	Reports *labreport.Service
-
-	// Webhooks stands behind the management of webhook endpoints. With it,
-	// AuthenticateManagement and Environment are required.
-	Webhooks *webhook.Service
 
 	// AuthenticateManagement says which teams the caller may manage, and how, from a management
 	// key. It runs before anything of the request is read, and must be safe for
@@ -126,9 +63,6 @@ type Config struct {
 	// do nothing else run in it, together with the line of Access. Nil: each
 	// call of a service commits by itself.
 	Transact func(ctx context.Context, run func(context.Context) error) error
-
-	// Exports exports everything that is kept about a user. Nil: there are no exports.
-	Exports *personexport.Service
 
 	// Ping returns nil if the store behind the services answers, and Unavailable if it does not.
 	// It must be safe for concurrent use. While it fails or does not return, requests are answered

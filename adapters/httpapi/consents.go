@@ -83,8 +83,8 @@ func (a api) withdrawConsent(ctx context.Context, in *wire.In, team healthlab.Te
 		return nil, err
 	}
 	withdraw := a.Health.WithdrawConsent
-	if a.Linking != nil {
-		withdraw = a.Linking.WithdrawConsent
+	if a.endConsent != nil {
+		withdraw = a.endConsent
 	}
 	if err := withdraw(ctx, team, user, provider); err != nil {
 		return nil, err

@@ -64,11 +64,12 @@ func newObservatory(t *testing.T) *observatory {
 	o.service = newContinuous(t, o.store, health, clock)
 	h := httpapi.Handler(httpapi.Config{
 		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
-		Continuous:   o.service, Environment: healthlab.Sandbox,
+		Environment:  healthlab.Sandbox,
 		AuthenticateManagement: httpapi.ManagementAuth([]httpapi.ManagementKey{{
 			Sum:     httpapi.SumKey(managementKey),
 			Mandate: func(which uuid.UUID, tm healthlab.TeamID) bool { return which == org && tm == team },
 		}}, nil),
+		Parts: (&httpapi.Services{Continuous: o.service}).Parts(),
 	})
 	o.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-management-key", managementKey)
 	return o

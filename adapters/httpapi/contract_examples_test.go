@@ -37,7 +37,7 @@ func TestExamplesAreAnswered(t *testing.T) {
 			t.Run(op.ID, func(t *testing.T) {
 				config, user := full(t)
 				config.Organisations = nil // has no such team
-				client := contract.NewClient(t, httpapi.Handler(config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+				client := contract.NewClient(t, config.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 				loop := critical.Loop{}
 				if strings.Contains(path, "{critical_result_id}") {
 					loop = criticalLoop(t, config, user)

@@ -70,7 +70,7 @@ func pairs() []contract.Pair {
 
 // full returns a Config in which every operation is mounted, and a user who has connected
 // two providers. Add a new service here.
-func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
+func full(t *testing.T) (mount, healthlab.UserID) {
 	t.Helper()
 	c := fullFixture(t)
 	return c.config, c.user
@@ -109,7 +109,7 @@ func TestRoutesAreTheContract(t *testing.T) {
 		want = append(want, op.Method+" "+op.Path+" "+op.ID)
 	}
 	c, _ := full(t)
-	for _, r := range httpapi.Routes(c) {
+	for _, r := range httpapi.Routes(c.of()) {
 		got = append(got, strings.TrimSuffix(r.Pattern, "{$}")+" "+r.ID)
 	}
 	slices.Sort(want)
@@ -129,7 +129,7 @@ func TestProbes(t *testing.T) {
 	logs := &contract.Logs{}
 	c, user := full(t)
 	c.Log = logs.Logger()
-	h := httpapi.Handler(c)
+	h := c.handler()
 	probes := contract.Probes{
 		Document: httpapi.OpenAPI(), Logs: logs, Header: http.Header{"X-Service-Api-Key": {"k"}},
 		Path: map[string]string{"user_id": user.String(), "resource": "heartrate", "environment": "sandbox"},
@@ -144,12 +144,12 @@ func TestProbes(t *testing.T) {
 
 func TestTheContractIsServed(t *testing.T) {
 	c, _ := full(t)
-	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI())
+	client := contract.NewClient(t, c.handler(), httpapi.OpenAPI())
 	require.Equal(t, string(httpapi.OpenAPI()), string(client.Send(t, "GET", "/openapi.json", nil).Want(t, 200).Body))
 	require.Equal(t, []string{"query.x"}, client.Send(t, "GET", "/openapi.json?x=1", nil).Want(t, 422).Locs(t))
 
 	c.KeyHeader = "x-acme-key"
-	client = contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI())
+	client = contract.NewClient(t, c.handler(), httpapi.OpenAPI())
 	body := string(client.Send(t, "GET", "/openapi.json", nil).Body)
 	require.Contains(t, body, `"x-acme-key"`)
 	require.NotContains(t, body, "x-service-api-key")
@@ -159,7 +159,7 @@ func TestAMountNeedsToKnowWhoIsCalling(t *testing.T) {
 	require.PanicsWithValue(t, "httpapi: Config.Authenticate is nil", func() { httpapi.Handler(httpapi.Config{}) })
 	c, _ := full(t)
 	c.KeyHeader = "x key"
-	require.Panics(t, func() { httpapi.Handler(c) })
+	require.Panics(t, func() { c.handler() })
 }
 
 // Every part of the contract whose text says deprecated has the deprecated flag, which
@@ -269,7 +269,7 @@ func TestFuzzContract(t *testing.T) {
 		logs := &contract.Logs{}
 		c, user := full(t)
 		c.Log = logs.Logger()
-		h := httpapi.Handler(c)
+		h := c.handler()
 		fixture := &fixture{t: t, config: c, user: user}
 		fixture.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 		o := fixture.placed()
@@ -323,7 +323,7 @@ func TestEmptyQueryParameters(t *testing.T) {
 		Required bool
 	}
 	config, user := full(t)
-	h := httpapi.Handler(config)
+	h := config.handler()
 	seen := 0
 	for path, methods := range doc.Paths {
 		for method, raw := range methods {

@@ -33,18 +33,18 @@ func (a api) allowOrigin(w http.ResponseWriter, r *http.Request, token string) e
 		w.Header().Add("Vary", "Origin")
 	}
 	origin := r.Header.Get("Origin")
-	if origin == "" || a.Teams == nil {
+	if origin == "" || a.linkOrigins == nil || a.tokenUser == nil {
 		return nil
 	}
-	team, ok := a.Linking.TokenTeam(token)
+	team, _, ok := a.tokenUser(token)
 	if !ok {
 		return nil
 	}
-	c, err := a.Teams.Of(r.Context(), team)
+	allowed, err := a.linkOrigins(r.Context(), team)
 	if err != nil {
 		return err
 	}
-	if slices.Contains(c.LinkOrigins, origin) {
+	if slices.Contains(allowed, origin) {
 		w.Header().Set("Access-Control-Allow-Origin", origin)
 		w.Header().Set("Access-Control-Expose-Headers", "Retry-After, "+server.RequestIDHeader)
 	}

@@ -170,13 +170,15 @@ func newCredOffice(t *testing.T) *credOffice {
 	o.bulk, err = bulk.New(o.store.Bulk(), o.health, o.links, o.pulls, connectors, seal, &bulk.Options{Now: clock})
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
-		Authenticate: byTeamID, Health: o.health, Linking: o.links, Pulls: o.pulls, Bulk: o.bulk, Environment: healthlab.Sandbox,
+		Authenticate: byTeamID,
+		Environment:  healthlab.Sandbox,
 		AuthenticateManagement: httpapi.ManagementAuth([]httpapi.ManagementKey{{
 			Sum: httpapi.SumKey(managementKey),
 			Mandate: func(which uuid.UUID, tm healthlab.TeamID) bool {
 				return which == uuid.MustParse(credentialsOrgText) && (tm == team || tm == otherTeam)
 			},
 		}}, nil),
+		Parts: (&httpapi.Services{Health: o.health, Linking: o.links, Pulls: o.pulls, Bulk: o.bulk}).Parts(),
 	})
 	o.handler = h
 	o.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-management-key", managementKey)

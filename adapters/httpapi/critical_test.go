@@ -45,10 +45,10 @@ func lowGlucose(value string) labresult.Result {
 }
 
 // criticalLoop places an order with the critical glucose of the examples, and returns its loop.
-func criticalLoop(t *testing.T, config httpapi.Config, user healthlab.UserID) critical.Loop {
+func criticalLoop(t *testing.T, config mount, user healthlab.UserID) critical.Loop {
 	t.Helper()
 	c := &fixture{t: t, config: config, user: user}
-	c.Client = contract.NewClient(t, httpapi.Handler(config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	c.Client = contract.NewClient(t, config.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	o := c.accepted(walkInTest, nil)
 	c.report(o, orders.FinalResult, "critical", lowGlucose("31"))
 	page := c.criticals("?order_id=" + o.ID.String())
@@ -189,7 +189,7 @@ func TestCriticalResultIsEscalated(t *testing.T) {
 	var err error
 	c.config.Critical, err = critical.New(c.store.CriticalResults(), &critical.Options{Now: func() time.Time { return at }})
 	require.NoError(t, err)
-	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	c.Client = contract.NewClient(t, c.config.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	l := criticalLoop(t, c.config, c.user)
 	for _, minutes := range []int{0, 15, 15, 30, 60, 600} {
 		at = fixtureNow.Add(time.Duration(minutes) * time.Minute)

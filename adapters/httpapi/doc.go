@@ -4,8 +4,12 @@
 // A host says who is calling and which services stand behind the operations, and
 // mounts the result where it likes:
 //
-//	mux.Handle("/", httpapi.Handler(httpapi.Config{Authenticate: whose}))
+//	mux.Handle("/", httpapi.Handler(httpapi.Config{
+//		Authenticate: whose,
+//		Parts:        []httpapi.Part{httpapi.HealthData(health), httpapi.Queries(questions)},
+//	}))
 //
+// A program links the services of the [Part]s that it names. [Services] mounts many at once.
 // [Handler] serves everything; [Routes] and [Mux] let a host choose. Logging of
 // requests, metrics, CORS and rate limits are the host's: put its own
 // func(http.Handler) http.Handler around the handler or around single routes.

@@ -29,13 +29,29 @@ type fixture struct {
 	*contract.Client
 	t       *testing.T
 	health  *healthdata.Service
-	config  httpapi.Config
+	config  mount
 	logs    *contract.Logs
 	user    healthlab.UserID
 	foreign healthlab.UserID // of the other team
 	exports personexport.Store
 	store   *memory.Store
 }
+
+// mount is what a test mounts: the services that are there.
+type mount struct {
+	httpapi.Config
+	httpapi.Services
+}
+
+// of returns the configuration with the parts of the services.
+func (m *mount) of() httpapi.Config {
+	c := m.Config
+	c.Parts = m.Services.Parts()
+	return c
+}
+
+// handler serves it.
+func (m *mount) handler() http.Handler { return httpapi.Handler(m.of()) }
 
 // fixtureNow is when all of this happens.
 var fixtureNow = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -89,7 +105,7 @@ func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.
 	require.NoError(t, err)
 	questions, err := aggregate.New(c.health, &aggregate.Options{Priorities: preferences.Of})
 	require.NoError(t, err)
-	c.config = httpapi.Config{
+	c.config = mount{Config: httpapi.Config{
 		Authenticate: func(r *http.Request) (httpapi.Caller, error) {
 			switch r.Header.Get("x-service-api-key") {
 			case goodKey:
@@ -99,14 +115,19 @@ func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.
 			}
 			return httpapi.Caller{}, healthlab.Unauthenticated
 		},
-		Health: c.health, Aggregate: questions, Priorities: preferences, Idempotency: idempotency.New(store.OrderKeys(), nil),
-		Apps:    newApps(t, store, c.health),
-		Exports: newExports(t, store, c.health, opts.Now),
-		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log, Clients: store.TeamClients()}), Log: c.logs.Logger(),
-		Transact: transactIn(store),
-	}
+		Idempotency: idempotency.New(store.OrderKeys(), nil),
+		Log:         c.logs.Logger(),
+		Transact:    transactIn(store),
+	}, Services: httpapi.Services{
+		Health:     c.health,
+		Aggregate:  questions,
+		Priorities: preferences,
+		Apps:       newApps(t, store, c.health),
+		Exports:    newExports(t, store, c.health, opts.Now),
+		Linking:    newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log, Clients: store.TeamClients()}),
+	}}
 	c.makeOrders(store)
-	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	c.Client = contract.NewClient(t, c.config.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c
 }
 

@@ -120,14 +120,14 @@ func TestBodiesBeyondTheLimitAreNotRead(t *testing.T) {
 	small := c.config
 	small.MaxIngestBody = limit
 	for name, conf := range map[string]struct {
-		config httpapi.Config
+		config mount
 		limit  int
 	}{"a setting": {small, limit}, "the default": {c.config, 16 << 20}} {
 		t.Run(name, func(t *testing.T) {
 			doc, err := contract.Read(httpapi.OpenAPI())
 			require.NoError(t, err)
 			require.NotEmpty(t, doc.Operations())
-			h := httpapi.Handler(conf.config)
+			h := conf.config.handler()
 			for path := range c.ingestPaths() {
 				body := &counted{Reader: io.MultiReader(strings.NewReader(`{"provider":"acme_band",`), forever{})}
 				r := httptest.NewRequestWithContext(t.Context(), "POST", path, body)
@@ -152,7 +152,7 @@ func TestBodiesBeyondTheLimitAreNotRead(t *testing.T) {
 			}
 		})
 	}
-	client := contract.NewClient(t, httpapi.Handler(small), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	client := contract.NewClient(t, small.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	fits := upload(beats(1)...)
 	fits += strings.Repeat(" ", limit-len(fits))
 	client.Send(t, "POST", c.timeseries("heartrate"), fits).Want(t, 200)
@@ -447,7 +447,7 @@ func TestTimesWithoutOffset(t *testing.T) {
 		req.Header.Set("x-service-api-key", goodKey)
 		req.Header.Set("Content-Type", "application/json")
 		answer := httptest.NewRecorder()
-		httpapi.Handler(c.config).ServeHTTP(answer, req)
+		c.config.handler().ServeHTTP(answer, req)
 		require.Equal(t, 200, answer.Code, answer.Body.String())
 	}
 	send(body(`,"time_zone":"America/New_York"`, "2026-02-20T10:00:00"))

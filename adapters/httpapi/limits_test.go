@@ -22,7 +22,7 @@ import (
 func TestRateLimits(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{TeamRate: 0.001, TeamBurst: 3, AddressRate: 0.001, AddressBurst: 2}
-	h := httpapi.Handler(c.config)
+	h := c.config.handler()
 	send := func(path, key, address string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
 		r.Header.Set("x-service-api-key", key)
@@ -52,7 +52,7 @@ func TestLargeBodiesShareMemory(t *testing.T) {
 	t.Parallel() // the second request waits for memory
 	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{Memory: 1 << 20}
-	server := httptest.NewServer(httpapi.Handler(c.config))
+	server := httptest.NewServer(c.config.handler())
 	defer server.Close()
 	// A body is sent once the server reads it, which is after it has its share.
 	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
@@ -110,12 +110,12 @@ func TestSlowBodies(t *testing.T) {
 		bodies[strconv.Itoa(length)] = "Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(length) + "\r\n\r\n{"
 	}
 	requests := []string{"POST /no/such/path", "TRACE /v2/user"}
-	for _, route := range httpapi.Routes(c) {
+	for _, route := range httpapi.Routes(c.of()) {
 		path := strings.TrimSuffix(route.Pattern, "{$}")
 		requests = append(requests, regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(path, user.String()))
 	}
 	require.Greater(t, len(requests), 100)
-	server := httptest.NewServer(httpapi.Handler(c))
+	server := httptest.NewServer(c.handler())
 	t.Cleanup(server.Close)
 	for what, body := range bodies {
 		for _, key := range []string{goodKey, "wrong"} {
@@ -149,7 +149,7 @@ func TestDeadlineOfRequests(t *testing.T) {
 		return httpapi.Caller{}, r.Context().Err()
 	}
 	w := httptest.NewRecorder()
-	httpapi.Handler(c.config).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/v2/user/"+c.user.String(), nil))
+	c.config.handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/v2/user/"+c.user.String(), nil))
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.NotEmpty(t, w.Header().Get("Retry-After"))
 }

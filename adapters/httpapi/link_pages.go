@@ -61,12 +61,9 @@ type FirstImport struct {
 	Total, Done, Failed int
 }
 
-func (a api) newPages() *linkpages.Pages {
-	if a.LinkPages == nil {
-		return nil
-	}
+func (a *api) makePages() {
 	if a.Linking == nil || a.Health == nil {
-		panic("httpapi: Config.LinkPages needs Linking and Health")
+		panic("httpapi: LinkingPages needs the parts Linking and HealthData")
 	}
 	p := a.LinkPages
 	o := linkpages.Options{
@@ -86,12 +83,9 @@ func (a api) newPages() *linkpages.Pages {
 	if err != nil {
 		panic("httpapi: " + err.Error())
 	}
-	return pages
+	a.pages = pages
 }
 
 func (a api) linkPageOperations() []server.Operation {
-	if a.pages == nil {
-		return nil
-	}
 	return a.pages.Operations()
 }

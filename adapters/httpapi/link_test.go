@@ -128,14 +128,13 @@ func newCounter(t *testing.T) *counter {
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) { return c.settings, nil },
 	})
 	c.Client = contract.NewClient(t, httpapi.Handler(httpapi.Config{
-		Health: health, Linking: links,
-		// Whatever is sent as a key, an operation of the link token does not look at it.
 		Authenticate: func(r *http.Request) (httpapi.Caller, error) {
 			if r.Header.Get("x-service-api-key") == goodKey {
 				return httpapi.Caller{Team: team}, nil
 			}
 			return httpapi.Caller{}, healthlab.Unauthenticated
 		},
+		Parts: (&httpapi.Services{Health: health, Linking: links}).Parts(),
 	}), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c
 }

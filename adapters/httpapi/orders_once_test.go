@@ -161,7 +161,7 @@ func TestKeyWhoseRequestIsBeingDone(t *testing.T) {
 	config := c.config
 	config.Idempotency = idempotency.New(slow, nil)
 	client := func() *contract.Client {
-		return contract.NewClient(t, httpapi.Handler(config), httpapi.OpenAPI()).
+		return contract.NewClient(t, config.handler(), httpapi.OpenAPI()).
 			With("x-service-api-key", goodKey).With("x-idempotency-key", "k-1")
 	}
 	var first *contract.Reply
@@ -188,7 +188,7 @@ func TestKeysThatCannotBeKept(t *testing.T) {
 	config := c.config
 	for want, requests := range map[int]*idempotency.Service{501: nil, 503: idempotency.New(failingKeys{}, nil)} {
 		config.Idempotency = requests
-		client := contract.NewClient(t, httpapi.Handler(config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+		client := contract.NewClient(t, config.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 		client.With("x-idempotency-key", "k").Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, want)
 	}
 	require.Zero(t, c.count())

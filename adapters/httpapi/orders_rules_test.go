@@ -36,7 +36,7 @@ func remade(t *testing.T, edit func(*shop)) *fixture {
 	now := func() time.Time { return fixtureNow }
 	store := memory.New(&memory.Options{Now: func() time.Time { return now() }, UsersElsewhere: true})
 	c.makeOrders(store, edit, func(x *shop) { now = x.options.Now })
-	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	c.Client = contract.NewClient(t, c.config.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c
 }
 

@@ -56,12 +56,14 @@ func newHeadquarters(t *testing.T) *headquarters {
 	whose, err := httpapi.KeyAuth(httpapi.KeysOf(hq.orgs), healthlab.Sandbox, httpapi.US, nil)
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
-		Authenticate: whose, Health: health, Teams: teams, Organisations: hq.orgs, Environment: healthlab.Sandbox,
+		Authenticate: whose,
+		Environment:  healthlab.Sandbox,
 		AuthenticateManagement: httpapi.ManagementAuth([]httpapi.ManagementKey{
 			{Sum: httpapi.SumKey(managementKey), Mandate: httpapi.OrganisationMandate(org)},
 			{Sum: httpapi.SumKey(teamManagementKey), Mandate: httpapi.TeamsMandate(org, hq.teamA)},
 			{Sum: httpapi.SumKey(otherManagementKey), Mandate: httpapi.OrganisationMandate(otherOrg)},
 		}, nil),
+		Parts: (&httpapi.Services{Health: health, Teams: teams, Organisations: hq.orgs}).Parts(),
 	})
 	hq.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-management-key", managementKey)
 	return hq
@@ -308,8 +310,10 @@ func TestAPIKeyThatIsNotDeletedIsTold(t *testing.T) {
 	orgs, err := organisation.New(store, &organisation.Options{NewKey: httpapi.KeyMaker(rand.Reader, healthlab.Sandbox, httpapi.US)})
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
-		Authenticate: byTeamID, Organisations: orgs, Environment: healthlab.Sandbox,
+		Authenticate:           byTeamID,
+		Environment:            healthlab.Sandbox,
 		AuthenticateManagement: func(*http.Request) (httpapi.Manager, error) { return httpapi.Manager{Mandate: httpapi.EveryTeam}, nil },
+		Parts:                  (&httpapi.Services{Organisations: orgs}).Parts(),
 	})
 	c := contract.NewClient(t, h, httpapi.OpenAPI())
 	team, err := orgs.CreateTeam(t.Context(), org, organisation.NewTeam{Name: "A"})

@@ -96,7 +96,7 @@ func TestUserExport(t *testing.T) {
 // The export of a person of another team is answered as one of a person who does not exist.
 func TestExportOfAnotherTeam(t *testing.T) {
 	c := newFixture(t, nil)
-	other := contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", "other")
+	other := contract.NewClient(t, c.config.handler(), httpapi.OpenAPI()).With("x-service-api-key", "other")
 	own := "/v2/user/" + c.user.String() + "/export"
 	var job personexport.PublishedJob
 	c.post(own, nil, http.StatusAccepted).JSON(t, &job)

@@ -103,7 +103,7 @@ func newDepot(t *testing.T, now func() time.Time) *depot {
 	d.health, err = healthdata.New(d.store.Users(), d.store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: now})
 	require.NoError(t, err)
 	d.pulls = newPulls(t, d.store, d.health, map[string]linking.ProviderConnector{"acme_band": {Listener: hears{}}}, &pull.Options{Now: now, Demo: d})
-	h := httpapi.Handler(httpapi.Config{Authenticate: byTeamID, Health: d.health, Pulls: d.pulls})
+	h := httpapi.Handler(httpapi.Config{Authenticate: byTeamID, Parts: (&httpapi.Services{Health: d.health, Pulls: d.pulls}).Parts()})
 	d.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", team.String())
 	return d
 }

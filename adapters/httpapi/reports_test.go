@@ -312,7 +312,7 @@ func TestFormsThatAreRefused(t *testing.T) {
 	require.NotContains(t, l.logs.Take(), "Qz7Marker")
 }
 
-func (l *lab) handler() http.Handler { return httpapi.Handler(l.config) }
+func (l *lab) handler() http.Handler { return l.config.handler() }
 
 func (l *lab) sendTo(target string, fields ...field) *contract.Reply {
 	kind, body := form(fields...)

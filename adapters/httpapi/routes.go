@@ -3,14 +3,11 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/gzhttp"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
-	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/compat"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/laborders"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
@@ -42,12 +39,7 @@ func Routes(c Config) []Route {
 	if c.Authenticate == nil {
 		panic("httpapi: Config.Authenticate is nil")
 	}
-	known := c.Environment == healthlab.Sandbox || c.Environment == healthlab.Production
-	if (c.Webhooks != nil || c.Continuous != nil || c.Teams != nil || c.Organisations != nil) && (c.AuthenticateManagement == nil || !known) {
-		panic("httpapi: Config.Webhooks, Config.Continuous, Config.Teams and Config.Organisations need AuthenticateManagement and Environment")
-	}
 	a := newAPI(c)
-	a.pages = a.newPages()
 	return a.routes(a.operations())
 }
 
@@ -95,15 +87,13 @@ func Compress(h http.Handler) http.Handler {
 // Empty outside of a request.
 func RequestID(ctx context.Context) string { return server.RequestID(ctx) }
 
-// operations are all that c has the services for: the tables of the other files.
+// operations are those of the parts, and those that every mount has.
 func (a api) operations() []server.Operation {
-	return slices.Concat(
-		a.contractOperations(), a.userOperations(), a.healthOperations(), a.ingestOperations(), a.connectionOperations(),
-		a.consentOperations(), a.linkOperations(), a.linkPageOperations(), a.pullOperations(), a.bulkOperations(),
-		a.appOperations(), a.aggregateOperations(), a.priorityOperations(), a.continuousOperations(), a.settingsOperations(),
-		a.pullPreferenceOperations(), a.scopeOperations(), a.credentialOperations(), a.organisationOperations(),
-		a.labOrderOperations(), a.webhookOperations(), a.reportOperations(), a.accessOperations(), a.exportOperations(),
-	)
+	ops := a.accessOperations()
+	for _, p := range a.Config.Parts {
+		ops = append(ops, p.operations(a)...)
+	}
+	return append(ops, a.contractOperations()...)
 }
 
 func (a api) routes(ops []server.Operation) []Route {
@@ -127,14 +117,3 @@ func (a api) routes(ops []server.Operation) []Route {
 // RequisitionFormPath is where signed URLs of requisitions are answered: a host gives
 // [documents.NewLinks] its own address with this after it.
 const RequisitionFormPath = laborders.RequisitionFormPath
-
-func (a api) labOrderOperations() []server.Operation {
-	if a.Orders == nil {
-		return nil
-	}
-	lab := laborders.API{Orders: a.Orders, Critical: a.Critical, MatchTests: a.MatchTests, Documents: a.Documents, Idempotency: a.Idempotency, Transact: a.Transact}
-	if a.Compat != nil {
-		lab.CapabilityName = compat.Shapes(*a.Compat).Name
-	}
-	return lab.Operations()
-}

@@ -119,7 +119,7 @@ func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
 				return err
 			}
 		}
-		if token := r.Header.Get(a.LinkTokenHeader); token != "" && a.Linking != nil {
+		if token := r.Header.Get(a.LinkTokenHeader); token != "" && a.tokenUser != nil {
 			a.byLink(r.Context(), token)
 		}
 		if c.op.Browser {

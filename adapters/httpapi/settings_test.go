@@ -46,10 +46,8 @@ func newHeadOffice(t *testing.T) *headOffice {
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
 		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
-		Teams:        service, Environment: healthlab.Sandbox, Region: httpapi.US,
-		TeamIdentity: func(_ context.Context, of healthlab.TeamID) (httpapi.TeamIdentity, error) {
-			return httpapi.TeamIdentity{Org: org, Name: map[healthlab.TeamID]string{team: "Riverside"}[of]}, nil
-		},
+		Environment:  healthlab.Sandbox,
+		Region:       httpapi.US,
 		TeamsOf: func(_ context.Context, of uuid.UUID) ([]healthlab.TeamID, error) {
 			return []healthlab.TeamID{otherTeam, team, {UUID: uuid.New()}}, nil // the last one is not in the key's mandate
 		},
@@ -59,6 +57,9 @@ func newHeadOffice(t *testing.T) *headOffice {
 				return which == org && (tm == team || tm == otherTeam)
 			},
 		}}, nil),
+		Parts: (&httpapi.Services{Teams: service, TeamIdentity: func(_ context.Context, of healthlab.TeamID) (httpapi.TeamIdentity, error) {
+			return httpapi.TeamIdentity{Org: org, Name: map[healthlab.TeamID]string{team: "Riverside"}[of]}, nil
+		}}).Parts(),
 	})
 	return &headOffice{contract.NewClient(t, h, httpapi.OpenAPI()).With("x-management-key", managementKey), t, service}
 }

@@ -70,7 +70,7 @@ func (c *fixture) owned() map[string]string {
 
 // manager is a client that has the management key alone.
 func (c *fixture) manager() *contract.Client {
-	return contract.NewClient(c.t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-management-key", "m")
+	return contract.NewClient(c.t, c.config.handler(), httpapi.OpenAPI()).With("x-management-key", "m")
 }
 
 // A team that calls every operation with the ids of another team gets the answers that ids
@@ -96,7 +96,7 @@ func TestTeamsAreApart(t *testing.T) {
 		return httpapi.Manager{Name: "m", Role: httpapi.RoleAdmin, Mandate: func(o uuid.UUID, tm healthlab.TeamID) bool { return o == mine && tm == mandated }}, nil
 	}
 	c.config.Pulls = newPulls(t, memory.New(nil), c.config.Health, nil, &pull.Options{Now: time.Now, Log: c.logs.Logger()})
-	h := httpapi.Handler(c.config)
+	h := c.config.handler()
 	c.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	ids := c.owned()
 	path := map[string]string{"resource": "heartrate", "environment": "sandbox", "provider": "manual", "region": "us", "oauth_provider": "acme_band"}
@@ -107,7 +107,7 @@ func TestTeamsAreApart(t *testing.T) {
 	manage := c.manager()
 	state := func() map[string]string {
 		out := map[string]string{}
-		for _, op := range httpapi.Routes(c.config) {
+		for _, op := range httpapi.Routes(c.config.of()) {
 			method, target, _ := strings.Cut(strings.TrimSuffix(op.Pattern, "{$}"), " ")
 			for name, value := range path {
 				target = strings.ReplaceAll(target, "{"+name+"}", value)

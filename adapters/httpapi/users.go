@@ -18,7 +18,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/orders"
 )
 
 // userOperations are about users and the sources that they can connect.
@@ -142,14 +141,10 @@ func (a api) readTeamMetrics(ctx context.Context, in *wire.In, team healthlab.Te
 	if err != nil {
 		return nil, err
 	}
-	if a.Orders != nil {
-		page, err := a.Orders.List(ctx, orders.Query{Team: team, Size: 1})
-		if err != nil {
-			return nil, err
-		}
-		m.OrderedTests = page.Total
+	if a.countOrders != nil {
+		m.OrderedTests, err = a.countOrders(ctx, team)
 	}
-	return m, nil
+	return m, err
 }
 
 func clientUserID(in *wire.In) string { return in.PathText("client_user_id", wire.MaxPathText) }
@@ -223,8 +218,8 @@ func (a api) disconnectProvider(ctx context.Context, in *wire.In, team healthlab
 		return nil, err
 	}
 	disconnect := a.Health.Disconnect
-	if a.Linking != nil {
-		disconnect = a.Linking.Disconnect // which tells the provider, too
+	if a.disconnect != nil {
+		disconnect = a.disconnect
 	}
 	if err := disconnect(ctx, team, id, provider); err != nil {
 		return nil, err

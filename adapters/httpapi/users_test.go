@@ -52,7 +52,7 @@ func newOffice(t *testing.T) *office {
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
 		Authenticate: byTeamID,
-		Health:       c.health,
+		Parts:        (&httpapi.Services{Health: c.health}).Parts(),
 	})
 	c.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", team.String())
 	return c

@@ -100,13 +100,12 @@ func newBackOfficeWith(t *testing.T, perMinute int) *backOffice {
 	o.teamKey = key
 	o.handler = httpapi.Handler(httpapi.Config{
 		Authenticate: authenticate,
-		Health:       newHealth(t, o.store),
-		Webhooks:     newWebhooksWith(t, o.store, o, clock, perMinute),
 		AuthenticateManagement: httpapi.ManagementAuth([]httpapi.ManagementKey{{
 			Sum:     httpapi.SumKey(managementKey),
 			Mandate: func(which uuid.UUID, tm healthlab.TeamID) bool { return which == org && tm == team },
 		}}, nil),
 		Environment: healthlab.Sandbox,
+		Parts:       (&httpapi.Services{Health: newHealth(t, o.store), Webhooks: newWebhooksWith(t, o.store, o, clock, perMinute)}).Parts(),
 	})
 	o.Client = contract.NewClient(t, o.handler, httpapi.OpenAPI()).With("x-management-key", managementKey)
 	return o
@@ -580,24 +579,24 @@ func TestManagementAuth(t *testing.T) {
 
 func TestWebhooksNeedAManagement(t *testing.T) {
 	c, _ := full(t)
-	for _, change := range []func(*httpapi.Config){
-		func(c *httpapi.Config) { c.AuthenticateManagement = nil },
-		func(c *httpapi.Config) { c.Environment = "" },
-		func(c *httpapi.Config) { c.Environment = "staging" },
+	for _, change := range []func(*mount){
+		func(c *mount) { c.AuthenticateManagement = nil },
+		func(c *mount) { c.Environment = "" },
+		func(c *mount) { c.Environment = "staging" },
 	} {
 		less := c
 		change(&less)
-		require.Panics(t, func() { httpapi.Routes(less) })
+		require.Panics(t, func() { httpapi.Routes(less.of()) })
 		less.Webhooks = nil
-		require.Panics(t, func() { httpapi.Routes(less) }, "continuous queries need it, too")
+		require.Panics(t, func() { httpapi.Routes(less.of()) }, "continuous queries need it, too")
 		less.Continuous = nil
-		require.Panics(t, func() { httpapi.Routes(less) }, "team settings, too")
+		require.Panics(t, func() { httpapi.Routes(less.of()) }, "team settings, too")
 		less.Teams = nil
-		require.Panics(t, func() { httpapi.Routes(less) }, "and organisations")
+		require.Panics(t, func() { httpapi.Routes(less.of()) }, "and organisations")
 		less.Organisations = nil
-		require.NotPanics(t, func() { httpapi.Routes(less) })
+		require.NotPanics(t, func() { httpapi.Routes(less.of()) })
 	}
 	c.AuthenticateManagement = func(*http.Request) (httpapi.Manager, error) { return httpapi.Manager{}, nil }
-	contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).
+	contract.NewClient(t, c.handler(), httpapi.OpenAPI()).
 		Send(t, "GET", "/v1/org/"+org.String()+"/team/"+team.String()+"/sandbox/webhook", nil).Want(t, 401)
 }

@@ -121,8 +121,12 @@ type Config struct {
 	// to a lake. New calls it once, with the assembled service. Default: none.
 	Loops func(*Service) ([]Loop, error)
 
-	// HTTP adjusts the API. The services, Environment, Region and Log are set,
-	// and Authenticate unless the host sets it: API keys of the teams of
+	// LinkPages are the pages on which people link. Default: with on-device stores and what people enter
+	// by hand; in a sandbox with made-up data too.
+	LinkPages *httpapi.LinkPages
+
+	// HTTP adjusts the API. The parts of the services come before its own Parts. Environment, Region and
+	// Log are set, and Authenticate unless the host sets it: API keys of the teams of
 	// Service.Organisations. The management is there if AuthenticateManagement is set.
 	HTTP httpapi.Config
 }

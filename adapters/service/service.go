@@ -391,20 +391,18 @@ func (s *Service) buildHandler(context.Context) (err error) {
 			return err
 		}
 	}
-	api.Health, api.Aggregate, api.Priorities, api.Linking, api.Pulls, api.Bulk, api.Apps = s.Health, s.Aggregate, s.Priorities, s.Linking, s.Pulls, s.Bulk, s.Apps
-	api.Orders, api.Documents, api.Critical, api.MatchTests, api.Reports = s.Orders, s.Documents, s.Critical, s.MatchTests, s.Reports
-	api.Access, api.Exports, api.Idempotency = s.Access, s.Exports, s.Idempotency
-	api.Environment, api.Region = s.config.Environment, s.config.Region
-	api.Transact = s.transact
-	if api.LinkPages == nil {
-		api.LinkPages = &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: s.config.Environment == healthlab.Sandbox}
-	}
-	if api.LinkPages.FirstImport == nil {
-		api.LinkPages.FirstImport = s.firstImport
+	services := httpapi.Services{
+		Health: s.Health, Aggregate: s.Aggregate, Priorities: s.Priorities, Linking: s.Linking, LinkPages: s.linkPages(), Pulls: s.Pulls, Bulk: s.Bulk, Apps: s.Apps,
+		Laboratory: httpapi.Laboratory{Orders: s.Orders, Documents: s.Documents, Critical: s.Critical, MatchTests: s.MatchTests},
+		Reports:    s.Reports, Exports: s.Exports,
 	}
 	if api.AuthenticateManagement != nil {
-		api.Webhooks, api.Continuous, api.Teams, api.Organisations = s.Webhooks, s.Continuous, s.Teams, s.Organisations
+		services.Webhooks, services.Continuous, services.Teams, services.Organisations = s.Webhooks, s.Continuous, s.Teams, s.Organisations
 	}
+	api.Parts = append(services.Parts(), api.Parts...)
+	api.Access, api.Idempotency = s.Access, s.Idempotency
+	api.Environment, api.Region = s.config.Environment, s.config.Region
+	api.Transact = s.transact
 	if store, ok := s.config.Stores.Engine().(pinger); ok && api.Ping == nil {
 		api.Ping = store.Ping
 	}
@@ -413,6 +411,18 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	}
 	s.handler = s.withHealth(httpapi.Handler(*api))
 	return nil
+}
+
+// linkPages are those of the host, with what the service knows of first imports.
+func (s *Service) linkPages() *httpapi.LinkPages {
+	pages := httpapi.LinkPages{OnDevice: true, Manual: true, Demo: s.config.Environment == healthlab.Sandbox}
+	if s.config.LinkPages != nil {
+		pages = *s.config.LinkPages
+	}
+	if pages.FirstImport == nil {
+		pages.FirstImport = s.firstImport
+	}
+	return &pages
 }
 
 // requestKey is the key of the request of a service in its context.

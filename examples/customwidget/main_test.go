@@ -43,12 +43,15 @@ func service(t *testing.T) string {
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/sign-in", sandbox.SignInPage(base+"/v2/link/connect"))
-	mux.Handle("/", httpapi.Handler(httpapi.Config{Health: health, Linking: links, Authenticate: func(r *http.Request) (httpapi.Caller, error) {
-		if r.Header.Get("x-service-api-key") != key {
-			return httpapi.Caller{}, healthlab.Unauthenticated
-		}
-		return httpapi.Caller{Team: healthlab.TeamID{UUID: [16]byte{1}}}, nil
-	}}))
+	mux.Handle("/", httpapi.Handler(httpapi.Config{
+		Authenticate: func(r *http.Request) (httpapi.Caller, error) {
+			if r.Header.Get("x-service-api-key") != key {
+				return httpapi.Caller{}, healthlab.Unauthenticated
+			}
+			return httpapi.Caller{Team: healthlab.TeamID{UUID: [16]byte{1}}}, nil
+		},
+		Parts: (&httpapi.Services{Health: health, Linking: links}).Parts(),
+	}))
 	ours.Config.Handler = mux
 	ours.Start()
 	t.Cleanup(ours.Close)

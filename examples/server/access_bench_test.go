@@ -43,7 +43,7 @@ func benchmarkAccessLog(b *testing.B, callers int) {
 	require.NoError(b, err)
 	access, err := accesslog.New(store.AccessLog(), key, nil)
 	require.NoError(b, err)
-	config := httpapi.Config{Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil }, Health: health}
+	config := httpapi.Config{Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil }, Parts: (&httpapi.Services{Health: health}).Parts()}
 	without := httpapi.Handler(config)
 	config.Access = access
 	with := httpapi.Handler(config)

@@ -55,7 +55,7 @@ func BenchmarkMonthByDay(b *testing.B) {
 	require.NoError(b, err)
 	handler := httpapi.Handler(httpapi.Config{
 		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
-		Health:       health, Aggregate: questions,
+		Parts:        (&httpapi.Services{Health: health, Aggregate: questions}).Parts(),
 	})
 	body := []byte(`{"timeframe":{"type":"relative","anchor":"2026-03-30","past":{"unit":"day","value":30}},"queries":[{"select":[
 		{"func":"mean","arg":{"timeseries":"heartrate","field":"value"}},{"func":"min","arg":{"timeseries":"heartrate","field":"value"}},

@@ -44,9 +44,12 @@ func BenchmarkLinkToken(b *testing.B) {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	user, err := health.CreateUser(b.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
 	require.NoError(b, err)
-	handler := httpapi.Handler(httpapi.Config{Health: health, Linking: links, Authenticate: func(*http.Request) (httpapi.Caller, error) {
-		return httpapi.Caller{Team: team}, nil
-	}})
+	handler := httpapi.Handler(httpapi.Config{
+		Authenticate: func(*http.Request) (httpapi.Caller, error) {
+			return httpapi.Caller{Team: team}, nil
+		},
+		Parts: (&httpapi.Services{Health: health, Linking: links}).Parts(),
+	})
 	body := fmt.Sprintf(`{"user_id":%q,"redirect_url":"https://app.example/done"}`, user.ID)
 	token := func() {
 		r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/v2/link/token", bytes.NewReader([]byte(body)))

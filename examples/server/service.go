@@ -92,7 +92,7 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 		Linking: linking.Options{Settings: s.linkSettings(from.providers)},
 		Pulls:   pull.Options{Demo: sandbox.Demo{}},
 		Reports: labreport.Options{Workers: c.reportWorkers},
-		HTTP:    c.api(),
+		HTTP:    c.api(), LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true},
 	}
 	parts.Notifier = webhook.NewHTTP(&webhook.HTTPOptions{Guard: parts.Guard, Timeout: min(15*time.Second, c.lease/2), Proxy: c.webhookProxy})
 	if err := s.addOrders(ctx, &parts); err != nil {
@@ -121,7 +121,6 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 // api are the flags of the API.
 func (c *config) api() httpapi.Config {
 	api := httpapi.Config{
-		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true},
 		KeyHeader: c.keyHeader, IgnoreUnknown: c.ignoreUnknown,
 		Limits: httpapi.Limits{Timeout: requestTimeout, TeamRate: c.teamRate, AddressRate: c.addressRate, AddressBurst: int(4 * c.addressRate)},
 	}

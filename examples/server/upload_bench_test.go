@@ -48,7 +48,8 @@ func BenchmarkFirstSync(b *testing.B) {
 		require.NoError(b, err)
 		team := teamOf("bench")
 		server := httptest.NewServer(httpapi.Handler(httpapi.Config{
-			Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil }, Health: health,
+			Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
+			Parts:        (&httpapi.Services{Health: health}).Parts(),
 		}))
 		defer server.Close()
 		n := 0

@@ -49,8 +49,10 @@ func TestUndecidedResultsAreUnknownEverywhere(t *testing.T) {
 			require.NoError(t, d.orders.Receive(t.Context(), orders.Message{ID: "1", Team: team, Order: id, SampleID: *o.SampleID, On: orders.FinalResult,
 				At: noon, Patient: orders.ReportedAs(o.PatientDetails), Results: &labresult.Report{Results: c.results}}))
 
-			handler := httpapi.Handler(httpapi.Config{Orders: d.orders, Documents: d.Service,
-				Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil }})
+			handler := httpapi.Handler(httpapi.Config{
+				Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
+				Parts:        (&httpapi.Services{Laboratory: httpapi.Laboratory{Orders: d.orders, Documents: d.Service}}).Parts(),
+			})
 			get := func(path string) []byte {
 				w := httptest.NewRecorder()
 				handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))

@@ -112,8 +112,9 @@ func newLinkFixture(t *testing.T, pages func(*httpapi.LinkPages), links func(*li
 	}
 	w.settings.Brand = linking.Brand{CompanyName: "Northside Clinic", Color: "#2456c8"}
 	w.ours.Config.Handler = httpapi.Handler(httpapi.Config{
-		Health: w.health, Linking: w.links, LinkPages: look, Log: slog.New(slog.NewTextHandler(&lockedWriter{w: w}, nil)),
+		Log:          slog.New(slog.NewTextHandler(&lockedWriter{w: w}, nil)),
 		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
+		Parts:        (&httpapi.Services{Health: w.health, Linking: w.links, LinkPages: look}).Parts(),
 	})
 	w.ours.StartTLS()
 	for _, s := range []*httptest.Server{w.ours, w.provider, w.customer} {

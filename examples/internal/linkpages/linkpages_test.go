@@ -260,15 +260,15 @@ func TestLinkPagesNeedWhatTheyNeed(t *testing.T) {
 		c.Authenticate = whose
 		return func() { httpapi.Handler(c) }
 	}
-	require.Panics(t, handler(httpapi.Config{LinkPages: &httpapi.LinkPages{}}))
+	require.Panics(t, handler(httpapi.Config{Parts: (&httpapi.Services{LinkPages: &httpapi.LinkPages{}}).Parts()}))
 	for _, origin := range []string{"*", "app.example", "https://app.example/path", "https://app.example; script-src *", "https://*.example"} {
-		require.Panics(t, handler(httpapi.Config{LinkPages: &httpapi.LinkPages{FrameAncestors: []string{origin}}, Linking: w.links, Health: w.health}), origin)
+		require.Panics(t, handler(httpapi.Config{Parts: (&httpapi.Services{LinkPages: &httpapi.LinkPages{FrameAncestors: []string{origin}}, Linking: w.links, Health: w.health}).Parts()}), origin)
 	}
 	require.Panics(t, func() {
 		newLinkFixture(t, nil, func(o *linking.Options) { o.WebURL = "https://elsewhere.example/link" })
 	})
-	require.NotPanics(t, handler(httpapi.Config{LinkPages: &httpapi.LinkPages{}, Linking: w.links, Health: w.health}))
-	for _, r := range httpapi.Routes(httpapi.Config{Authenticate: whose, Linking: w.links, Health: w.health}) {
+	require.NotPanics(t, handler(httpapi.Config{Parts: (&httpapi.Services{LinkPages: &httpapi.LinkPages{}, Linking: w.links, Health: w.health}).Parts()}))
+	for _, r := range httpapi.Routes(httpapi.Config{Authenticate: whose, Parts: (&httpapi.Services{Linking: w.links, Health: w.health}).Parts()}) {
 		require.NotContains(t, r.ID, "link_page")
 	}
 }
