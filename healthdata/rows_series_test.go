@@ -13,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
@@ -50,7 +51,7 @@ type lane struct {
 }
 
 func newLane(t testing.TB, opts *healthdata.DataOptions) *lane {
-	engine, err := memory.NewEngine(append(healthdata.DataTables(false), healthdata.UserTables()...), nil)
+	engine, err := memstore.New(append(healthdata.DataTables(false), healthdata.UserTables()...), nil)
 	require.NoError(t, err)
 	l := &lane{s: &metered{Store: engine}, user: healthdatatest.LiveUser(healthlab.TeamID{UUID: uuid.New()}, "ann")}
 	l.data = healthdata.NewData(l.s, opts)
@@ -358,7 +359,7 @@ func TestData_overRowsUsersElsewhere(t *testing.T) {
 // BenchmarkDataOverRows compares data over rows with the store of data in memory, by turns.
 func BenchmarkDataOverRows(b *testing.B) {
 	healthdatatest.BenchSamplesInTurn(b, func(b *testing.B) healthdatatest.SampleStore {
-		engine, err := memory.NewEngine(append(healthdata.DataTables(false), healthdata.UserTables()...), nil)
+		engine, err := memstore.New(append(healthdata.DataTables(false), healthdata.UserTables()...), nil)
 		require.NoError(b, err)
 		return healthdatatest.SampleStoreOf(b, healthdatatest.DataHarness{Data: healthdata.NewData(engine, nil), Users: healthdata.NewUsers(engine, nil)})
 	}, func(b *testing.B) healthdatatest.SampleStore {

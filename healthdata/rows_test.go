@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/internal/eventlog"
@@ -20,7 +21,7 @@ func newRows(t testing.TB, encryptSamples bool) store.Store {
 	t.Helper()
 	tables := append(healthdata.DataTables(encryptSamples), healthdata.UserTables()...)
 	tables = append(tables, eventlog.Tables()...)
-	engine, err := memory.NewEngine(tables, nil)
+	engine, err := memstore.New(tables, nil)
 	require.NoError(t, err)
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)

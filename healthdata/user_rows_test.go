@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/healthdatatest"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
@@ -22,7 +23,7 @@ import (
 func TestUsersOverRows(t *testing.T) {
 	healthdatatest.RunUsersAlone(t, func(t testing.TB) healthdatatest.UsersAloneHarness {
 		tables := append(healthdata.UserTables(), eventlog.Tables()...)
-		engine, err := memory.NewEngine(tables, nil)
+		engine, err := memstore.New(tables, nil)
 		require.NoError(t, err)
 		sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 		require.NoError(t, err)
@@ -37,7 +38,7 @@ func TestUsersOverRows(t *testing.T) {
 func TestUsersOverRows_erasureWithoutKey(t *testing.T) {
 	tables := append(healthdata.UserTables(), eventlog.Tables()...)
 	clock := conformance.NewClock(time.Now())
-	engine, err := memory.NewEngine(tables, &memory.EngineOptions{Now: clock.Now})
+	engine, err := memstore.New(tables, &memstore.Options{Now: clock.Now})
 	require.NoError(t, err)
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)
@@ -77,7 +78,7 @@ func TestUsersOverRows_erasureWithoutKey(t *testing.T) {
 // rows under the same user id in another team, which stay.
 func TestUsersOverRows_eraseUsersElsewhere(t *testing.T) {
 	notes := store.Table[store.Key]{Name: "note", Clear: true, Row: func(k *store.Key) store.Row { return store.Row{Key: *k} }, Encode: func(*store.Key) ([]byte, error) { return []byte{}, nil }}
-	engine, err := memory.NewEngine(append(healthdata.UserTables(), notes.Definition()), nil)
+	engine, err := memstore.New(append(healthdata.UserTables(), notes.Definition()), nil)
 	require.NoError(t, err)
 	team, other, user := conformance.Team("a"), conformance.Team("b"), conformance.User("ann")
 	for _, of := range []healthlab.TeamID{team, other} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/internal/eventlog"
@@ -22,7 +23,7 @@ import (
 func newRows(t testing.TB) (store.Store, func(time.Time)) {
 	clock := conformance.NewClock(time.Unix(0, 0))
 	tables := append(append(labreport.Tables(), eventlog.Tables()...), healthdata.UserTables()...)
-	s, err := memory.NewEngine(tables, &memory.EngineOptions{Now: clock.Now})
+	s, err := memstore.New(tables, &memstore.Options{Now: clock.Now})
 	require.NoError(t, err)
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)

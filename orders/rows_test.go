@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/internal/eventlog"
@@ -35,7 +36,7 @@ import (
 // rowStore is an encrypted store in memory with users, orders and what belongs to orders.
 type rowStore struct {
 	store.Store
-	engine   *memory.Engine // without the encryption
+	engine   *memstore.Engine // without the encryption
 	log      eventlog.Log
 	setClock func(time.Time)
 }
@@ -48,7 +49,7 @@ func newRowStore(t testing.TB) rowStore {
 		tables = append(tables, more...)
 	}
 	clock := conformance.NewClock(time.Unix(0, 0))
-	engine, err := memory.NewEngine(tables, &memory.EngineOptions{Now: clock.Now})
+	engine, err := memstore.New(tables, &memstore.Options{Now: clock.Now})
 	require.NoError(t, err)
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)

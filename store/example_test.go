@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -21,7 +21,7 @@ func Example() {
 	notes := store.Table[note]{Name: "host_note", Row: func(n *note) store.Row {
 		return store.Row{Key: store.Key{Team: n.Team, ID: store.UUID(n.ID)}}
 	}}
-	s, err := memory.NewEngine([]store.Definition{notes.Definition()}, nil)
+	s, err := memstore.New([]store.Definition{notes.Definition()}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

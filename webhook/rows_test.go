@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -31,7 +32,7 @@ func (c *storeClock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 func rowStore(t testing.TB, now func() time.Time) store.Store {
 	t.Helper()
 	tables := append(webhook.Tables(), store.Definition{Name: store.UserTable})
-	engine, err := memory.NewEngine(tables, &memory.EngineOptions{Now: now})
+	engine, err := memstore.New(tables, &memstore.Options{Now: now})
 	require.NoError(t, err)
 	return personkey.Encrypt(engine, storeKeys(t), tables)
 }
@@ -330,7 +331,7 @@ func TestNewOutbox_putsTwoRows(t *testing.T) {
 // Nothing of a message, an answer or the URL of an endpoint is stored in clear.
 func TestStore_hidesWhatItKeeps(t *testing.T) {
 	tables := append(webhook.Tables(), store.Definition{Name: store.UserTable})
-	engine, err := memory.NewEngine(tables, nil)
+	engine, err := memstore.New(tables, nil)
 	require.NoError(t, err)
 	b := newStoreBench(t, nil)
 	b.rows = personkey.Encrypt(engine, storeKeys(t), tables)

@@ -14,7 +14,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
-	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 )
 
 // maxQueryBody is the largest body with questions, unless the host allows less.
@@ -50,7 +49,7 @@ func (a api) queryAggregate(w http.ResponseWriter, r *http.Request, team healthl
 	explain := in.Bool("explain", false)
 	data := in.Raw()
 	archive := mediaType(a.ServiceName)
-	kind, ok := accepted(r.Header.Values("Accept"), "application/json", archive)
+	kind, ok := accepted(r.Header.Values("Accept"), a.tableTypes(archive)...)
 	if !ok {
 		return wire.NotAcceptable()
 	}
@@ -71,9 +70,18 @@ func (a api) queryAggregate(w http.ResponseWriter, r *http.Request, team healthl
 	}
 	if kind == archive {
 		w.Header().Set("Content-Type", archive)
-		return parquet.WriteArchive(w, result)
+		return a.Parquet.WriteArchive(w, result)
 	}
 	return wire.Stream(w, http.StatusOK, func(p *wire.Pieces) error { return result.WriteJSON(pieceWriter{p}) })
+}
+
+// tableTypes are the media types in which tables can be sent: JSON, and those of Parquet files where they
+// can be written.
+func (a api) tableTypes(files ...string) []string {
+	if a.Parquet == nil {
+		files = nil
+	}
+	return append([]string{"application/json"}, files...)
 }
 
 // both joins what is wrong with the request and with its body, so that the caller

@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -42,6 +43,7 @@ func newAsker(t *testing.T, opts *aggregate.Options) asker {
 	h := httpapi.Handler(httpapi.Config{
 		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
 		ServiceName:  "acme",
+		Parquet:      parquet.Writer{},
 		Parts:        (&httpapi.Services{Aggregate: questions}).Parts(),
 	})
 	// The contract under the names of this mount.

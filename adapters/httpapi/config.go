@@ -3,6 +3,8 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -16,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
@@ -70,6 +73,11 @@ type Config struct {
 	// Limits.Timeout.
 	Ping func(context.Context) error
 
+	// URL is where the mount is reached, for its contract. Default /.
+	URL string
+	// SignIn is how a team signs in, for the contract: a security scheme object of OpenAPI, such as
+	// {"type":"apiKey","in":"cookie","name":"session"}. Default: a key in KeyHeader.
+	SignIn json.RawMessage
 	// KeyHeader is the header with the team's API key. Default x-service-api-key.
 	// Here it is only a name in the contract; KeyAuth is told by its own option.
 	KeyHeader string
@@ -82,6 +90,9 @@ type Config struct {
 	// client. Default: that of the connection, of IPv6 its first 64 bits. Behind a proxy it
 	// must be the address that the proxy adds, or all callers share one limit.
 	ClientAddress func(*http.Request) string
+	// Parquet writes results of queries as Parquet files, as package aggregate/parquet does. Nil: they are
+	// there as JSON alone, and a request for such a file is 406.
+	Parquet ParquetWriter
 	// ServiceName is the <service> in application/vnd.<service>.tar+gzip+parquet.
 	// Default healthlab.
 	ServiceName string
@@ -110,6 +121,14 @@ type Config struct {
 	// Log receives what answered 500, with ids and causes and no values. Default:
 	// slog.Default().
 	Log *slog.Logger
+}
+
+// ParquetWriter writes tables as Parquet files. parquet.Writer of package aggregate/parquet is one.
+type ParquetWriter interface {
+	// WriteArchive writes the frames of a result as a tar archive, compressed with gzip.
+	WriteArchive(to io.Writer, r *aggregate.Result) error
+	// WriteFrame writes one frame as a file.
+	WriteFrame(to io.Writer, f *aggregate.Frame) error
 }
 
 // Compat is the set of shapes on which existing clients of such services differ from the

@@ -9,7 +9,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
-	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 )
 
 func (a api) continuousOperations() []server.Operation {
@@ -120,7 +119,7 @@ func (a api) readContinuousResult(w http.ResponseWriter, r *http.Request, team h
 	in := wire.From(r)
 	user, name := userID(in), in.PathText("query_id_or_slug", wire.MaxPathText)
 	archive := mediaType(a.ServiceName)
-	kind, ok := accepted(r.Header.Values("Accept"), "application/json", parquetType, archive)
+	kind, ok := accepted(r.Header.Values("Accept"), a.tableTypes(parquetType, archive)...)
 	if !ok {
 		return wire.NotAcceptable()
 	}
@@ -134,10 +133,10 @@ func (a api) readContinuousResult(w http.ResponseWriter, r *http.Request, team h
 	switch kind {
 	case parquetType:
 		w.Header().Set("Content-Type", parquetType)
-		return parquet.WriteFrame(w, &frame)
+		return a.Parquet.WriteFrame(w, &frame)
 	case archive:
 		w.Header().Set("Content-Type", archive)
-		return parquet.WriteArchive(w, &aggregate.Result{Frames: []aggregate.Frame{frame}})
+		return a.Parquet.WriteArchive(w, &aggregate.Result{Frames: []aggregate.Frame{frame}})
 	}
 	return wire.Stream(w, http.StatusOK, func(p *wire.Pieces) error { return frame.WriteJSON(pieceWriter{p}) })
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
+	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -64,7 +65,7 @@ func newObservatory(t *testing.T) *observatory {
 	o.service = newContinuous(t, o.store, health, clock)
 	h := httpapi.Handler(httpapi.Config{
 		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
-		Environment:  healthlab.Sandbox,
+		Environment:  healthlab.Sandbox, Parquet: parquet.Writer{},
 		AuthenticateManagement: httpapi.ManagementAuth([]httpapi.ManagementKey{{
 			Sum:     httpapi.SumKey(managementKey),
 			Mandate: func(which uuid.UUID, tm healthlab.TeamID) bool { return which == org && tm == team },

@@ -15,6 +15,12 @@ import (
 //go:embed openapi/*.json
 var contractParts embed.FS
 
+// contractExtras is what the contract says of the code. A test compares it with the code.
+//
+//go:generate go run ./internal/openapi/extras/gen openapi/generated/extras.json
+//go:embed openapi/generated/extras.json
+var contractExtras []byte
+
 // document joins the parts of the contract on first use. The parts are part of the
 // program, so an error is a bug that TestContractIsJoined finds.
 var document = sync.OnceValue(func() []byte {
@@ -26,42 +32,67 @@ var document = sync.OnceValue(func() []byte {
 	if err != nil {
 		panic("httpapi: " + err.Error())
 	}
-	return openapi.WithExtras(joined)
+	return openapi.WithExtras(joined, contractExtras)
 })
 
 // OpenAPI returns the contract as an OpenAPI 3.1 document in JSON, with the default names
 // of headers and media types. Safe for concurrent use; the caller owns the bytes.
 func OpenAPI() []byte { return bytes.Clone(document()) }
 
-// documentFor returns the contract with the header names and media types of c. The caller does
-// not write to it.
-func documentFor(c Config) []byte {
-	out := document()
+// documentFor returns the contract of a mount: its operations, its address, its names of headers and media
+// types, and its way to sign in. The caller does not write to it.
+func (a *api) documentFor(ops []server.Operation) ([]byte, error) {
+	m := openapi.Mount{Operations: []string{contractID}, Queries: a.Aggregate != nil || a.Continuous != nil, Uploads: a.Health != nil}
+	for i := range ops {
+		m.Operations = append(m.Operations, ops[i].ID)
+	}
+	if a.Webhooks != nil {
+		for _, p := range a.Config.Parts {
+			if p.events != nil {
+				for _, e := range p.events() {
+					m.Events = append(m.Events, e.Name)
+				}
+			}
+		}
+	}
+	out, err := openapi.Subset(document(), m)
+	if err != nil {
+		return nil, err
+	}
+	if out, err = openapi.Adapt(out, a.URL, a.SignIn); err != nil {
+		return nil, err
+	}
 	for _, name := range [][2]string{
-		{`"` + defaultKeyHeader + `"`, `"` + c.KeyHeader + `"`},
-		{`"` + defaultLinkTokenHeader + `"`, `"` + c.LinkTokenHeader + `"`},
-		{`"` + defaultManagementKeyHeader + `"`, `"` + c.ManagementKeyHeader + `"`},
-		{mediaType(defaultServiceName), mediaType(c.ServiceName)},
+		{`"` + defaultKeyHeader + `"`, `"` + a.KeyHeader + `"`},
+		{`"` + defaultLinkTokenHeader + `"`, `"` + a.LinkTokenHeader + `"`},
+		{`"` + defaultManagementKeyHeader + `"`, `"` + a.ManagementKeyHeader + `"`},
+		{mediaType(defaultServiceName), mediaType(a.ServiceName)},
 	} {
 		if name[0] != name[1] {
 			out = bytes.ReplaceAll(out, []byte(name[0]), []byte(name[1]))
 		}
 	}
-	return out
+	return out, nil
 }
 
 // mediaType returns the media type of an archive of Parquet files.
 func mediaType(service string) string { return "application/vnd." + service + ".tar+gzip+parquet" }
 
-func (a api) contractOperations() []server.Operation {
-	doc := documentFor(a.Config)
-	return []server.Operation{{
-		ID: "get_contract", Pattern: "GET /openapi.json",
+// contractID is the operation that answers the contract.
+const contractID = "get_contract"
+
+func (a api) contractOperation(ops []server.Operation) server.Operation {
+	doc, err := a.documentFor(ops)
+	if err != nil {
+		panic("httpapi: " + err.Error()) // the contract is part of the program
+	}
+	return server.Operation{
+		ID: contractID, Pattern: "GET /openapi.json",
 		Handle: func(w http.ResponseWriter, r *http.Request) error {
 			if err := wire.From(r).Err(); err != nil {
 				return err
 			}
 			return wire.Bytes(w, http.StatusOK, "application/json", doc)
 		},
-	}}
+	}
 }

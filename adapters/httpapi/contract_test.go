@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -27,6 +28,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi/extras"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
@@ -99,6 +101,15 @@ func TestContractIsJoined(t *testing.T) {
 	_, err := openapi.Join(os.DirFS("openapi"))
 	require.NoError(t, err)
 	require.NotPanics(t, func() { httpapi.OpenAPI() })
+}
+
+// The extras in the program are those that the code makes; go generate writes them.
+func TestContractExtrasAreTheCode(t *testing.T) {
+	want, err := extras.Make()
+	require.NoError(t, err)
+	got, err := os.ReadFile("openapi/generated/extras.json")
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(want, got), "go generate ./adapters/httpapi writes openapi/generated/extras.json")
 }
 
 func TestRoutesAreTheContract(t *testing.T) {
@@ -250,7 +261,7 @@ func TestContractListsErrorTypesAndBounds(t *testing.T) {
 }
 
 // errorTypesFile lists the error types of the contract.
-const errorTypesFile = "internal/openapi/error_types.txt"
+const errorTypesFile = "internal/openapi/extras/error_types.txt"
 
 var updateContract = flag.Bool("update", false, "write the list of error types")
 

@@ -4,7 +4,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/compat"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/laborders"
-	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi/extras"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking/pull"
@@ -215,8 +215,8 @@ func Reshape(c Compat, id, pattern, body string) string {
 // EventBodies are the schemas of the data of every type of event.
 func EventBodies() []contract.Pair {
 	var out []contract.Pair
-	for _, e := range openapi.EventTypes() {
-		out = append(out, contract.Pair{Schema: openapi.EventSchema(e), Value: e.Data})
+	for _, e := range extras.EventTypes() {
+		out = append(out, contract.Pair{Schema: extras.EventSchema(e), Value: e.Data})
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
@@ -115,6 +116,7 @@ func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.
 			}
 			return httpapi.Caller{}, healthlab.Unauthenticated
 		},
+		Parquet:     parquet.Writer{},
 		Idempotency: idempotency.New(store.OrderKeys(), nil),
 		Log:         c.logs.Logger(),
 		Transact:    transactIn(store),

@@ -33,6 +33,8 @@ type Part struct {
 	// prepare runs after every part is mounted; nil for most.
 	prepare    func(*api)
 	operations func(api) []server.Operation
+	// events are those that its service sends; nil for none.
+	events func() []healthlab.EventType
 	// managed parts need Config.AuthenticateManagement and Config.Environment.
 	managed bool
 }
@@ -60,6 +62,7 @@ func HealthData(s *healthdata.Service) Part {
 		mount: func(a *api) { a.Health = s },
 		operations: tables(api.userOperations, api.healthOperations, api.ingestOperations, api.connectionOperations,
 			api.consentOperations),
+		events: healthdata.EventTypes,
 	}
 }
 
@@ -76,7 +79,7 @@ func Priorities(s *aggregate.Preferences) Part {
 // ContinuousQueries mounts queries that are kept up to date. They need Config.AuthenticateManagement
 // and Config.Environment.
 func ContinuousQueries(s *continuous.Service) Part {
-	return Part{mount: func(a *api) { a.Continuous = s }, operations: api.continuousOperations, managed: true}
+	return Part{mount: func(a *api) { a.Continuous = s }, operations: api.continuousOperations, events: continuous.EventTypes, managed: true}
 }
 
 // TeamSettings mounts what teams have chosen. It needs Config.AuthenticateManagement and
@@ -193,18 +196,19 @@ func LabOrders(s Laboratory) Part {
 			}
 			return lab.Operations()
 		},
+		events: orders.EventTypes,
 	}
 }
 
 // LabReports mounts the parsing of lab reports.
 func LabReports(s *labreport.Service) Part {
-	return Part{mount: func(a *api) { a.Reports = s }, operations: api.reportOperations}
+	return Part{mount: func(a *api) { a.Reports = s }, operations: api.reportOperations, events: labreport.EventTypes}
 }
 
 // Webhooks mounts the management of webhook endpoints. It needs Config.AuthenticateManagement and
 // Config.Environment.
 func Webhooks(s *webhook.Service) Part {
-	return Part{mount: func(a *api) { a.Webhooks = s }, operations: api.webhookOperations, managed: true}
+	return Part{mount: func(a *api) { a.Webhooks = s }, operations: api.webhookOperations, events: webhook.EventTypes, managed: true}
 }
 
 // PersonExports mounts exports of everything that is kept about a user.

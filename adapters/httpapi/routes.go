@@ -93,7 +93,7 @@ func (a api) operations() []server.Operation {
 	for _, p := range a.Config.Parts {
 		ops = append(ops, p.operations(a)...)
 	}
-	return append(ops, a.contractOperations()...)
+	return append(ops, a.contractOperation(ops))
 }
 
 func (a api) routes(ops []server.Operation) []Route {

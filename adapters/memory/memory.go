@@ -1,5 +1,5 @@
-// Package memory keeps everything in memory: [Engine] is a store.Store, and [Store] has the stores
-// of all domain packages over one.
+// Package memory keeps everything in memory: [Store] has the stores of all domain packages over an engine
+// of package memstore, below this one.
 //
 // It keeps every promise of the interfaces but one: when the process ends, so does what it kept. Use
 // it in tests, in demonstrations, and as the model of what another engine does; the same suites run
@@ -12,6 +12,7 @@ package memory
 import (
 	"time"
 
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
@@ -42,12 +43,12 @@ type Options struct {
 	UsersElsewhere bool
 }
 
-// Store has the stores of all domain packages, each behind a method of its name, over one [Engine].
+// Store has the stores of all domain packages, each behind a method of its name, over one engine.
 // It is safe for concurrent use. A method that runs a closure holds the engine's turn, so the closure
 // must not write to the store but with the context that it got.
 type Store struct {
 	*stores.Stores
-	engine *Engine
+	engine *memstore.Engine
 	blobs  *blobs
 }
 
@@ -66,7 +67,7 @@ func New(opts *Options) *Store {
 	}
 }
 
-// Kept returns all rows as they are kept, encrypted with [Options].Keys; see [Engine.Kept].
+// Kept returns all rows as they are kept, encrypted with [Options].Keys; see memstore.Engine.
 func (s *Store) Kept() []store.Row { return s.engine.Kept() }
 
 // Blobs returns a place for files. Each is encrypted with the key of its user, as [Options].Keys says.
@@ -86,8 +87,8 @@ func NewSeen(opts *Options) receiver.Seen {
 }
 
 // engineOf returns an engine for tables of this module, whose names differ.
-func engineOf(tables []store.Definition, opts *Options) *Engine {
-	e, err := NewEngine(tables, &EngineOptions{Now: opts.Now})
+func engineOf(tables []store.Definition, opts *Options) *memstore.Engine {
+	e, err := memstore.New(tables, &memstore.Options{Now: opts.Now})
 	if err != nil {
 		panic(err)
 	}

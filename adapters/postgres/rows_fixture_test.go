@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
 	"github.com/healthlab-dev/healthlab/adapters/stores"
@@ -71,7 +71,7 @@ func rowKeys(t testing.TB) *personkey.Keys {
 	t.Helper()
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)
-	kept, err := memory.NewEngine(personkey.Tables(), nil)
+	kept, err := memstore.New(personkey.Tables(), nil)
 	require.NoError(t, err)
 	return personkey.New(personkey.NewStore(kept), sealer, nil)
 }

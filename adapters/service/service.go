@@ -38,6 +38,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
+	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
@@ -402,7 +403,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	api.Parts = append(services.Parts(), api.Parts...)
 	api.Access, api.Idempotency = s.Access, s.Idempotency
 	api.Environment, api.Region = s.config.Environment, s.config.Region
-	api.Transact = s.transact
+	api.Transact, api.Parquet = s.transact, parquet.Writer{}
 	if store, ok := s.config.Stores.Engine().(pinger); ok && api.Ping == nil {
 		api.Ping = store.Ping
 	}

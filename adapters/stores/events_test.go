@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/store"
@@ -18,7 +18,7 @@ import (
 // A host without a dispatcher keeps its data and no events; the default keeps both.
 func TestOptions_eventsAreAnOption(t *testing.T) {
 	kept := func(events store.Events) (rows map[string]int, all *stores.Stores) {
-		engine, err := memory.NewEngine(stores.Tables(), nil)
+		engine, err := memstore.New(stores.Tables(), nil)
 		require.NoError(t, err)
 		all = stores.New(engine, &stores.Options{Events: events})
 		providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})

@@ -7,14 +7,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // Users in an engine. A durable program takes the engine of adapters/sqlite or adapters/postgres.
 func Example() {
-	engine, err := memory.NewEngine(stores.Tables(), nil)
+	engine, err := memstore.New(stores.Tables(), nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/aggregatetest"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
@@ -39,7 +40,7 @@ func newRows(t testing.TB) (aggregatetest.ContinuousHarness, aggregate.PriorityS
 	} {
 		tables = append(tables, list...)
 	}
-	engine, err := memory.NewEngine(tables, nil)
+	engine, err := memstore.New(tables, nil)
 	require.NoError(t, err)
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)

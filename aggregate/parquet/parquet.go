@@ -21,6 +21,15 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
+// Writer has the functions of this package as methods, for hosts of an interface.
+type Writer struct{}
+
+// WriteArchive is the function of that name.
+func (Writer) WriteArchive(to io.Writer, r *aggregate.Result) error { return WriteArchive(to, r) }
+
+// WriteFrame is the function of that name.
+func (Writer) WriteFrame(to io.Writer, f *aggregate.Frame) error { return WriteFrame(to, f) }
+
 // WriteArchive writes a result as a gzipped tar archive with one Parquet file for each
 // frame: 0.parquet, 1.parquet and so on. One file at a time is in memory, since an
 // archive names the length of a file before its content. An error of to ends it.

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -55,6 +56,7 @@ func BenchmarkMonthByDay(b *testing.B) {
 	require.NoError(b, err)
 	handler := httpapi.Handler(httpapi.Config{
 		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil },
+		Parquet:      parquet.Writer{},
 		Parts:        (&httpapi.Services{Health: health, Aggregate: questions}).Parts(),
 	})
 	body := []byte(`{"timeframe":{"type":"relative","anchor":"2026-03-30","past":{"unit":"day","value":30}},"queries":[{"select":[

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation/organisationtest"
@@ -19,7 +19,7 @@ import (
 
 func TestStoreOverRows(t *testing.T) {
 	tables := slices.Concat(organisation.Tables(), teamsettings.Tables(), healthdata.UserTables(), linking.Tables())
-	s, err := memory.NewEngine(tables, nil)
+	s, err := memstore.New(tables, nil)
 	require.NoError(t, err)
 	organisationtest.RunStore(t, organisationtest.StoreHarness{
 		Organisations: organisation.NewStore(s, &organisation.StoreOptions{OnDelete: []func(context.Context, store.Tx, healthlab.TeamID) error{

@@ -5,13 +5,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings/teamsettingstest"
 )
 
 func TestStoreOverRows(t *testing.T) {
-	s, err := memory.NewEngine(teamsettings.Tables(), nil)
+	s, err := memstore.New(teamsettings.Tables(), nil)
 	require.NoError(t, err)
 	teamsettingstest.RunStore(t, teamsettings.NewStore(s))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/internal/eventlog"
@@ -27,7 +28,7 @@ func rowsHarness(t testing.TB) (pulltest.StoreHarness, store.Store, *personkey.K
 	t.Helper()
 	tables := slices.Concat(healthdata.UserTables(), healthdata.DataTables(false), eventlog.Tables(), linking.Tables(), pull.Tables())
 	clock := conformance.NewClock(time.Now())
-	engine, err := memory.NewEngine(tables, &memory.EngineOptions{Now: clock.Now})
+	engine, err := memstore.New(tables, &memstore.Options{Now: clock.Now})
 	require.NoError(t, err)
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
@@ -102,7 +102,7 @@ func (k *killed) Update(ctx context.Context, run func(context.Context, store.Tx)
 type life struct {
 	t       *testing.T
 	random  *rand.Rand
-	rows    *memory.Engine
+	rows    *memstore.Engine
 	mortal  *killed
 	service *critical.Service
 	team    healthlab.TeamID
@@ -122,8 +122,8 @@ func newLife(t *testing.T, seed uint64) *life {
 	l := &life{t: t, random: rand.New(rand.NewPCG(seed, 1)), seen: map[uuid.UUID]bool{}}
 	l.now = time.Date(2026, 3, 5, 8, 0, 0, 0, time.UTC)
 	var err error
-	l.rows, err = memory.NewEngine(slices.Concat(critical.Tables(), []store.Definition{waitingEvents.Definition(), lastOfKeys.Definition()}),
-		&memory.EngineOptions{Now: func() time.Time { return l.now }})
+	l.rows, err = memstore.New(slices.Concat(critical.Tables(), []store.Definition{waitingEvents.Definition(), lastOfKeys.Definition()}),
+		&memstore.Options{Now: func() time.Time { return l.now }})
 	require.NoError(t, err)
 	l.mortal = &killed{l.rows, l.random, 0.15}
 	l.team, l.user, l.order = healthlab.TeamID{UUID: uuid.UUID{1}}, healthlab.UserID{UUID: uuid.UUID{2}}, uuid.UUID{3}

@@ -5,13 +5,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog/accesslogtest"
 )
 
 func TestStoreOverRows(t *testing.T) {
-	s, err := memory.NewEngine(accesslog.Tables(), nil)
+	s, err := memstore.New(accesslog.Tables(), nil)
 	require.NoError(t, err)
 	accesslogtest.RunStore(t, accesslog.NewStore(s, nil))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 	"github.com/healthlab-dev/healthlab/store"
 )
@@ -29,7 +29,7 @@ func newRowLog(t *testing.T, rows store.Store) rowLog {
 	t.Helper()
 	if rows == nil {
 		var err error
-		rows, err = memory.NewEngine(accesslog.Tables(), nil)
+		rows, err = memstore.New(accesslog.Tables(), nil)
 		require.NoError(t, err)
 	}
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
@@ -113,7 +113,7 @@ func (t notedTx) Put(rows ...store.Row) {
 // A transaction that adds a line neither reads nor puts the head of its team, which would make other
 // requests of the team wait.
 func TestRecord_holdsNoRowOfItsTeam(t *testing.T) {
-	rows, err := memory.NewEngine(accesslog.Tables(), nil)
+	rows, err := memstore.New(accesslog.Tables(), nil)
 	require.NoError(t, err)
 	noted := notedTables{rows, map[string]bool{}}
 	log := newRowLog(t, noted)

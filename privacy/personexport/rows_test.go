@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
@@ -16,7 +16,7 @@ import (
 func TestStoreOverRows(t *testing.T) {
 	personexporttest.RunStore(t, func(t testing.TB) personexporttest.StoreHarness {
 		clock := conformance.NewClock(time.Unix(0, 0))
-		s, err := memory.NewEngine(append(personexport.Tables(), healthdata.UserTables()...), &memory.EngineOptions{Now: clock.Now})
+		s, err := memstore.New(append(personexport.Tables(), healthdata.UserTables()...), &memstore.Options{Now: clock.Now})
 		require.NoError(t, err)
 		return personexporttest.StoreHarness{
 			Exports: personexport.NewStore(s), SetClock: clock.Set,

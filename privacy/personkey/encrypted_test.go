@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 	"github.com/healthlab-dev/healthlab/store"
 )
@@ -29,7 +30,7 @@ func TestEncrypt_hidesDocumentsAndSecretIndexValues(t *testing.T) {
 	}}
 	users := store.Definition{Name: store.UserTable}
 	tables := []store.Definition{accounts.Definition(), users}
-	engine, err := memory.NewEngine(tables, nil)
+	engine, err := memstore.New(tables, nil)
 	require.NoError(t, err)
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)
@@ -91,7 +92,7 @@ func TestEncrypt_boundsRuns(t *testing.T) {
 		return store.Row{Key: store.Key{Team: a.Team, ID: store.UUID(a.Team.UUID)}}
 	}}
 	tables := []store.Definition{notes.Definition(), users}
-	engine, err := memory.NewEngine(tables, nil)
+	engine, err := memstore.New(tables, nil)
 	require.NoError(t, err)
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)

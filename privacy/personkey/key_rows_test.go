@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 	"github.com/healthlab-dev/healthlab/privacy/personkey/personkeytest"
 )
 
 func TestStoreOverRows(t *testing.T) {
 	personkeytest.RunStore(t, func(t testing.TB) personkey.Store {
-		s, err := memory.NewEngine(personkey.Tables(), nil)
+		s, err := memstore.New(personkey.Tables(), nil)
 		require.NoError(t, err)
 		return personkey.NewStore(s)
 	})

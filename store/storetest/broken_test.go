@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/store/storetest"
@@ -15,29 +15,29 @@ import (
 
 // Each of these engines breaks one promise; the suite must find it.
 func TestBrokenEngines(t *testing.T) {
-	list := func(name, subtest string, broken func(*memory.Engine) store.Store) conformance.Broken {
+	list := func(name, subtest string, broken func(*memstore.Engine) store.Store) conformance.Broken {
 		return conformance.Broken{Name: name, Subtest: subtest, Suite: func(t *testing.T) {
 			storetest.Run(t, func(testing.TB) storetest.Harness {
 				return storetest.Harness{Store: broken(engine(storetest.Tables()))}
 			})
 		}}
 	}
-	answers := func(mangle func(q []store.Query, rows [][]store.Row)) func(*memory.Engine) store.Store {
-		return func(e *memory.Engine) store.Store { return tampered{Store: e, answers: mangle} }
+	answers := func(mangle func(q []store.Query, rows [][]store.Row)) func(*memstore.Engine) store.Store {
+		return func(e *memstore.Engine) store.Store { return tampered{Store: e, answers: mangle} }
 	}
-	queries := func(mangle func(q *store.Query)) func(*memory.Engine) store.Store {
-		return func(e *memory.Engine) store.Store { return tampered{Store: e, queries: mangle} }
+	queries := func(mangle func(q *store.Query)) func(*memstore.Engine) store.Store {
+		return func(e *memstore.Engine) store.Store { return tampered{Store: e, queries: mangle} }
 	}
 	conformance.RunBroken(t, []conformance.Broken{
-		list("no guard", "Anomaly/LostUpdate", func(e *memory.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
-		list("swapped order", "Order", func(e *memory.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
-		list("no lock on rows", "Anomaly/SkewOverRows", func(e *memory.Engine) store.Store { return unlocked{Engine: e} }),
-		list("no lock on ranges", "Anomaly/SkewOverRange", func(e *memory.Engine) store.Store { return unlocked{Engine: e} }),
-		list("no lock on users", "Anomaly/Erasure", func(e *memory.Engine) store.Store { return unlocked{Engine: e} }),
-		list("no lock on absent users", "Anomaly/AbsentUser", func(e *memory.Engine) store.Store { return unlocked{Engine: e} }),
-		list("users made beside a lock", "Anomaly/MadeUser", func(e *memory.Engine) store.Store { return unlocked{Engine: e} }),
-		list("no guard of rows of users", "PerUser", func(e *memory.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
-		list("claims of all", "Claims", func(e *memory.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
+		list("no guard", "Anomaly/LostUpdate", func(e *memstore.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
+		list("swapped order", "Order", func(e *memstore.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
+		list("no lock on rows", "Anomaly/SkewOverRows", func(e *memstore.Engine) store.Store { return unlocked{Engine: e} }),
+		list("no lock on ranges", "Anomaly/SkewOverRange", func(e *memstore.Engine) store.Store { return unlocked{Engine: e} }),
+		list("no lock on users", "Anomaly/Erasure", func(e *memstore.Engine) store.Store { return unlocked{Engine: e} }),
+		list("no lock on absent users", "Anomaly/AbsentUser", func(e *memstore.Engine) store.Store { return unlocked{Engine: e} }),
+		list("users made beside a lock", "Anomaly/MadeUser", func(e *memstore.Engine) store.Store { return unlocked{Engine: e} }),
+		list("no guard of rows of users", "PerUser", func(e *memstore.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
+		list("claims of all", "Claims", func(e *memstore.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
 		list("the first of several ranges alone", "Range/Several", answers(func(q []store.Query, rows [][]store.Row) {
 			for i := range rows[1:] {
 				if q[i+1].By != store.ByKey {
@@ -63,7 +63,7 @@ func TestBrokenEngines(t *testing.T) {
 		})),
 		list("ascending alone", "Histories", queries(func(q *store.Query) { q.Desc = false })),
 		list("no limit", "Histories", queries(func(q *store.Query) { q.Limit = 0 })),
-		list("a number given twice after a deletion", "Numbers", func(e *memory.Engine) store.Store {
+		list("a number given twice after a deletion", "Numbers", func(e *memstore.Engine) store.Store {
 			return tampered{Store: e, puts: func(tx store.Tx, r *store.Row) {
 				if string(r.Doc) != "" && r.ID == "counter" { // counts what is there
 					rows, err := tx.Read(store.Query{Key: r.Key, By: store.ByID, From: "item", To: "itemz", Lock: store.Plain})
@@ -73,24 +73,24 @@ func TestBrokenEngines(t *testing.T) {
 				}
 			}}
 		}),
-		list("no unique values", "Unique", func(*memory.Engine) store.Store {
+		list("no unique values", "Unique", func(*memstore.Engine) store.Store {
 			tables := storetest.Tables()
 			for i := range tables {
 				tables[i].Unique = [2]bool{}
 			}
 			return engine(tables)
 		}),
-		list("no joining", "Join", func(e *memory.Engine) store.Store { return apart{e} }),
-		list("no rollback", "Rollback", func(e *memory.Engine) store.Store { return stubborn{e} }),
-		list("no revisions", "Revisions", func(e *memory.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
-		list("writes after the context ended", "Context", func(e *memory.Engine) store.Store { return endless{e} }),
-		list("a snapshot for each query", "Snapshot", func(e *memory.Engine) store.Store { return oneByOne{e} }),
-		list("calls before the commit", "AfterCommit", func(e *memory.Engine) store.Store { return early{e} }),
+		list("no joining", "Join", func(e *memstore.Engine) store.Store { return apart{e} }),
+		list("no rollback", "Rollback", func(e *memstore.Engine) store.Store { return stubborn{e} }),
+		list("no revisions", "Revisions", func(e *memstore.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
+		list("writes after the context ended", "Context", func(e *memstore.Engine) store.Store { return endless{e} }),
+		list("a snapshot for each query", "Snapshot", func(e *memstore.Engine) store.Store { return oneByOne{e} }),
+		list("calls before the commit", "AfterCommit", func(e *memstore.Engine) store.Store { return early{e} }),
 	})
 }
 
-func engine(tables []store.Definition) *memory.Engine {
-	e, err := memory.NewEngine(tables, nil)
+func engine(tables []store.Definition) *memstore.Engine {
+	e, err := memstore.New(tables, nil)
 	if err != nil {
 		panic(err) // the tables have different names
 	}
@@ -100,7 +100,7 @@ func engine(tables []store.Definition) *memory.Engine {
 // unlocked runs updates beside each other on what they read without locks. Unguarded, it writes
 // whatever revision is stored.
 type unlocked struct {
-	*memory.Engine
+	*memstore.Engine
 	unguarded bool
 }
 
@@ -210,7 +210,7 @@ func (t tamperedTx) Put(rows ...store.Row) {
 }
 
 // apart runs an inner update in a transaction of its own.
-type apart struct{ *memory.Engine }
+type apart struct{ *memstore.Engine }
 
 func (s apart) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	inner := engine(storetest.Tables())
@@ -222,14 +222,14 @@ func (s apart) Update(ctx context.Context, run func(context.Context, store.Tx) e
 type noJoin struct{}
 
 func (s apart) Read(ctx context.Context, q ...store.Query) ([][]store.Row, error) {
-	if inner, ok := ctx.Value(noJoin{}).(*memory.Engine); ok {
+	if inner, ok := ctx.Value(noJoin{}).(*memstore.Engine); ok {
 		return inner.Read(context.Background(), q...)
 	}
 	return s.Engine.Read(ctx, q...)
 }
 
 // stubborn commits what a failed run put.
-type stubborn struct{ *memory.Engine }
+type stubborn struct{ *memstore.Engine }
 
 func (s stubborn) Update(ctx context.Context, run func(context.Context, store.Tx) error) (err error) {
 	if lost := s.Engine.Update(ctx, func(ctx context.Context, tx store.Tx) error { err = run(ctx, tx); return nil }); lost != nil {
@@ -239,14 +239,14 @@ func (s stubborn) Update(ctx context.Context, run func(context.Context, store.Tx
 }
 
 // endless does not look at the end of a context.
-type endless struct{ *memory.Engine }
+type endless struct{ *memstore.Engine }
 
 func (s endless) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	return s.Engine.Update(context.WithoutCancel(ctx), run)
 }
 
 // oneByOne answers each query from a snapshot of its own.
-type oneByOne struct{ *memory.Engine }
+type oneByOne struct{ *memstore.Engine }
 
 func (s oneByOne) Read(ctx context.Context, q ...store.Query) (out [][]store.Row, err error) {
 	for _, one := range q {
@@ -261,7 +261,7 @@ func (s oneByOne) Read(ctx context.Context, q ...store.Query) (out [][]store.Row
 }
 
 // early calls what is to be called after the commit at once.
-type early struct{ *memory.Engine }
+type early struct{ *memstore.Engine }
 
 func (s early) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	return s.Engine.Update(ctx, func(ctx context.Context, tx store.Tx) error { return run(ctx, earlyTx{tx}) })

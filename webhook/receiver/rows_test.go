@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 	"github.com/healthlab-dev/healthlab/webhook/receiver/receivertest"
@@ -18,7 +18,7 @@ import (
 // seenStore returns a memory over rows whose clock is the function's, and the rows.
 func seenStore(t *testing.T, now func() time.Time) (receiver.Seen, store.Store) {
 	t.Helper()
-	engine, err := memory.NewEngine(receiver.Tables(), &memory.EngineOptions{Now: now})
+	engine, err := memstore.New(receiver.Tables(), &memstore.Options{Now: now})
 	require.NoError(t, err)
 	return receiver.NewSeen(engine), engine
 }

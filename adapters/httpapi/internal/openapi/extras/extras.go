@@ -1,7 +1,9 @@
-package openapi
+// Package extras knows what the contract says of the code: events, bounds of values, the tables of queries
+// and the types of errors. It is apart from package openapi, so that a program that serves the contract does
+// not link all that the contract is about: gen writes the file that is served.
+package extras
 
 import (
-	"bytes"
 	"embed"
 	"encoding/json"
 	"strings"
@@ -33,9 +35,8 @@ type intervalBound struct {
 	Longest  float64 `json:"longest_second"`
 }
 
-// WithExtras adds to a joined contract what the code knows: the events, the bounds of values and
-// intervals, the names of queries, and the types of errors.
-func WithExtras(doc []byte) []byte {
+// Make returns what the code knows, as one JSON object.
+func Make() ([]byte, error) {
 	bounds := map[string]map[string]valueBound{}
 	intervals := map[string]intervalBound{}
 	for _, r := range healthdata.Resources() {
@@ -55,10 +56,10 @@ func WithExtras(doc []byte) []byte {
 	}
 	list, err := errorTypeList.ReadFile("error_types.txt")
 	if err != nil {
-		panic("openapi: " + err.Error()) // it is part of the program
+		return nil, err
 	}
-	out := bytes.TrimSuffix(bytes.TrimSpace(doc), []byte{'}'})
-	for _, extra := range []struct {
+	out := []byte{'{'}
+	for i, extra := range []struct {
 		name string
 		v    any
 	}{
@@ -70,9 +71,12 @@ func WithExtras(doc []byte) []byte {
 	} {
 		b, err := json.Marshal(extra.v)
 		if err != nil {
-			panic("openapi: " + err.Error())
+			return nil, err
 		}
-		out = append(append(append(out, `,"`+extra.name+`":`...), b...), '\n')
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, `"`+extra.name+`":`...), b...), '\n')
 	}
-	return append(out, '}')
+	return append(out, '}', '\n'), nil
 }

@@ -1,20 +1,21 @@
-package memory_test
+package memstore_test
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/memory/memstore"
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/store/storetest"
 )
 
-func newEngine(t testing.TB) *memory.Engine {
-	e, err := memory.NewEngine(storetest.Tables(), nil)
+func newEngine(t testing.TB) *memstore.Engine {
+	e, err := memstore.New(storetest.Tables(), nil)
 	require.NoError(t, err)
 	return e
 }
@@ -25,13 +26,17 @@ func TestEngine(t *testing.T) {
 
 func TestEngine_encrypted(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Harness {
-		return storetest.Harness{Store: personkey.Encrypt(newEngine(t), newKeys(), storetest.Tables())}
+		sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
+		require.NoError(t, err)
+		keys, err := memstore.New(personkey.Tables(), nil)
+		require.NoError(t, err)
+		return storetest.Harness{Store: personkey.Encrypt(newEngine(t), personkey.New(personkey.NewStore(keys), sealer, nil), storetest.Tables())}
 	})
 }
 
 // A context that has ended before an update is its error, whatever run would return.
 func TestEngine_updateOfAnEndedContext(t *testing.T) {
-	e, err := memory.NewEngine(nil, nil)
+	e, err := memstore.New(nil, nil)
 	require.NoError(t, err)
 	ctx, end := context.WithCancel(t.Context())
 	end()

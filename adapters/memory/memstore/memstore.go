@@ -1,4 +1,8 @@
-package memory
+// Package memstore is a [store.Store] in memory, for the tables that it is given. A program that uses it
+// links no domain package beside those whose tables it names.
+//
+//	engine, err := memstore.New(healthdata.UserTables(), nil)
+package memstore
 
 import (
 	"context"
@@ -26,14 +30,14 @@ type ordered struct {
 	marks *btree.Map[string, string]
 }
 
-// EngineOptions adjusts an Engine. The zero value, and nil, mean the defaults.
-type EngineOptions struct {
+// Options adjusts an Engine. The zero value, and nil, mean the defaults.
+type Options struct {
 	// Now is the store's clock. Default time.Now.
 	Now func() time.Time
 }
 
-// NewEngine returns an empty store for the tables. It fails if two tables have one name.
-func NewEngine(tables []store.Definition, opts *EngineOptions) (*Engine, error) {
+// New returns an empty store for the tables. It fails if two tables have one name.
+func New(tables []store.Definition, opts *Options) (*Engine, error) {
 	defs, err := store.Definitions(tables)
 	if err != nil {
 		return nil, err

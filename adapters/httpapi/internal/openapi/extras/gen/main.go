@@ -1,0 +1,19 @@
+// Gen writes the extras of the contract to a file.
+package main
+
+import (
+	"log"
+	"os"
+
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi/extras"
+)
+
+func main() {
+	b, err := extras.Make()
+	if err == nil {
+		err = os.WriteFile(os.Args[1], b, 0o644)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}

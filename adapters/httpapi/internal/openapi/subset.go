@@ -1,0 +1,197 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// Mount is what one mount of the contract has.
+type Mount struct {
+	// Operations are the operationIds that it answers.
+	Operations []string
+	// Events are the names of the events that it sends to webhook endpoints.
+	Events []string
+	// Queries says that it answers aggregate queries, and Uploads that it takes health data.
+	Queries, Uploads bool
+}
+
+// extended is a document with what [WithExtras] adds.
+type extended struct {
+	document
+	Webhooks       map[string]json.RawMessage `json:"webhooks,omitempty"`
+	ValueBounds    json.RawMessage            `json:"x-value-bounds,omitempty"`
+	IntervalBounds json.RawMessage            `json:"x-interval-bounds,omitempty"`
+	QuerySchema    json.RawMessage            `json:"x-query-schema,omitempty"`
+	ErrorTypes     json.RawMessage            `json:"x-error-types,omitempty"`
+}
+
+// Subset returns the part of a contract that a mount has, with the components and tags that it names.
+// A contract of which the mount has everything is returned as it is.
+func Subset(contract []byte, m Mount) ([]byte, error) {
+	var d extended
+	if err := json.Unmarshal(contract, &d); err != nil {
+		return nil, fmt.Errorf("subset of contract: %w", err)
+	}
+	tags := map[string]bool{}
+	left := 0
+	for path, methods := range d.Paths {
+		for method, raw := range methods {
+			var op struct {
+				ID   string   `json:"operationId"`
+				Tags []string `json:"tags"`
+			}
+			if err := json.Unmarshal(raw, &op); err != nil {
+				return nil, fmt.Errorf("subset of contract: %w", err)
+			}
+			if !slices.Contains(m.Operations, op.ID) {
+				delete(methods, method)
+				left++
+				continue
+			}
+			for _, t := range op.Tags {
+				tags[t] = true
+			}
+		}
+		if len(methods) == 0 {
+			delete(d.Paths, path)
+		}
+	}
+	for name := range d.Webhooks {
+		if slices.Contains(m.Events, name) {
+			tags["events"] = true
+			continue
+		}
+		delete(d.Webhooks, name)
+		left++
+	}
+	if left == 0 {
+		return contract, nil
+	}
+	if !m.Queries {
+		d.QuerySchema = nil
+	}
+	if !m.Uploads {
+		d.ValueBounds, d.IntervalBounds = nil, nil
+	}
+	d.Tags = slices.DeleteFunc(d.Tags, func(raw json.RawMessage) bool {
+		var tag struct{ Name string }
+		return json.Unmarshal(raw, &tag) == nil && !tags[tag.Name]
+	})
+	if err := d.dropUnused(); err != nil {
+		return nil, fmt.Errorf("subset of contract: %w", err)
+	}
+	return d.encode()
+}
+
+func (d *extended) encode() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(d); err != nil {
+		return nil, fmt.Errorf("encode contract: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// reference finds what names a component. References have no other form: see danglingRefs.
+var reference = regexp.MustCompile(`"\$ref":\s*"#/components/([^/"]+)/([^/"]+)"`)
+
+// dropUnused removes the components that nothing names, from the paths on.
+func (d *extended) dropUnused() error {
+	used := map[string]map[string]bool{}
+	var visit func(text []byte)
+	visit = func(text []byte) {
+		for _, m := range reference.FindAllSubmatch(text, -1) {
+			kind, name := string(m[1]), string(m[2])
+			if used[kind][name] {
+				continue
+			}
+			if used[kind] == nil {
+				used[kind] = map[string]bool{}
+			}
+			used[kind][name] = true
+			visit(d.Components[kind][name])
+		}
+	}
+	roots, err := json.Marshal([]any{d.Paths, d.Webhooks})
+	if err != nil {
+		return err
+	}
+	visit(roots)
+	schemes, err := d.schemes()
+	if err != nil {
+		return err
+	}
+	used["securitySchemes"] = schemes
+	for kind, members := range d.Components {
+		maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return !used[kind][name] })
+		if len(members) == 0 {
+			delete(d.Components, kind)
+		}
+	}
+	return nil
+}
+
+// schemes returns the names of the ways to sign in that operations name. An operation that names none
+// has those of the document.
+func (d *extended) schemes() (map[string]bool, error) {
+	out := map[string]bool{}
+	note := func(list []map[string]json.RawMessage) {
+		for _, way := range list {
+			for name := range way {
+				out[name] = true
+			}
+		}
+	}
+	var whole []map[string]json.RawMessage
+	if err := json.Unmarshal(d.Security, &whole); err != nil {
+		return nil, err
+	}
+	for _, methods := range d.Paths {
+		for _, raw := range methods {
+			op := struct {
+				Security *[]map[string]json.RawMessage `json:"security"`
+			}{}
+			if err := json.Unmarshal(raw, &op); err != nil {
+				return nil, err
+			}
+			if op.Security == nil {
+				op.Security = &whole
+			}
+			note(*op.Security)
+		}
+	}
+	note(whole)
+	return out, nil
+}
+
+// Adapt states where a mount is reached, unless url is empty, and how a team signs in there, unless signIn
+// is nil: a security scheme object in place of the key of a team.
+func Adapt(contract []byte, url string, signIn json.RawMessage) ([]byte, error) {
+	if url == "" && signIn == nil {
+		return contract, nil
+	}
+	var d extended
+	err := json.Unmarshal(contract, &d)
+	if err == nil && url != "" {
+		d.Servers, err = json.Marshal([]map[string]string{{"url": url}})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("adapt contract: %w", err)
+	}
+	if schemes := d.Components["securitySchemes"]; signIn != nil && schemes["TeamKey"] != nil {
+		schemes["TeamKey"] = signIn
+	}
+	return d.encode()
+}
+
+// WithExtras adds the members of an object, which package extras makes, to a contract.
+func WithExtras(contract, extras []byte) []byte {
+	out := bytes.TrimSuffix(bytes.TrimSpace(contract), []byte{'}'})
+	return append(append(out, ','), bytes.TrimPrefix(bytes.TrimSpace(extras), []byte{'{'})...)
+}

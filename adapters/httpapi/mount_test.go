@@ -1,0 +1,106 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+)
+
+// served returns the contract of a mount.
+func served(t *testing.T, c httpapi.Config) (text string, doc map[string]any) {
+	t.Helper()
+	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI())
+	text = string(client.Send(t, "GET", "/openapi.json", nil).Want(t, 200).Body)
+	require.NoError(t, json.Unmarshal([]byte(text), &doc))
+	return text, doc
+}
+
+// The contract of a mount has its operations and events alone, and just the components that they name.
+func TestMount_contractIsItsOwn(t *testing.T) {
+	all, _ := full(t)
+	for i, p := range all.of().Parts {
+		c := all.Config
+		c.Parts, c.Access = []httpapi.Part{p}, nil
+		if needsHealth := i > 0; needsHealth {
+			c.Parts = []httpapi.Part{httpapi.HealthData(all.Health), p}
+		}
+		if i == 2 { // pages need linking
+			c.Parts = slices.Insert(c.Parts, 1, httpapi.Linking(all.Linking))
+		}
+		text, doc := served(t, c)
+		var want, got []string
+		for _, r := range httpapi.Routes(c) {
+			if !strings.HasPrefix(r.ID, "link_page") {
+				want = append(want, r.ID)
+			}
+		}
+		read, err := contract.Read([]byte(text))
+		require.NoError(t, err)
+		for _, op := range read.Operations() {
+			got = append(got, op.ID)
+		}
+		require.ElementsMatch(t, want, got)
+		components := doc["components"].(map[string]any)
+		for kind, members := range components {
+			for name := range members.(map[string]any) {
+				if kind != "securitySchemes" {
+					require.Contains(t, text, "#/components/"+kind+"/"+name+`"`)
+				}
+			}
+		}
+		for _, ref := range strings.Split(text, `"#/components/`)[1:] {
+			ref, _, _ = strings.Cut(ref, `"`)
+			kind, name, _ := strings.Cut(ref, "/")
+			require.Contains(t, components[kind], name, "a reference leads nowhere")
+		}
+		used := map[string]bool{}
+		for _, methods := range doc["paths"].(map[string]any) {
+			for _, op := range methods.(map[string]any) {
+				for _, tag := range op.(map[string]any)["tags"].([]any) {
+					used[tag.(string)] = true
+				}
+			}
+		}
+		for _, tag := range doc["tags"].([]any) {
+			name := tag.(map[string]any)["name"].(string)
+			require.True(t, used[name] || name == "events", name)
+		}
+	}
+}
+
+// A mount of health data says nothing of laboratories, and its contract states where it is and how its
+// callers sign in.
+func TestMount_statesItsAddressAndSignIn(t *testing.T) {
+	all, _ := full(t)
+	c := httpapi.Config{
+		Authenticate: all.Authenticate, Parts: []httpapi.Part{httpapi.HealthData(all.Health)},
+		URL: "https://clinic.example.org/health", SignIn: json.RawMessage(`{"type":"apiKey","in":"cookie","name":"session"}`),
+	}
+	text, doc := served(t, c)
+	require.Less(t, len(text), len(httpapi.OpenAPI())/2)
+	for _, word := range []string{"lab_test", "Appointment", "Insurance", "x-query-schema", "ManagementKey", "webhooks"} {
+		require.NotContains(t, strings.ReplaceAll(text, "webhook endpoints", ""), `"`+word)
+	}
+	require.Equal(t, []any{map[string]any{"url": "https://clinic.example.org/health"}}, doc["servers"])
+	schemes := doc["components"].(map[string]any)["securitySchemes"].(map[string]any)
+	require.Equal(t, map[string]any{"type": "apiKey", "in": "cookie", "name": "session"}, schemes["TeamKey"])
+}
+
+// Without a writer of Parquet files, queries answer JSON alone.
+func TestMount_withoutParquet(t *testing.T) {
+	all, user := full(t)
+	c := all.of()
+	c.Parquet = nil
+	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	const body = `{"timeframe":{"type":"relative","anchor":"2026-03-02","past":{"unit":"day","value":7}},"queries":[{"select":[{"func":"count","arg":{"index":"sleep"}}]}]}`
+	path := "/aggregate/v1/user/" + user.String() + "/query"
+	client.Send(t, "POST", path, json.RawMessage(body)).Want(t, 200)
+	client.With("Accept", "application/vnd.healthlab.tar+gzip+parquet").Send(t, "POST", path, json.RawMessage(body)).Want(t, http.StatusNotAcceptable)
+}
