@@ -44,7 +44,9 @@ func (s *Service) Listen(ctx context.Context, provider string, m linking.Message
 // for in the connections of that client alone.
 func (s *Service) ListenForTeam(ctx context.Context, team healthlab.TeamID, provider string, of map[string]linking.Listener, m linking.Message) (linking.ListenResult, error) {
 	if len(of) == 0 {
-		return linking.ListenResult{}, s.refuseMessage(ctx, provider, healthlab.Unauthenticated) // the sender does not learn whether there is such a team
+		// The sender does not learn whether there is such a team. The provider is a text of the sender, so it is
+		// not logged.
+		return linking.ListenResult{}, fmt.Errorf("%w: the message was not taken", healthlab.Unauthenticated)
 	}
 	m.At = s.now()
 	var refused error
