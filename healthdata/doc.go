@@ -1,38 +1,37 @@
-// Package healthdata keeps what people's devices and apps measured: users, the
-// sources they have connected, and the data of those sources.
+// Package healthdata keeps what people's devices and apps measured: users, the sources they have
+// connected, and the data of those sources.
 //
-// The names to know:
+//	store := memory.New(nil)
+//	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
+//	user, err := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-42"})
+//	counts, err := health.IngestSamples(ctx, team, user.ID, "steps", upload, samples)
+//	page, err := health.Samples(ctx, team, user.ID, healthdata.SampleQuery{Resource: "steps"})
 //
-//   - [Service]: what a host calls. It checks input, applies the rules, and calls
-//     the stores.
-//   - [User]: a person whose data a team keeps, under an id of ours and one of the
-//     team's own.
-//   - [Resource]: one kind of data (steps, sleep, glucose). [Resources] is the
-//     catalogue; routes, event names, units and aggregate tables derive from it.
-//   - [Sample]: one measurement of a timeseries. Samples of one source are a series,
-//     kept as columns by package series.
-//   - [Summary]: a day of activity, a night of sleep, a workout: an object with an
-//     identity, replaced as a whole by its newer version.
+// What a host calls and gets:
+//
+//   - [Service] checks input, applies the rules, and calls the stores.
+//   - [User]: a person whose data a team keeps, under an id of ours and one of the team's own.
+//   - [Resource]: one kind of data (steps, sleep, glucose). [Resources] is the catalogue; routes, event
+//     names, units and aggregate tables derive from it.
+//   - [Sample]: one measurement of a timeseries. Samples of one source are a series, kept as columns by
+//     package series.
+//   - [Summary]: a day of activity, a night of sleep, a workout: an object with an identity, replaced as a
+//     whole by its newer version.
 //
 // # Identity
 //
-// A summary is identified by its id, which is derived from who recorded what, so that
-// a resend finds the earlier version. A sample is identified by resource, provider,
-// source type and timestamp. For the same identity the latest value replaces; what
-// is identical changes nothing and has no event.
-//
-// Apps and devices of one source are kept apart ([Origin]). Readers see of samples with one
-// identity the one that was received last, and of sessions of one origin that overlap the
-// longest.
+// A summary is identified by its id, which is derived from who recorded what, so that a resend finds the
+// earlier version. A sample is identified by resource, provider, source type, app, device and timestamp.
+// For the same identity the latest value replaces; what is identical changes nothing and has no event.
 //
 // # Time
 //
-// Instants are UTC. Every sample, and every summary that has one, carries the offset
-// that was in force where it was recorded; where the source does not know, the user's
-// fallback zone decides. Days are local days.
+// Instants are UTC. Every sample, and every summary that has one, carries the offset that was in force
+// where it was recorded; where the source does not know, the user's fallback zone decides. Days are local
+// days.
 //
 // # What it is not
 //
-// It does not merge sources: two devices that record one night give two summaries.
-// Choosing between sources is the business of questions (package aggregate).
+// It does not merge sources: two devices that record one night give two summaries. Package aggregate
+// chooses between them.
 package healthdata

@@ -1,44 +1,31 @@
-// Package webhook tells other systems what has happened: it turns events into signed
-// HTTP requests, and sees to it that each of them arrives.
+// Package webhook tells other systems what has happened: it turns events into signed HTTP requests, and sees
+// to it that each of them arrives.
+//
+//	endpoints, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), notifier, sealer, nil)
+//	_, err = endpoints.Create(ctx, team, webhook.NewEndpoint{URL: "https://receiver.example.com/in"})
+//	dispatcher, err := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), notifier, sealer, nil)
+//	err = dispatcher.Run(ctx)
+//
+// What a host calls and gets:
+//
+//   - [Service] manages endpoints: their URLs, secrets, headers, and what to send again.
+//   - [Dispatcher] delivers: it takes events from the outbox, sends what is due through a [Notifier], and
+//     records what came of it. [NewHTTP] is the notifier for the web.
+//   - [Sign] and [Verify] are the two ends of the signature; package receiver is the other end as a kit.
+//   - [NewCatalogue] takes the lists of event types: this package does not know what events mean.
 //
 // What it promises, in this order:
 //
-//   - Nothing is lost. An event is written in the same commit as the change that it
-//     describes; from then on it is delivered, or ends as failed or cancelled with a
-//     reason that people can read.
-//   - At least once. After a crash a message may arrive twice, with the same
-//     webhook-id and the same bytes.
-//   - In order per key, as far as a sender can. While a delivery of a key is
-//     unfinished, the next one of that key to that endpoint is not started.
+//   - Nothing is lost. An event is written in the same commit as the change that it describes; it is
+//     delivered, or ends as failed or cancelled with a reason that people can read.
+//   - At least once. After a crash a message may arrive twice, with the same webhook-id and the same bytes:
+//     [Render] makes them once.
+//   - In order per key, as far as a sender can. While a delivery of a key is unfinished, the next one of that
+//     key to that endpoint is not started. What a newer event does to an unsent one is its [healthlab.Mode];
+//     [Place] is the whole rule. Receivers keep the latest version that they received.
 //   - An endpoint that is slow, dead or flooded delays itself only.
 //   - Every wait, buffer and retry has a bound with a name.
 //
-// # The names to know
-//
-// [Render] makes the body of a message once; those bytes are stored and sent, and
-// never made again. [Sign] and [Verify] are the two ends of the signature. A
-// [Service] manages endpoints: their URLs, secrets, headers, and what to send again.
-// A [Dispatcher] delivers: it takes events from the outbox into lanes, claims what is
-// due, sends it through a [Notifier], and records what came of it. Storage is behind
-// the small interfaces [Deliveries], [Endpoints] and [Log].
-//
-// # Waking
-//
-// A dispatcher looks for work by itself, every second when it has none (Options.Idle).
-// [Dispatcher.Wake] makes it look at once: call it after a commit in the same process.
-// With [Options].Signal the dispatchers of other processes hear, too, what one has routed,
-// twenty times a second at most. Whatever is lost of that costs time, and nothing else.
-//
-// # Lanes
-//
-// A lane is one key of one endpoint. In each lane one delivery is the head; the
-// others wait. Only heads are sent. When the head ends, the next one takes its
-// place. What a newer event does to an older, unsent one of the same key is the
-// event type's [healthlab.Mode], and [Place] is the whole rule.
-//
-// # What it is not
-//
-// It does not know what the events mean: the host hands in the lists of event types
-// ([NewCatalogue]). It promises no order to receivers, who keep the latest version
-// that they received; it only does its best not to hurt them.
+// A dispatcher looks for work every second when it has none (Options.Idle). [Dispatcher.Wake] makes it look
+// at once; with [Options].Signal the dispatchers of other processes hear, too, what one has routed.
 package webhook

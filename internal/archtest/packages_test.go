@@ -182,3 +182,16 @@ func parse(t *testing.T, p listed, tests bool) []*ast.File {
 	}
 	return files
 }
+
+// go doc of a domain package opens with how its service is made and used, and fits a screen or two.
+func TestDomainPackages_openWithTheConstructor(t *testing.T) {
+	for _, dir := range []string{"healthdata", "linking", "orders", "aggregate", "labreport", "webhook"} {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", dir, "doc.go"), nil, parser.ParseComments)
+		require.NoError(t, err)
+		lines := strings.Split(strings.TrimSpace(file.Doc.Text()), "\n")
+		require.LessOrEqual(t, len(lines), 40, dir)
+		require.True(t, slices.ContainsFunc(lines[:12], func(l string) bool {
+			return strings.HasPrefix(l, "\t") && strings.Contains(l, dir+".New")
+		}), dir)
+	}
+}
