@@ -105,6 +105,14 @@ require (
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 )
 
+require (
+	github.com/google/jsonschema-go v0.4.3 // indirect
+	github.com/modelcontextprotocol/go-sdk v1.8.0
+	github.com/segmentio/asm v1.1.3 // indirect
+	github.com/segmentio/encoding v0.5.4 // indirect
+	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
+)
+
 replace (
 	github.com/healthlab-dev/healthlab => ..
 	github.com/healthlab-dev/healthlab/adapters/devices => ../adapters/devices

@@ -114,6 +114,9 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 	if err != nil {
 		return nil, err
 	}
+	if pages, err = s.withAssistants(pages); err != nil {
+		return nil, err
+	}
 	s.handler = s.withTransportSecurity(s.withTraces(s.withMetrics(s.withProviders(withReference(pages, api), s.callingTeam, from.connectors))))
 	return s, nil
 }

@@ -202,6 +202,7 @@ var modules = forSuites(map[string][]string{
 		"golang.org/x/time"},
 	"adapters/memory":            {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/tidwall/btree"},
 	"adapters/postgres":          {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
+	"adapters/operations/mcp":    {"github.com/modelcontextprotocol/go-sdk", "github.com/google/uuid"},
 	"adapters/operations/nats":   {"github.com/nats-io/nats.go"},
 	"adapters/operations/otel":   {"go.opentelemetry.io/otel", "github.com/jackc/pgx/v5"},
 	"adapters/devices/oauthrest": {"golang.org/x/oauth2", "github.com/google/uuid"},
@@ -226,7 +227,7 @@ var modules = forSuites(map[string][]string{
 	// Tests make a file of a newer schema, and files that may not grow.
 	"examples/server": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net",
 		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "github.com/minio/minio-go/v7",
-		"github.com/ncruces/go-sqlite3", "golang.org/x/sys"},
+		"github.com/ncruces/go-sqlite3", "golang.org/x/sys", "github.com/modelcontextprotocol/go-sdk"},
 	"examples/internal/browse": {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
 	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net",
 		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "github.com/minio/minio-go/v7"},

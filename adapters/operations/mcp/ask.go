@@ -1,0 +1,338 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate"
+)
+
+func (v *Server) addTools() {
+	read := &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(bool)}
+	sdk.AddTool(v.mcp, &sdk.Tool{Name: "coverage", Annotations: read, Description: "What is known of a person: each measure and session kind with data, " +
+		"its unit, its sources, and the days of its first and latest data. Call it first."}, v.coverage)
+	sdk.AddTool(v.mcp, &sdk.Tool{Name: "ask", Annotations: read, Description: "One number, or one a day, week or month, of one measure of a person, computed over " +
+		"all sources so that nothing counts twice. Answers value, unit, window, sources and the rule. no_data is not 0."}, v.ask)
+	sdk.AddTool(v.mcp, &sdk.Tool{Name: "explain", Annotations: read, Description: "Where the numbers of the same question come from: which source was used when, and why."}, v.explain)
+	if v.s.Orders != nil {
+		sdk.AddTool(v.mcp, &sdk.Tool{Name: "orders", Annotations: read, Description: "Laboratory orders of a person, newest first, with their status and the day of each step."}, v.orders)
+		sdk.AddTool(v.mcp, &sdk.Tool{Name: "labs", Annotations: read, Description: "Laboratory results of a person, newest first: value and unit as the laboratory wrote them, " +
+			"its range, and its interpretation. unknown means that nothing decides it, never that it is normal."}, v.labs)
+	}
+}
+
+// Question is what ask and explain take.
+type Question struct {
+	User     string `json:"user,omitempty" jsonschema:"user_id of the person, or the team's own id for them; may be left out where the key is of one person"`
+	Measure  string `json:"measure" jsonschema:"a timeseries, such as steps, heartrate or glucose, or a column of a table, such as sleep.duration_deep or workout.distance"`
+	Function string `json:"function" jsonschema:"mean, sum, min, max, median, stddev, count, oldest or newest"`
+	From     string `json:"from" jsonschema:"first day, YYYY-MM-DD, on the person's own calendar"`
+	To       string `json:"to" jsonschema:"last day, which counts as a whole, YYYY-MM-DD"`
+	By       string `json:"by,omitempty" jsonschema:"day, week or month; left out for one number of the whole window"`
+}
+
+// Window is the days that an answer is about, both of them included.
+type Window struct {
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Clock string `json:"clock" jsonschema:"whose days these are"`
+}
+
+// Source is who measured.
+type Source struct {
+	Provider string `json:"provider"`
+	Type     string `json:"type"`
+	Rule     string `json:"rule,omitempty" jsonschema:"why it stands behind the source before it"`
+}
+
+// Point is one number. Start is the first day of a bucket.
+type Point struct {
+	Start  string   `json:"start,omitempty"`
+	Value  *float64 `json:"value" jsonschema:"null where there is no data"`
+	Text   string   `json:"text,omitempty" jsonschema:"the value where it is no number"`
+	NoData bool     `json:"no_data"`
+}
+
+// Answer is what ask returns.
+type Answer struct {
+	Measure  string   `json:"measure"`
+	Function string   `json:"function"`
+	Unit     string   `json:"unit" jsonschema:"unit of the values"`
+	Window   Window   `json:"window"`
+	Values   []Point  `json:"values"`
+	NoData   bool     `json:"no_data" jsonschema:"nothing was measured in the window; this is not 0"`
+	Sources  []Source `json:"sources" jsonschema:"those that had data, the preferred first"`
+	Rule     string   `json:"rule" jsonschema:"how sources were put together"`
+	// LeftOut are sources whose data is not used, because the person has withdrawn the consent.
+	LeftOut []string `json:"left_out,omitempty" jsonschema:"sources that are not used: the person withdrew the consent"`
+}
+
+// functions are those of which the unit of the answer is known: that of the column, but for counts.
+var functions = []aggregate.Func{
+	aggregate.Mean, aggregate.Sum, aggregate.Min, aggregate.Max, aggregate.Median, aggregate.StdDev, aggregate.Count, aggregate.Oldest, aggregate.Newest,
+}
+
+// most is how many values one answer has.
+const most = 400
+
+func (v *Server) ask(ctx context.Context, r *sdk.CallToolRequest, in Question) (*sdk.CallToolResult, Answer, error) {
+	out, err := about(ctx, v, r, "ask", dataRead, in.User, func(ctx context.Context, c call) (Answer, error) {
+		out, _, err := v.answer(ctx, c, in)
+		return out, err
+	})
+	return nil, out, err
+}
+
+// answer asks the engine.
+func (v *Server) answer(ctx context.Context, c call, in Question) (Answer, *aggregate.Explanation, error) {
+	q, column, err := in.query()
+	if err != nil {
+		return Answer{}, nil, err
+	}
+	from, to, err := in.days()
+	if err != nil {
+		return Answer{}, nil, err
+	}
+	days := int64(to.At(time.UTC).Sub(from.At(time.UTC))/(24*time.Hour)) + 1
+	leftOut, err := v.withoutConsent(ctx, c)
+	if err != nil {
+		return Answer{}, nil, err
+	}
+	if len(leftOut) > 0 {
+		q.Where = "source_provider NOT IN ('" + strings.Join(leftOut, "', '") + "')" // a slug has no quotes
+	}
+	result, err := v.s.Aggregate.Explain(ctx, c.Team, c.user, aggregate.Ask(aggregate.Last(days, to), q))
+	if err != nil {
+		return Answer{}, nil, err
+	}
+	frame, why := &result.Frames[0], &result.Explain[0]
+	out := Answer{
+		Measure: in.Measure, Function: in.Function, Unit: column.Unit, Values: []Point{}, Sources: []Source{}, LeftOut: leftOut,
+		Window: Window{From: in.From, To: in.To, Clock: "local days of the person"}, Rule: ruleOf(why),
+	}
+	if aggregate.Func(in.Function) == aggregate.Count {
+		out.Unit = "count"
+	}
+	if frame.Len() > most {
+		return Answer{}, nil, fmt.Errorf("%w: by: gives more than %d values; ask for weeks or months, or for fewer days", healthlab.Invalid, most)
+	}
+	values := &frame.Columns[len(frame.Columns)-1]
+	for i := range frame.Len() {
+		p := pointOf(values, i)
+		if in.By != "" {
+			p.Start = frame.Columns[0].Time(i).Format(time.DateOnly)
+		}
+		out.Values = append(out.Values, p)
+	}
+	out.NoData = !slices.ContainsFunc(out.Values, func(p Point) bool { return !p.NoData })
+	if count := out.Unit == "count" && out.Function == string(aggregate.Count); count && len(why.Sources) == 0 {
+		out.NoData = true
+	}
+	for _, s := range why.Sources {
+		out.Sources = append(out.Sources, Source{Provider: s.Provider, Type: string(s.Type), Rule: s.BehindBy})
+	}
+	return out, why, nil
+}
+
+// pointOf returns a cell.
+func pointOf(c *aggregate.Column, i int) Point {
+	if c.Null(i) {
+		return Point{NoData: true}
+	}
+	switch v := c.Value(i).(type) {
+	case float64:
+		return Point{Value: &v}
+	case int64:
+		return Point{Value: new(float64(v))}
+	case time.Time:
+		return Point{Text: v.Format("2006-01-02T15:04:05")}
+	default:
+		return Point{Text: fmt.Sprint(v)}
+	}
+}
+
+func ruleOf(why *aggregate.Explanation) string {
+	switch {
+	case len(why.Sources) < 2:
+		return "one source, each measurement once"
+	case why.OverlapPolicy == aggregate.MergeSources:
+		return "at each moment the preferred source that has data counts, and no other"
+	}
+	return string(why.OverlapPolicy)
+}
+
+// days returns the first and the last day.
+func (in *Question) days() (from, to healthlab.Date, err error) {
+	if from, err = healthlab.ParseDate(in.From); err != nil {
+		return from, to, fmt.Errorf("%w: from: must be a day as YYYY-MM-DD", healthlab.Invalid)
+	}
+	if to, err = healthlab.ParseDate(in.To); err != nil {
+		return from, to, fmt.Errorf("%w: to: must be a day as YYYY-MM-DD", healthlab.Invalid)
+	}
+	if to.Before(from) {
+		return from, to, fmt.Errorf("%w: to: must not be before from", healthlab.Invalid)
+	}
+	return from, to, nil
+}
+
+// query returns the question in the language of the engine, and the column that it is about.
+func (in *Question) query() (aggregate.Query, aggregate.ColumnSchema, error) {
+	var none aggregate.ColumnSchema
+	f := aggregate.Func(in.Function)
+	if !slices.Contains(functions, f) {
+		return aggregate.Query{}, none, fmt.Errorf("%w: function: must be one of %s", healthlab.Invalid, join(functions))
+	}
+	column, expr, ok := measure(in.Measure)
+	if !ok {
+		return aggregate.Query{}, none, fmt.Errorf("%w: measure: there is no such measure; nearest: %s. The tool coverage lists those with data",
+			healthlab.Invalid, strings.Join(nearest(in.Measure), ", "))
+	}
+	q := aggregate.Query{Select: []aggregate.Expr{f.Of(expr)}}
+	periods := map[string]aggregate.Period{"day": aggregate.Days(1), "week": aggregate.Weeks(1), "month": aggregate.Months(1)}
+	if in.By != "" {
+		p, ok := periods[in.By]
+		if !ok {
+			return aggregate.Query{}, none, fmt.Errorf("%w: by: must be day, week or month, or left out", healthlab.Invalid)
+		}
+		q.GroupBy = []aggregate.Expr{aggregate.By(p)}
+	}
+	return q, column, nil
+}
+
+func join(list []aggregate.Func) string {
+	var out []string
+	for _, f := range list {
+		out = append(out, string(f))
+	}
+	return strings.Join(out, ", ")
+}
+
+// measure finds a measure by its name: that of a timeseries, or TABLE.COLUMN.
+func measure(name string) (aggregate.ColumnSchema, aggregate.Expr, bool) {
+	table, column, dotted := strings.Cut(name, ".")
+	schema := aggregate.Describe()
+	if !dotted {
+		for _, t := range schema.Timeseries {
+			if t.Name != name && !slices.Contains(t.Aliases, name) {
+				continue
+			}
+			for _, c := range t.Columns {
+				if c.Name == "value" {
+					return c, aggregate.Samples(t.Name), true
+				}
+			}
+		}
+		return aggregate.ColumnSchema{}, nil, false
+	}
+	for _, t := range schema.Tables {
+		if t.Name != table && !slices.Contains(t.Aliases, table) {
+			continue
+		}
+		for _, c := range t.Columns {
+			if c.Name == column || slices.Contains(c.Aliases, column) {
+				return c, aggregate.Col(t.Name, c.Name), true
+			}
+		}
+	}
+	return aggregate.ColumnSchema{}, nil, false
+}
+
+// nearest returns the three measures whose names are nearest to a text.
+func nearest(name string) []string {
+	schema := aggregate.Describe()
+	distances := map[string]int{}
+	for _, t := range schema.Timeseries {
+		distances[t.Name] = distance(name, t.Name)
+	}
+	for _, t := range schema.Tables {
+		for _, c := range t.Columns {
+			distances[t.Name+"."+c.Name] = distance(name, t.Name+"."+c.Name)
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(distances), func(a, b string) int {
+		if d := distances[a] - distances[b]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	return names[:min(3, len(names))]
+}
+
+// distance is the number of letters to insert, delete or replace (Levenshtein 1966).
+func distance(a, b string) int {
+	a = a[:min(len(a), 64)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+			before = row[j+1]
+			row[j+1] = min(row[j+1]+1, row[j]+1, cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// Explained is what explain returns.
+type Explained struct {
+	Answer
+	// Parts say for how much of the answer each source was used.
+	Parts []Part `json:"parts"`
+}
+
+// Part is the part of one source in an answer.
+type Part struct {
+	Provider string `json:"provider"`
+	Type     string `json:"type"`
+	Rows     int64  `json:"rows" jsonschema:"measurements that counted"`
+}
+
+func (v *Server) explain(ctx context.Context, r *sdk.CallToolRequest, in Question) (*sdk.CallToolResult, Explained, error) {
+	out, err := about(ctx, v, r, "explain", dataRead, in.User, func(ctx context.Context, c call) (Explained, error) {
+		answer, why, err := v.answer(ctx, c, in)
+		if err != nil {
+			return Explained{}, err
+		}
+		out := Explained{Answer: answer, Parts: []Part{}}
+		if why.Merged != nil {
+			for _, t := range why.Merged.Totals {
+				out.Parts = append(out.Parts, Part{Provider: t.Provider, Type: string(t.Type), Rows: int64(t.Used)})
+			}
+		}
+		return out, nil
+	})
+	return nil, out, err
+}
+
+// withoutConsent returns the providers whose consent the person has withdrawn.
+func (v *Server) withoutConsent(ctx context.Context, c call) ([]string, error) {
+	list, err := v.s.Health.Consents(ctx, c.Team, c.user)
+	if err != nil {
+		return nil, err
+	}
+	stands := map[string]bool{}
+	for _, consent := range list {
+		stands[consent.Provider] = stands[consent.Provider] || consent.WithdrawnAt == nil
+	}
+	var out []string
+	for _, slug := range slices.Sorted(maps.Keys(stands)) {
+		if !stands[slug] {
+			out = append(out, slug)
+		}
+	}
+	return out, nil
+}

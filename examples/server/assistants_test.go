@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+)
+
+// An assistant asks the running server, over HTTP and through the program's input and output, and each call
+// is in the access log.
+func TestAssistants(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	var user struct {
+		ID string `json:"user_id"`
+	}
+	ask(p, "POST", "/v2/user/", `{"client_user_id":"ann"}`, 200, &user)
+	post(p, "/v2/link/provider/manual/manual", `{"user_id":"`+user.ID+`"}`)
+	post(p, "/v2/timeseries/"+user.ID+"/heartrate", `{"stage":"daily","provider":"manual","time_zone":"UTC","source":{"type":"app"},
+		"data":[{"timestamp":"2026-03-02T07:00:00Z","unit":"bpm","value":60},{"timestamp":"2026-03-02T08:00:00Z","unit":"bpm","value":70}]}`)
+
+	fromAssistant, toServer := io.Pipe()
+	fromServer, toAssistant := io.Pipe()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- runAssistant(ctx, []string{"-url", p.url + assistantsPath, "-api-key", p.key}, fromAssistant, toAssistant, io.Discard)
+	}()
+	for name, transport := range map[string]sdk.Transport{
+		"http":  &sdk.StreamableClientTransport{Endpoint: p.url + assistantsPath, HTTPClient: &http.Client{Transport: bearer(p.key)}},
+		"stdio": &sdk.IOTransport{Reader: fromServer, Writer: toServer},
+	} {
+		session, err := sdk.NewClient(&sdk.Implementation{Name: name + "-assistant"}, nil).Connect(t.Context(), transport, nil)
+		require.NoError(t, err, name)
+		tools, err := session.ListTools(t.Context(), nil)
+		require.NoError(t, err)
+		require.Len(t, tools.Tools, 5)
+		got, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "ask", Arguments: map[string]any{
+			"user": "ann", "measure": "heartrate", "function": "mean", "from": "2026-03-02", "to": "2026-03-02",
+		}})
+		require.NoError(t, err)
+		require.False(t, got.IsError)
+		require.Equal(t, 65.0, got.StructuredContent.(map[string]any)["values"].([]any)[0].(map[string]any)["value"])
+		require.NoError(t, session.Close())
+	}
+	stop()
+	<-done
+	var log struct {
+		Lines []struct{ Operation, Actor string }
+	}
+	wait(t, func() bool {
+		p.get("/v2/access_log?user_id="+user.ID, &log)
+		seen := map[string]bool{}
+		for _, l := range log.Lines {
+			if l.Operation == "mcp_ask" {
+				seen[l.Actor[len(l.Actor)-len("stdio-assistant"):]] = true
+			}
+		}
+		return len(seen) == 2
+	})
+	p.quit()
+}
