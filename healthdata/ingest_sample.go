@@ -14,15 +14,17 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// IngestSamples stores samples of one timeseries and one source, all of them or none,
-// and announces what is new or changed. Of samples with one identity the last stays.
-// Values are converted to the resource's unit.
+// IngestSamples stores samples of one timeseries and one source, and announces what is new
+// or changed. Of samples with one identity the last stays. Values are converted to the
+// resource's unit.
 //
-// An item with a value or a time that cannot be is refused alone (Counts.Refused); if that
-// leaves none, the error is healthlab.Invalid.
+// A sample that cannot be read or cannot be true is refused alone (Counts.Refused), and the
+// others are stored. If none is left, or one is refused and the upload is Atomic, nothing is
+// stored and the error is healthlab.Invalid with the problems by index and field, of at most
+// [MostRefusals] items.
 //
-// Errors: healthlab.NotFound without such a user, healthlab.Invalid with every problem
-// by index and field, and a healthlab.RuleError of type [RuleNoConnection] or
+// Errors: healthlab.NotFound without such a user, healthlab.Invalid, also with every problem of
+// the upload's own fields, and a healthlab.RuleError of type [RuleNoConnection] or
 // [RuleConsentWithdrawn].
 func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Counts, error) {
 	r := ResourceBySlug(resource)
@@ -36,12 +38,12 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
-	u := uploadProblems{n: len(samples)}
-	batches, assumed, got := in.columns(samples, u.refuse)
-	if err := u.err(); err != nil {
+	refused := refusals{unparsed: up.Unparsed}
+	batches, assumed, got := in.columns(samples, refused.add)
+	if err := refused.err(len(samples), up.Atomic); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
-	got.Counts.Refused = u.alone
+	refused.tell(&got.Counts)
 	if err := s.merge(ctx, in, batches, assumed, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}

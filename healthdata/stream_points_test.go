@@ -32,14 +32,14 @@ func TestImpossiblePointCostsItself(t *testing.T) {
 		lost, field, code := false, "", "out_of_bounds"
 		switch r.IntN(8) {
 		case 0:
-			i, lost, field, code = 0, true, "time", "too_early"
-			in.Time[0] = []int64{0, math.MinInt64, time.Date(1989, 12, 31, 0, 0, 0, 0, time.UTC).Unix()}[r.IntN(3)]
+			lost, field, code = true, "time", "too_early"
+			in.Time[i] = []int64{0, math.MinInt64, time.Date(1989, 12, 31, 0, 0, 0, 0, time.UTC).Unix()}[r.IntN(3)]
 		case 1:
-			i, lost, field, code = points-1, true, "time", "future"
+			lost, field, code = true, "time", "future"
 			in.Time[i] = []int64{math.MaxInt64, ago(-25 * time.Hour).Unix()}[r.IntN(2)]
 		case 2:
-			i, lost, field = 0, true, "time"
-			in.Time[0] = start - 8*86_400
+			lost, field = true, "time"
+			in.Time[i] = start - 8*86_400
 		case 3:
 			field = "lat"
 			in.Lat[i], in.Lng[i] = ptr(0.0), ptr(0.0)

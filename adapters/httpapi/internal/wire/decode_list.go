@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // list reads a list into a slice.
@@ -16,6 +17,7 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 		return false
 	}
 	n, start := 0, d.pos
+	alone := r.items && d.Unparsed != nil && !d.item.inside
 	if v.IsNil() {
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	}
@@ -32,16 +34,50 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 			return d.tooMany(r.max, ']')
 		}
 		*d.at() = step{index: n, isPos: true}
-		if n >= v.Cap() {
+		kept := v.Len()
+		if kept >= v.Cap() {
 			v.Grow(d.room(n, start))
 		}
-		v.SetLen(n + 1)
-		if !d.value(p.elem, v.Index(n), r.inside()) {
+		v.SetLen(kept + 1)
+		if alone {
+			d.enterItem()
+		}
+		if !d.value(p.elem, v.Index(kept), r.inside()) {
 			return false
+		}
+		if alone && d.leaveItem() {
+			v.Index(kept).SetZero()
+			v.SetLen(kept)
 		}
 		n++
 	}
 	d.leave()
+	return true
+}
+
+// enterItem begins to read an item of an upload. The path leads to it.
+func (d *decoder) enterItem() {
+	d.item = item{inside: true, depth: len(d.path), named: len(d.Unparsed.First) < healthdata.MostRefusals}
+}
+
+// leaveItem ends the reading of an item, and reports whether it had problems. They are noted as
+// those of the item.
+func (d *decoder) leaveItem() bool {
+	it := d.item
+	d.item = item{}
+	if !it.bad {
+		return false
+	}
+	d.Unparsed.Count++
+	if it.named {
+		r := healthdata.Refusal{Index: d.path[it.depth-1].index}
+		for _, p := range it.noted {
+			d.ofItems = append(d.ofItems, p)
+			p.Path = p.Path[it.depth:]
+			r.Problems = append(r.Problems, p)
+		}
+		d.Unparsed.First = append(d.Unparsed.First, r)
+	}
 	return true
 }
 
