@@ -80,6 +80,35 @@ func TestImpossiblePointCostsItself(t *testing.T) {
 	}
 }
 
+// Points out of bounds are named up to 100, and all are counted. An atomic upload is refused for one of
+// them, and an order of possible times that does not ascend refuses the recording.
+func TestManyImpossiblePoints(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	id, _ := s.run()
+	start := ago(time.Hour).Unix()
+	recording := func() *healthdata.WorkoutStream {
+		in := &healthdata.WorkoutStream{}
+		for i := range int64(1000) {
+			in.Time = append(in.Time, start+i)
+			in.Altitude = append(in.Altitude, ptr(20_000.0))
+		}
+		in.Time[50], in.Time[950] = 0, math.MaxInt64
+		return in
+	}
+	got, err := s.IngestWorkoutStream(t.Context(), s.team, s.user, id, band, recording())
+	require.NoError(t, err)
+	require.Equal(t, 1002, got.RefusedCount)
+	require.Len(t, got.Refused, healthdata.MostRefusals)
+	require.Equal(t, []int{0, 98}, []int{got.Refused[0].Index, got.Refused[99].Index}, "point 50 has two problems")
+
+	_, err = s.IngestWorkoutStream(t.Context(), s.team, s.user, id, atomic(band), recording())
+	require.Len(t, problems(t, err), healthdata.MostRefusals)
+	_, err = s.IngestWorkoutStream(t.Context(), s.team, s.user, id, band, &healthdata.WorkoutStream{Time: []int64{start, start + 2, start + 1}})
+	require.Equal(t, []string{"time: order"}, problems(t, err))
+	_, err = s.IngestWorkoutStream(t.Context(), s.team, s.user, id, atomic(band), &healthdata.WorkoutStream{Time: []int64{start, start + 1}})
+	require.NoError(t, err)
+}
+
 func TestImpossiblePositions(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {
