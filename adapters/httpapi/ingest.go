@@ -41,11 +41,15 @@ func (a api) ingestOperations() []server.Operation {
 	} {
 		ops = append(ops, server.Operation{
 			ID: "ingest_" + slug, Pattern: "POST /v2/summary/" + slug + "/{user_id}",
-			Bound: server.UserInPath, Change: handle, MaxBody: a.MaxIngestBody,
+			Bound: server.UserInPath, Change: handle, MaxBody: a.MaxIngestBody, BodyCost: summaryCost,
 		})
 	}
 	return ops
 }
+
+// summaryCost is how many times its size a body of summaries takes, measured with the smallest items:
+// each becomes a record, an event and what the service derives.
+const summaryCost = 100
 
 // maxStreamBody is the largest body with a stream. Longer streams come in parts.
 const maxStreamBody = 10 << 20
