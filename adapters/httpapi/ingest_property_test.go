@@ -127,11 +127,13 @@ func (u *uploads) bad() (kind, item string) {
 	kinds := map[string]func() string{
 		"another JSON type": func() string { return []string{`null`, `"text"`, `7`, `[]`, `true`, `[{}]`}[u.IntN(6)] },
 		"unknown key":       func() string { return with("no_such_key", 1) },
-		"key twice":         func() string { return strings.TrimSuffix(text(good), "}") + `,` + text(any) + `:` + text(good[any]) + `}` },
-		"key in capitals":   func() string { return with(strings.ToUpper(any), good[any]) },
-		"wrong type":        func() string { return raw(any, wrongType(good[any])) },
-		"NUL":               func() string { return raw("external_id", `"a\u0000b"`) },
-		"lone surrogate":    func() string { return raw("external_id", `"a\ud800b"`) },
+		"key twice": func() string {
+			return strings.TrimSuffix(text(good), "}") + `,` + text(any) + `:` + text(good[any]) + `}`
+		},
+		"key in capitals": func() string { return with(strings.ToUpper(any), good[any]) },
+		"wrong type":      func() string { return raw(any, wrongType(good[any])) },
+		"NUL":             func() string { return raw("external_id", `"a\u0000b"`) },
+		"lone surrogate":  func() string { return raw("external_id", `"a\ud800b"`) },
 	}
 	if u.resource.Class == healthdata.ClassTimeseries {
 		delete(kinds, "NUL")

@@ -66,7 +66,9 @@ func TestMemoryOfLargeUploads(t *testing.T) {
 		"valid": sample("bpm"), "refused": sample("furlong"),
 		"half refused": func(i int) string { return sample([]string{"bpm", "furlong"}[i%2])(i) },
 		"unread":       func(int) string { return `{}` },
-		"types":        func(i int) string { return strings.TrimSuffix(sample("bpm")(i), "}") + fmt.Sprintf(`,"type":"t%d"}`, i%1000) },
+		"types": func(i int) string {
+			return strings.TrimSuffix(sample("bpm")(i), "}") + fmt.Sprintf(`,"type":"t%d"}`, i%1000)
+		},
 	} {
 		t.Run(name, func(t *testing.T) { measureUploads(t, binary, largeUpload(item)) })
 	}
