@@ -16,11 +16,12 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 	if !d.enter() {
 		return false
 	}
-	n, start := 0, d.pos
+	n, text := 0, 0 // text is the length of the elements that are kept
 	alone := r.items && d.Unparsed != nil && !d.item.inside
 	if v.IsNil() {
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	}
+	v.SetLen(0)
 	for {
 		more, ok := d.comma(n == 0, ']', "is not JSON: a list goes on with a comma or ends with ]")
 		if !ok {
@@ -36,9 +37,10 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 		*d.at() = step{index: n, isPos: true}
 		kept := v.Len()
 		if kept >= v.Cap() {
-			v.Grow(d.room(n, start))
+			v.Grow(d.room(kept, text))
 		}
 		v.SetLen(kept + 1)
+		start := d.pos
 		if alone {
 			d.enterItem()
 		}
@@ -48,6 +50,8 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 		if alone && d.leaveItem() {
 			v.Index(kept).SetZero()
 			v.SetLen(kept)
+		} else {
+			text += d.pos - start
 		}
 		n++
 	}
@@ -81,15 +85,15 @@ func (d *decoder) leaveItem() bool {
 	return true
 }
 
-// room is how many more elements to make room for in a list that has n and began at start:
+// room is how many more elements to make room for in a list that has n, of a length of text together:
 // as many as the rest of the text holds if they go on like these, so that a long list is not
 // copied again and again, but no more than four times what has arrived.
-func (d *decoder) room(n, start int) int {
+func (d *decoder) room(n, text int) int {
 	if n < 16 {
 		return 1
 	}
-	each := (d.pos - start) / n
-	return max(1, min(3*n, (len(d.data)-d.pos)/max(each, 1)+1))
+	each := text/n + 1 // with the comma
+	return max(1, min(3*n, (len(d.data)-d.pos)/each+1))
 }
 
 // inside are the rules that hold for the elements of a list or map, too.

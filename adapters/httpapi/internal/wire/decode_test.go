@@ -342,3 +342,17 @@ func FuzzItems(f *testing.F) {
 		}
 	})
 }
+
+// Items that are left out take no room in the list of the others.
+func TestItemsThatAreLeftOutTakeNoRoom(t *testing.T) {
+	good := `{"name":"` + strings.Repeat("x", 90) + `"}`
+	var got struct {
+		Data []form `json:"data" wire:"items"`
+	}
+	text := `{"data":[` + strings.Repeat(`{},`, 100_000) + strings.Repeat(good+",", 1000) + strings.Repeat(`{},`, 100_000) + good + `]}`
+	var unparsed healthdata.Unparsed
+	require.Empty(t, wire.Decode([]byte(text), &got, wire.Options{Unparsed: &unparsed}))
+	require.Equal(t, 200_000, unparsed.Count)
+	require.Len(t, got.Data, 1001)
+	require.Less(t, cap(got.Data), 5000)
+}
