@@ -175,8 +175,9 @@ func TestBoundsAreDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Bounds of values
 
-An item with a value outside these bounds is refused alone: the answer names its index, the
-field and the bounds, and the rest of the upload is stored. The bounds are wide: what a body
+An item with a value outside these bounds is refused alone, as every item that cannot be read or
+cannot be true: the answer names its index, the field and the bounds, and the rest of the upload is
+stored ([what is left out](concepts/data.md#what-is-left-out)). The bounds are wide: what a body
 or a device can do. Times are 1900-01-01 to 24 hours ahead of the present. A resource or
 field that is not listed takes every finite number.
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -14,15 +15,17 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// IngestSamples stores samples of one timeseries and one source, all of them or none,
-// and announces what is new or changed. Of samples with one identity the last stays.
-// Values are converted to the resource's unit.
+// IngestSamples stores samples of one timeseries and one source, and announces what is new
+// or changed. Of samples with one identity the last stays. Values are converted to the
+// resource's unit.
 //
-// An item with a value or a time that cannot be is refused alone (Counts.Refused); if that
-// leaves none, the error is healthlab.Invalid.
+// A sample that cannot be read or cannot be true is refused alone (Counts.Refused), and the
+// others are stored. If none is left, or one is refused and the upload is Atomic, nothing is
+// stored and the error is healthlab.Invalid with the problems by index and field, of at most
+// [MostRefusals] items.
 //
-// Errors: healthlab.NotFound without such a user, healthlab.Invalid with every problem
-// by index and field, and a healthlab.RuleError of type [RuleNoConnection] or
+// Errors: healthlab.NotFound without such a user, healthlab.Invalid, also with every problem of
+// the upload's own fields, and a healthlab.RuleError of type [RuleNoConnection] or
 // [RuleConsentWithdrawn].
 func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Counts, error) {
 	r := ResourceBySlug(resource)
@@ -36,12 +39,12 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
-	u := uploadProblems{n: len(samples)}
-	batches, assumed, got := in.columns(samples, u.refuse)
-	if err := u.err(); err != nil {
+	refused := refusals{unparsed: up.Unparsed}
+	batches, assumed, got := in.columns(samples, refused.add)
+	if err := refused.err(len(samples), up.Atomic); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
-	got.Counts.Refused = u.alone
+	refused.tell(&got.Counts)
 	if err := s.merge(ctx, in, batches, assumed, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
@@ -122,9 +125,11 @@ func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Probl
 	var builders []series.Builder
 	var parts []string
 	attrs := in.attrs()
+	var row series.Sample
 	for i := range samples {
 		var q healthlab.Problems
-		row := in.sample(&q, &samples[i], attrs)
+		row = series.Sample{Attrs: attrs}
+		in.sample(&q, &samples[i], &row)
 		if len(q) > 0 {
 			refuse(i, q)
 			continue
@@ -201,17 +206,15 @@ func (in *intake) seriesByDevice() bool {
 	return in.settings.DevicesApart && in.provider.Class == classStore && in.resource.Movement
 }
 
-// sample turns one sample into a row of columns, and notes what is wrong with it.
-func (in *intake) sample(p *healthlab.Problems, v *Sample, a series.Attrs) series.Sample {
-	row := series.Sample{Attrs: a}
-	in.sampleTime(p, v, &row)
-	in.sampleFields(p, v, &row)
+// sample turns one sample into a row of columns, which has the attributes of the upload, and notes what is wrong with it.
+func (in *intake) sample(p *healthlab.Problems, v *Sample, row *series.Sample) {
+	in.sampleTime(p, v, row)
+	in.sampleFields(p, v, row)
 	before := len(*p)
-	in.sampleValue(p, v, &row)
+	in.sampleValue(p, v, row)
 	if len(*p) == before {
-		in.sampleSource(v, &row)
+		in.sampleSource(v, row)
 	}
-	return row
 }
 
 // sampleTime reads when a sample was measured, and where.
@@ -450,25 +453,44 @@ func (n *changedSamples) len() int {
 	return total
 }
 
-// newsItem is one sample that was new or changed.
-type newsItem struct {
-	series.Sample
-	fresh bool
-}
-
-// sorted returns the samples ascending by timestamp, then type.
-func (n *changedSamples) sorted() []newsItem {
-	out := make([]newsItem, 0, n.len())
-	for i, b := range n.blocks {
-		for j, s := range b.All() {
-			out = append(out, newsItem{s, n.fresh[i][j]})
+// all returns the samples ascending by timestamp, then type, and whether each is new. The samples of a
+// large upload are expanded one at a time.
+func (n *changedSamples) all() iter.Seq2[series.Sample, bool] {
+	return func(yield func(series.Sample, bool) bool) {
+		if len(n.blocks) == 1 {
+			for j, s := range n.blocks[0].All() {
+				if !yield(s, n.fresh[0][j]) {
+					return
+				}
+			}
+			return
+		}
+		for _, at := range n.places() {
+			if !yield(n.blocks[at.block].At(at.i), n.fresh[at.block][at.i]) {
+				return
+			}
 		}
 	}
-	if len(n.blocks) > 1 {
-		slices.SortStableFunc(out, func(a, b newsItem) int {
-			return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Type, b.Type))
-		})
+}
+
+// samplePlace is where a changed sample stands, with what orders it.
+type samplePlace struct {
+	time     int64
+	kind     string
+	block, i int
+}
+
+// places returns the places of the samples, ascending by timestamp, then type.
+func (n *changedSamples) places() []samplePlace {
+	out := make([]samplePlace, 0, n.len())
+	for b, block := range n.blocks {
+		for i, s := range block.All() {
+			out = append(out, samplePlace{s.Time, s.Type, b, i})
+		}
 	}
+	slices.SortStableFunc(out, func(a, b samplePlace) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.kind, b.kind))
+	})
 	return out
 }
 
@@ -485,8 +507,10 @@ func (s *Service) sampleEvents(in *intake, news *changedSamples) []healthlab.Eve
 		body, count, outcome = head, 0, PutChanged
 	}
 	var row []byte
-	for _, item := range news.sorted() {
-		row = in.resource.appendSample(row[:0], &item.Sample)
+	var sample series.Sample
+	for changed, fresh := range news.all() {
+		sample = changed
+		row = in.resource.appendSample(row[:0], &sample)
 		if count > 0 && (count == s.opts.BatchSamples || len(body)+len(row)+3 > s.opts.BatchBytes) {
 			flush()
 		}
@@ -495,7 +519,7 @@ func (s *Service) sampleEvents(in *intake, news *changedSamples) []healthlab.Eve
 		}
 		body = append(body, row...)
 		count++
-		if item.fresh {
+		if fresh {
 			outcome = PutNew
 		}
 	}

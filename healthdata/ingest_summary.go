@@ -16,12 +16,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// IngestSummaries stores summaries of one resource, all of them or none, and
-// announces what is new or changed. The summaries are changed: ids, source and what
-// the source left out are filled in.
-//
-// Errors: healthlab.NotFound without such a user, healthlab.Invalid with every problem
-// by index and field, and a healthlab.RuleError of type [RuleNoConnection] or [RuleConsentWithdrawn].
+// IngestSummaries stores summaries of one resource, and announces what is new or changed. The
+// summaries are changed: ids, source and what the source left out are filled in. Refused items and
+// errors are as of [Service.IngestSamples].
 func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, items []Summary) (Counts, error) {
 	r := ResourceBySlug(resource)
 	if r == nil || r.Class != ClassSummary {
@@ -34,21 +31,21 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
-	u := uploadProblems{n: len(items)}
+	refused := refusals{unparsed: up.Unparsed}
 	good := make([]Summary, 0, len(items))
 	for i, item := range items {
 		var q healthlab.Problems
 		if in.receive(&q, item); len(q) > 0 {
-			u.refuse(i, q)
+			refused.add(i, q)
 			continue
 		}
 		good = append(good, item)
 	}
-	if err := u.err(); err != nil {
+	if err := refused.err(len(items), up.Atomic); err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
 	var got Received
-	got.Counts.Refused = u.alone
+	refused.tell(&got.Counts)
 	if err := s.put(ctx, in, good, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}

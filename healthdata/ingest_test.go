@@ -380,7 +380,6 @@ func TestUnitsAreConverted(t *testing.T) {
 }
 
 func TestSamplesRefused(t *testing.T) {
-	s := newStation(t, healthdata.Options{})
 	at := ago(time.Hour)
 	good := reading("bpm", at, 60)
 	change := func(f func(*healthdata.Sample)) healthdata.Sample {
@@ -423,13 +422,46 @@ func TestSamplesRefused(t *testing.T) {
 			case "blood_pressure":
 				first = healthdata.Sample{Timestamp: at, Unit: "mmHg", Systolic: ptr(120.0), Diastolic: ptr(80.0)}
 			}
-			_, err := s.IngestSamples(t.Context(), s.team, s.user, c.resource, band, []healthdata.Sample{first, c.bad})
+			s := newStation(t, healthdata.Options{})
+			samples := []healthdata.Sample{first, c.bad}
+			_, err := s.IngestSamples(t.Context(), s.team, s.user, c.resource, atomic(band), samples)
 			require.ErrorIs(t, err, healthlab.Invalid)
 			require.Equal(t, c.want, problems(t, err))
 			require.Empty(t, s.read(c.resource), "one bad sample, nothing stored")
 			require.Empty(t, s.events())
+
+			got, err := s.IngestSamples(t.Context(), s.team, s.user, c.resource, band, samples)
+			require.NoError(t, err)
+			require.Equal(t, c.want, refusedAt(t, got, 1))
+			require.Equal(t, 1, got.New)
+			require.Len(t, s.read(c.resource), 1)
+			require.NotEmpty(t, s.events())
+
+			_, err = s.IngestSamples(t.Context(), s.team, s.user, c.resource, band, []healthdata.Sample{c.bad, c.bad})
+			require.ErrorIs(t, err, healthlab.Invalid, "no sample is left")
 		})
 	}
+}
+
+func atomic(up healthdata.Upload) healthdata.Upload {
+	up.Atomic = true
+	return up
+}
+
+// refusedAt lists the problems of the only refused item in the form of problems.
+func refusedAt(t *testing.T, c healthdata.Counts, index int) (out []string) {
+	t.Helper()
+	require.Equal(t, 1, c.RefusedCount)
+	require.Len(t, c.Refused, 1)
+	require.Equal(t, index, c.Refused[0].Index)
+	for _, p := range c.Refused[0].Problems {
+		place := fmt.Sprint("data ", index)
+		if p.Field != "" {
+			place += " " + strings.ReplaceAll(p.Field, ".", " ")
+		}
+		out = append(out, place+": "+p.Type)
+	}
+	return out
 }
 
 // problems lists the place and code of every problem.

@@ -58,16 +58,20 @@ func ImpossiblePositions(lat, lng []float64) (outOfRange, atZero []int) {
 	return outOfRange, atZero
 }
 
-// mostPointRefusals bounds the points of a recording that are named.
-const mostPointRefusals = 100
+// leftOut is what was left out of a recording.
+type leftOut struct {
+	first []ItemRefusal // at most MostRefusals, by the index of the point
+	count int           // of all
+}
 
 // leaveOutImpossible leaves out the points of a recording whose time cannot be, and takes away
-// positions and altitudes that cannot be. It returns what it left out, at most 100 points by their
-// index, and whether a point is left. The recording fulfils check.
-func (w *WorkoutStream) leaveOutImpossible(latest time.Time) (refused []ItemRefusal, any bool) {
+// positions and altitudes that cannot be. The recording fulfils check.
+func (w *WorkoutStream) leaveOutImpossible(latest time.Time) (out leftOut) {
+	named := map[string]int{} // by field
 	note := func(i int, field, code, msg string) {
-		if len(refused) < mostPointRefusals {
-			refused = append(refused, ItemRefusal{Index: i, Problems: []ItemProblem{{Field: field, Type: code, Msg: msg}}})
+		out.count++
+		if named[field]++; named[field] <= MostRefusals {
+			out.first = append(out.first, ItemRefusal{Index: i, Problems: []ItemProblem{{Field: field, Type: code, Msg: msg}}})
 		}
 	}
 	w.leaveOutPositions(note)
@@ -83,6 +87,7 @@ func (w *WorkoutStream) leaveOutImpossible(latest time.Time) (refused []ItemRefu
 			inTime = append(inTime, t)
 		}
 	}
+	slices.Sort(inTime)
 	kept := make([]int, 0, len(w.Time))
 	for i, t := range w.Time {
 		switch {
@@ -99,8 +104,9 @@ func (w *WorkoutStream) leaveOutImpossible(latest time.Time) (refused []ItemRefu
 	if len(kept) < len(w.Time) {
 		w.keep(kept)
 	}
-	slices.SortStableFunc(refused, func(a, b ItemRefusal) int { return a.Index - b.Index })
-	return refused, len(kept) > 0
+	slices.SortStableFunc(out.first, func(a, b ItemRefusal) int { return a.Index - b.Index })
+	out.first = out.first[:min(len(out.first), MostRefusals)]
+	return out
 }
 
 // leaveOutPositions takes away positions that cannot be.

@@ -32,14 +32,14 @@ func TestImpossiblePointCostsItself(t *testing.T) {
 		lost, field, code := false, "", "out_of_bounds"
 		switch r.IntN(8) {
 		case 0:
-			i, lost, field, code = 0, true, "time", "too_early"
-			in.Time[0] = []int64{0, math.MinInt64, time.Date(1989, 12, 31, 0, 0, 0, 0, time.UTC).Unix()}[r.IntN(3)]
+			lost, field, code = true, "time", "too_early"
+			in.Time[i] = []int64{0, math.MinInt64, time.Date(1989, 12, 31, 0, 0, 0, 0, time.UTC).Unix()}[r.IntN(3)]
 		case 1:
-			i, lost, field, code = points-1, true, "time", "future"
+			lost, field, code = true, "time", "future"
 			in.Time[i] = []int64{math.MaxInt64, ago(-25 * time.Hour).Unix()}[r.IntN(2)]
 		case 2:
-			i, lost, field = 0, true, "time"
-			in.Time[0] = start - 8*86_400
+			lost, field = true, "time"
+			in.Time[i] = start - 8*86_400
 		case 3:
 			field = "lat"
 			in.Lat[i], in.Lng[i] = ptr(0.0), ptr(0.0)
@@ -78,6 +78,35 @@ func TestImpossiblePointCostsItself(t *testing.T) {
 		}
 		require.Len(t, stored.Time, k)
 	}
+}
+
+// Points out of bounds are named up to 100, and all are counted. An atomic upload is refused for one of
+// them, and an order of possible times that does not ascend refuses the recording.
+func TestManyImpossiblePoints(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	id, _ := s.run()
+	start := ago(time.Hour).Unix()
+	recording := func() *healthdata.WorkoutStream {
+		in := &healthdata.WorkoutStream{}
+		for i := range int64(1000) {
+			in.Time = append(in.Time, start+i)
+			in.Altitude = append(in.Altitude, ptr(20_000.0))
+		}
+		in.Time[50], in.Time[950] = 0, math.MaxInt64
+		return in
+	}
+	got, err := s.IngestWorkoutStream(t.Context(), s.team, s.user, id, band, recording())
+	require.NoError(t, err)
+	require.Equal(t, 1002, got.RefusedCount)
+	require.Len(t, got.Refused, healthdata.MostRefusals)
+	require.Equal(t, []int{0, 98}, []int{got.Refused[0].Index, got.Refused[99].Index}, "point 50 has two problems")
+
+	_, err = s.IngestWorkoutStream(t.Context(), s.team, s.user, id, atomic(band), recording())
+	require.Len(t, problems(t, err), healthdata.MostRefusals)
+	_, err = s.IngestWorkoutStream(t.Context(), s.team, s.user, id, band, &healthdata.WorkoutStream{Time: []int64{start, start + 2, start + 1}})
+	require.Equal(t, []string{"time: order"}, problems(t, err))
+	_, err = s.IngestWorkoutStream(t.Context(), s.team, s.user, id, atomic(band), &healthdata.WorkoutStream{Time: []int64{start, start + 1}})
+	require.NoError(t, err)
 }
 
 func TestImpossiblePositions(t *testing.T) {

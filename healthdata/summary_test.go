@@ -49,9 +49,9 @@ func ExampleService_IngestSummaries() {
 		fmt.Println(sleep.CalendarDate, sleep.Type, *sleep.Total, "of", sleep.Duration, "s, offset", *sleep.TimezoneOffset)
 	}
 	// Output:
-	// {New:1 Changed:0 Same:0 Dropped:0 Refused:[]}
-	// {New:0 Changed:0 Same:1 Dropped:0 Refused:[]}
-	// {New:0 Changed:1 Same:0 Dropped:0 Refused:[]}
+	// {New:1 Changed:0 Same:0 Dropped:0 Refused:[] RefusedCount:0}
+	// {New:0 Changed:0 Same:1 Dropped:0 Refused:[] RefusedCount:0}
+	// {New:0 Changed:1 Same:0 Dropped:0 Refused:[] RefusedCount:0}
 	// 2026-03-01 long_sleep 23400 of 27000 s, offset 3600
 }
 
@@ -570,10 +570,20 @@ func TestSummariesRefused(t *testing.T) {
 				"profile": &healthdata.Profile{}, "meal": &healthdata.Meal{Timestamp: start}, "menstrual_cycle": &healthdata.MenstrualCycle{PeriodStart: *day("2026-03-02")},
 				"electrocardiogram": &healthdata.Electrocardiogram{SessionStart: start, SessionEnd: stop},
 			}[c.resource]
-			_, err := s.IngestSummaries(t.Context(), s.team, s.user, c.resource, band, []healthdata.Summary{good, c.bad})
+			items := []healthdata.Summary{good, c.bad}
+			_, err := s.IngestSummaries(t.Context(), s.team, s.user, c.resource, atomic(band), items)
 			require.Equal(t, c.want, problems(t, err))
 			require.Empty(t, s.list(c.resource), "nothing is stored")
 			require.Empty(t, s.events())
+
+			got, err := s.IngestSummaries(t.Context(), s.team, s.user, c.resource, band, items)
+			require.NoError(t, err)
+			require.Equal(t, c.want, refusedAt(t, got, 1))
+			require.Len(t, s.list(c.resource), 1)
+			require.Len(t, s.events(), 1)
+
+			_, err = s.IngestSummaries(t.Context(), s.team, s.user, c.resource, band, []healthdata.Summary{c.bad})
+			require.ErrorIs(t, err, healthlab.Invalid, "no summary is left")
 		})
 	}
 }

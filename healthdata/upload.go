@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -51,6 +50,39 @@ type Upload struct {
 	// TimeZone is the IANA zone of the items that say nothing of their own; empty if
 	// not known.
 	TimeZone string
+	// Atomic refuses the whole upload if an item is refused. It holds for the Ingest
+	// functions.
+	Atomic bool
+	// Unparsed are items of the upload that the caller could not read. They are not among the
+	// items that are handed over, and they are refused. It holds for [Service.IngestSamples]
+	// and [Service.IngestSummaries].
+	Unparsed Unparsed
+}
+
+// MostRefusals is the largest number of refused items of an upload that are named. All are counted.
+const MostRefusals = 100
+
+// MostItemProblems is the largest number of problems that are told of one refused item.
+const MostItemProblems = 20
+
+// Unparsed are the items of an upload that could not be read.
+type Unparsed struct {
+	// First are the first of them, at most [MostRefusals], by ascending Index.
+	First []Refusal
+	// Count is the number of all.
+	Count int
+}
+
+// position returns the position in the upload of the k-th item that was read. Of more than
+// MostRefusals unread items it counts the first ones, and the result is behind all of those.
+func (u *Unparsed) position(k int) int {
+	for _, r := range u.First {
+		if r.Index > k {
+			break
+		}
+		k++
+	}
+	return k
 }
 
 // UploadStart is an upload that begins.
@@ -98,8 +130,11 @@ type Counts struct {
 	Same int `json:"same"`
 	// Dropped items are outside the user's ingestion bounds.
 	Dropped int `json:"dropped"`
-	// Refused items have values that cannot be; see [Resource.Bounds]. Nil if there is none.
+	// Refused are the first items that were not stored because they cannot be read or cannot be
+	// true, at most [MostRefusals], by Index. Nil if there is none.
 	Refused []ItemRefusal `json:"refused,omitempty"`
+	// RefusedCount is the number of all refused items.
+	RefusedCount int `json:"refused_count,omitempty"`
 }
 
 func (c *Counts) count(o PutOutcome) {
@@ -169,18 +204,18 @@ type ItemRefusal struct {
 
 // ItemProblem is a rule that a field of an item breaks. It never holds the value.
 type ItemProblem struct {
-	// Field is the path inside the item, such as value.
+	// Field is the path inside the item, such as value; empty for the item as a whole.
 	Field string `json:"field"`
-	// Type is out_of_bounds, negative, too_early or future.
+	// Type is the name of the rule, such as missing, wrong_type, unit or out_of_bounds.
 	Type string `json:"type"`
 	// Msg says what is expected, with the bounds and the unit.
 	Msg string `json:"msg"`
 }
 
-// refusedItem publishes the problems of an item.
-func itemRefusal(i int, list healthlab.Problems) ItemRefusal {
-	out := ItemRefusal{Index: i, Problems: make([]ItemProblem, len(list))}
-	for k, p := range list {
+// itemRefusal publishes the problems of an item.
+func itemRefusal(r Refusal) ItemRefusal {
+	out := ItemRefusal{Index: r.Index, Problems: make([]ItemProblem, len(r.Problems))}
+	for k, p := range r.Problems {
 		parts := make([]string, len(p.Path))
 		for n, part := range p.Path {
 			parts[n] = fmt.Sprint(part)
@@ -190,37 +225,59 @@ func itemRefusal(i int, list healthlab.Problems) ItemRefusal {
 	return out
 }
 
-// uploadProblems gathers the problems of the n items of an upload.
-type uploadProblems struct {
-	n     int
-	fatal healthlab.Problems // of items that refuse the upload
-	all   healthlab.Problems
-	alone []ItemRefusal
+// refusals gathers the refused items of an upload.
+type refusals struct {
+	unparsed Unparsed
+	first    []Refusal // of the items that were read, at most MostRefusals
+	count    int
 }
 
-// refuse notes the problems of an item.
-func (u *uploadProblems) refuse(i int, q healthlab.Problems) {
-	u.all.Under(q, "data", i)
-	if refusedAlone(q) {
-		u.alone = append(u.alone, itemRefusal(i, q))
-		return
+// add notes the problems of the k-th item that was read.
+func (r *refusals) add(k int, q healthlab.Problems) {
+	r.count++
+	if len(r.first) < MostRefusals {
+		r.first = append(r.first, Refusal{r.unparsed.position(k), q[:min(len(q), MostItemProblems)]})
 	}
-	u.fatal.Under(q, "data", i)
 }
 
-// err returns why the upload is refused as a whole; nil if it is not.
-func (u *uploadProblems) err() error {
-	if len(u.fatal) > 0 || len(u.alone) > 0 && len(u.alone) == u.n {
-		return u.all.Err()
+// all returns the first refused items and the number of all.
+func (r *refusals) all() (first []Refusal, count int) {
+	first = slices.Concat(r.unparsed.First, r.first)
+	slices.SortStableFunc(first, func(a, b Refusal) int { return a.Index - b.Index })
+	return first[:min(len(first), MostRefusals)], r.unparsed.Count + r.count
+}
+
+// err returns why an upload of which n items were read is refused as a whole; nil if it is not. That is
+// if no item is left, or if the upload is atomic and one is refused.
+func (r *refusals) err(n int, atomic bool) error {
+	first, count := r.all()
+	if count == 0 || !atomic && r.count < n {
+		return nil
 	}
-	return nil
+	var p healthlab.Problems
+	for _, item := range first {
+		p.Under(item.Problems, "data", item.Index)
+	}
+	if count > len(first) {
+		p = append(p, healthlab.Problem{
+			Path: []any{"data"}, Code: CodeManyRefused, Msg: fmt.Sprintf("has %d refused items; the first %d are listed", count, len(first)),
+			Context: map[string]any{"refused_count": count},
+		})
+	}
+	return p.Err()
 }
 
-// refusedAlone reports whether the problems of an item leave the rest of its upload good.
-func refusedAlone(list healthlab.Problems) bool {
-	return !slices.ContainsFunc(list, func(p healthlab.Problem) bool {
-		return p.Code != check.CodeBounds && p.Code != check.CodeNegative && p.Code != check.CodeEarly && p.Code != check.CodeFuture
-	})
+// CodeManyRefused is the code of the problem that gives the number of refused items, where an upload
+// is refused as a whole and not all of them are listed.
+const CodeManyRefused = "too_many_problems"
+
+// tell puts the refused items into the counts of an upload.
+func (r *refusals) tell(c *Counts) {
+	first, count := r.all()
+	c.RefusedCount = count
+	for _, item := range first {
+		c.Refused = append(c.Refused, itemRefusal(item))
+	}
 }
 
 // SummaryPart is what one source recorded, of one answer of a provider.

@@ -16,8 +16,9 @@ import (
 
 // IngestWorkoutStream stores the stream of a workout that is stored already, and
 // announces that it can be read. workout is the workout's id. A point without a possible time is left
-// out, and so are positions and altitudes that cannot be; Counts.Refused names the first 100 points.
-// A stream all of whose points are left out is refused.
+// out, and so are positions and altitudes that cannot be; Counts.Refused names the first 100 points, and
+// Counts.RefusedCount is the number of all. A stream all of whose points are left out is refused, and
+// so is one of an Atomic upload of which something is left out.
 //
 // Errors: as of [Service.IngestSummaries]; healthlab.NotFound without such a workout of
 // this user and provider too.
@@ -36,7 +37,7 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
 	}
-	counts.Refused = refused
+	counts.Refused, counts.RefusedCount = refused.first, refused.count
 	return counts, nil
 }
 
@@ -66,7 +67,7 @@ func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID
 		if err != nil {
 			return Counts{}, fmt.Errorf("append workout stream: %w", err)
 		}
-		counts.Refused = refused
+		counts.Refused, counts.RefusedCount = refused.first, refused.count
 		return counts, nil
 	}
 }
@@ -130,10 +131,10 @@ func valueAt[T any](column []*T, i int) *T {
 
 // streamOf checks a stream, leaves out what of its points cannot be, and finds its workout, also as
 // it is stored; nil if this user and provider have none with that id.
-func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (in *intake, w *Workout, rec Record, refused []ItemRefusal, err error) {
+func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (in *intake, w *Workout, rec Record, refused leftOut, err error) {
 	in, err = s.admit(ctx, team, user, up, ResourceBySlug(streamSlug))
 	if err != nil {
-		return nil, nil, rec, nil, err
+		return nil, nil, rec, refused, err
 	}
 	var p healthlab.Problems
 	if stream == nil {
@@ -142,28 +143,32 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 		stream.check(&p)
 	}
 	if err := p.Err(); err != nil {
-		return nil, nil, rec, nil, err
+		return nil, nil, rec, refused, err
 	}
 	points := len(stream.Time)
-	refused, any := stream.leaveOutImpossible(in.now.Add(futureLimit))
-	if points > 0 && !any {
-		for _, r := range refused {
-			if r.Problems[0].Field == "time" {
-				p.Add(r.Problems[0].Type, r.Problems[0].Msg, "time", r.Index)
-			}
+	refused = stream.leaveOutImpossible(in.now.Add(futureLimit))
+	if !slices.IsSorted(stream.Time) {
+		p.Add("order", "time ascends", "time")
+	}
+	none := points > 0 && len(stream.Time) == 0
+	for _, r := range refused.first {
+		if problem := r.Problems[0]; up.Atomic || none && problem.Field == "time" {
+			p.Add(problem.Type, problem.Msg, problem.Field, r.Index)
 		}
-		return nil, nil, rec, nil, p.Err()
+	}
+	if err := p.Err(); err != nil {
+		return nil, nil, rec, refused, err
 	}
 	owner, rec, err := s.data.Find(ctx, team, "workouts", workout)
 	if errors.Is(err, healthlab.NotFound) || err == nil && (owner != user || rec.Provider != up.Provider) {
 		return in, nil, rec, refused, nil
 	}
 	if err != nil {
-		return nil, nil, rec, nil, err
+		return nil, nil, rec, refused, err
 	}
 	of, err := s.decode(&rec)
 	if err != nil {
-		return nil, nil, rec, nil, err
+		return nil, nil, rec, refused, err
 	}
 	return in, of.(*Workout), rec, refused, nil
 }
@@ -220,7 +225,7 @@ func (s *Service) ReceiveWorkoutStream(ctx context.Context, team healthlab.TeamI
 	if err == nil && w != nil && in.user.keeps(w.day()) {
 		got.see(w.TimeStart.Time, w.day())
 		got.Counts, got.Sent, err = s.putStream(ctx, in, w, rec, stream, nil)
-		got.Counts.Refused = refused
+		got.Counts.Refused, got.Counts.RefusedCount = refused.first, refused.count
 	} else {
 		got.Dropped = 1
 	}
@@ -244,12 +249,9 @@ func (w *WorkoutStream) columns() map[string]*[]*float64 {
 	}
 }
 
-// check notes what is wrong with a stream as a whole.
+// check notes what is wrong with the arrays of a stream.
 func (w *WorkoutStream) check(p *healthlab.Problems) {
 	const lengths = "empty, or as long as time"
-	if !slices.IsSorted(w.Time) {
-		p.Add("order", "time ascends", "time")
-	}
 	if n := len(w.Heartrate); n != 0 && n != len(w.Time) {
 		p.Add("length", lengths, "heartrate")
 	}

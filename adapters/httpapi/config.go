@@ -153,9 +153,10 @@ type Limits struct {
 	// after it the answer is 503. A request of any length goes on while the store answers.
 	// Default 6 seconds.
 	StoreTimeout time.Duration
-	// Memory bounds what bodies that are being read and decoded may take together, in bytes.
-	// A large body waits for its share, for at most ten seconds; then the answer is 429.
-	// Default 1 GiB.
+	// Memory bounds what requests with large bodies may take together, in bytes, while their bodies
+	// are read and stored. A body of samples takes 13 times its size, one of summaries 100 times, and
+	// one that takes more than all runs alone. A body waits for its share, for at most ten seconds;
+	// then the answer is 429. Default 512 MiB.
 	Memory int64
 	// TeamRate is how many requests a second one team may make, and TeamBurst how many at
 	// once. Zero is no limit.
@@ -177,7 +178,7 @@ func (l *Limits) defaults() {
 		l.StoreTimeout = 6 * time.Second
 	}
 	if l.Memory <= 0 {
-		l.Memory = 1 << 30
+		l.Memory = 512 << 20
 	}
 	if l.Now == nil {
 		l.Now = time.Now

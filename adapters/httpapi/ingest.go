@@ -41,11 +41,15 @@ func (a api) ingestOperations() []server.Operation {
 	} {
 		ops = append(ops, server.Operation{
 			ID: "ingest_" + slug, Pattern: "POST /v2/summary/" + slug + "/{user_id}",
-			Bound: server.UserInPath, Change: handle, MaxBody: a.MaxIngestBody,
+			Bound: server.UserInPath, Change: handle, MaxBody: a.MaxIngestBody, BodyCost: summaryCost,
 		})
 	}
 	return ops
 }
+
+// summaryCost is how many times its size a body of summaries takes, measured with the smallest items:
+// each becomes a record, an event and what the service derives.
+const summaryCost = 100
 
 // maxStreamBody is the largest body with a stream. Longer streams come in parts.
 const maxStreamBody = 10 << 20
@@ -62,6 +66,7 @@ func (a api) ingestWorkoutStream(in *wire.In, team healthlab.TeamID) (*server.Ch
 	user, workout := userID(in), in.PathUUID("workout_id")
 	var body streamIn
 	in.Body(&body)
+	atomic := in.Bool("atomic", false)
 	body.check(in)
 	if body.Mode != "" && body.Mode != "replace" && body.Mode != "append" {
 		in.Problem("enum", "must be one of: replace, append", "body", "mode")
@@ -78,7 +83,9 @@ func (a api) ingestWorkoutStream(in *wire.In, team healthlab.TeamID) (*server.Ch
 		if err := fresh(); err != nil {
 			return nil, err
 		}
-		return put(ctx, team, user, workout, body.upload(), &body.Stream)
+		up := body.upload()
+		up.Atomic = atomic
+		return put(ctx, team, user, workout, up, &body.Stream)
 	}}, nil
 }
 
@@ -148,14 +155,15 @@ func (u *uploadIn) upload() healthdata.Upload {
 
 type samplesIn struct {
 	uploadIn
-	Data []healthdata.Sample `json:"data"`
+	Data []healthdata.Sample `json:"data" wire:"items"`
 }
 
 func (a api) ingestSamples(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	user := userID(in)
 	res := healthdata.ResourceByPath(in.PathText("resource", 256))
+	atomic := in.Bool("atomic", false)
 	var body samplesIn
-	in.Body(&body)
+	unparsed := in.Items(&body)
 	body.check(in)
 	if err := in.Err(); err != nil {
 		return nil, err
@@ -164,13 +172,15 @@ func (a api) ingestSamples(in *wire.In, team healthlab.TeamID) (*server.Change, 
 		return nil, healthlab.NotFound
 	}
 	return &server.Change{Do: func(ctx context.Context) (any, error) {
-		return a.Health.IngestSamples(ctx, team, user, res.Slug, body.upload(), body.Data)
+		up := body.upload()
+		up.Atomic, up.Unparsed = atomic, *unparsed
+		return a.Health.IngestSamples(ctx, team, user, res.Slug, up, body.Data)
 	}}, nil
 }
 
 type summariesIn[T any] struct {
 	uploadIn
-	Data []T `json:"data"`
+	Data []T `json:"data" wire:"items"`
 }
 
 // ingest takes summaries of the struct T.
@@ -180,8 +190,9 @@ func ingest[T any, P interface {
 }](a api, resource string) func(*wire.In, healthlab.TeamID) (*server.Change, error) {
 	return func(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 		user := userID(in)
+		atomic := in.Bool("atomic", false)
 		var body summariesIn[T]
-		in.Body(&body)
+		unparsed := in.Items(&body)
 		body.check(in)
 		if err := in.Err(); err != nil {
 			return nil, err
@@ -195,7 +206,9 @@ func ingest[T any, P interface {
 			for i := range body.Data {
 				items[i] = P(&body.Data[i])
 			}
-			return a.Health.IngestSummaries(ctx, team, user, resource, body.upload(), items)
+			up := body.upload()
+			up.Atomic, up.Unparsed = atomic, *unparsed
+			return a.Health.IngestSummaries(ctx, team, user, resource, up, items)
 		}}, nil
 	}
 }

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http/httptest"
@@ -173,8 +174,24 @@ func TestBodiesOfAnotherType(t *testing.T) {
 	require.Zero(t, c.stored())
 }
 
-// With one bad sample among a hundred, the answer lists every problem by its path, no sample
-// is stored, and no value is repeated.
+// refusedItem returns the fields and types of the problems of the only refused item of an answer,
+// which stands at index.
+func refusedItem(t *testing.T, body []byte, index int) (fields, types []string) {
+	t.Helper()
+	var got healthdata.Counts
+	require.NoError(t, json.Unmarshal(body, &got))
+	require.Equal(t, 1, got.RefusedCount, string(body))
+	require.Len(t, got.Refused, 1)
+	require.Equal(t, index, got.Refused[0].Index)
+	for _, p := range got.Refused[0].Problems {
+		require.NotEmpty(t, p.Msg)
+		fields, types = append(fields, p.Field), append(types, p.Type)
+	}
+	return fields, types
+}
+
+// Of a hundred samples with a bad one, the others are stored, and the answer lists the problems of the
+// bad one by their path, without a value. With atomic, nothing is stored.
 func TestOneBadSampleAmongAHundred(t *testing.T) {
 	const marker = "Qz7Marker9xW"
 	at := `"timestamp":"2026-03-01T07:00:00Z","unit":"bpm"`
@@ -215,7 +232,12 @@ func TestOneBadSampleAmongAHundred(t *testing.T) {
 			fixture := newFixture(t, nil)
 			data := beats(100)
 			data[41] = c.bad
-			reply := fixture.post(fixture.timeseries("heartrate"), upload(data...), 422)
+			secret := func(body []byte) {
+				require.NotContains(t, string(body), marker)
+				require.NotContains(t, string(body), "64801")
+				require.Empty(t, fixture.logs.Take())
+			}
+			reply := fixture.post(fixture.timeseries("heartrate")+"?atomic=true", upload(data...), 422)
 			var want []string
 			for _, field := range c.want {
 				want = append(want, strings.TrimSuffix("body.data.41."+field, "."))
@@ -224,10 +246,21 @@ func TestOneBadSampleAmongAHundred(t *testing.T) {
 			if c.code != "" {
 				require.Equal(t, c.code, reply.ErrorType(t))
 			}
-			require.NotContains(t, string(reply.Body), marker)
-			require.NotContains(t, string(reply.Body), "64801")
+			secret(reply.Body)
 			require.Zero(t, fixture.stored(), "nothing is stored")
-			require.Empty(t, fixture.logs.Take())
+
+			reply = fixture.post(fixture.timeseries("heartrate"), upload(data...), 200)
+			fields, types := refusedItem(t, reply.Body, 41)
+			require.Equal(t, c.want, fields)
+			if c.code != "" {
+				require.Equal(t, c.code, types[0])
+			}
+			secret(reply.Body)
+			require.Equal(t, 99, fixture.stored())
+			for i := range want {
+				want[i] = strings.Replace(want[i], ".41", ".0", 1)
+			}
+			require.Equal(t, want, fixture.post(fixture.timeseries("heartrate"), upload(c.bad), 422).Locs(t), "no item is left")
 		})
 	}
 }
@@ -240,8 +273,65 @@ func TestEveryBadSampleIsNamed(t *testing.T) {
 		data[i] = strings.Replace(data[i], `"bpm"`, `"kg"`, 1)
 		want = append(want, fmt.Sprintf("body.data.%d.unit", i))
 	}
-	require.Equal(t, want, c.post(c.timeseries("heartrate"), upload(data...), 422).Locs(t))
+	path := c.timeseries("heartrate")
+	require.Equal(t, want, c.post(path+"?atomic=1", upload(data...), 422).Locs(t))
 	require.Zero(t, c.stored())
+	var got healthdata.Counts
+	require.NoError(t, json.Unmarshal(c.post(path+"?atomic=", upload(data...), 200).Body, &got))
+	require.Equal(t, []int{len(data) - len(want), len(want)}, []int{got.New, got.RefusedCount})
+	for i, item := range got.Refused {
+		require.Equal(t, want[i], fmt.Sprintf("body.data.%d.%s", item.Index, item.Problems[0].Field))
+	}
+	require.Equal(t, len(data)-len(want), c.stored())
+}
+
+// At most 100 refused items are named, the first by index, whether their reading or a check finds the
+// problem; all are counted. The problems of one item are bounded too.
+func TestRefusedItemsAreBounded(t *testing.T) {
+	c := newFixture(t, nil)
+	data := beats(600)
+	var named []int
+	for i := range data {
+		switch i % 4 {
+		case 0:
+			data[i] = `{"timestamp":7}`
+		case 1, 2:
+			data[i] = strings.Replace(data[i], `"bpm"`, `"kg"`, 1)
+		default:
+			continue
+		}
+		if len(named) < healthdata.MostRefusals {
+			named = append(named, i)
+		}
+	}
+	var got healthdata.Counts
+	require.NoError(t, json.Unmarshal(c.post(c.timeseries("heartrate"), upload(data...), 200).Body, &got))
+	require.Equal(t, []int{150, 450}, []int{got.New, got.RefusedCount})
+	var indices []int
+	for _, item := range got.Refused {
+		indices = append(indices, item.Index)
+	}
+	require.Equal(t, named, indices)
+
+	// Many items that cannot be read stand before the first that can, and is refused by a check.
+	late := append(slices.Repeat([]string{`7`}, 500), strings.Replace(beats(1)[0], `"bpm"`, `"kg"`, 1), beats(1)[0])
+	got = healthdata.Counts{}
+	require.NoError(t, json.Unmarshal(c.post(c.timeseries("heartrate"), upload(late...), 200).Body, &got))
+	require.Equal(t, []int{1, 501, 100, 99}, []int{got.Same, got.RefusedCount, len(got.Refused), got.Refused[99].Index})
+
+	all := c.post(c.timeseries("heartrate"), upload(slices.Repeat([]string{`7`}, 500)...), 422)
+	locs := all.Locs(t)
+	require.Len(t, locs, 101)
+	require.Equal(t, []string{"body.data.0", "body.data.99", "body.data"}, []string{locs[0], locs[99], locs[100]})
+	require.Contains(t, string(all.Body), `"ctx":{"refused_count":500}`)
+
+	var keys strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&keys, `"k%d":1,`, i)
+	}
+	reply := c.post(c.timeseries("heartrate"), upload(beats(1)[0], `{`+keys.String()+`"unit":"bpm"}`), 200)
+	fields, _ := refusedItem(t, reply.Body, 1)
+	require.Len(t, fields, healthdata.MostItemProblems)
 }
 
 func TestBodiesThatAreNoUpload(t *testing.T) {
@@ -286,7 +376,6 @@ func TestBodiesThatAreNoUpload(t *testing.T) {
 }
 
 func TestBadSummaries(t *testing.T) {
-	c := newFixture(t, nil)
 	session := `"time_start":"2026-03-01T07:00:00Z","time_end":"2026-03-01T08:00:00Z"`
 	for name, tt := range map[string]struct {
 		resource, bad string
@@ -312,12 +401,21 @@ func TestBadSummaries(t *testing.T) {
 			for _, field := range tt.want {
 				want = append(want, "body.data.1."+field)
 			}
-			require.Equal(t, want, c.post(c.summary(tt.resource), upload(least[tt.resource], tt.bad), 422).Locs(t))
-			list, err := c.health.Summaries(t.Context(), team, c.user, healthdata.SummaryQuery{Resource: tt.resource})
-			require.NoError(t, err)
-			require.Empty(t, list)
+			c := newFixture(t, nil)
+			stored := func() int {
+				list, err := c.health.Summaries(t.Context(), team, c.user, healthdata.SummaryQuery{Resource: tt.resource})
+				require.NoError(t, err)
+				return len(list)
+			}
+			body := upload(least[tt.resource], tt.bad)
+			require.Equal(t, want, c.post(c.summary(tt.resource)+"?atomic=true", body, 422).Locs(t))
+			require.Zero(t, stored())
+			fields, _ := refusedItem(t, c.post(c.summary(tt.resource), body, 200).Body, 1)
+			require.Equal(t, tt.want, fields)
+			require.Equal(t, 1, stored())
 		})
 	}
+	c := newFixture(t, nil)
 	// Some sources write whole numbers with a point.
 	c.post(c.summary("activity"), upload(`{"calendar_date":"2026-03-01","steps":78.0}`), 200)
 	c.post(c.summary("sleep_cycle"), upload(`{"session_start":"2026-03-01T05:00:00Z","session_end":"2026-03-01T06:00:00Z",
@@ -363,8 +461,9 @@ func TestUploadsAreSecret(t *testing.T) {
 	} {
 		body := strings.Replace(upload(item), `"watch"`, `"`+text+`","app_id":"`+text+`"`, 1)
 		c.post(path, body, 200)
-		// The same, refused: by a rule of an item, by one of the head, and by none.
-		secret(string(c.post(path, strings.Replace(body, item, item+`,{"unit":"`+text+`"}`, 1), 422).Body))
+		// The same with a refused item, and refused: by a rule of the head, and by none.
+		secret(string(c.post(path, strings.Replace(body, item, item+`,{"unit":"`+text+`"}`, 1), 200).Body))
+		secret(string(c.post(path+"?atomic=true", strings.Replace(body, item, item+`,{"unit":"`+text+`"}`, 1), 422).Body))
 		secret(string(c.post(path, strings.Replace(body, "acme_band", text, 1), 422).Body))
 		secret(string(c.post(path, strings.Replace(body, `"data"`, `"time_zone":"`+text+`","data"`, 1), 422).Body))
 		secret(string(c.With("x-service-api-key", text).Send(t, "POST", path, body).Body))
@@ -463,14 +562,13 @@ func TestTimesWithoutOffset(t *testing.T) {
 	}
 }
 
-// An item with an impossible value is refused alone; the other items of the upload are
-// stored.
+// The answer to an upload with a refused item.
 func TestItemsRefusedAlone(t *testing.T) {
 	c := newFixture(t, nil)
 	data := beats(3)
 	data[1] = `{"timestamp":"2026-03-01T06:00:00Z","unit":"bpm","value":5000}`
 	require.JSONEq(t, `{"new":2,"changed":0,"same":0,"dropped":0,"refused":[
-		{"index":1,"problems":[{"field":"value","type":"out_of_bounds","msg":"must be 10 to 400 bpm"}]}]}`,
+		{"index":1,"problems":[{"field":"value","type":"out_of_bounds","msg":"must be 10 to 400 bpm"}]}],"refused_count":1}`,
 		string(c.post(c.timeseries("heartrate"), upload(data...), 200).Body))
 	require.Equal(t, []string{"body.data.0.value"}, c.post(c.timeseries("heartrate"), upload(data[1]), 422).Locs(t))
 }

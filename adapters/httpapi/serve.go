@@ -158,7 +158,7 @@ func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
 	if compressed {
 		server.Measure(r)
 	}
-	release, err := a.bodies.Share(r, c.settings.MaxBody)
+	release, err := a.bodies.Share(r, c.settings.MaxBody, c.op.BodyCost)
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (in *intake) Summaries(ctx context.Context, resource string, src healthdata
 		return err
 	}
 	counts, err := in.Health.IngestSummaries(ctx, in.team, in.user, resource, up, items)
-	in.count(len(items) - len(counts.Refused))
+	in.count(len(items) - counts.RefusedCount)
 	return fileimport.Refusals(counts, err)
 }
 
@@ -104,7 +104,7 @@ func (in *intake) Samples(ctx context.Context, resource string, src healthdata.S
 		return err
 	}
 	counts, err := in.Health.IngestSamples(ctx, in.team, in.user, resource, up, samples)
-	in.count(len(samples) - len(counts.Refused))
+	in.count(len(samples) - counts.RefusedCount)
 	return fileimport.Refusals(counts, err)
 }
 
@@ -114,6 +114,6 @@ func (in *intake) Stream(ctx context.Context, workout *healthdata.Workout, strea
 	if err != nil {
 		return err
 	}
-	_, err = in.Health.IngestWorkoutStream(ctx, in.team, in.user, workout.ID, up, &stream)
-	return err
+	counts, err := in.Health.IngestWorkoutStream(ctx, in.team, in.user, workout.ID, up, &stream)
+	return fileimport.Refusals(counts, err)
 }

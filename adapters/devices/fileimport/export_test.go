@@ -397,6 +397,12 @@ func TestRefusedItems(t *testing.T) {
 	require.Equal(t, map[string]int{"heartrate": 1}, rep.Samples)
 	require.Equal(t, map[string]int{"steps": 2, "weight": 1, "body": 1}, rep.Refused)
 	require.Contains(t, rep.String(), "note: refused: steps.value: must be 0 to 500000 count")
+	// The service names the first 100 refused items of a call; all are counted, also where it refuses the call.
+	for n, good := range map[int]string{250: heart, 251: strings.Replace(record("7"), `"-7"`, `"7"`, 1)} {
+		rep, err = fileimport.Import(t.Context(), strings.NewReader("<HealthData>"+strings.Repeat(record("5"), n)+good+"</HealthData>"), newIngestion(t), nil)
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"steps": n}, rep.Refused)
+	}
 	// A file of which nothing is taken is an error.
 	_, err = fileimport.Import(t.Context(), strings.NewReader("<HealthData>"+record("5")+"</HealthData>"), newIngestion(t), nil)
 	require.ErrorIs(t, err, healthlab.Invalid)

@@ -186,12 +186,16 @@ func (o *output) summaries(resource string, items ...healthdata.Summary) error {
 // RefusedError is what a [Sink] returns for a call of which it did not take all items. The import
 // counts the refused ones in [Report.Refused], and goes on.
 type RefusedError struct {
-	// Items are the refused items, by their index in the call. The others are stored.
+	// Items are the first refused items, by their index in the call. The others are stored.
 	Items []healthdata.ItemRefusal
+	// Count is the number of all refused items. 0 means that Items holds all.
+	Count int
 }
 
+func (e *RefusedError) count() int { return max(e.Count, len(e.Items)) }
+
 // Error says how many items were refused.
-func (e *RefusedError) Error() string { return fmt.Sprintf("%d items are refused", len(e.Items)) }
+func (e *RefusedError) Error() string { return fmt.Sprintf("%d items are refused", e.count()) }
 
 // Unwrap returns healthlab.Invalid.
 func (e *RefusedError) Unwrap() error { return healthlab.Invalid }
@@ -201,7 +205,7 @@ func Refusals(c healthdata.Counts, err error) error {
 	if err != nil || len(c.Refused) == 0 {
 		return err
 	}
-	return &RefusedError{c.Refused}
+	return &RefusedError{Items: c.Refused, Count: c.RefusedCount}
 }
 
 // handOverItems hands over items of one resource and one source, and returns how many the sink
@@ -220,8 +224,8 @@ func handOverItems[T any](o *output, resource string, items []T, give func([]T) 
 					o.refuse(resource, p.Field+": "+p.Msg)
 				}
 			}
-			o.refusedItems(resource, len(partly.Items), err)
-			return len(items) - len(partly.Items), nil
+			o.refusedItems(resource, partly.count(), err)
+			return len(items) - partly.count(), nil
 		}
 		bad := o.badItems(resource, err, len(items))
 		if len(bad) == 0 {
@@ -248,7 +252,8 @@ func (o *output) badItems(resource string, err error, n int) map[int]bool {
 		return nil
 	}
 	bad := map[int]bool{}
-	for _, p := range invalid.Problems {
+	problems := slices.DeleteFunc(slices.Clone(invalid.Problems), func(p healthlab.Problem) bool { return p.Code == healthdata.CodeManyRefused })
+	for _, p := range problems {
 		if len(p.Path) < 2 || p.Path[0] != "data" {
 			return nil
 		}
@@ -258,7 +263,7 @@ func (o *output) badItems(resource string, err error, n int) map[int]bool {
 		}
 		bad[i] = true
 	}
-	for _, p := range invalid.Problems {
+	for _, p := range problems {
 		var field []string
 		for _, part := range p.Path[2:] {
 			field = append(field, fmt.Sprint(part))
@@ -319,7 +324,7 @@ func (o *output) stream(w *healthdata.Workout, s healthdata.WorkoutStream) error
 				o.refuse("workout_stream", p.Field+": "+p.Msg)
 			}
 		}
-		count(&o.rep.Refused, "point of a workout_stream", len(partly.Items))
+		count(&o.rep.Refused, "point of a workout_stream", partly.count())
 		o.rep.Streams++
 		return nil
 	}

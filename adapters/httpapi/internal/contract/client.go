@@ -181,7 +181,7 @@ func (c *Client) Do(t T, r *http.Request) *Reply {
 	got.Operation = op.ID
 	must(t, c.doc.checkReply(op, got))
 	if got.Status < 300 && !c.Lenient {
-		must(t, c.doc.checkRequest(op, query, kind, sent))
+		must(t, c.doc.checkRequest(op, query, kind, sent, got.Body))
 	}
 	return got
 }
@@ -218,7 +218,36 @@ func (d *Document) checkReply(op *Operation, got *Reply) error {
 	return nil
 }
 
-func (d *Document) checkRequest(op *Operation, query map[string][]string, contentType string, sent []byte) error {
+// withoutRefused returns the body of an upload without the items that the answer refuses; without
+// all items if it does not list every one that it refuses. Other bodies stay what they are.
+func withoutRefused(sent, answer []byte) []byte {
+	var refused struct {
+		Refused []struct {
+			Index int `json:"index"`
+		} `json:"refused"`
+		Count int `json:"refused_count"`
+	}
+	var body map[string]json.RawMessage
+	var items []json.RawMessage
+	if json.Unmarshal(answer, &refused) != nil || refused.Count == 0 || json.Unmarshal(sent, &body) != nil || json.Unmarshal(body["data"], &items) != nil {
+		return sent
+	}
+	gone := map[int]bool{}
+	for _, r := range refused.Refused {
+		gone[r.Index] = true
+	}
+	kept := []json.RawMessage{}
+	for i, item := range items {
+		if !gone[i] && refused.Count == len(gone) {
+			kept = append(kept, item)
+		}
+	}
+	body["data"], _ = json.Marshal(kept) // they were read as JSON
+	out, _ := json.Marshal(body)
+	return out
+}
+
+func (d *Document) checkRequest(op *Operation, query map[string][]string, contentType string, sent, answer []byte) error {
 	known := map[string]bool{}
 	for _, p := range d.parameters(op) {
 		if p.In != "query" {
@@ -250,7 +279,7 @@ func (d *Document) checkRequest(op *Operation, query map[string][]string, conten
 	if kind != "application/json" || schema == "" {
 		return nil
 	}
-	if err := d.validate(schema, sent); err != nil {
+	if err := d.validate(schema, withoutRefused(sent, answer)); err != nil {
 		return fmt.Errorf("%s: succeeded with a body that is not as in the contract: %w", op.ID, err)
 	}
 	return nil

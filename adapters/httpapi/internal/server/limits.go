@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"math"
@@ -18,9 +19,9 @@ import (
 
 // Limits of a large body.
 const (
-	// decodedSize is how many times its size a body takes while it is decoded, measured with
-	// uploads of samples.
-	decodedSize = 10
+	// sampleCost is how many times its size a body takes, with what the garbage collector has not
+	// freed, measured with uploads of samples.
+	sampleCost = 13
 	// smallBody is the size up to which a body needs no share of the memory.
 	smallBody = 64 << 10
 	// memoryWait is how long a body waits for its share.
@@ -70,8 +71,8 @@ func (m *BodyMemory) release(n int) {
 }
 
 // Share waits for the memory that the body of a request needs, which is at most limit bytes
-// long. release gives it back. The error is a 429.
-func (m *BodyMemory) Share(r *http.Request, limit int64) (release func(), err error) {
+// long, and takes cost times its size ([Operation].BodyCost). release gives it back. The error is a 429.
+func (m *BodyMemory) Share(r *http.Request, limit, cost int64) (release func(), err error) {
 	size := r.ContentLength
 	if size < 0 || size > limit {
 		size = limit
@@ -79,7 +80,7 @@ func (m *BodyMemory) Share(r *http.Request, limit int64) (release func(), err er
 	if r.Body == nil || size <= smallBody {
 		return func() {}, nil
 	}
-	n := min(shares(size*decodedSize), cap(m.taken))
+	n := min(shares(size*cmp.Or(cost, sampleCost)), cap(m.taken))
 	ctx, stop := context.WithTimeout(r.Context(), memoryWait)
 	defer stop()
 	if err := m.take(ctx, n); err != nil {

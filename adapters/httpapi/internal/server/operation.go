@@ -37,6 +37,9 @@ type Operation struct {
 	Keyed bool
 	// MaxBody is the largest body, in bytes; 0 means the default of the API.
 	MaxBody int64
+	// BodyCost is how many times its size a large body takes while the request runs; 0 means 13, that of
+	// samples.
+	BodyCost int64
 	// IgnoreUnknown passes over unknown keys and parameters, where the contract of
 	// the operation says so.
 	IgnoreUnknown bool

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // Body reads the body, JSON, into what v points to; see [Decode] for what the type
@@ -32,8 +33,20 @@ func (in *In) OptBody(v any) bool {
 	return true
 }
 
+// Items is [In.Body] for an upload: an element of a field with the word items that has problems is
+// left out, and unparsed names it. Where the body has other problems, those of the elements are
+// told with them.
+func (in *In) Items(v any) (unparsed *healthdata.Unparsed) {
+	in.unparsed = &healthdata.Unparsed{}
+	in.Body(v)
+	return in.unparsed
+}
+
 func (in *In) decode(v any) healthlab.Problems {
-	problems := Decode(in.data, v, Options{IgnoreUnknown: in.settings.IgnoreUnknown, IgnoreReadOnly: in.settings.IgnoreReadOnly})
+	if in.unparsed != nil {
+		*in.unparsed = healthdata.Unparsed{}
+	}
+	problems := Decode(in.data, v, Options{IgnoreUnknown: in.settings.IgnoreUnknown, IgnoreReadOnly: in.settings.IgnoreReadOnly, Unparsed: in.unparsed})
 	in.confine(v)
 	return problems
 }

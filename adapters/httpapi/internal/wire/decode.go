@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // Options adjusts [Decode]. The zero value is the strict reading.
@@ -19,6 +20,9 @@ type Options struct {
 	// MaxProblems is how many problems are noted before the rest of the text is
 	// left unread. Default 1000.
 	MaxProblems int
+	// Unparsed gets the elements of fields with the word items that have problems. They are left
+	// out of their list, and their problems are not those of the text. Nil means that they are.
+	Unparsed *healthdata.Unparsed
 }
 
 // maxDepth is how deep lists and objects may stand in one another.
@@ -39,16 +43,16 @@ func Decode(data []byte, v any, o Options) healthlab.Problems {
 		o.MaxProblems = 1000
 	}
 	d := decoder{scanner: scanner{data: data}, Options: o}
-	if d.value(planOf(rv.Type().Elem()), rv.Elem(), rules{}) && d.peek() == 0 && d.pos >= len(data) {
-		return d.problems
+	if !d.value(planOf(rv.Type().Elem()), rv.Elem(), rules{}) || d.peek() != 0 || d.pos < len(data) {
+		d.stop("json_trailing", "has text after its end") // unless it has stopped before
+		f := d.fault
+		d.problems = append(d.problems, healthlab.Problem{
+			Path: d.place(), Code: f.code, Msg: f.msg, Context: map[string]any{"offset": f.offset},
+		})
 	}
-	if d.fault == nil {
-		d.stop("json_trailing", "has text after its end")
+	if len(d.problems) > 0 {
+		d.problems = append(d.problems, d.ofItems[:min(len(d.ofItems), d.MaxProblems)]...)
 	}
-	f := d.fault
-	d.problems = append(d.problems, healthlab.Problem{
-		Path: d.place(), Code: f.code, Msg: f.msg, Context: map[string]any{"offset": f.offset},
-	})
 	return d.problems
 }
 
@@ -59,12 +63,23 @@ type decoder struct {
 	Options
 	problems healthlab.Problems
 	path     []step
+	item     item
+	ofItems  healthlab.Problems // with whole paths, for a text that has problems of its own
 	scratch  []byte
 	keys     []rawKey // of the open objects that no type describes
 	interned [128]string
 	slabs    map[*plan]*slab
 	zone     *time.Location // of the body's time_zone, once zoneRead
 	zoneRead bool
+}
+
+// item is the item of an upload that is read.
+type item struct {
+	inside bool
+	depth  int                // of its path
+	bad    bool               // it has a problem
+	named  bool               // its problems are noted
+	noted  healthlab.Problems // with whole paths
 }
 
 // slab is memory for what pointers of one kind point to.
@@ -153,16 +168,36 @@ func shortKey(k text) string {
 
 // note adds a problem at the path so far. It returns false when there are enough.
 func (d *decoder) note(code, msg string) bool {
+	if d.item.inside && !d.item.named {
+		d.item.bad = true
+		return true
+	}
 	return d.add(healthlab.Problem{Path: d.place(), Code: code, Msg: msg})
 }
 
 func (d *decoder) add(p healthlab.Problem) bool {
+	if d.item.inside {
+		d.item.bad = true
+		if d.item.named && len(d.item.noted) < healthdata.MostItemProblems {
+			d.item.noted = append(d.item.noted, p)
+		}
+		return true
+	}
 	d.problems = append(d.problems, p)
 	if len(d.problems) < d.MaxProblems {
 		return true
 	}
 	d.path = d.path[:0]
 	return d.stop("too_many_problems", "has more problems than are listed; the rest was not read")
+}
+
+// noted counts the problems so far. Those of an item that are not listed count as one.
+func (d *decoder) noted() int {
+	n := len(d.problems) + len(d.item.noted)
+	if d.item.bad {
+		n++
+	}
+	return n
 }
 
 // wrong notes that the value that follows is not what is expected, and passes over

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // list reads a list into a slice.
@@ -15,10 +16,12 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 	if !d.enter() {
 		return false
 	}
-	n, start := 0, d.pos
+	n, text := 0, 0 // text is the length of the elements that are kept
+	alone := r.items && d.Unparsed != nil && !d.item.inside
 	if v.IsNil() {
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	}
+	v.SetLen(0)
 	for {
 		more, ok := d.comma(n == 0, ']', "is not JSON: a list goes on with a comma or ends with ]")
 		if !ok {
@@ -32,12 +35,23 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 			return d.tooMany(r.max, ']')
 		}
 		*d.at() = step{index: n, isPos: true}
-		if n >= v.Cap() {
-			v.Grow(d.room(n, start))
+		kept := v.Len()
+		if kept >= v.Cap() {
+			v.Grow(d.room(kept, text))
 		}
-		v.SetLen(n + 1)
-		if !d.value(p.elem, v.Index(n), r.inside()) {
+		v.SetLen(kept + 1)
+		start := d.pos
+		if alone {
+			d.enterItem()
+		}
+		if !d.value(p.elem, v.Index(kept), r.inside()) {
 			return false
+		}
+		if alone && d.leaveItem() {
+			v.Index(kept).SetZero()
+			v.SetLen(kept)
+		} else {
+			text += d.pos - start
 		}
 		n++
 	}
@@ -45,15 +59,41 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 	return true
 }
 
-// room is how many more elements to make room for in a list that has n and began at start:
+// enterItem begins to read an item of an upload. The path leads to it.
+func (d *decoder) enterItem() {
+	d.item = item{inside: true, depth: len(d.path), named: len(d.Unparsed.First) < healthdata.MostRefusals}
+}
+
+// leaveItem ends the reading of an item, and reports whether it had problems. They are noted as
+// those of the item.
+func (d *decoder) leaveItem() bool {
+	it := d.item
+	d.item = item{}
+	if !it.bad {
+		return false
+	}
+	d.Unparsed.Count++
+	if it.named {
+		r := healthdata.Refusal{Index: d.path[it.depth-1].index}
+		for _, p := range it.noted {
+			d.ofItems = append(d.ofItems, p)
+			p.Path = p.Path[it.depth:]
+			r.Problems = append(r.Problems, p)
+		}
+		d.Unparsed.First = append(d.Unparsed.First, r)
+	}
+	return true
+}
+
+// room is how many more elements to make room for in a list that has n, of a length of text together:
 // as many as the rest of the text holds if they go on like these, so that a long list is not
 // copied again and again, but no more than four times what has arrived.
-func (d *decoder) room(n, start int) int {
+func (d *decoder) room(n, text int) int {
 	if n < 16 {
 		return 1
 	}
-	each := (d.pos - start) / n
-	return max(1, min(3*n, (len(d.data)-d.pos)/max(each, 1)+1))
+	each := text/n + 1 // with the comma
+	return max(1, min(3*n, (len(d.data)-d.pos)/each+1))
 }
 
 // inside are the rules that hold for the elements of a list or map, too.

@@ -14,11 +14,11 @@ type rawKey []byte
 
 // own reads a value into a type that wants its raw bytes.
 func (d *decoder) own(p *plan, v reflect.Value, c byte) bool {
-	start, before := d.pos, len(d.problems)
+	start, before := d.pos, d.noted()
 	if !d.walk(c, true) {
 		return false
 	}
-	if len(d.problems) > before {
+	if d.noted() > before {
 		return true
 	}
 	raw := d.data[start:d.pos]

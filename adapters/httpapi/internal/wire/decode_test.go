@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // form has a field of every sort that a body may have.
@@ -296,4 +298,61 @@ func TestWrittenOffset(t *testing.T) {
 		require.Empty(t, wire.Decode([]byte(`{"time_zone":"Asia/Tokyo","kept":"`+text+`","plain":"`+text+`"}`), &b, wire.Options{}))
 		require.Equal(t, healthlab.At(at), b.Kept, text)
 	}
+}
+
+// Of an upload, each item is read as it would be alone: those with problems are left out, named and
+// counted, and the others stay in their order.
+func FuzzItems(f *testing.F) {
+	f.Add([]byte(`[` + full + `,null,7,{"name":"x","x":1},` + full + `]`))
+	f.Add([]byte(`[{},{"name":1},[],"a",{"name":"\u0000"},{"name":"x","name":"y"}]`))
+	f.Add([]byte(`[` + strings.Repeat(`7,`, 150) + full + `,{}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var raw []json.RawMessage
+		if json.Unmarshal(data, &raw) != nil || raw == nil {
+			t.Skip()
+		}
+		var got struct {
+			Data []form `json:"data" wire:"items"`
+		}
+		var unparsed healthdata.Unparsed
+		if ps := wire.Decode([]byte(`{"data":`+string(data)+`}`), &got, wire.Options{Unparsed: &unparsed}); len(ps) > 0 {
+			require.Equal(t, "json_depth", ps[0].Code)
+			t.Skip()
+		}
+		var want []form
+		var bad []healthdata.Refusal
+		for i, item := range raw {
+			var one form
+			if ps := wire.Decode(item, &one, wire.Options{}); len(ps) > 0 {
+				bad = append(bad, healthdata.Refusal{Index: i, Problems: ps[:min(len(ps), healthdata.MostItemProblems)]})
+				continue
+			}
+			want = append(want, one)
+		}
+		require.Equal(t, len(bad), unparsed.Count)
+		bad = bad[:min(len(bad), healthdata.MostRefusals)]
+		require.Len(t, unparsed.First, len(bad))
+		for i, r := range bad {
+			require.Equal(t, r.Index, unparsed.First[i].Index)
+			require.Equal(t, fmt.Sprint(r.Problems), fmt.Sprint(unparsed.First[i].Problems))
+		}
+		require.Len(t, got.Data, len(want))
+		for i := range want {
+			require.Equal(t, want[i], got.Data[i])
+		}
+	})
+}
+
+// Items that are left out take no room in the list of the others.
+func TestItemsThatAreLeftOutTakeNoRoom(t *testing.T) {
+	good := `{"name":"` + strings.Repeat("x", 90) + `"}`
+	var got struct {
+		Data []form `json:"data" wire:"items"`
+	}
+	text := `{"data":[` + strings.Repeat(`{},`, 100_000) + strings.Repeat(good+",", 1000) + strings.Repeat(`{},`, 100_000) + good + `]}`
+	var unparsed healthdata.Unparsed
+	require.Empty(t, wire.Decode([]byte(text), &got, wire.Options{Unparsed: &unparsed}))
+	require.Equal(t, 200_000, unparsed.Count)
+	require.Len(t, got.Data, 1001)
+	require.Less(t, cap(got.Data), 5000)
 }

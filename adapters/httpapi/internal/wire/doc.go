@@ -41,6 +41,7 @@
 //	notnull    null is refused (pointers, Opt, json.RawMessage, any)
 //	tolerant   an integer may be written as 78.0
 //	offset     a date and time keeps its written offset, if not Z, as its location
+//	items      the elements of a list are items of an upload; see [In.Items]
 //	max=20     a list or map holds at most so many
 //
 // Problems name places and rules and never repeat a value. The one thing of a

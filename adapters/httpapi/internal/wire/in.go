@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // In reads one request: path, query, headers and body. Each method returns the zero
@@ -18,7 +19,8 @@ type In struct {
 	r        *http.Request
 	settings *Settings
 	query    url.Values
-	data     []byte // of the body that OptBody has read
+	data     []byte               // of the body that OptBody has read
+	unparsed *healthdata.Unparsed // of a body that Items has read; else nil
 	fault    *Fault
 	problems healthlab.Problems
 }

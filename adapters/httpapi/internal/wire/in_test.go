@@ -194,6 +194,40 @@ func TestBody(t *testing.T) {
 	}
 }
 
+// Items with problems are left out and named, each time that the body is read. Where the body has
+// problems of its own, or cannot be read to its end, it is refused with those of the items.
+func TestItems(t *testing.T) {
+	type body struct {
+		Provider string `json:"provider"`
+		Data     []struct {
+			N int `json:"n"`
+		} `json:"data" wire:"items"`
+	}
+	const items = `"data":[{"n":1},{"n":"x","m":1},{"n":3}]`
+	var first, second body
+	in := post(strings.NewReader(`{"provider":"a",`+items+`}`), "application/json", &wire.Settings{MaxBody: 1 << 10})
+	unparsed := in.Items(&first)
+	require.NoError(t, in.Err())
+	for range 2 {
+		require.Equal(t, 1, unparsed.Count)
+		require.Len(t, unparsed.First, 1)
+		require.Equal(t, 1, unparsed.First[0].Index)
+		require.Equal(t, []any{"m"}, unparsed.First[0].Problems[1].Path)
+		second = body{}
+		require.NoError(t, in.BodyAgain(&second))
+		require.Equal(t, first, second)
+		require.Len(t, second.Data, 2)
+	}
+	for text, want := range map[string][]string{
+		`{"provider":7,` + items + `}`: {"body.provider: wrong_type", "body.data[1].n: wrong_type", "body.data[1].m: unknown_key"},
+		`{"provider":"a",` + items:     {"body.data: json_invalid", "body.data[1].n: wrong_type", "body.data[1].m: unknown_key"},
+	} {
+		in := post(strings.NewReader(text), "application/json", &wire.Settings{MaxBody: 1 << 10})
+		in.Items(&body{})
+		require.Equal(t, want, problems(t, in))
+	}
+}
+
 func TestBodyFaults(t *testing.T) {
 	small := func() *wire.Settings { return &wire.Settings{MaxBody: 8} }
 	for _, tt := range []struct {

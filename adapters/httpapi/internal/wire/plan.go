@@ -66,8 +66,8 @@ type field struct {
 
 // rules are what the wire tag adds.
 type rules struct {
-	nullable, notnull, tolerant, offset bool
-	max                                 int // 0 is no bound
+	nullable, notnull, tolerant, offset, items bool
+	max                                        int // 0 is no bound
 }
 
 // maxFields bounds the fields of one struct, so that a set of them needs no memory
@@ -307,6 +307,8 @@ func (f *field) read(t reflect.Type, sf reflect.StructField, options string) {
 			f.tolerant = true
 		case word == "offset":
 			f.offset = true
+		case word == "items":
+			f.items = true
 		case strings.HasPrefix(word, "max="):
 			n, err := strconv.Atoi(word[len("max="):])
 			if err != nil || n <= 0 {

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/internal/prove"
+)
+
+// peakBytes returns the most that a process kept in memory so far, where the system says so in
+// /proc; else 0.
+func peakBytes(pid int) int64 {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+// largeUpload is an upload of heart rates of 9.6 MB. item returns the i-th sample.
+func largeUpload(item func(i int) string) string {
+	var b strings.Builder
+	b.WriteString(`{"provider":"manual","source":{"type":"app"},"data":[`)
+	for i := 0; b.Len() < 9_600_000; i++ {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(item(i))
+	}
+	b.WriteString("]}")
+	return b.String()
+}
+
+// Twenty uploads of 9.6 MB at once need less than 1 GB, whether their samples are stored, are refused by
+// a check, or cannot be read. None is an error of the server; one that finds no memory says when to
+// come again.
+func TestMemoryOfLargeUploads(t *testing.T) {
+	if prove.Race || !prove.All() {
+		t.Skip("runs in CI and under make prove, without the race detector")
+	}
+	binary := filepath.Join(t.TempDir(), "server")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	sample := func(unit string) func(i int) string {
+		return func(i int) string {
+			return fmt.Sprintf(`{"timestamp":"2026-%02d-%02dT%02d:%02d:%02dZ","unit":%q,"value":%d}`, 1+i/2419200%3, 1+i/86400%28, i/3600%24, i/60%60, i%60, unit, 50+i%50)
+		}
+	}
+	for name, item := range map[string]func(i int) string{
+		"valid": sample("bpm"), "refused": sample("furlong"),
+		"half refused": func(i int) string { return sample([]string{"bpm", "furlong"}[i%2])(i) },
+		"unread":       func(int) string { return `{}` },
+		"types": func(i int) string {
+			return strings.TrimSuffix(sample("bpm")(i), "}") + fmt.Sprintf(`,"type":"t%d"}`, i%1000)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { measureUploads(t, binary, largeUpload(item)) })
+	}
+}
+
+// measureUploads sends a body for twenty users at once to a server of its own.
+func measureUploads(t *testing.T, binary, body string) {
+	cmd := exec.CommandContext(t.Context(), binary, "-addr", "127.0.0.1:0", "-data", filepath.Join(t.TempDir(), "data"))
+	pipe, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	}()
+	p := &program{T: t}
+	lines := bufio.NewScanner(pipe)
+	for p.key == "" && lines.Scan() {
+		if url, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
+			p.url = url
+		}
+		if key, ok := strings.CutPrefix(lines.Text(), "api key: "); ok {
+			p.key = key
+		}
+	}
+	var all sync.WaitGroup
+	statuses, after := make([]int, 20), make([]string, 20)
+	for i := range statuses {
+		var user struct {
+			ID string `json:"user_id"`
+		}
+		ask(p, "POST", "/v2/user/", fmt.Sprintf(`{"client_user_id":"u%d"}`, i), 200, &user)
+		post(p, "/v2/link/provider/manual/manual", `{"user_id":"`+user.ID+`"}`)
+		all.Go(func() {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v2/timeseries/"+user.ID+"/heartrate", strings.NewReader(body))
+			if err != nil {
+				return
+			}
+			r.Header.Set("x-service-api-key", p.key)
+			r.Header.Set("content-type", "application/json")
+			if answer, err := http.DefaultClient.Do(r); err == nil {
+				statuses[i], after[i] = answer.StatusCode, answer.Header.Get("retry-after")
+				_ = answer.Body.Close()
+			}
+		})
+	}
+	all.Wait()
+	peak := peakBytes(cmd.Process.Pid)
+	t.Logf("most memory: %d MB; statuses %v", peak>>20, statuses)
+	for i, status := range statuses {
+		require.Contains(t, []int{200, 422, 429}, status)
+		require.Equal(t, status == 429, after[i] != "")
+	}
+	require.Less(t, peak, int64(1e9))
+}
