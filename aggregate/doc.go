@@ -39,7 +39,8 @@
 //
 // Beside the functions of the contract there are percentile_0 to percentile_100,
 // time_in_range (with low and high) and time_weighted_mean; see [Percentile],
-// [TimeInRange] and [TimeWeightedMean].
+// [TimeInRange] and [TimeWeightedMean]. Measures of glucose are [GMI], [CV], [GRI], [LBGI],
+// [HBGI], [MAGE], [MODD], [SensorActive] and [Episodes], and time_in_range with a [Band].
 //
 // # What it is not
 //

@@ -28,6 +28,7 @@ has the name of the first column here. Times are on the person's clock, unless t
 ` + "`instant`" + `. Nulls are skipped by every function.
 
 Functions: ` + "`" + strings.Join(s.Functions, "`, `") + "` and `percentile_0` to `percentile_100`" + `.
+[Measures of glucose](concepts/glucose.md) has the formulas of those for glucose, and the bands.
 
 `)
 	columns := func(list []aggregate.ColumnSchema) {
