@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
+	"github.com/healthlab-dev/healthlab/labhistory"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
@@ -95,6 +96,10 @@ type Config struct {
 
 	// Reports stands behind the parsing of lab reports.
 	Reports *labreport.Service
+
+	// LabHistory has the laboratory results of Orders and Reports as one history a person. Nil:
+	// there are no operations of it.
+	LabHistory *labhistory.Service
 
 	// Webhooks stands behind the management of webhook endpoints. With it,
 	// AuthenticateManagement and Environment are required.

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/labhistory"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
@@ -106,6 +107,8 @@ func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.
 		Transact: transactIn(store),
 	}
 	c.makeOrders(store)
+	c.config.LabHistory, err = labhistory.New(c.health, c.config.Orders, nil)
+	require.NoError(t, err)
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c
 }

@@ -102,7 +102,7 @@ func (a api) operations() []server.Operation {
 		a.consentOperations(), a.linkOperations(), a.linkPageOperations(), a.pullOperations(), a.bulkOperations(),
 		a.appOperations(), a.aggregateOperations(), a.priorityOperations(), a.continuousOperations(), a.settingsOperations(),
 		a.pullPreferenceOperations(), a.scopeOperations(), a.credentialOperations(), a.organisationOperations(),
-		a.labOrderOperations(), a.webhookOperations(), a.reportOperations(), a.accessOperations(), a.exportOperations(),
+		a.labOrderOperations(), a.webhookOperations(), a.reportOperations(), a.labResultOperations(), a.accessOperations(), a.exportOperations(),
 	)
 }
 

@@ -41,6 +41,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
+	"github.com/healthlab-dev/healthlab/labhistory"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
@@ -328,6 +329,22 @@ func (s *Service) buildReports(context.Context) (err error) {
 	return err
 }
 
+// labHistory returns the histories of what the service has; nil without orders and reports.
+func (s *Service) labHistory() (*labhistory.Service, error) {
+	if s.Orders == nil && s.Reports == nil {
+		return nil, nil //nolint:nilnil // there is nothing to read
+	}
+	var o labhistory.Orders
+	if s.Orders != nil {
+		o = s.Orders
+	}
+	var r labhistory.Reports
+	if s.Reports != nil {
+		r = s.Reports
+	}
+	return labhistory.New(s.Health, o, r)
+}
+
 func (s *Service) buildExports(context.Context) (err error) {
 	sources := exportfiles.Sources(exportfiles.Services{
 		Health: s.Health, Continuous: s.Continuous, Orders: s.Orders, Documents: s.Documents, Reports: s.Reports, Access: s.Access,
@@ -393,6 +410,9 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	}
 	api.Health, api.Aggregate, api.Priorities, api.Linking, api.Pulls, api.Bulk, api.Apps = s.Health, s.Aggregate, s.Priorities, s.Linking, s.Pulls, s.Bulk, s.Apps
 	api.Orders, api.Documents, api.Critical, api.MatchTests, api.Reports = s.Orders, s.Documents, s.Critical, s.MatchTests, s.Reports
+	if api.LabHistory, err = s.labHistory(); err != nil {
+		return err
+	}
 	api.Access, api.Exports, api.Idempotency = s.Access, s.Exports, s.Idempotency
 	api.Environment, api.Region = s.config.Environment, s.config.Region
 	api.Transact = s.transact
