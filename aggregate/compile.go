@@ -473,7 +473,7 @@ func (c *compiler) sources(config *Config) {
 	if policy == MergeSources && selected {
 		policy = WinnerOnly // which source it is would be lost in a merged row
 	}
-	off := p.table.name == readinessTable || policy == AllSources
+	off := p.table.name == readinessTable || p.table.name == labTable || policy == AllSources
 	p.merge = !off && policy == MergeSources
 	p.origins = !off
 	off = off || split

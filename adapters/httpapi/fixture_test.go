@@ -88,7 +88,12 @@ func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.
 	}
 	preferences, err := aggregate.NewPreferences(store.Priorities(), func(slug string) bool { return providers.Get(slug) != nil })
 	require.NoError(t, err)
-	questions, err := aggregate.New(c.health, &aggregate.Options{Priorities: preferences.Of})
+	questions, err := aggregate.New(c.health, &aggregate.Options{
+		Priorities: preferences.Of,
+		LabResults: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]aggregate.LabResult, error) {
+			return httpapi.LabResults(c.config.LabHistory)(ctx, team, user)
+		},
+	})
 	require.NoError(t, err)
 	c.config = httpapi.Config{
 		Authenticate: func(r *http.Request) (httpapi.Caller, error) {

@@ -6,6 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/labhistory"
 )
 
@@ -45,4 +46,27 @@ func (a api) listLabResults(ctx context.Context, in *wire.In, team healthlab.Tea
 		return nil, err
 	}
 	return labResultPage{Data: page.Results, NextCursor: next(page.Next)}, nil
+}
+
+// LabResults returns what package aggregate reads the rows of the table lab_result from.
+func LabResults(h *labhistory.Service) func(context.Context, healthlab.TeamID, healthlab.UserID) ([]aggregate.LabResult, error) {
+	return func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]aggregate.LabResult, error) {
+		all, err := h.All(ctx, team, user)
+		if err != nil {
+			return nil, err
+		}
+		out := make([]aggregate.LabResult, len(all))
+		for i := range all {
+			r := &all[i]
+			out[i] = aggregate.LabResult{
+				ID: r.ID, Date: r.Date(), Source: string(r.Source), SourceID: r.SourceID, Name: r.Name, ReportedValue: r.ReportedValue,
+				Interpretation: r.Interpretation, Status: r.Status, LOINC: r.LOINC, Analyte: r.Analyte, Unit: r.Unit,
+				Comparator: r.Comparator, ReportedUnit: r.ReportedUnit, ReferenceRange: r.ReferenceRange, RangeSource: r.RangeSource,
+				Specimen: r.Specimen, Laboratory: r.Laboratory, Value: r.Value, Bound: r.Bound, RangeLow: r.RangeLow, RangeHigh: r.RangeHigh,
+				CollectedDate: r.CollectedDate, ReportedDate: r.ReportedDate, CollectedAt: r.CollectedAt, ReportedAt: r.ReportedAt,
+				CorrectedAt: r.CorrectedAt,
+			}
+		}
+		return out, nil
+	}
 }

@@ -1,10 +1,14 @@
 package httpapi_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
@@ -50,6 +54,29 @@ func TestLabResults(t *testing.T) {
 	require.Nil(t, bound.Value)
 	require.Equal(t, ">", *bound.Comparator)
 	require.InDelta(t, 1768.07, *bound.Bound, 1e-2)
+
+	// The same in a query, for a key that may read both.
+	const question = `{"timeframe":{"type":"relative","anchor":"2026-03-31","past":{"unit":"year","value":5}},
+		"queries":[{"select":[{"func":"newest","arg":{"lab_result":"value"}},{"func":"newest","arg":{"lab_result":"unit"}}],"where":"loinc = '2345-7'"}]}`
+	query := "/aggregate/v1/user/" + c.user.String() + "/query"
+	var answer struct {
+		Results []struct{ Table map[string][]any }
+	}
+	c.post(query, question, 200).JSON(t, &answer)
+	require.InDelta(t, 4.9957, answer.Results[0].Table["newest.value"][0], 1e-4)
+	require.Equal(t, "mmol/L", answer.Results[0].Table["newest.unit"][0])
+	archive := c.With("Accept", "application/vnd.healthlab.tar+gzip+parquet").Send(t, "POST", query, question).Want(t, 200)
+	require.NotEmpty(t, archive.Body)
+	for missing, scopes := range map[string]organisation.Scopes{
+		"orders:read": {"data:read", "reports:read"}, "reports:read": {"data:read", "orders:read"},
+	} {
+		config := c.config
+		config.Authenticate = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team, Scopes: scopes}, nil }
+		limited := contract.NewClient(t, httpapi.Handler(config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+		require.Contains(t, string(limited.Send(t, "POST", query, question).Want(t, 403).Body), missing)
+		require.Contains(t, string(limited.Send(t, "GET", path, nil).Want(t, 403).Body), missing)
+		limited.Send(t, "POST", query, goodQuestion).Want(t, 200)
+	}
 
 	first := ask("?limit=1")
 	require.Len(t, first.Data, 1)

@@ -63,7 +63,7 @@ import (
 // Service is everything that runs. It is safe for concurrent use.
 type Service struct {
 	// The services, for callers in Go. Orders is nil without a laboratory, Reports without
-	// extractors.
+	// extractors, LabHistory without both.
 	Health        *healthdata.Service
 	Teams         *teamsettings.Service
 	Organisations *organisation.Service
@@ -81,6 +81,7 @@ type Service struct {
 	Critical      *critical.Service
 	MatchTests    *matchtest.Service
 	Reports       *labreport.Service
+	LabHistory    *labhistory.Service
 	Exports       *personexport.Service
 	Webhooks      *webhook.Service
 	Deliveries    *webhook.Dispatcher
@@ -114,7 +115,7 @@ func New(ctx context.Context, c Config) (*Service, error) {
 	}
 	s.config.Sealer = s.config.Stores.PersonKeys().Sealer(s.config.Sealer)
 	for _, build := range []func(context.Context) error{
-		s.buildAccess, s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildExports, s.buildLinking, s.buildHandler, s.buildLoops,
+		s.buildAccess, s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildLabHistory, s.buildExports, s.buildLinking, s.buildHandler, s.buildLoops,
 	} {
 		if err := build(ctx); err != nil {
 			return nil, fmt.Errorf("assemble service: %w", err)
@@ -221,7 +222,7 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	if s.Health, err = healthdata.New(s.config.Stores.Users(), s.config.Stores.Data(), s.config.Providers, &opts); err != nil {
 		return err
 	}
-	if s.Aggregate, err = aggregate.New(s.Health, &aggregate.Options{Priorities: s.Priorities.Of, Known: known}); err != nil {
+	if s.Aggregate, err = aggregate.New(s.Health, &aggregate.Options{Priorities: s.Priorities.Of, Known: known, LabResults: s.labResults}); err != nil {
 		return err
 	}
 	s.Continuous, err = continuous.New(s.Aggregate, s.config.Stores.Continuous(), s.config.Stores.ContinuousWork(), &continuous.Options{
@@ -329,11 +330,8 @@ func (s *Service) buildReports(context.Context) (err error) {
 	return err
 }
 
-// labHistory returns the histories of what the service has; nil without orders and reports.
-func (s *Service) labHistory() (*labhistory.Service, error) {
-	if s.Orders == nil && s.Reports == nil {
-		return nil, nil //nolint:nilnil // there is nothing to read
-	}
+// buildLabHistory makes the histories of what there is of orders and reports.
+func (s *Service) buildLabHistory(context.Context) (err error) {
 	var o labhistory.Orders
 	if s.Orders != nil {
 		o = s.Orders
@@ -342,7 +340,18 @@ func (s *Service) labHistory() (*labhistory.Service, error) {
 	if s.Reports != nil {
 		r = s.Reports
 	}
-	return labhistory.New(s.Health, o, r)
+	if o != nil || r != nil {
+		s.LabHistory, err = labhistory.New(s.Health, o, r)
+	}
+	return err
+}
+
+// labResults are the rows of the table lab_result.
+func (s *Service) labResults(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]aggregate.LabResult, error) {
+	if s.LabHistory == nil {
+		return nil, fmt.Errorf("laboratory results: %w", healthlab.Unimplemented)
+	}
+	return httpapi.LabResults(s.LabHistory)(ctx, team, user)
 }
 
 func (s *Service) buildExports(context.Context) (err error) {
@@ -410,9 +419,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	}
 	api.Health, api.Aggregate, api.Priorities, api.Linking, api.Pulls, api.Bulk, api.Apps = s.Health, s.Aggregate, s.Priorities, s.Linking, s.Pulls, s.Bulk, s.Apps
 	api.Orders, api.Documents, api.Critical, api.MatchTests, api.Reports = s.Orders, s.Documents, s.Critical, s.MatchTests, s.Reports
-	if api.LabHistory, err = s.labHistory(); err != nil {
-		return err
-	}
+	api.LabHistory = s.LabHistory
 	api.Access, api.Exports, api.Idempotency = s.Access, s.Exports, s.Idempotency
 	api.Environment, api.Region = s.config.Environment, s.config.Region
 	api.Transact = s.transact
