@@ -46,7 +46,7 @@ var labColumns = []labColumn{
 	{"id", "uuid", "", typeText, func(r *LabResult) tables.Cell { return vector.TextCell(r.ID.String()) }},
 	{"loinc", "", "null where no code is known without doubt", typeText, func(r *LabResult) tables.Cell { return optText(r.LOINC) }},
 	{"name", "", "what the laboratory calls it", typeText, func(r *LabResult) tables.Cell { return vector.TextCell(r.Name) }},
-	{"analyte", "", "the LOINC component of a code that is known", typeText, func(r *LabResult) tables.Cell { return optText(r.Analyte) }},
+	{"analyte", "", "the LOINC component of a code that is known, with the specimen if that is not blood", typeText, func(r *LabResult) tables.Cell { return optText(r.Analyte) }},
 	{"value", "that of `unit`", "null of a bound, of words, and where it cannot be converted", typeFloat, func(r *LabResult) tables.Cell { return optFloat(r.Value) }},
 	{"unit", "", "UCUM; one of an analyte", typeText, func(r *LabResult) tables.Cell { return optText(r.Unit) }},
 	{"comparator", "", "<, <=, > or >= of a bound", typeText, func(r *LabResult) tables.Cell { return optText(r.Comparator) }},

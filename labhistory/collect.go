@@ -151,7 +151,7 @@ func (r *Result) measure(number bool, low, high *string) {
 	if !ok {
 		return
 	}
-	r.Analyte = &a.term.Component
+	r.Analyte = &a.name
 	if r.Specimen == nil && a.term.System != "" {
 		r.Specimen = &a.term.System
 	}

@@ -30,7 +30,8 @@ type Result struct {
 	Name string `json:"name"`
 	// LOINC is its code; null where none is known, or none without doubt.
 	LOINC *string `json:"loinc"`
-	// Analyte is the LOINC component of a code that is known.
+	// Analyte is the LOINC component of a code that is known, with the specimen if that is not blood:
+	// "Glucose in urine".
 	Analyte *string `json:"analyte"`
 	// Value is the number in Unit, which is that of [UnitOf]. Both are null where the result is no
 	// number or cannot be converted, and Value is null where the laboratory gives a bound.

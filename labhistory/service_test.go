@@ -126,6 +126,16 @@ func TestOneUnit(t *testing.T) {
 	}
 }
 
+// Creatinine in urine is another analyte than creatinine in blood.
+func TestAnalytes(t *testing.T) {
+	var l laboratory
+	l.order("2026-03-01", numeric("2161-8", "90", "mg/dL"))
+	l.order("2026-03-02", numeric("2160-0", "1", "mg/dL"))
+	page := l.list(t, labhistory.Query{})
+	require.Equal(t, "Creatinine", *page.Results[0].Analyte)
+	require.Equal(t, "Creatinine in urine", *page.Results[1].Analyte)
+}
+
 // What cannot be converted has no value, and stands as reported.
 func TestNothingIsGuessed(t *testing.T) {
 	for name, r := range map[string]labresult.Result{
@@ -289,7 +299,7 @@ func TestRefusals(t *testing.T) {
 		_, err := s.List(t.Context(), team, user, q)
 		require.ErrorIs(t, err, healthlab.Invalid, name)
 	}
-	_, err = s.List(t.Context(), team, healthlab.UserID{UUID: team.UUID}, labhistory.Query{})
+	_, err = s.List(t.Context(), team, healthlab.UserID(team), labhistory.Query{})
 	require.ErrorIs(t, err, healthlab.NotFound)
 	_, err = labhistory.New(nil, nil, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)

@@ -32,6 +32,8 @@ type substance struct {
 // analyte is a LOINC code with its one unit.
 type analyte struct {
 	term *loinc.Term
+	// name is the component, with the specimen if that is not blood or a part of it.
+	name string
 	substance
 	unit ucum.Unit
 }
@@ -39,17 +41,28 @@ type analyte struct {
 // glycated is the component whose two scales have no factor between them.
 const glycated = "Hemoglobin A1c/Hemoglobin.total"
 
-// kinds of units that are concentrations of a mass and of an amount of substance.
+// kinds of units that are concentrations: of a mass, of an amount of substance, and of units of an
+// assay. They are ways to write one quantity.
 const (
-	massKind   = "mass"
-	amountKind = "substance"
+	massKind      = "mass"
+	amountKind    = "substance"
+	arbitraryKind = "arbitrary"
 )
+
+// quantity is the kind of what a unit measures, the same for all concentrations.
+func quantity(kind string) string {
+	switch kind {
+	case massKind, amountKind, arbitraryKind:
+		return "concentration"
+	}
+	return kind
+}
 
 // analytes are the codes that have a unit.
 var analytes = sync.OnceValue(func() map[string]analyte {
 	substances := readSubstances(molarMassCSV)
 	out := map[string]analyte{}
-	units := map[[2]string]string{} // by component and kind: that of the first code
+	units := map[[2]string]string{} // by component and quantity: that of the most common code
 	terms := loinc.Embedded().All()
 	slices.SortStableFunc(terms, func(a, b loinc.Term) int { return rankOf(a) - rankOf(b) })
 	for i := range terms {
@@ -58,9 +71,9 @@ var analytes = sync.OnceValue(func() map[string]analyte {
 		if kind == "" {
 			continue
 		}
-		a := analyte{term: t, substance: substances[baseOf(t.Component)]}
+		a := analyte{term: t, name: nameOf(t), substance: substances[baseOf(t.Component)]}
 		code := own
-		switch key := [2]string{t.Component, kind}; {
+		switch key := [2]string{t.Component, quantity(kind)}; {
 		case t.Component == glycated:
 			code = "%"
 		case a.substance.unit != "" && (kind == massKind || kind == amountKind):
@@ -86,6 +99,18 @@ func rankOf(t loinc.Term) int {
 		return math.MaxInt32
 	}
 	return t.Rank
+}
+
+// nameOf returns a component, with the specimen of a term that is not about blood: glucose in urine is
+// another thing than glucose.
+func nameOf(t *loinc.Term) string {
+	system := strings.ToLower(t.System)
+	for _, blood := range []string{"", "serum", "plasma", "blood", "ser/plas"} {
+		if system == blood || blood != "" && strings.Contains(system, blood) && !strings.Contains(system, "cord") {
+			return t.Component
+		}
+	}
+	return t.Component + " in " + t.System
 }
 
 // baseOf returns a component without its challenge: "Glucose^post CFst" is glucose.
@@ -133,8 +158,8 @@ func readSubstances(text string) map[string]substance {
 }
 
 // UnitOf returns the unit in UCUM in which the values of a LOINC code are written: one for all
-// codes of its analyte that measure the same, masses and amounts of substance included. It is
-// false for a code that is not known or has no unit.
+// codes of its component that measure the same, where concentrations of a mass, of an amount of
+// substance and of units of an assay are the same. It is false for a code that is not known or has no unit.
 func UnitOf(code string) (string, bool) {
 	a, ok := analytes()[code]
 	return a.unit.UCUM, ok
@@ -163,6 +188,9 @@ func Convert(code string, value float64, unit string) (float64, bool) {
 func (a *analyte) convert(v float64, u ucum.Unit) (float64, bool) {
 	if a.term.Component == glycated {
 		return a.convertGlycated(v, u)
+	}
+	if u.UCUM == a.unit.UCUM {
+		return v, true
 	}
 	charge := 1.0
 	if equivalents(u) {
