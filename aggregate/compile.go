@@ -406,8 +406,7 @@ func (c *compiler) aggregate(e Aggregate, p path) {
 		c.unknown("unknown_func", "is not a function", string(e.Func), funcNames, p.At("func"))
 		return
 	}
-	if (e.Low != nil || e.High != nil) != (e.Func == TimeInRange) {
-		c.fail("unknown_expression", "low and high belong to time_in_range, which needs one of them", p)
+	if !c.bounds(e, p) {
 		return
 	}
 	n, col, ok := c.value(e.Arg, p.At("arg"))
@@ -415,12 +414,37 @@ func (c *compiler) aggregate(e Aggregate, p path) {
 		return
 	}
 	typ, ok := e.Func.result(col.typ)
-	if !ok || e.Func.overTime() && (col.from != fromSample || col.field != fieldValue && col.field != fieldSecond) {
+	if !ok || e.Func.ofSamples() && (col.from != fromSample || col.field != fieldValue && col.field != fieldSecond) {
 		c.fail("func_type_mismatch", "does not take an argument of this type", p)
 		return
 	}
+	if (e.Func.ofGlucose() || e.Band != "") && (col.field != fieldValue || col.resource == nil || col.resource.Slug != "glucose") {
+		c.fail("func_type_mismatch", `takes the field value of the timeseries glucose alone`, p)
+		return
+	}
 	c.plan.outs = append(c.plan.outs, out{name: e.label(), kind: outAgg, n: len(c.plan.aggs), typ: typ})
-	c.plan.aggs = append(c.plan.aggs, agg{fn: e.Func, slot: n, base: col.base, in: col.typ, typ: typ, low: e.Low, high: e.High})
+	c.plan.aggs = append(c.plan.aggs, agg{fn: e.Func, slot: n, base: col.base, in: col.typ, typ: typ, low: e.Low, high: e.High, band: e.Band})
+}
+
+// bounds checks the bounds and the band of a function.
+func (c *compiler) bounds(e Aggregate, p path) bool {
+	bounded := e.Low != nil || e.High != nil
+	bands := e.Func.bands()
+	switch {
+	case bounded && e.Func != TimeInRange:
+		c.fail("unknown_expression", "low and high belong to time_in_range", p)
+	case e.Band != "" && bands == nil:
+		c.fail("unknown_expression", "band belongs to time_in_range and episodes", p)
+	case e.Func == TimeInRange && bounded == (e.Band != ""):
+		c.fail("unknown_expression", "time_in_range needs either low, high or both, or band", p)
+	case e.Func == Episodes && e.Band == "":
+		c.fail("unknown_expression", "episodes needs band: one of "+strings.Join(bands, ", "), p)
+	case e.Band != "" && !slices.Contains(bands, string(e.Band)):
+		c.unknown("unknown_band", "is not a band of this function, which are "+strings.Join(bands, ", "), string(e.Band), bands, p.At("band"))
+	default:
+		return true
+	}
+	return false
 }
 
 // sources decides what becomes of several sources of the same thing.
@@ -449,7 +473,7 @@ func (c *compiler) sources(config *Config) {
 	if policy == MergeSources && selected {
 		policy = WinnerOnly // which source it is would be lost in a merged row
 	}
-	off := p.table.name == readinessTable || policy == AllSources
+	off := p.table.name == readinessTable || p.table.name == labTable || policy == AllSources
 	p.merge = !off && policy == MergeSources
 	p.origins = !off
 	off = off || split
@@ -506,7 +530,7 @@ func (c *compiler) qualify() {
 
 func (c *compiler) qualified(o *out) string {
 	a := c.plan.aggs[o.n]
-	full := Aggregate{Func: a.fn, Low: a.low, High: a.high}
+	full := Aggregate{Func: a.fn, Low: a.low, High: a.high, Band: a.band}
 	return full.label() + "." + a.base
 }
 

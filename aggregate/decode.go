@@ -250,7 +250,7 @@ func (r *reader) expr(n *node, p path) Expr {
 	}
 	switch {
 	case n.Has("func"):
-		if only(n, "func", "arg", "low?", "high?") {
+		if only(n, "func", "arg", "low?", "high?", "band?") {
 			return r.aggregate(n, p)
 		}
 	case n.Has("group_key"):
@@ -338,6 +338,14 @@ func (r *reader) aggregate(n *node, p path) Expr {
 			continue
 		}
 		*bound.to = &x
+	}
+	if v := n.Get("band"); v != nil {
+		band, is := r.Text(v, p.At("band"))
+		a.Band, ok = Band(band), ok && is
+		if is && band == "" {
+			r.Unknown("unknown_band", "is not a band of glucose", band, TimeInRange.bands(), p.At("band"))
+			ok = false
+		}
 	}
 	return orBad(a, ok)
 }

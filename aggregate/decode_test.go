@@ -101,6 +101,17 @@ func TestRefusedRequests(t *testing.T) {
 		{"a list", query(`{"select":[{"menstrual_cycle":"menstrual_flow"}]}`), []string{"list_column at queries.0.select.0"}},
 		{"time in range of a summary", query(`{"select":[{"func":"time_in_range","arg":{"sleep":"efficiency"},"low":80}]}`), []string{"func_type_mismatch at queries.0.select.0"}},
 		{"time in range without bounds", query(`{"select":[{"func":"time_in_range","arg":{"timeseries":"glucose","field":"value"}}]}`), []string{"unknown_expression at queries.0.select.0"}},
+		{"a band of a summary", query(`{"select":[{"func":"time_in_range","arg":{"sleep":"efficiency"},"band":"low"}]}`), []string{"func_type_mismatch at queries.0.select.0"}},
+		{"a band and bounds", query(`{"select":[{"func":"time_in_range","arg":{"timeseries":"glucose","field":"value"},"band":"low","low":3}]}`), []string{"unknown_expression at queries.0.select.0"}},
+		{"a band of another function", query(`{"select":[{"func":"mean","arg":{"timeseries":"glucose","field":"value"},"band":"low"}]}`), []string{"unknown_expression at queries.0.select.0"}},
+		{"an unknown band", query(`{"select":[{"func":"time_in_range","arg":{"timeseries":"glucose","field":"value"},"band":"lower"}]}`), []string{"unknown_band at queries.0.select.0.band"}},
+		{"an empty band", query(`{"select":[{"func":"time_in_range","arg":{"timeseries":"glucose","field":"value"},"band":"","low":3}]}`), []string{"unknown_band at queries.0.select.0.band"}},
+		{"episodes without a band", query(`{"select":[{"func":"episodes","arg":{"timeseries":"glucose","field":"value"}}]}`), []string{"unknown_expression at queries.0.select.0"}},
+		{"episodes in range", query(`{"select":[{"func":"episodes","arg":{"timeseries":"glucose","field":"value"},"band":"in_range"}]}`), []string{"unknown_band at queries.0.select.0.band"}},
+		{"bounds of a measure of glucose", query(`{"select":[{"func":"gmi","arg":{"timeseries":"glucose","field":"value"},"low":3}]}`), []string{"unknown_expression at queries.0.select.0"}},
+		{"gmi of a heart rate", query(`{"select":[{"func":"gmi","arg":{"timeseries":"heartrate","field":"value"}}]}`), []string{"func_type_mismatch at queries.0.select.0"}},
+		{"mage of a summary", query(`{"select":[{"func":"mage","arg":{"sleep":"efficiency"}}]}`), []string{"func_type_mismatch at queries.0.select.0"}},
+		{"cv of a text", query(`{"select":[{"func":"cv","arg":{"sleep":"type"}}]}`), []string{"func_type_mismatch at queries.0.select.0"}},
 		{"same twice", query(`{"select":[` + mean + `,` + mean + `]}`), []string{"duplicate_output_column at queries.0.select"}},
 		{"51 items", query(`{"select":[` + many + `]}`), []string{"too_many_items at queries.0.select"}},
 		{"empty where", query(`{"select":[` + mean + `],"where":""}`), []string{"where_syntax at queries.0.where"}},
@@ -209,6 +220,11 @@ func TestColumnNames(t *testing.T) {
 			"ranges", `"select":[{"func":"time_in_range","arg":{"timeseries":"glucose","field":"value"},"low":3.9,"high":10},` +
 				`{"func":"time_in_range","arg":{"timeseries":"glucose","field":"value"},"high":3.9},{"func":"percentile_95","arg":{"timeseries":"glucose","field":"value"}}]`, ``,
 			"index time_in_range_from_3.9_to_10 time_in_range_to_3.9 percentile_95",
+		},
+		{
+			"measures of glucose", `"select":[{"func":"gmi","arg":{"timeseries":"glucose","field":"value"}},{"func":"time_in_range","arg":{"timeseries":"glucose","field":"value"},"band":"low"},` +
+				`{"func":"time_in_range","arg":{"timeseries":"glucose","field":"value"},"band":"high"},{"func":"episodes","arg":{"timeseries":"glucose","field":"value"},"band":"very_low"},{"func":"cv","arg":{"timeseries":"weight","field":"value"}}]`, ``,
+			"index gmi time_in_range_low time_in_range_high episodes_very_low cv",
 		},
 		{
 			"subqueries", `"select":[{"select":{"func":"count","arg":null},"from":{"unnest":{"menstrual_cycle":"menstrual_flow"}}},` +

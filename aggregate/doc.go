@@ -33,6 +33,9 @@
 // The steps of a phone and a watch are not added up: [MergeSources] decides which source counts before rows
 // are grouped, so that the days of a result add up to its weeks. [OverlapPolicy] lists the other policies.
 //
+// Measures of glucose are [GMI], [CV], [GRI], [LBGI], [HBGI], [MAGE], [MODD], [SensorActive], [Episodes], and
+// [TimeInRange] with a [Band].
+//
 // It is not a store and not a general query language. The scores that it derives ([HouseSleepScore],
-// [HouseReadiness]) are no medical statements; a host may put its own models in their place.
+// [HouseReadiness]) are no medical statements.
 package aggregate

@@ -118,6 +118,9 @@ func (a Aggregate) append(b []byte) []byte {
 	if a.High != nil {
 		b = appendFloat(append(b, `,"high":`...), *a.High)
 	}
+	if a.Band != "" {
+		b = appendText(append(b, `,"band":`...), string(a.Band))
+	}
 	return append(b, '}')
 }
 

@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,11 +34,58 @@ const (
 
 	// TimeInRange is an extension: percent of the time, 0 to 100, during which a value
 	// lay between Low and High. A sample holds until the next one of its series, for
-	// five times the usual distance at most. It is for values of samples.
+	// five times the usual distance at most. It is for values of samples. With a [Band]
+	// it is percent of the readings of glucose that lie in it, each with the same weight, as
+	// the consensus counts.
 	TimeInRange Func = "time_in_range"
 	// TimeWeightedMean is an extension: the mean of a value over time, each sample
 	// with the weight of the time that it held.
 	TimeWeightedMean Func = "time_weighted_mean"
+	// CV is an extension: the coefficient of variation, 100 * stddev / mean, in percent. Null
+	// for one value, and for a mean that is not positive. It is for numbers.
+	CV Func = "cv"
+
+	// The functions below are extensions for the values of the timeseries glucose. Formulas
+	// take mg/dL, 18.0182 of which are 1 mmol/L. Readings of one instant count as their mean
+	// where time matters. docs/concepts/glucose.md has what is said here in full.
+
+	// GMI is the glucose management indicator in percent: 3.31 + 0.02392 * mean in mg/dL.
+	// Bergenstal et al., Diabetes Care 2018;41:2275-2280.
+	GMI Func = "gmi"
+	// GRI is the glycemia risk index, 0 to 100: 3 * very_low + 2.4 * low + 1.6 * very_high +
+	// 0.8 * high, of the percentages of readings in these bands; never more than 100.
+	// Klonoff et al., J Diabetes Sci Technol 2023;17:1226-1242.
+	GRI Func = "gri"
+	// LBGI is the low blood glucose index: the mean of 10 * f² over all readings, where f =
+	// 1.509 * (ln(mg/dL)^1.084 - 5.381), with 0 in place of it where f > 0. Readings up to
+	// 1 mg/dL, for which f has no value, are left out.
+	// Kovatchev et al., Diabetes Care 1997;20:1655-1658 and 1998;21:1870-1875.
+	LBGI Func = "lbgi"
+	// HBGI is the high blood glucose index: as LBGI, with 0 where f < 0.
+	HBGI Func = "hbgi"
+	// MAGE is the mean amplitude of glycemic excursions in mmol/L: the mean height of the
+	// rises, or of the falls if the first excursion is one, from one turning point to the
+	// next, where turning points lie more than one stddev of the group apart. A gap of more
+	// than 3 hours ends an excursion; what is under way at an end counts. Null without an
+	// excursion. Service et al., Diabetes 1970;19:644-655.
+	MAGE Func = "mage"
+	// MODD is the mean of daily differences in mmol/L: of the absolute difference of each
+	// reading and the one that is nearest to the same clock time a day earlier, up to 7.5
+	// minutes from it; the earlier of two. Both are in the group. Null where no reading has
+	// one, as in a group of one day. Molnar et al., Diabetologia 1972;8:342-348.
+	MODD Func = "modd"
+	// SensorActive is percent of the time from the first to the last reading of the group in
+	// which a sensor read. Time is missing where readings lie further apart than usual, which
+	// is the median distance in whole minutes. Null for fewer than two readings, and where the
+	// usual distance is more than 15 minutes. Danne et al., Diabetes Care 2017;40:1631-1640.
+	SensorActive Func = "sensor_active"
+	// Episodes is the number of episodes of 15 minutes and more in a band: very_low,
+	// below_range, above_range or very_high. An episode begins with a stretch of readings in
+	// the band that lasts 15 minutes, a reading lasting until the next one, or for the usual
+	// distance before a gap; it ends with such a stretch outside, or at a gap of more than 15
+	// minutes beyond the usual distance. Times are rounded to minutes. Null where
+	// SensorActive is. Battelino et al., Diabetes Care 2019;42:1593-1603.
+	Episodes Func = "episodes"
 
 	percentilePrefix = "percentile_"
 )
@@ -57,22 +105,24 @@ func (f Func) percent() (p int, ok bool) {
 	return p, err == nil && p >= 0 && p <= 100
 }
 
-// funcNames are the functions that a misspelt one is compared with.
-var funcNames = []string{
-	string(Count), string(Sum), string(Mean), string(Median), string(StdDev), string(Min), string(Max),
-	string(Oldest), string(Newest), string(TimeInRange), string(TimeWeightedMean),
-	"percentile_5", "percentile_25", "percentile_75", "percentile_90", "percentile_95",
+// funcs are the functions, without percentiles.
+var funcs = []Func{
+	Count, Sum, Mean, Median, StdDev, Min, Max, Oldest, Newest, TimeInRange, TimeWeightedMean,
+	CV, GMI, GRI, LBGI, HBGI, MAGE, MODD, SensorActive, Episodes,
 }
 
+// funcNames are the functions that a misspelt one is compared with.
+var funcNames = func() []string {
+	out := []string{"percentile_5", "percentile_25", "percentile_75", "percentile_90", "percentile_95"}
+	for _, f := range funcs {
+		out = append(out, string(f))
+	}
+	return out
+}()
+
 func knownFunc(f Func) bool {
-	if _, ok := f.percent(); ok {
-		return true
-	}
-	switch f {
-	case Count, Sum, Mean, Median, StdDev, Min, Max, Oldest, Newest, TimeInRange, TimeWeightedMean:
-		return true
-	}
-	return false
+	_, ok := f.percent()
+	return ok || slices.Contains(funcs, f)
 }
 
 // result returns the type that f makes of a type, and whether it takes it at all.
@@ -84,14 +134,16 @@ func (f Func) result(t Type) (Type, bool) {
 		return typeInt, true
 	case Sum:
 		return t, number
-	case StdDev:
+	case StdDev, CV:
 		return typeFloat, number
 	case Min, Max:
 		return t, number || time || t == typeText
 	case Oldest, Newest:
 		return t, t != typeList
-	case TimeInRange, TimeWeightedMean:
+	case TimeInRange, TimeWeightedMean, GMI, GRI, LBGI, HBGI, MAGE, MODD, SensorActive:
 		return typeFloat, t == typeFloat
+	case Episodes:
+		return typeInt, t == typeFloat
 	}
 	// Mean, Median and percentiles.
 	switch {
@@ -104,12 +156,24 @@ func (f Func) result(t Type) (Type, bool) {
 	}
 }
 
-// overTime reports whether f needs to know how long each sample held.
-func (f Func) overTime() bool { return f == TimeInRange || f == TimeWeightedMean }
+// ofSamples reports whether f takes the values of samples alone.
+func (f Func) ofSamples() bool { return f == TimeInRange || f == TimeWeightedMean || f.ofGlucose() }
+
+// ofGlucose reports whether f takes the values of glucose alone.
+func (f Func) ofGlucose() bool {
+	switch f {
+	case GMI, GRI, LBGI, HBGI, MAGE, MODD, SensorActive, Episodes:
+		return true
+	}
+	return false
+}
 
 // label is how results call the function with its bounds.
 func (a *Aggregate) label() string {
 	s := string(a.Func)
+	if a.Band != "" {
+		s += "_" + string(a.Band)
+	}
 	if a.Low != nil {
 		s = string(appendFloat([]byte(s+"_from_"), *a.Low))
 	}

@@ -60,6 +60,12 @@ type agg struct {
 	base      string // what the argument is called in names
 	in, typ   Type
 	low, high *float64
+	band      Band
+}
+
+// overTime reports whether the function needs to know how long each sample held.
+func (a *agg) overTime() bool {
+	return a.fn == TimeWeightedMean || a.fn == TimeInRange && a.band == ""
 }
 
 // accumulator returns an empty one for the function. left is how many values those that must
@@ -73,13 +79,33 @@ func (a *agg) accumulator(left *int) vector.Acc {
 			return &vector.FloatSum{Mean: a.fn == Mean}
 		}
 		return &vector.IntSum{Mean: a.fn == Mean, In: a.in}
-	case StdDev:
-		return &vector.Deviation{}
+	case StdDev, CV:
+		return &vector.Deviation{Ratio: a.fn == CV}
 	case Min, Max:
 		return &vector.Extreme{Max: a.fn == Max, Type: a.in}
 	case Oldest, Newest:
 		return &vector.Edge{Newest: a.fn == Newest}
+	case GMI:
+		return &vector.GMI{}
+	case GRI:
+		return &vector.Shares{
+			Ranges:  []vector.Range{vector.VeryLow, vector.Low, vector.VeryHigh, vector.High},
+			Weights: []float64{300, 240, 160, 80}, Most: 100,
+		}
+	case LBGI, HBGI:
+		return &vector.RiskIndex{High: a.fn == HBGI}
+	case MAGE:
+		return &vector.Trace{Measure: vector.Excursions, Left: left}
+	case MODD:
+		return &vector.Trace{Measure: vector.DailyDifferences, Clock: true, Left: left}
+	case SensorActive:
+		return &vector.Trace{Measure: vector.SensorActive, Left: left}
+	case Episodes:
+		return &vector.Trace{Measure: vector.Episodes(bandRanges[a.band]), Left: left}
 	case TimeInRange, TimeWeightedMean:
+		if a.band != "" {
+			return &vector.Shares{Ranges: []vector.Range{bandRanges[a.band]}, Weights: []float64{100}, Most: 100}
+		}
 		out := &vector.OverTime{Mean: a.fn == TimeWeightedMean, Low: math.Inf(-1), High: math.Inf(1)}
 		if a.low != nil {
 			out.Low = *a.low

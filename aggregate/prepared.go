@@ -83,6 +83,9 @@ func (r *reader) prepare(q *Query, c *Config, limits *Limits) *plan {
 	if len(r.Problems) > before {
 		return p
 	}
+	if p.table != nil && p.table.name == labTable {
+		r.Fault(codeContinuous, "is about lab_result, which continuous queries do not have", path{"select"})
+	}
 	if p.trunc < 0 {
 		r.Fault(codeContinuous, "needs exactly one date truncation", path{"group_by"})
 	}
@@ -247,7 +250,7 @@ func (q *Prepared) evaluate(ctx context.Context, team healthlab.TeamID, user hea
 		g := p.newGrid()
 		if w != (window{}) {
 			o := newOrder(q.overrides, priorities, p.table.name)
-			if g, err = s.run(ctx, v, p.within(w), o, nil); err != nil {
+			if g, err = s.run(ctx, v, p.within(w), o, nil, nil); err != nil {
 				return err
 			}
 		}

@@ -168,6 +168,8 @@ type Aggregate struct {
 	// Low and High bound [TimeInRange], both inclusive; nil is open. Other
 	// functions have none.
 	Low, High *float64
+	// Band is what [Episodes] counts in. [TimeInRange] takes one in place of Low and High.
+	Band Band
 }
 
 // GroupKey is the key of a group, by its position in GroupBy.

@@ -209,7 +209,7 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 		name += "." + e.Arg.Field
 	}
 	typ, ok := e.Func.result(in)
-	if !ok || e.Func == Oldest || e.Func == Newest || e.Func.overTime() {
+	if !ok || e.Func == Oldest || e.Func == Newest || e.Func.ofSamples() {
 		c.fail("func_type_mismatch", "does not take an argument of this type", p.At("select"))
 		return col, nil, false
 	}

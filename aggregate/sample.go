@@ -90,7 +90,7 @@ func (p *plan) split(set *sampleSet, workers int) []window {
 
 // overTime reports whether a function needs to know how long samples held.
 func (p *plan) overTime() bool {
-	return slices.ContainsFunc(p.aggs, func(a agg) bool { return a.fn.overTime() })
+	return slices.ContainsFunc(p.aggs, func(a agg) bool { return a.overTime() })
 }
 
 // runWindow answers a plan for its window.

@@ -20,6 +20,22 @@ type Schema struct {
 	ValueMacros []ColumnSchema `json:"value_macros"`
 	// Functions are the names of functions. Any percentile_0 to percentile_100 is one, too.
 	Functions []string `json:"functions"`
+	// Bands are the bands of glucose that time_in_range and episodes take.
+	Bands []BandSchema `json:"bands"`
+}
+
+// BandSchema is a band of glucose.
+type BandSchema struct {
+	Name Band `json:"name"`
+	// Functions are those that take it.
+	Functions []Func `json:"functions"`
+	// Low and High are its ends as the consensus has them, in whole mg/dL, both inclusive;
+	// nil is open.
+	Low  *int `json:"low_mg_dl"`
+	High *int `json:"high_mg_dl"`
+	// LowMmol and HighMmol are the same in mmol/L.
+	LowMmol  *float64 `json:"low_mmol_l"`
+	HighMmol *float64 `json:"high_mmol_l"`
 }
 
 // TableSchema is a table, or a timeseries.
@@ -76,8 +92,15 @@ func Describe() Schema {
 		one.Name = name
 		out.ValueMacros = append(out.ValueMacros, one)
 	}
-	for _, f := range []Func{Count, Sum, Mean, Median, StdDev, Min, Max, Oldest, Newest, TimeInRange, TimeWeightedMean} {
+	for _, f := range funcs {
 		out.Functions = append(out.Functions, string(f))
+	}
+	for _, b := range consensusBands {
+		b.Functions = []Func{TimeInRange}
+		if slices.Contains(Episodes.bands(), string(b.Name)) {
+			b.Functions = append(b.Functions, Episodes)
+		}
+		out.Bands = append(out.Bands, b)
 	}
 	return out
 }

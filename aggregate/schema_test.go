@@ -1,6 +1,7 @@
 package aggregate_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 	"github.com/healthlab-dev/healthlab/internal/queryoracle"
@@ -28,6 +30,7 @@ has the name of the first column here. Times are on the person's clock, unless t
 ` + "`instant`" + `. Nulls are skipped by every function.
 
 Functions: ` + "`" + strings.Join(s.Functions, "`, `") + "` and `percentile_0` to `percentile_100`" + `.
+[Measures of glucose](concepts/glucose.md) has the formulas of those for glucose, and the bands.
 
 `)
 	columns := func(list []aggregate.ColumnSchema) {
@@ -78,7 +81,11 @@ func code(list []string) string {
 
 // Every name of the schema is one that a query can use, and every alias asks the same.
 func TestAliases(t *testing.T) {
-	s := service(t, queryoracle.NewPerson(), nil)
+	s := service(t, queryoracle.NewPerson(), &aggregate.Options{
+		LabResults: func(context.Context, healthlab.TeamID, healthlab.UserID) ([]aggregate.LabResult, error) {
+			return nil, nil
+		},
+	})
 	ask := func(table, column, where string) (string, error) {
 		req, err := s.Decode([]byte(`{"timeframe":{"type":"relative","anchor":"2026-03-04","past":{"unit":"day","value":7}},
 			"queries":[{"select":[{"`+table+`":"`+column+`"}]`+where+`}]}`), false)

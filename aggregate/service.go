@@ -45,6 +45,10 @@ type Options struct {
 	// HouseSleepScore and HouseReadiness.
 	SleepScore SleepScore
 	Readiness  Readiness
+	// LabResults returns all laboratory results of a person, for the table lab_result. They are read
+	// before the other data, and not from the same snapshot. Default: a query over the table is
+	// healthlab.Unimplemented.
+	LabResults func(context.Context, healthlab.TeamID, healthlab.UserID) ([]LabResult, error)
 	// Parallel is how many goroutines one query may use when it has more than about
 	// a million samples to look at. Default: the number of processors.
 	Parallel int
@@ -163,6 +167,10 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
+	labs, err := s.labResults(ctx, team, user, plans)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
 	var out *Result
 	err = s.data.View(ctx, team, user, func(v healthdata.View) error {
 		out = &Result{Frames: make([]Frame, 0, len(plans))}
@@ -173,7 +181,7 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 				t = newTrace(p)
 				p.traced = true
 			}
-			g, err := s.run(ctx, v, p, o, t)
+			g, err := s.run(ctx, v, p, o, t, labs)
 			if err == nil && p.align != nil {
 				err = p.carry(g, s.wall(&u), s.opts.Limits.Rows)
 			}
@@ -225,8 +233,8 @@ func under(err error, i int) error {
 	return p.Err()
 }
 
-// run answers one plan.
-func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order, t *trace) (*grid, error) {
+// run answers one plan. labs are the rows of lab_result.
+func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order, t *trace, labs []LabResult) (*grid, error) {
 	m := &models{score: s.opts.SleepScore, readiness: s.opts.Readiness}
 	limit := &s.opts.Limits
 	if p.sampleTable() {
@@ -258,9 +266,12 @@ func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order,
 	t.path("rows")
 	var rows []kept
 	var err error
-	if p.table.summary == nil {
+	switch {
+	case p.table.name == labTable:
+		rows, err = p.labRows(labs)
+	case p.table.summary == nil:
 		rows, err = p.readinessRows(ctx, v, o, m)
-	} else {
+	default:
 		rows, err = p.summaryRows(ctx, v, m)
 	}
 	if err != nil {

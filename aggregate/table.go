@@ -33,7 +33,7 @@ const (
 type table struct {
 	name      string
 	indexType Type
-	summary   *tables.Table // nil for samples and readiness
+	summary   *tables.Table // nil for samples, readiness and laboratory results
 	columns   []column
 	byName    map[string]int
 }
@@ -51,7 +51,7 @@ type column struct {
 	summary  *tables.Column       // fromSummary
 	resource *healthdata.Resource // fromSample
 	field    sampleField          // fromSample
-	number   int                  // fromReadiness and fromMacro: which
+	number   int                  // fromReadiness, fromLab and fromMacro: which
 }
 
 // origin says where a column's values come from.
@@ -62,6 +62,7 @@ const (
 	fromMacro
 	fromReadiness
 	fromSample
+	fromLab
 	fromIndex
 	fromList // a subquery
 )
@@ -118,6 +119,7 @@ var catalogue = sync.OnceValue(func() map[string]*table {
 		out[h.Name] = t
 	}
 	out[readinessTable] = &table{name: readinessTable, indexType: typeDate, columns: readinessColumns()}
+	out[labTable] = labTableOf()
 	out[samplesTable] = &table{name: samplesTable, indexType: typeTime, columns: sampleSourceColumns()}
 	for _, t := range out {
 		t.byName = make(map[string]int, len(t.columns))
@@ -133,7 +135,7 @@ var catalogue = sync.OnceValue(func() map[string]*table {
 
 // tableNames lists the tables.
 var tableNames = func() []string {
-	out := []string{readinessTable, samplesTable}
+	out := []string{labTable, readinessTable, samplesTable}
 	for _, t := range tables.All() {
 		out = append(out, t.Name)
 	}

@@ -112,9 +112,25 @@ var requirements = sync.OnceValue(func() map[string]requirement {
 })
 
 // admit fails if the key of a caller lacks a scope of the operation.
-func (c *call) admit(by Caller) error {
-	for _, scope := range c.needs.scopes {
-		if !by.Scopes.Has(scope) {
+func (c *call) admit(by Caller) error { return admitScopes(by.Scopes, c.needs.scopes) }
+
+// scopesKey is where a request carries the scopes of its key.
+type scopesKey struct{}
+
+func withScopes(r *http.Request, scopes organisation.Scopes) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), scopesKey{}, scopes))
+}
+
+// admitTo fails if the key of a request lacks a scope of another operation, whose data the request
+// reads too.
+func admitTo(ctx context.Context, id string) error {
+	scopes, _ := ctx.Value(scopesKey{}).(organisation.Scopes)
+	return admitScopes(scopes, requirements()[id].scopes)
+}
+
+func admitScopes(has, needs organisation.Scopes) error {
+	for _, scope := range needs {
+		if !has.Has(scope) {
 			return &wire.Fault{Status: http.StatusForbidden, Type: "SCOPE_MISSING", Msg: fmt.Sprintf("this API key lacks the scope %s; use a key that has it", scope)}
 		}
 	}

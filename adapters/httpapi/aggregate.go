@@ -60,6 +60,11 @@ func (a api) queryAggregate(w http.ResponseWriter, r *http.Request, team healthl
 	if err := both(in.Err(), err); err != nil {
 		return err
 	}
+	if req.ReadsLabResults() {
+		if err := admitTo(r.Context(), "list_lab_results"); err != nil {
+			return err
+		}
+	}
 	ask := a.Aggregate.Query
 	if explain {
 		ask = a.Aggregate.Explain

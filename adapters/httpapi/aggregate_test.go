@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -105,6 +106,50 @@ func TestTotalsAddUp(t *testing.T) {
 			{Recorder: aggregate.Recorder{Source: aggregate.Source{Provider: "manual", Type: "watch"}}, Resource: "steps", Used: 1},
 			{Recorder: aggregate.Recorder{Source: aggregate.Source{Provider: "manual", Type: "phone"}}, Resource: "steps", Used: 6, Lost: 1},
 		}, out.Explain[0].Merged.Totals)
+	}
+}
+
+// Measures of glucose that was sent in mg/dL, over the wire: an hour at 100, then 15 minutes at
+// 60, and a day without readings. The explanation has the question as it was asked.
+func TestGlucoseMeasures(t *testing.T) {
+	c := newFixture(t, nil)
+	var items []string
+	for i := range 15 {
+		value := 100
+		if i >= 12 {
+			value = 60
+		}
+		items = append(items, fmt.Sprintf(`{"timestamp":"2026-02-22T%02d:%02d:00Z","unit":"mg/dL","value":%d}`, 8+i/12, i%12*5, value))
+	}
+	c.post(c.timeseries("glucose"), `{"provider":"manual","source":{"type":"automatic"},"data":[`+strings.Join(items, ",")+`]}`, 200)
+	const arg = `"arg":{"timeseries":"glucose","field":"value"}`
+	body := `{"timeframe":{"type":"relative","anchor":"%s","past":{"unit":"day","value":1}},"queries":[{"select":[{"func":"gmi",` + arg + `},{"func":"cv",` + arg + `},
+		{"func":"gri",` + arg + `},{"func":"mage",` + arg + `},{"func":"modd",` + arg + `},{"func":"sensor_active",` + arg + `},
+		{"func":"time_in_range",` + arg + `,"band":"low"},{"func":"episodes",` + arg + `,"band":"below_range"}]}],"config":{"explain":true}}`
+	var out struct {
+		Results []struct{ Table map[string][]any }
+		Explain []aggregate.Explanation
+	}
+	path := "/aggregate/v1/user/" + c.user.String() + "/query"
+	c.post(path, fmt.Sprintf(body, "2026-02-22"), 200).JSON(t, &out)
+	table := out.Results[0].Table
+	for name, want := range map[string]any{
+		"gmi": 3.31 + 0.02392*92, "cv": 100 * 16.5616 / 92, "gri": 2.4 * 20, "mage": 40 / 18.0182, "sensor_active": 100,
+		"time_in_range_low": 20, "episodes_below_range": 1,
+	} {
+		require.InDelta(t, want, table[name][0], 1e-3, name)
+	}
+	require.Nil(t, table["modd"][0])
+	asked, err := json.Marshal(out.Explain[0].Query)
+	require.NoError(t, err)
+	require.Contains(t, string(asked), `"band":"below_range"`)
+
+	out.Results = nil
+	c.post(path, fmt.Sprintf(body, "2026-02-23"), 200).JSON(t, &out)
+	for name, values := range out.Results[0].Table {
+		if name != "index" {
+			require.Equal(t, []any{nil}, values, name)
+		}
 	}
 }
 

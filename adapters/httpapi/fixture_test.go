@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/labhistory"
 	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
@@ -104,7 +105,12 @@ func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.
 	}
 	preferences, err := aggregate.NewPreferences(store.Priorities(), func(slug string) bool { return providers.Get(slug) != nil })
 	require.NoError(t, err)
-	questions, err := aggregate.New(c.health, &aggregate.Options{Priorities: preferences.Of})
+	questions, err := aggregate.New(c.health, &aggregate.Options{
+		Priorities: preferences.Of,
+		LabResults: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]aggregate.LabResult, error) {
+			return c.config.LabHistory.Rows(ctx, team, user)
+		},
+	})
 	require.NoError(t, err)
 	c.config = mount{Config: httpapi.Config{
 		Authenticate: func(r *http.Request) (httpapi.Caller, error) {
@@ -129,6 +135,8 @@ func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.
 		Linking:    newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log, Clients: store.TeamClients()}),
 	}}
 	c.makeOrders(store)
+	c.config.LabHistory, err = labhistory.New(c.health, c.config.Orders, nil)
+	require.NoError(t, err)
 	c.Client = contract.NewClient(t, c.config.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c
 }

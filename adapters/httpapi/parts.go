@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
+	"github.com/healthlab-dev/healthlab/aggregate/labhistory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
@@ -205,6 +206,11 @@ func LabReports(s *labreport.Service) Part {
 	return Part{mount: func(a *api) { a.Reports = s }, operations: api.reportOperations, events: labreport.EventTypes}
 }
 
+// LabHistory mounts the laboratory results of orders and reports as one history a person.
+func LabHistory(s *labhistory.Service) Part {
+	return Part{mount: func(a *api) { a.LabHistory = s }, operations: api.labResultOperations}
+}
+
 // Webhooks mounts the management of webhook endpoints. It needs Config.AuthenticateManagement and
 // Config.Environment.
 func Webhooks(s *webhook.Service) Part {
@@ -243,9 +249,10 @@ type Services struct {
 	Bulk         *bulk.Service
 	Apps         *linking.Apps
 	Laboratory
-	Reports  *labreport.Service
-	Webhooks *webhook.Service
-	Exports  *personexport.Service
+	Reports    *labreport.Service
+	LabHistory *labhistory.Service
+	Webhooks   *webhook.Service
+	Exports    *personexport.Service
 }
 
 // Parts returns the parts of the services that are there.
@@ -268,6 +275,7 @@ func (s *Services) Parts() (out []Part) {
 	add(s.Organisations != nil, Organisations(s.Organisations))
 	add(s.Orders != nil, LabOrders(s.Laboratory))
 	add(s.Reports != nil, LabReports(s.Reports))
+	add(s.LabHistory != nil, LabHistory(s.LabHistory))
 	add(s.Webhooks != nil, Webhooks(s.Webhooks))
 	add(s.Exports != nil, PersonExports(s.Exports))
 	return out

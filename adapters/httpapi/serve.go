@@ -174,7 +174,7 @@ func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
 	if c.op.Change != nil {
 		return a.change(w, r, c)
 	}
-	return c.op.Team(w, r, team)
+	return c.op.Team(w, withScopes(r, caller.Scopes), team)
 }
 
 // change answers a request that changes something. What it changes and its line in the access log are

@@ -38,6 +38,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
+	"github.com/healthlab-dev/healthlab/aggregate/labhistory"
 	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
@@ -63,7 +64,7 @@ import (
 // Service is everything that runs. It is safe for concurrent use.
 type Service struct {
 	// The services, for callers in Go. Orders is nil without a laboratory, Reports without
-	// extractors.
+	// extractors, LabHistory without both.
 	Health        *healthdata.Service
 	Teams         *teamsettings.Service
 	Organisations *organisation.Service
@@ -81,6 +82,7 @@ type Service struct {
 	Critical      *critical.Service
 	MatchTests    *matchtest.Service
 	Reports       *labreport.Service
+	LabHistory    *labhistory.Service
 	Exports       *personexport.Service
 	Webhooks      *webhook.Service
 	Deliveries    *webhook.Dispatcher
@@ -114,7 +116,7 @@ func New(ctx context.Context, c Config) (*Service, error) {
 	}
 	s.config.Sealer = s.config.Stores.PersonKeys().Sealer(s.config.Sealer)
 	for _, build := range []func(context.Context) error{
-		s.buildAccess, s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildExports, s.buildLinking, s.buildHandler, s.buildLoops,
+		s.buildAccess, s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildLabHistory, s.buildExports, s.buildLinking, s.buildHandler, s.buildLoops,
 	} {
 		if err := build(ctx); err != nil {
 			return nil, fmt.Errorf("assemble service: %w", err)
@@ -221,7 +223,7 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	if s.Health, err = healthdata.New(s.config.Stores.Users(), s.config.Stores.Data(), s.config.Providers, &opts); err != nil {
 		return err
 	}
-	if s.Aggregate, err = aggregate.New(s.Health, &aggregate.Options{Priorities: s.Priorities.Of, Known: known}); err != nil {
+	if s.Aggregate, err = aggregate.New(s.Health, &aggregate.Options{Priorities: s.Priorities.Of, Known: known, LabResults: s.labResults}); err != nil {
 		return err
 	}
 	s.Continuous, err = continuous.New(s.Aggregate, s.config.Stores.Continuous(), s.config.Stores.ContinuousWork(), &continuous.Options{
@@ -329,6 +331,30 @@ func (s *Service) buildReports(context.Context) (err error) {
 	return err
 }
 
+// buildLabHistory makes the histories of what there is of orders and reports.
+func (s *Service) buildLabHistory(context.Context) (err error) {
+	var o labhistory.Orders
+	if s.Orders != nil {
+		o = s.Orders
+	}
+	var r labhistory.Reports
+	if s.Reports != nil {
+		r = s.Reports
+	}
+	if o != nil || r != nil {
+		s.LabHistory, err = labhistory.New(s.Health, o, r)
+	}
+	return err
+}
+
+// labResults are the rows of the table lab_result.
+func (s *Service) labResults(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]aggregate.LabResult, error) {
+	if s.LabHistory == nil {
+		return nil, fmt.Errorf("laboratory results: %w", healthlab.Unimplemented)
+	}
+	return s.LabHistory.Rows(ctx, team, user)
+}
+
 func (s *Service) buildExports(context.Context) (err error) {
 	sources := exportfiles.Sources(exportfiles.Services{
 		Health: s.Health, Continuous: s.Continuous, Orders: s.Orders, Documents: s.Documents, Reports: s.Reports, Access: s.Access,
@@ -395,7 +421,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	services := httpapi.Services{
 		Health: s.Health, Aggregate: s.Aggregate, Priorities: s.Priorities, Linking: s.Linking, LinkPages: s.linkPages(), Pulls: s.Pulls, Bulk: s.Bulk, Apps: s.Apps,
 		Laboratory: httpapi.Laboratory{Orders: s.Orders, Documents: s.Documents, Critical: s.Critical, MatchTests: s.MatchTests},
-		Reports:    s.Reports, Exports: s.Exports,
+		Reports:    s.Reports, LabHistory: s.LabHistory, Exports: s.Exports,
 	}
 	if api.AuthenticateManagement != nil {
 		services.Webhooks, services.Continuous, services.Teams, services.Organisations = s.Webhooks, s.Continuous, s.Teams, s.Organisations

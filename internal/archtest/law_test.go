@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "internal/ucum", "webhook", "privacy/accesslog", "privacy/personkey", "privacy/personexport",
+	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "aggregate/labhistory", "internal/ucum", "webhook", "privacy/accesslog", "privacy/personkey", "privacy/personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -81,6 +81,9 @@ var mayImport = forSuites(map[string][]string{
 	"labreport/loinc":           {".", "store", "internal/fold", "internal/ucum"},
 	"labreport/refrange":        {".", "internal/fold", "internal/ucum"},
 	"labreport":                 {".", "store", "internal/fsm", "internal/work", "internal/fold", "labreport/loinc", "labreport/refrange", "internal/ucum"},
+
+	// Reads what two siblings keep, for one history of a person.
+	"aggregate/labhistory": {".", "aggregate", "internal/ucum", "orders", "orders/catalogue", "orders/labresult", "labreport", "labreport/loinc", "labreport/refrange"},
 
 	// Conformance suites stand beside the interfaces that they test.
 	"webhook/webhooktest":     {".", "webhook"},
@@ -186,6 +189,7 @@ var modules = forSuites(map[string][]string{
 	"webhook":                 {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/cenkalti/backoff/v4"},
 	"webhook/receiver":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"webhook/webhooktest":     testModules,
+	"aggregate/labhistory":    {"github.com/google/uuid"},
 	"labreport/labreporttest": testModules,
 	"linking/linkingtest":     testModules,
 	"webhook/webhookmock":     {"go.uber.org/mock/gomock"},

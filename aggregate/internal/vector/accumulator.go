@@ -195,6 +195,9 @@ func (a *IntSum) floor() int64 {
 // Deviation adds up numbers and their squares, with about twice the digits of a
 // float64, so that a small spread of large numbers does not drown.
 type Deviation struct {
+	// Ratio asks for percent of the mean, which is null unless the mean is positive.
+	Ratio bool
+
 	sum, squares series.Sum
 	n            int
 }
@@ -252,7 +255,15 @@ func (a *Deviation) Result() (tables.Cell, error) {
 	spread = spread.Plus(series.Sum{Hi: -pn, Lo: -math.FMA(p, n, -pn)}).Plus(series.Sum{Hi: -e * n})
 	spread = spread.Plus(series.Sum{Hi: -2 * m * rest.Float64()})
 	v := spread.Float64()/(n-1) - rest.Float64()*rest.Float64()/n/(n-1)
-	return FloatCell(math.Sqrt(max(v, 0))), nil
+	v = math.Sqrt(max(v, 0))
+	switch {
+	case !a.Ratio:
+		return FloatCell(v), nil
+	case m > 0:
+		return FloatCell(100 * v / m), nil
+	default:
+		return tables.Cell{}, nil
+	}
 }
 
 // Extreme finds the smallest or the largest value.

@@ -1,0 +1,216 @@
+package aggregate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
+)
+
+// labTable is the table of laboratory results.
+const labTable = "lab_result"
+
+// LabResult is a row of the table lab_result: a laboratory result of a person. A nil field is null.
+// Values of one analyte have one unit.
+type LabResult struct {
+	ID uuid.UUID
+	// Date is the day of the collection, else of the report. A row without one is in no answer.
+	Date healthlab.Date
+	// Source is where the result was read.
+	Source string
+	// Name is what the laboratory calls it, ReportedValue what it wrote.
+	Name, ReportedValue, Interpretation, Status       string
+	LOINC, Analyte, Unit, Comparator, ReportedUnit    *string
+	ReferenceRange, RangeSource, Specimen, Laboratory *string
+	Value, Bound, RangeLow, RangeHigh                 *float64
+	SourceID                                          uuid.UUID
+	CollectedDate, ReportedDate                       *healthlab.Date
+	CollectedAt, ReportedAt, CorrectedAt              *healthlab.Time
+}
+
+// labColumn is a column of the table, and how it is read of a row.
+type labColumn struct {
+	name, unit, doc string
+	typ             Type
+	value           func(*LabResult) tables.Cell
+}
+
+var labColumns = []labColumn{
+	{"date", "", "day of the collection, else of the report; also the index", typeDate, func(r *LabResult) tables.Cell { return dateCell(&r.Date) }},
+	{"id", "uuid", "", typeText, func(r *LabResult) tables.Cell { return vector.TextCell(r.ID.String()) }},
+	{"loinc", "", "null where no code is known without doubt", typeText, func(r *LabResult) tables.Cell { return optText(r.LOINC) }},
+	{"name", "", "what the laboratory calls it", typeText, func(r *LabResult) tables.Cell { return vector.TextCell(r.Name) }},
+	{"analyte", "", "the LOINC component of a code that is known, with the specimen if that is not blood", typeText, func(r *LabResult) tables.Cell { return optText(r.Analyte) }},
+	{"value", "that of `unit`", "null of a bound, of words, and where it cannot be converted", typeFloat, func(r *LabResult) tables.Cell { return optFloat(r.Value) }},
+	{"unit", "", "UCUM; one of an analyte", typeText, func(r *LabResult) tables.Cell { return optText(r.Unit) }},
+	{"comparator", "", "<, <=, > or >= of a bound", typeText, func(r *LabResult) tables.Cell { return optText(r.Comparator) }},
+	{"bound", "that of `unit`", "the number of a bound", typeFloat, func(r *LabResult) tables.Cell { return optFloat(r.Bound) }},
+	{"reported_value", "", "what the laboratory wrote", typeText, func(r *LabResult) tables.Cell { return vector.TextCell(r.ReportedValue) }},
+	{"reported_unit", "", "what the laboratory wrote", typeText, func(r *LabResult) tables.Cell { return optText(r.ReportedUnit) }},
+	{"interpretation", "", "normal, abnormal, critical or unknown", typeText, func(r *LabResult) tables.Cell { return vector.TextCell(r.Interpretation) }},
+	{"reference_range", "", "what the laboratory wrote", typeText, func(r *LabResult) tables.Cell { return optText(r.ReferenceRange) }},
+	{"range_low", "that of `unit`", "null is open, or not known", typeFloat, func(r *LabResult) tables.Cell { return optFloat(r.RangeLow) }},
+	{"range_high", "that of `unit`", "null is open, or not known", typeFloat, func(r *LabResult) tables.Cell { return optFloat(r.RangeHigh) }},
+	{"range_source", "", "laboratory; null without a range", typeText, func(r *LabResult) tables.Cell { return optText(r.RangeSource) }},
+	{"specimen", "", "what was examined", typeText, func(r *LabResult) tables.Cell { return optText(r.Specimen) }},
+	{"collected_date", "", "", typeDate, func(r *LabResult) tables.Cell { return dateCell(r.CollectedDate) }},
+	{"collected_at", "UTC", "null where the laboratory gives a day or less", typeInstant, func(r *LabResult) tables.Cell { return timeCell(r.CollectedAt) }},
+	{"reported_date", "", "", typeDate, func(r *LabResult) tables.Cell { return dateCell(r.ReportedDate) }},
+	{"reported_at", "UTC", "null where the laboratory gives a day or less", typeInstant, func(r *LabResult) tables.Cell { return timeCell(r.ReportedAt) }},
+	{"status", "", "partial, final or corrected", typeText, func(r *LabResult) tables.Cell { return vector.TextCell(r.Status) }},
+	{"corrected_at", "UTC", "", typeInstant, func(r *LabResult) tables.Cell { return timeCell(r.CorrectedAt) }},
+	{"source", "", "order or report", typeText, func(r *LabResult) tables.Cell { return vector.TextCell(r.Source) }},
+	{"source_id", "uuid", "the order or the parsing job", typeText, func(r *LabResult) tables.Cell { return vector.TextCell(r.SourceID.String()) }},
+	{"laboratory", "", "", typeText, func(r *LabResult) tables.Cell { return optText(r.Laboratory) }},
+}
+
+func optText(s *string) tables.Cell {
+	if s == nil {
+		return tables.Cell{}
+	}
+	return tables.Cell{Valid: true, Text: *s}
+}
+
+func optFloat(v *float64) tables.Cell {
+	if v == nil {
+		return tables.Cell{}
+	}
+	return vector.FloatCell(*v)
+}
+
+func dateCell(d *healthlab.Date) tables.Cell {
+	if d == nil || d.IsZero() {
+		return tables.Cell{}
+	}
+	return vector.IntCell(dayOf(*d))
+}
+
+// dayOf returns the number of a day since 1970.
+func dayOf(d healthlab.Date) int64 { return floorDiv(dayStart(d), day) }
+
+func timeCell(t *healthlab.Time) tables.Cell {
+	if t == nil {
+		return tables.Cell{}
+	}
+	return vector.IntCell(t.UnixMicro())
+}
+
+func labTableOf() *table {
+	t := &table{name: labTable, indexType: typeDate}
+	for i, c := range labColumns {
+		t.columns = append(t.columns, column{name: c.name, base: c.name, typ: c.typ, unit: c.unit, doc: c.doc, from: fromLab, number: i})
+	}
+	return t
+}
+
+// ReadsLabResults reports whether a query of the request is about the table lab_result: data of orders
+// and lab reports, which not everybody may read who may read health data. It is for a request
+// that was checked.
+func (r *Request) ReadsLabResults() bool {
+	var check reader
+	for i := range r.Queries {
+		c := compiler{r: &check, q: &r.Queries[i], plan: &plan{}}
+		m := mentions{c: &c, resources: map[string]*healthdata.Resource{}}
+		for _, list := range [][]Expr{r.Queries[i].Select, r.Queries[i].GroupBy} {
+			for _, e := range list {
+				m.expr(e, nil)
+			}
+		}
+		if slices.ContainsFunc(m.tables, func(m mention) bool { return m.table == labTable }) {
+			return true
+		}
+	}
+	return false
+}
+
+// labResults reads the rows of the table for a request that has a query over it.
+func (s *Service) labResults(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, plans []*plan) ([]LabResult, error) {
+	for _, p := range plans {
+		if p.table.name != labTable {
+			continue
+		}
+		if s.opts.LabResults == nil {
+			return nil, fmt.Errorf("read table %s: %w", labTable, healthlab.Unimplemented)
+		}
+		return s.opts.LabResults(ctx, team, user)
+	}
+	return nil, nil
+}
+
+// labRows returns the rows of a plan over the table. Invalid where a function over numbers would mix
+// analytes or units.
+func (p *plan) labRows(list []LabResult) ([]kept, error) {
+	var out []kept
+	of := map[uuid.UUID]*LabResult{}
+	for i := range list {
+		r := &list[i]
+		at := dayStart(r.Date)
+		if r.Date.IsZero() || at < p.window.from || at >= p.window.to {
+			continue
+		}
+		k := kept{source: Source{Provider: r.Source, Type: healthdata.SourceLab}, index: at, id: r.ID, cells: make([]tables.Cell, len(p.slots))}
+		for n := range p.slots {
+			switch s := &p.slots[n]; s.from {
+			case fromLab:
+				k.cells[n] = labColumns[s.number].value(r)
+			case fromIndex:
+				k.cells[n] = indexCell(s.typ, at)
+			}
+		}
+		of[r.ID] = r
+		out = append(out, k)
+	}
+	counted := out
+	if p.where != nil {
+		counted = p.filtered(out)
+	}
+	return out, p.checkAnalytes(counted, of)
+}
+
+// errAnalytes refuses to add up what does not add up.
+var errAnalytes = healthlab.Problems{{
+	Code: "mixed_analytes", Msg: "has numbers of several analytes or units in one column: name one loinc in where, or group by analyte and unit",
+}}.Err()
+
+// checkAnalytes is Invalid if a function over numbers takes several analytes or units in rows that
+// no group key but time tells apart.
+func (p *plan) checkAnalytes(rows []kept, of map[uuid.UUID]*LabResult) error {
+	for _, a := range p.aggs {
+		s := &p.slots[a.slot]
+		if a.fn == Count || s.from != fromLab || s.typ != typeFloat {
+			continue
+		}
+		seen := map[string][2]string{}
+		for i := range rows {
+			if !rows[i].cells[a.slot].Valid {
+				continue
+			}
+			var key []byte
+			for _, k := range p.keys {
+				if k.kind == keySlot {
+					key = fmt.Appendf(key, "%v\x00", rows[i].cells[k.slot])
+				}
+			}
+			r := of[rows[i].id]
+			is := [2]string{deref(r.Analyte), deref(r.Unit)}
+			if was, ok := seen[string(key)]; ok && was != is {
+				return errAnalytes
+			}
+			seen[string(key)] = is
+		}
+	}
+	return nil
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

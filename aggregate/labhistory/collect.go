@@ -1,0 +1,205 @@
+package labhistory
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
+)
+
+// identity is the namespace of the ids of results.
+var identity = uuid.MustParse("5e0a3c52-6d0b-4f5e-9a53-1f4b7e1f9f0d")
+
+// ids makes ids of the results of one source. Findings of one name are told apart by their order.
+type ids map[string]int
+
+func (n ids) of(source uuid.UUID, finding string) uuid.UUID {
+	n[finding]++
+	return uuid.NewSHA1(identity, []byte(source.String()+"\x00"+finding+"\x00"+strconv.Itoa(n[finding])))
+}
+
+// ofOrder returns the results of an order.
+func ofOrder(o *orders.Order, res *orders.OrderResults) []Result {
+	var out []Result
+	n := ids{}
+	for i := range res.Results {
+		in := &res.Results[i]
+		r := Result{
+			ID: n.of(o.ID.UUID, in.Finding()), Name: in.Name, LOINC: in.LOINC,
+			ReportedValue: in.Result, ReportedUnit: in.Unit, Interpretation: string(in.Interpretation), ReferenceRange: in.ReferenceRange,
+			Status: string(res.Metadata.Status), CorrectedAt: in.CorrectedAt,
+			Source: FromOrder, SourceID: o.ID.UUID, Laboratory: res.Metadata.Laboratory,
+		}
+		if r.Status == string(labresult.Corrected) && r.CorrectedAt == nil {
+			r.Status = string(labresult.Final)
+		} else if r.CorrectedAt != nil {
+			r.Status = string(labresult.Corrected)
+		}
+		r.collectedFrom(in, res)
+		number := in.Type == labresult.Numeric || in.Type == labresult.Range
+		r.measure(number, decimalText(in.MinRangeValue), decimalText(in.MaxRangeValue))
+		out = append(out, r)
+	}
+	return out
+}
+
+// collectedFrom sets the times and the specimen of a result of an order.
+func (r *Result) collectedFrom(in *labresult.Result, res *orders.OrderResults) {
+	var sample labresult.SampleData
+	if in.SourceSampleID != nil {
+		sample = res.SampleInformation[*in.SourceSampleID]
+	} else if len(res.SampleInformation) == 1 {
+		for _, only := range res.SampleInformation {
+			sample = only
+		}
+	}
+	if s := sample.SpecimenType; s != nil && s.Text != "" {
+		r.Specimen = &s.Text
+	}
+	r.CollectedAt, r.CollectedDate = noted(sample.DateCollected, res.Metadata.DateCollected)
+	reported := &res.Metadata.DateReported
+	r.ReportedAt, r.ReportedDate = noted(sample.DateReported, reported)
+}
+
+// noted returns an instant and its day as far as they were said: with an offset, else as a day alone.
+func noted(at *labresult.TimestampWithOffset, day *string) (*healthlab.Time, *healthlab.Date) {
+	if at != nil {
+		switch at.Precision {
+		case labresult.YearPrecision, labresult.MonthPrecision:
+			return nil, nil
+		}
+		date := healthlab.DateOf(at.Local())
+		if at.Precision == labresult.DayPrecision {
+			return nil, &date
+		}
+		return &at.Timestamp, &date
+	}
+	return nil, dateOf(day)
+}
+
+func dateOf(text *string) *healthlab.Date {
+	if text == nil {
+		return nil
+	}
+	d, err := healthlab.ParseDate(*text)
+	if err != nil {
+		return nil
+	}
+	return &d
+}
+
+// ofReport returns the results of an approved report.
+func ofReport(job uuid.UUID, data *labreport.Data) []Result {
+	var out []Result
+	n := ids{}
+	for i := range data.Results {
+		in := &data.Results[i]
+		r := Result{
+			ID: n.of(job, in.TestName), Name: in.TestName,
+			ReportedValue: in.Value, ReportedUnit: in.Units, Interpretation: string(labreport.Unclear), ReferenceRange: in.ReferenceRange,
+			CollectedDate: dateOf(data.Metadata.DateCollected), ReportedDate: dateOf(data.Metadata.DateReported),
+			Status: string(labresult.Final), Source: FromReport, SourceID: job, Laboratory: data.Metadata.LabName,
+		}
+		if in.Interpretation != nil {
+			r.Interpretation = string(*in.Interpretation)
+		}
+		if in.LoincMatchStatus != nil && *in.LoincMatchStatus == labreport.AutoMatch && len(in.LoincMatches) > 0 {
+			r.LOINC = &in.LoincMatches[0].LoincCode
+		}
+		number := in.Type != nil && (*in.Type == labreport.Numeric || *in.Type == labreport.Percentage || *in.Type == labreport.RangeValue)
+		r.measure(number, jsonText(in.MinReferenceRange), jsonText(in.MaxReferenceRange))
+		out = append(out, r)
+	}
+	return out
+}
+
+func decimalText(n *catalogue.Number) *string {
+	if n == nil {
+		return nil
+	}
+	s := n.String()
+	return &s
+}
+
+func jsonText(n *json.Number) *string {
+	if n == nil {
+		return nil
+	}
+	s := n.String()
+	return &s
+}
+
+// measure fills in what follows from the code, the reported value and the reported unit.
+func (r *Result) measure(number bool, low, high *string) {
+	r.Interpretation = cmp.Or(r.Interpretation, string(labresult.UnknownInterpretation))
+	if r.ReferenceRange != nil || low != nil || high != nil {
+		source := "laboratory"
+		r.RangeSource = &source
+	}
+	if r.LOINC == nil {
+		return
+	}
+	a, ok := analytes()[*r.LOINC]
+	if !ok {
+		return
+	}
+	r.Analyte = &a.name
+	if r.Specimen == nil && a.term.System != "" {
+		r.Specimen = &a.term.System
+	}
+	if r.ReportedUnit == nil {
+		return
+	}
+	r.RangeLow, r.RangeHigh = r.inUnit(low), r.inUnit(high)
+	if number {
+		r.measureValue()
+	}
+	if r.Value != nil || r.Bound != nil || r.RangeLow != nil || r.RangeHigh != nil {
+		r.Unit = &a.unit.UCUM
+	}
+}
+
+// measureValue reads the reported value: a number, or a bound.
+func (r *Result) measureValue() {
+	in, ok := refrange.Value(r.ReportedValue)
+	if !ok {
+		return
+	}
+	sign := func(mark string, open bool) *string {
+		if !open {
+			mark += "="
+		}
+		return &mark
+	}
+	switch {
+	case in.Low != "" && in.Low == in.High:
+		r.Value = r.inUnit(&in.Low)
+	case in.Low == "":
+		r.Comparator, r.Bound = sign("<", in.HighOpen), r.inUnit(&in.High)
+	case in.High == "":
+		r.Comparator, r.Bound = sign(">", in.LowOpen), r.inUnit(&in.Low)
+	}
+}
+
+// inUnit converts a number of the reported unit; nil where that is not possible.
+func (r *Result) inUnit(text *string) *float64 {
+	if text == nil {
+		return nil
+	}
+	v, err := strconv.ParseFloat(*text, 64)
+	if err != nil {
+		return nil
+	}
+	if v, ok := Convert(*r.LOINC, v, *r.ReportedUnit); ok {
+		return &v
+	}
+	return nil
+}

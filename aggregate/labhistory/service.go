@@ -1,0 +1,251 @@
+package labhistory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Users says which users a team has. Implementations are safe for concurrent use.
+type Users interface {
+	// HasUser reports whether the team has this user, alive.
+	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
+}
+
+// Orders is what is read of orders, as [orders.Service] has it.
+type Orders interface {
+	List(ctx context.Context, q orders.Query) (orders.Page, error)
+	Results(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.OrderResults, error)
+}
+
+// Reports is what is read of lab reports, as [labreport.Service] has it.
+type Reports interface {
+	Jobs(ctx context.Context, team healthlab.TeamID, q labreport.JobsQuery) (labreport.JobPage, error)
+	JobReview(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.JobReview, error)
+}
+
+// Service reads histories. It is safe for concurrent use.
+type Service struct {
+	users   Users
+	orders  Orders
+	reports Reports
+}
+
+// New returns a Service. A nil orders or reports is a source without results.
+func New(users Users, o Orders, r Reports) (*Service, error) {
+	if users == nil {
+		return nil, fmt.Errorf("%w: labhistory: users are missing", healthlab.Invalid)
+	}
+	return &Service{users: users, orders: o, reports: r}, nil
+}
+
+// Query selects results of one person.
+type Query struct {
+	// Codes are LOINC codes; empty means any, results without a code included.
+	Codes []string
+	// From and To bound [Result.Date], both inclusive; zero is open. A result without a day is in no
+	// bounded query.
+	From, To healthlab.Date
+	// Source, if not empty, keeps the results of one.
+	Source Source
+	// Cursor continues after an earlier page: its Next. Empty for the first page.
+	Cursor string
+	// Size is the most results to return. Default 50.
+	Size int
+}
+
+// Page is one page of results: the newest day first, results without a day last, ties by id.
+type Page struct {
+	Results []Result
+	// Next is the cursor of the next page; empty after the last.
+	Next string
+}
+
+// List returns a page of a person's results. NotFound if the team has no such user; Invalid for a
+// code that is none and a cursor that is none.
+func (s *Service) List(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q Query) (Page, error) {
+	after, err := q.check()
+	if err != nil {
+		return Page{}, fmt.Errorf("list laboratory results: %w", err)
+	}
+	all, err := s.All(ctx, team, user)
+	if err != nil {
+		return Page{}, err
+	}
+	page := Page{Results: []Result{}}
+	for i := range all {
+		r := &all[i]
+		if !q.matches(r) || after != nil && order(r.Date(), r.ID, after.day, after.id) <= 0 {
+			continue
+		}
+		if len(page.Results) == q.Size {
+			last := &page.Results[q.Size-1]
+			page.Next = position{last.Date(), last.ID}.cursor()
+			break
+		}
+		page.Results = append(page.Results, *r)
+	}
+	return page, nil
+}
+
+// All returns all results of a person, in the order of [Page]. NotFound if the team has no such
+// user.
+func (s *Service) All(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Result, error) {
+	ok, err := s.users.HasUser(ctx, team, user)
+	if err == nil && !ok {
+		err = fmt.Errorf("user %s %w", user, healthlab.NotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read laboratory results: %w", err)
+	}
+	ofOrders, err1 := s.fromOrders(ctx, team, user)
+	ofReports, err2 := s.fromReports(ctx, team, user)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("read laboratory results: %w", err)
+	}
+	out := append(ofOrders, ofReports...)
+	slices.SortFunc(out, func(a, b Result) int { return order(a.Date(), a.ID, b.Date(), b.ID) })
+	return out, nil
+}
+
+// pageSize is how many orders or reports are read at a time.
+const pageSize = 100
+
+func (s *Service) fromOrders(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (out []Result, err error) {
+	if s.orders == nil {
+		return nil, nil
+	}
+	for n := 1; ; n++ {
+		page, err := s.orders.List(ctx, orders.Query{Team: team, User: user, Direction: "asc", Page: n, Size: pageSize})
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Orders {
+			o := &page.Orders[i]
+			if o.Interpretation == nil {
+				continue // no results yet
+			}
+			res, err := s.orders.Results(ctx, team, o.ID)
+			if errors.Is(err, healthlab.NotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, ofOrder(o, &res)...)
+		}
+		if len(page.Orders) < pageSize {
+			return out, nil
+		}
+	}
+}
+
+func (s *Service) fromReports(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (out []Result, err error) {
+	if s.reports == nil {
+		return nil, nil
+	}
+	q := labreport.JobsQuery{User: user, Status: []labreport.Status{labreport.Completed}, Size: pageSize}
+	for {
+		page, err := s.reports.Jobs(ctx, team, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range page.Jobs {
+			if !j.IsReviewed {
+				continue // nobody approved it
+			}
+			review, err := s.reports.JobReview(ctx, team, j.ID)
+			if errors.Is(err, healthlab.NotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if review.Data != nil {
+				out = append(out, ofReport(j.ID.UUID, review.Data)...)
+			}
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return out, nil
+		}
+	}
+}
+
+// order compares positions: the newest day first, no day last.
+func order(a healthlab.Date, idA uuid.UUID, b healthlab.Date, idB uuid.UUID) int {
+	return cmp.Or(-strings.Compare(dayText(a), dayText(b)), bytes.Compare(idA[:], idB[:]))
+}
+
+// dayText is a day as text that sorts, empty for none.
+func dayText(d healthlab.Date) string {
+	if d.IsZero() {
+		return ""
+	}
+	return d.String()
+}
+
+// matches reports whether a result is one that the query selects.
+func (q *Query) matches(r *Result) bool {
+	day := r.Date()
+	switch {
+	case len(q.Codes) > 0 && (r.LOINC == nil || !slices.Contains(q.Codes, *r.LOINC)),
+		q.Source != "" && r.Source != q.Source,
+		!q.From.IsZero() && (day.IsZero() || day.Compare(q.From) < 0),
+		!q.To.IsZero() && (day.IsZero() || day.Compare(q.To) > 0):
+		return false
+	}
+	return true
+}
+
+// check fills in the defaults and reads the cursor.
+func (q *Query) check() (*position, error) {
+	var bad healthlab.Problems
+	if q.Size <= 0 {
+		q.Size = 50
+	}
+	for i, code := range q.Codes {
+		if !loinc.ValidCode(code) {
+			bad.Add("code", "must be a LOINC code with its check digit, such as 2345-7", "code", i)
+		}
+	}
+	if q.Source != "" && q.Source != FromOrder && q.Source != FromReport {
+		bad.Add("source", "must be order or report", "source")
+	}
+	if q.Cursor == "" {
+		return nil, bad.Err()
+	}
+	p, ok := positionOf(q.Cursor)
+	if !ok {
+		bad.Add("cursor", "must be the next_cursor of an earlier page", "next_cursor")
+	}
+	return &p, bad.Err()
+}
+
+// position is the place of a result in a history.
+type position struct {
+	day healthlab.Date
+	id  uuid.UUID
+}
+
+func (p position) cursor() string { return dayText(p.day) + "." + p.id.String() }
+
+func positionOf(cursor string) (p position, ok bool) {
+	day, id, _ := strings.Cut(cursor, ".")
+	var err1, err2 error
+	if day != "" {
+		p.day, err1 = healthlab.ParseDate(day)
+	}
+	p.id, err2 = uuid.Parse(id)
+	return p, err1 == nil && err2 == nil && p.cursor() == cursor
+}
