@@ -28,6 +28,11 @@ func (s *host) importFiles(ctx context.Context, stdout io.Writer) error {
 			return errors.New("-import-zone: must be an IANA zone such as Europe/Berlin")
 		}
 	}
+	switch opts.DateOrder = fileimport.DateOrder(s.importDateOrder); opts.DateOrder {
+	case "", fileimport.DayFirst, fileimport.MonthFirst:
+	default:
+		return errors.New("-import-date-order: must be day_first or month_first")
+	}
 	reports, err := readFiles(ctx, s.importPath, sink, opts)
 	for _, r := range reports {
 		fmt.Fprintf(stdout, "imported %v\n", r)

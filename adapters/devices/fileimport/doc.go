@@ -71,12 +71,13 @@
 //
 // # Exports of accounts
 //
-// Files of the exports of WHOOP, Strava, Dexcom Clarity, Withings and Fitbit, alone, in a folder
-// or in their archive. The recordings of Strava's archive are read through its list of
+// Files of the exports of WHOOP, Strava, Dexcom Clarity, LibreView, Withings and Fitbit, alone, in a
+// folder or in their archive. The recordings of Strava's archive are read through its list of
 // activities. docs/account-exports.md lists columns, units and what is left out. Rows are read one
 // by one; a cell that cannot be read has a note with its line, its column and what was expected. A
-// file with the name of one of them and other columns, as of an account in another language, is
-// refused with the columns that are expected.
+// file with the name of one of them and other columns, as of an account in a language that is not
+// read, is refused with the columns that are expected. A file of LibreView whose dates do not tell
+// whether the day or the month is first needs [Options.DateOrder].
 //
 // # Databases
 //

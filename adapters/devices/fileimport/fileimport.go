@@ -55,8 +55,11 @@ type Options struct {
 	SourceType healthdata.SourceType
 	// Zone is where the person was. It is used for FIT files whose clock never met a
 	// satellite or a phone, so that only its local digits are known; default UTC. Exports of
-	// accounts whose times have no zone need it: Dexcom, Withings.
+	// accounts whose times have no zone need it: Dexcom, LibreView, Withings.
 	Zone *time.Location
+	// DateOrder says whether dates such as 03-04-2026 have the day or the month first, for files
+	// whose own dates do not tell: LibreView. Default: none, and such a file is refused.
+	DateOrder DateOrder
 	// ScaleUser keeps the weighings of one of the people that a scale knows, by the
 	// index that the file gives them. Default nil: all of them; the report says so
 	// if there are several.
@@ -115,6 +118,17 @@ func (o *Options) orDefaults() Options {
 	return v
 }
 
+// DateOrder is the order of day and month in dates of digits.
+type DateOrder string
+
+// The orders of dates.
+const (
+	// DayFirst is 28-03-2026.
+	DayFirst DateOrder = "day_first"
+	// MonthFirst is 03-28-2026.
+	MonthFirst DateOrder = "month_first"
+)
+
 // Format is what kind of file it is.
 type Format string
 
@@ -141,6 +155,8 @@ const (
 	WithingsExport Format = "withings_export"
 	// ClarityExport is the export of Dexcom Clarity.
 	ClarityExport Format = "clarity_export"
+	// LibreViewExport is the glucose data of a LibreView account.
+	LibreViewExport Format = "libreview_export"
 	// HealthExport is the export.xml of a phone's health store.
 	HealthExport Format = "health_export"
 	// SQLite is a SQLite database, which [Options.Database] reads.
