@@ -101,6 +101,11 @@
 // Left out, and counted in the report, are types that the catalogue has no place for, and
 // insulin (the store does not say which).
 //
+// # Health Auto Export
+//
+// The JSON of an app that exports a phone's health store: metrics, nights and workouts, value by value.
+// The length of totals follows from their times, or [Options.Aggregation] says it.
+//
 // # What it is not
 //
 // It does not store, merge or deduplicate: that is the sink's business, and importing

@@ -46,7 +46,7 @@ type Sink interface {
 // Options adjusts an import. The zero value, and nil, mean the defaults.
 type Options struct {
 	// Provider is the slug that everything is recorded under. Default: healthdata.SlugManual for
-	// recordings and exports of accounts, healthdata.SlugAppleHealthKit for the export of a
+	// recordings and exports of accounts, healthdata.SlugAppleHealthKit for the exports of a
 	// phone's store.
 	Provider string
 	// SourceType says what made a recording (FIT, GPX, TCX). Default: scale for
@@ -60,6 +60,9 @@ type Options struct {
 	// DateOrder says whether dates such as 03-04-2026 have the day or the month first, for files
 	// whose own dates do not tell: LibreView. Default: none, and such a file is refused.
 	DateOrder DateOrder
+	// Aggregation says how long the totals of a file last, for files that do not say it and whose
+	// times do not tell: Health Auto Export. Default: none, and such totals are left out.
+	Aggregation Aggregation
 	// ScaleUser keeps the weighings of one of the people that a scale knows, by the
 	// index that the file gives them. Default nil: all of them; the report says so
 	// if there are several.
@@ -157,6 +160,8 @@ const (
 	ClarityExport Format = "clarity_export"
 	// LibreViewExport is the glucose data of a LibreView account.
 	LibreViewExport Format = "libreview_export"
+	// HealthAutoExport is the JSON of Health Auto Export, an app that exports a phone's health store.
+	HealthAutoExport Format = "health_auto_export"
 	// HealthExport is the export.xml of a phone's health store.
 	HealthExport Format = "health_export"
 	// SQLite is a SQLite database, which [Options.Database] reads.
@@ -368,6 +373,12 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 		rep.Format = FitbitExport
 		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
 		err = out.result(importFitbit(out, f, io.MultiReader(bytes.NewReader(head), r)))
+		return rep, err
+	}
+	if err != nil && phoneAppHead(head) {
+		rep.Format = HealthAutoExport
+		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
+		err = out.result(importPhoneApp(out, io.MultiReader(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)), r)))
 		return rep, err
 	}
 	if err != nil {

@@ -1,0 +1,667 @@
+package fileimport
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// phoneAppHead reports whether a file begins as the JSON of Health Auto Export does: an object data
+// with one of the lists that the app writes.
+func phoneAppHead(head []byte) bool {
+	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)))
+	for _, want := range []json.Token{json.Delim('{'), "data", json.Delim('{')} {
+		if t, err := dec.Token(); err != nil || t != want {
+			return false
+		}
+	}
+	t, err := dec.Token()
+	key, ok := t.(string)
+	return err == nil && ok && slices.Contains(phoneAppLists, key)
+}
+
+// phoneAppLists are the lists that the app writes. The first two are read.
+var phoneAppLists = []string{"metrics", "workouts", "stateOfMind", "medications", "symptoms", "cycleTracking", "ecg", "heartRateNotifications"}
+
+// Aggregation is how long the totals of a file last.
+type Aggregation string
+
+// The aggregations.
+const (
+	// AggregateMinutes is totals of a minute.
+	AggregateMinutes Aggregation = "minutes"
+	// AggregateHours is totals of an hour.
+	AggregateHours Aggregation = "hours"
+	// AggregateDays is totals of a day.
+	AggregateDays Aggregation = "days"
+)
+
+var aggregationLengths = map[Aggregation]time.Duration{AggregateMinutes: time.Minute, AggregateHours: time.Hour, AggregateDays: 24 * time.Hour}
+
+// appMetric is what becomes of a metric.
+type appMetric struct {
+	resource string
+	// total says that a value is the sum of an interval.
+	total bool
+	// slow says that a value holds for long, so that the mean of an hour or a day is one.
+	slow bool
+	// sensor is where on the body it is measured.
+	sensor string
+	body   bodyPart
+}
+
+// appMetrics are the metrics that the catalogue has a place for, by their names in the app.
+var appMetrics = map[string]appMetric{
+	"heart_rate":                       {resource: "heartrate"},
+	"heart_rate_variability":           {resource: "hrv_sdnn"},
+	"heart_rate_variability_sdnn":      {resource: "hrv_sdnn"},
+	"respiratory_rate":                 {resource: "respiratory_rate"},
+	"blood_oxygen_saturation":          {resource: "blood_oxygen"},
+	"oxygen_saturation":                {resource: "blood_oxygen"},
+	"blood_glucose":                    {resource: "glucose"},
+	"blood_pressure":                   {resource: "blood_pressure"},
+	"body_temperature":                 {resource: "body_temperature"},
+	"basal_body_temperature":           {resource: "basal_body_temperature", slow: true},
+	"apple_sleeping_wrist_temperature": {resource: "body_temperature", sensor: "wrist", slow: true},
+	"vo2_max":                          {resource: "vo2_max", slow: true},
+	"cardio_recovery":                  {resource: "heart_rate_recovery_one_minute", slow: true},
+	"weight_body_mass":                 {resource: "weight", slow: true, body: bodyWeight},
+	"body_mass":                        {resource: "weight", slow: true, body: bodyWeight},
+	"body_fat_percentage":              {resource: "fat", slow: true, body: bodyFat},
+	"body_mass_index":                  {resource: "body_mass_index", slow: true, body: bodyBMI},
+	"lean_body_mass":                   {resource: "lean_body_mass", slow: true, body: bodyLean},
+	"waist_circumference":              {resource: "waist_circumference", slow: true, body: bodyWaist},
+	"step_count":                       {resource: "steps", total: true},
+	"walking_running_distance":         {resource: "distance", total: true},
+	"active_energy":                    {resource: "calories_active", total: true},
+	"active_energy_burned":             {resource: "calories_active", total: true},
+	"basal_energy_burned":              {resource: "calories_basal", total: true},
+	"flights_climbed":                  {resource: "floors_climbed", total: true},
+	"push_count":                       {resource: "wheelchair_push", total: true},
+	"apple_stand_time":                 {resource: "stand_duration", total: true},
+	"apple_exercise_time":              {resource: "workout_duration", total: true},
+	"time_in_daylight":                 {resource: "daylight_exposure", total: true},
+	"carbohydrates":                    {resource: "carbohydrates", total: true},
+	"dietary_carbohydrates":            {resource: "carbohydrates", total: true},
+	"caffeine":                         {resource: "caffeine", total: true},
+	"dietary_caffeine":                 {resource: "caffeine", total: true},
+	"dietary_water":                    {resource: "water", total: true},
+	"mindful_minutes":                  {resource: "mindfulness_minutes", total: true},
+}
+
+// phoneApp reads the JSON of Health Auto Export, an app that exports a phone's health store.
+type phoneApp struct {
+	*jsonFile
+	store   *export // puts nights and body measurements together
+	batches map[batchKey]*batch
+	remarks remarks
+}
+
+type batchKey struct {
+	kind healthdata.SourceType
+	app  string
+}
+
+// importPhoneApp hands over metrics, nights and workouts.
+func importPhoneApp(out *output, r io.Reader) error {
+	a := &phoneApp{
+		jsonFile: newJSONFile(out, HealthAutoExport, r), batches: map[batchKey]*batch{}, remarks: remarks{out: out},
+		store: &export{out: out, origins: origins{}},
+	}
+	err := a.object(func(key string) error {
+		if key != "data" {
+			return a.skip()
+		}
+		return a.object(a.part)
+	})
+	if err := a.result(err); err != nil {
+		return err
+	}
+	if err := a.flush(); err != nil {
+		return err
+	}
+	if err := a.store.finishSleep(); err != nil {
+		return err
+	}
+	return a.store.finishBodies()
+}
+
+// part reads one of the lists of the file.
+func (a *phoneApp) part(key string) error {
+	switch key {
+	case "metrics":
+		return a.list(a.metric)
+	case "workouts":
+		return a.list(a.workout)
+	}
+	return a.list(func(int) error {
+		a.out.skip(key)
+		return a.skip()
+	})
+}
+
+func (a *phoneApp) flush() error {
+	for _, key := range slices.SortedFunc(maps.Keys(a.batches), func(x, y batchKey) int {
+		return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.app, y.app))
+	}) {
+		if err := a.batches[key].flush(); err != nil {
+			return err
+		}
+	}
+	clear(a.batches)
+	return nil
+}
+
+// origin returns who recorded something. The app joins the names of several devices with a bar.
+func (a *phoneApp) origin(name string) *origin {
+	var from *origin
+	from, a.store.key = a.store.origins.get([]byte(name), nil, a.store.key)
+	if strings.Contains(name, "|") {
+		several := *from
+		several.kind = healthdata.SourceMultiple
+		return &several
+	}
+	return from
+}
+
+// mostBatches bounds the sources whose samples are held back: their names come from the file.
+const mostBatches = 100
+
+// batch returns the batch of a source.
+func (a *phoneApp) batch(from *origin) (*batch, error) {
+	key := batchKey{kind: from.kind}
+	if from.app != nil {
+		key.app = *from.app
+	}
+	b := a.batches[key]
+	if b == nil {
+		if len(a.batches) >= mostBatches {
+			if err := a.flush(); err != nil {
+				return nil, err
+			}
+		}
+		b = newBatch(a.out, healthdata.Source{Provider: a.store.provider(), Type: from.kind, AppID: from.app})
+		a.batches[key] = b
+	}
+	return b, nil
+}
+
+// appItem is a value of a metric.
+type appItem struct {
+	Date                string
+	Qty, Avg, Min, Max  *float64
+	Systolic, Diastolic *float64
+	Source              string
+
+	at time.Time
+}
+
+// metric reads one metric.
+func (a *phoneApp) metric(n int) error {
+	var m struct {
+		Name, Units string
+		Data        []json.RawMessage
+	}
+	if err := a.value(&m); errors.Is(err, errShape) {
+		a.remarks.add(fmt.Sprintf("metric %d", n), "metric", "an object with name, units and data")
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if m.Name == "sleep_analysis" {
+		return a.nights(m.Units, m.Data)
+	}
+	kind, known := appMetrics[m.Name]
+	if !known {
+		for range m.Data {
+			a.out.skip(m.Name)
+		}
+		return nil
+	}
+	var items []*appItem
+	for i, raw := range m.Data {
+		place := fmt.Sprintf("%s, item %d", m.Name, i+1)
+		item := itemOf[appItem](raw)
+		if item == nil {
+			a.remarks.add(place, "item", "an object with a date and numbers")
+			continue
+		}
+		var ok bool
+		if item.at, ok = a.time(place, "date", item.Date); !ok {
+			continue
+		}
+		items = append(items, item)
+	}
+	length, ok := a.lengthOf(&kind, items)
+	if !ok {
+		for range items {
+			a.out.skip(m.Name + " (mean or total of a time that is not known)")
+		}
+		return nil
+	}
+	for _, item := range items {
+		if err := a.sample(m.Name, m.Units, &kind, item, length); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// time reads a time with its offset. False, with a remark, if it is none or cannot be.
+func (a *phoneApp) time(place, field, text string) (time.Time, bool) {
+	unix, offset, ok := parseStamp([]byte(text))
+	if !ok || !a.out.inTime(unix*1e6) {
+		a.remarks.add(place, field, "a time such as 2026-03-01 22:50:05 +0100, from 1990 to a day ahead")
+		return time.Time{}, false
+	}
+	return time.Unix(unix, 0).In(time.FixedZone("", offset)), true
+}
+
+// lengthOf returns how long the totals of a metric last; 0 for values of an instant. The file does
+// not say it: it follows from the times, or Options.Aggregation says it. False if neither tells.
+func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem) (time.Duration, bool) {
+	onMinute, onHour, onDay := true, true, true
+	nearest := time.Duration(math.MaxInt64)
+	times := make([]time.Time, len(items))
+	spread := false // a heart rate whose least and most differ
+	for i, item := range items {
+		h, m, s := item.at.Clock()
+		onMinute, onHour, onDay = onMinute && s == 0, onHour && s == 0 && m == 0, onDay && s == 0 && m == 0 && h == 0
+		times[i] = item.at
+		spread = spread || item.Min != nil && item.Max != nil && *item.Min != *item.Max
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	for i := 1; i < len(times); i++ {
+		if d := times[i].Sub(times[i-1]); d > 0 {
+			nearest = min(nearest, d)
+		}
+	}
+	said := a.out.opts.Aggregation
+	if !kind.total {
+		coarse := onHour && (len(items) > 1 || spread) || said == AggregateHours || said == AggregateDays
+		return 0, kind.slow || !coarse
+	}
+	switch {
+	case said != "":
+		return aggregationLengths[said], true
+	case onMinute && !onHour:
+		return time.Minute, true
+	case onHour && !onDay && len(items) > 1:
+		return time.Hour, true
+	case onDay && nearest >= 23*time.Hour && nearest <= 25*time.Hour:
+		return 24 * time.Hour, true
+	}
+	return 0, false
+}
+
+// sample hands over a value of a metric in the unit that the app writes.
+func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, length time.Duration) error {
+	resource := healthdata.ResourceBySlug(kind.resource)
+	s := sampleAt(item.at, nil)
+	if length > 0 {
+		end := healthlab.At(item.at.Add(length))
+		s.Start, s.End = &s.Timestamp, &end
+	}
+	from := a.origin(item.Source)
+	b, err := a.batch(from)
+	if err != nil {
+		return err
+	}
+	if kind.resource == "blood_pressure" {
+		if item.Systolic == nil || item.Diastolic == nil {
+			a.out.skip(name + " (one value only)")
+			return nil
+		}
+		s.Systolic, s.Diastolic = item.Systolic, item.Diastolic
+		return b.sample(kind.resource, s)
+	}
+	number := item.Qty
+	if number == nil {
+		number = item.Avg
+	}
+	if number == nil {
+		a.out.skip(name + " (no value)")
+		return nil
+	}
+	converted, ok := appUnit(*number, units, resource)
+	if !ok {
+		a.out.skip(name + " (in " + units + ")")
+		return nil
+	}
+	s.Value = healthdata.Number(*number)
+	if s.Unit = units; converted == *number {
+		s.Unit = resource.Unit
+	}
+	if kind.sensor != "" {
+		s.SensorLocation = &kind.sensor
+	}
+	if kind.body != bodyNone {
+		_, offset := item.at.Zone()
+		a.store.bodies = append(a.store.bodies, bodyRecord{at: item.at.Unix(), offset: int32(offset), part: kind.body, value: converted, from: from})
+		if len(a.store.bodies) >= mostBodyHeld {
+			if err := a.store.finishBodies(); err != nil {
+				return err
+			}
+		}
+	}
+	return b.sample(kind.resource, s)
+}
+
+// appUnit returns a number in the unit of a resource. The app writes percentages as such.
+func appUnit(v float64, units string, to *healthdata.Resource) (float64, bool) {
+	switch {
+	case units == "" && to.Unit == "index":
+		return v, true
+	case units == "":
+		return 0, false
+	case to == glucose:
+		return to.Convert(v, units, "")
+	}
+	return healthdata.ConvertUnit(v, units, to.Unit)
+}
+
+// appNight is a night, or a stretch of one: the app writes either.
+type appNight struct {
+	StartDate, EndDate, Value string // a stretch
+
+	SleepStart, SleepEnd, InBedStart, InBedEnd        string
+	TotalSleep, Asleep, Core, Deep, REM, Awake, InBed *float64
+	Source, SleepSource                               string
+}
+
+// appStages are the words for stages of sleep.
+var appStages = map[string]sleepStage{
+	"In Bed": stageInBed, "InBed": stageInBed,
+	"Asleep": sleepStage(healthdata.SleepStageMissing), "Unspecified": sleepStage(healthdata.SleepStageMissing),
+	"Core": sleepStage(healthdata.SleepStageLight), "Deep": sleepStage(healthdata.SleepStageDeep),
+	"REM": sleepStage(healthdata.SleepStageREM), "Awake": sleepStage(healthdata.SleepStageAwake),
+}
+
+// nights hands over nights. Stretches are put together at the end.
+func (a *phoneApp) nights(units string, data []json.RawMessage) error {
+	for i, raw := range data {
+		place := fmt.Sprintf("sleep_analysis, item %d", i+1)
+		v := itemOf[appNight](raw)
+		if v == nil {
+			a.remarks.add(place, "item", "an object with times and lengths")
+			continue
+		}
+		if v.StartDate != "" {
+			if err := a.stretch(place, v); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := a.night(place, units, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stretch keeps a stretch of a stage.
+func (a *phoneApp) stretch(place string, v *appNight) error {
+	stage, known := appStages[v.Value]
+	if !known {
+		a.remarks.add(place, "value", "a stage of sleep such as Core")
+		return nil
+	}
+	start, ok1 := a.time(place, "startDate", v.StartDate)
+	end, ok2 := a.time(place, "endDate", v.EndDate)
+	if !ok1 || !ok2 {
+		return nil
+	}
+	if !end.After(start) {
+		a.remarks.add(place, "endDate", "a time after the startDate")
+		return nil
+	}
+	_, offset := start.Zone()
+	_, endOffset := end.Zone()
+	a.store.sleep = append(a.store.sleep, sleepRecord{
+		start: start.Unix(), end: end.Unix(), offset: int32(offset), endOffset: int32(endOffset), stage: stage, from: a.origin(v.Source),
+	})
+	if len(a.store.sleep) >= mostSleepHeld {
+		return a.store.finishSleep()
+	}
+	return nil
+}
+
+// night hands over a night with its sums. Stages that are all 0 were not measured.
+func (a *phoneApp) night(place, units string, v *appNight) error {
+	from, to := v.SleepStart, v.SleepEnd
+	if from == "" || to == "" {
+		from, to = v.InBedStart, v.InBedEnd
+	}
+	start, ok1 := a.time(place, "sleepStart", from)
+	end, ok2 := a.time(place, "sleepEnd", to)
+	if !ok1 || !ok2 {
+		return nil
+	}
+	if bed, _, ok := parseStamp([]byte(v.InBedStart)); ok && bed < start.Unix() && start.Unix()-bed < int64(24*time.Hour/time.Second) {
+		start = time.Unix(bed, 0).In(start.Location())
+	}
+	if bed, _, ok := parseStamp([]byte(v.InBedEnd)); ok && bed > end.Unix() && bed-end.Unix() < int64(24*time.Hour/time.Second) {
+		end = time.Unix(bed, 0).In(end.Location())
+	}
+	if !end.After(start) {
+		a.remarks.add(place, "sleepEnd", "a time after the sleepStart")
+		return nil
+	}
+	seconds := func(field string, n *float64) *int64 {
+		if n == nil || *n == 0 {
+			return nil
+		}
+		length, ok := healthdata.ConvertUnit(*n, cmp.Or(units, "hr"), "min")
+		if !ok || length < 0 || length > 36*60 {
+			a.remarks.add(place, field, "a length of at most 36 hours, in hr or min")
+			return nil
+		}
+		return new(int64(math.Round(60 * length)))
+	}
+	origin := a.origin(cmp.Or(v.Source, v.SleepSource))
+	s := &healthdata.Sleep{
+		Head: a.store.head(origin), BedtimeStart: healthlab.At(start), BedtimeStop: healthlab.At(end), TimezoneOffset: offsetOf(end),
+		SessionOffsets: healthdata.SessionOffsets{StartTimezoneOffset: offsetOf(start), EndTimezoneOffset: offsetOf(end)},
+	}
+	s.ExternalID = uuid.NewSHA1(origin.id, []byte("sleep "+s.BedtimeStart.String())).String()
+	awake := seconds("awake", v.Awake)
+	for stage, n := range map[healthdata.SleepStage]*int64{
+		healthdata.SleepStageLight: seconds("core", v.Core), healthdata.SleepStageDeep: seconds("deep", v.Deep), healthdata.SleepStageREM: seconds("rem", v.REM),
+	} {
+		if n != nil {
+			s.AddStage(stage, *n)
+		}
+	}
+	if awake != nil {
+		s.AddStage(healthdata.SleepStageAwake, *awake)
+	}
+	if s.Total == nil {
+		s.Total = cmp.Or(seconds("totalSleep", v.TotalSleep), seconds("asleep", v.Asleep))
+	}
+	return a.out.summaries("sleep", s)
+}
+
+// appQuantity is a number in its unit.
+type appQuantity struct {
+	Qty   *float64
+	Units string
+}
+
+// appWorkout is a workout. Version 1 of the app has activeEnergy as one number, version 2 as a list.
+type appWorkout struct {
+	ID, Name, Start, End string
+	Duration             *float64
+	ActiveEnergyBurned   *appQuantity
+	Distance             *appQuantity
+	AvgHeartRate         *appQuantity
+	MaxHeartRate         *appQuantity
+	ElevationUp          *appQuantity
+	AvgSpeed, MaxSpeed   *appQuantity
+	HeartRate            *struct{ Avg, Max *appQuantity }
+	ActiveEnergy         json.RawMessage
+	Route, HeartRateData []json.RawMessage
+}
+
+// appSports are the sports that the app names otherwise than the store does.
+var appSports = map[string]string{
+	"OutdoorRun": "running", "IndoorRun": "running", "OutdoorWalk": "walking", "IndoorWalk": "walking", "OutdoorCycle": "cycling", "IndoorCycle": "cycling",
+	"OutdoorCycling": "cycling", "IndoorCycling": "cycling", "PoolSwim": "swimming", "OpenWaterSwim": "swimming",
+}
+
+// workout hands over a workout, with the stream of its route and heart rates.
+func (a *phoneApp) workout(n int) error {
+	place := fmt.Sprintf("workout %d", n)
+	var raw json.RawMessage
+	if err := a.value(&raw); err != nil {
+		return err
+	}
+	v := itemOf[appWorkout](raw)
+	if v == nil {
+		a.remarks.add(place, "workout", "an object with a start, an end and quantities")
+		return nil
+	}
+	start, ok1 := a.time(place, "start", v.Start)
+	end, ok2 := a.time(place, "end", v.End)
+	if !ok1 || !ok2 {
+		return nil
+	}
+	if end.Before(start) {
+		a.remarks.add(place, "end", "a time that is not before the start")
+		return nil
+	}
+	name := strings.ReplaceAll(v.Name, " ", "")
+	w := &healthdata.Workout{
+		Head: a.store.head(&origin{kind: healthdata.SourceUnknown}), TimeStart: healthlab.At(start), TimeEnd: healthlab.At(end), TimezoneOffset: offsetOf(start),
+		SessionOffsets: healthdata.SessionOffsets{StartTimezoneOffset: offsetOf(start), EndTimezoneOffset: offsetOf(end)},
+		Sport:          healthdata.SportOf(cmp.Or(appSports[name], exportSport(name))),
+	}
+	w.ExternalID = printable(v.ID)
+	if v.ID == "" {
+		w.ExternalID = uuid.NewSHA1(originSpace, []byte("workout "+w.TimeStart.String())).String()
+	}
+	w.ProviderID = w.ExternalID
+	if v.Duration != nil && *v.Duration > 0 && *v.Duration <= end.Sub(start).Seconds()+1 {
+		w.MovingTime = whole(*v.Duration)
+	}
+	w.Calories = a.total("active energy", cmp.Or(v.ActiveEnergyBurned, itemOf[appQuantity](v.ActiveEnergy)), "kcal")
+	w.Distance = a.total("distance", v.Distance, "m")
+	w.TotalElevationGain = a.total("elevation", v.ElevationUp, "m")
+	w.AverageSpeed, w.MaxSpeed = a.total("speed", v.AvgSpeed, "m/s"), a.total("speed", v.MaxSpeed, "m/s")
+	average, most := v.AvgHeartRate, v.MaxHeartRate
+	if v.HeartRate != nil {
+		average, most = cmp.Or(average, v.HeartRate.Avg), cmp.Or(most, v.HeartRate.Max)
+	}
+	w.AverageHR, w.MaxHR = rounded(a.total("heart rate", average, "bpm")), rounded(a.total("heart rate", most, "bpm"))
+	a.out.possibleTotals(w)
+	rec := recording{points: a.out.possible(a.points(v)), onFoot: onFoot(w.Sport.Slug)}
+	if len(rec.points) > a.out.opts.MaxPoints {
+		a.out.note("the recording of a workout has more points than one may have")
+		rec.points = nil
+	}
+	if len(rec.points) > 0 {
+		rec.measure()
+		rec.fill(w)
+		a.out.possibleTotals(w)
+	}
+	refused := a.out.rep.Refused["workouts"]
+	if err := a.out.summaries("workouts", w); err != nil || len(rec.points) == 0 {
+		return err
+	}
+	if a.out.rep.Refused["workouts"] > refused {
+		a.out.leaveOut("stream of a workout that is refused", 1)
+		return nil
+	}
+	return a.out.stream(w, rec.stream())
+}
+
+// total returns a quantity in a unit; nil if there is none, or none in a unit that is known. A zero
+// was not measured.
+func (a *phoneApp) total(what string, q *appQuantity, to string) *float64 {
+	if q == nil || q.Qty == nil || *q.Qty == 0 {
+		return nil
+	}
+	units := q.Units
+	switch units {
+	case "kmph":
+		units = "km/h"
+	case "":
+		if to != "bpm" {
+			a.out.leaveOut(what+" of a workout without a unit", 1)
+			return nil
+		}
+		units = to
+	}
+	v, ok := healthdata.ConvertUnit(*q.Qty, units, to)
+	if !ok {
+		a.out.leaveOut(what+" of a workout in a unit that is not known", 1)
+		return nil
+	}
+	return &v
+}
+
+// points returns the route and the heart rates of a workout, of one time in one point.
+func (a *phoneApp) points(v *appWorkout) []point {
+	var points []point
+	at := map[int64]int{}
+	add := func(text string) *point {
+		unix, _, ok := parseStamp([]byte(text))
+		if i, seen := at[unix]; ok && seen {
+			return &points[i]
+		}
+		p := newPoint()
+		p.micros = untimed
+		if ok {
+			p.micros = unix * 1e6
+			at[unix] = len(points)
+		}
+		points = append(points, p)
+		return &points[len(points)-1]
+	}
+	for _, raw := range v.Route {
+		r := itemOf[struct {
+			Latitude, Longitude, Altitude, Speed *float64
+			Timestamp                            string
+			Lat, Lon                             *float64 // version 1
+		}](raw)
+		if r == nil {
+			a.out.leaveOut("point that cannot be read", 1)
+			continue
+		}
+		p := add(r.Timestamp)
+		for into, n := range map[*float64]*float64{&p.lat: cmp.Or(r.Latitude, r.Lat), &p.lng: cmp.Or(r.Longitude, r.Lon), &p.alt: r.Altitude, &p.speed: r.Speed} {
+			if n != nil {
+				*into = *n
+			}
+		}
+		if p.speed < 0 { // not measured
+			p.speed = nan
+		}
+	}
+	for _, raw := range v.HeartRateData {
+		r := itemOf[struct {
+			Date     string
+			Avg, Qty *float64
+		}](raw)
+		if r == nil {
+			a.out.leaveOut("point that cannot be read", 1)
+			continue
+		}
+		if n := cmp.Or(r.Avg, r.Qty); n != nil && *n > 0 {
+			add(r.Date).heart = *n
+		}
+	}
+	return points
+}
