@@ -67,12 +67,12 @@
 //
 // Each file of a ZIP archive is imported, also the export of a phone's health store. An archive
 // is refused if it has more than 20,000 files or unpacks to more than [Options.MaxArchiveBytes];
-// an archive in an archive is not read.
+// an archive in an archive is not read, but for the device files in the archive of a Garmin account.
 //
 // # Exports of accounts
 //
-// Files of the exports of WHOOP, Strava, Dexcom Clarity, LibreView, Withings and Fitbit, alone, in a
-// folder or in their archive. The recordings of Strava's archive are read through its list of
+// Files of the exports of WHOOP, Strava, Dexcom Clarity, LibreView, Withings, Fitbit and Garmin, alone,
+// in a folder or in their archive. The recordings of Strava's archive are read through its list of
 // activities. docs/account-exports.md lists columns, units and what is left out. Rows are read one
 // by one; a cell that cannot be read has a note with its line, its column and what was expected. A
 // file with the name of one of them and other columns, as of an account in a language that is not

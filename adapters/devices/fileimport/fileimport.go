@@ -91,8 +91,10 @@ type Options struct {
 	// wrapped. db is valid until it returns. Default: nil, and a database is an ErrFormat.
 	Database func(ctx context.Context, db io.ReaderAt, size int64, sink Sink, opts *Options) (Report, error)
 
-	inArchive bool // the file is part of an archive
-	zoned     bool // Zone was given
+	inArchive bool   // the file is part of an archive
+	nested    bool   // the file is an archive that may be part of one
+	unpacked  uint64 // bytes that the archives around the file unpack to
+	zoned     bool   // Zone was given
 }
 
 func (o *Options) orDefaults() Options {
@@ -160,6 +162,8 @@ const (
 	ClarityExport Format = "clarity_export"
 	// LibreViewExport is the glucose data of a LibreView account.
 	LibreViewExport Format = "libreview_export"
+	// GarminExport is a JSON file of the export of a Garmin account.
+	GarminExport Format = "garmin_export"
 	// HealthAutoExport is the JSON of Health Auto Export, an app that exports a phone's health store.
 	HealthAutoExport Format = "health_auto_export"
 	// HealthExport is the export.xml of a phone's health store.
@@ -375,6 +379,12 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 		err = out.result(importFitbit(out, f, io.MultiReader(bytes.NewReader(head), r)))
 		return rep, err
 	}
+	if f := garminFileOf(head); err != nil && f != nil {
+		rep.Format = GarminExport
+		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
+		err = out.result(importGarmin(out, f, io.MultiReader(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)), r)))
+		return rep, err
+	}
 	if err != nil && phoneAppHead(head) {
 		rep.Format = HealthAutoExport
 		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
@@ -392,7 +402,7 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 	}
 	rep.Format = format
 	if format == ZIP {
-		if o.inArchive {
+		if o.inArchive && !o.nested {
 			return rep, fmt.Errorf("%w: an archive in an archive is not read", ErrFormat)
 		}
 		err = importZIP(ctx, r, head, sink, o, &rep)

@@ -215,6 +215,9 @@ func TestOneBadAppItem(t *testing.T) {
 
 func FuzzJSONExport(f *testing.F) {
 	f.Add([]byte(testdata(f, "healthautoexport", phoneAppFile)))
+	for _, name := range garminNames {
+		f.Add([]byte(testdata(f, "garmin", filepath.Base(name))))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, _, err := importBytes(t, data, &fileimport.Options{MaxPoints: 2000, MaxArchiveBytes: 1 << 20})
 		if err != nil {
