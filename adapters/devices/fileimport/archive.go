@@ -60,17 +60,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	inner := *o
 	inner.inArchive, inner.unpacked = true, o.unpacked+total
 	rep.unpacked = total
-	open := func(name string) (io.ReadCloser, error) {
-		f := entries[name]
-		if f == nil {
-			return nil, os.ErrNotExist
-		}
-		c, err := f.Open()
-		if err != nil {
-			return nil, zipFault("a file of it cannot be unpacked")
-		}
-		return &entryReader{c, int64(f.UncompressedSize64)}, nil
-	}
+	open := openerOf(entries)
 	var faults []error
 	good := 0
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
@@ -104,6 +94,21 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 		return errors.Join(faults...)
 	}
 	return fmt.Errorf("%w: the archive has no such file", ErrFormat)
+}
+
+// openerOf opens files of an archive by their clean names.
+func openerOf(entries map[string]*zip.File) opener {
+	return func(name string) (io.ReadCloser, error) {
+		f := entries[name]
+		if f == nil {
+			return nil, os.ErrNotExist
+		}
+		c, err := f.Open()
+		if err != nil {
+			return nil, zipFault("a file of it cannot be unpacked")
+		}
+		return &entryReader{c, int64(f.UncompressedSize64)}, nil
+	}
 }
 
 // importEntry imports one file of an archive, with the options of its files.

@@ -49,6 +49,17 @@ const (
 	AggregateDays Aggregation = "days"
 )
 
+// AggregationOf returns the aggregation that a request of Health Auto Export names in its header
+// automation-aggregation; empty for another text. With it, a host that receives the app's requests
+// calls Import with their bodies.
+func AggregationOf(header string) Aggregation {
+	a := Aggregation(strings.ToLower(strings.TrimSpace(header)))
+	if _, known := aggregationLengths[a]; !known {
+		return ""
+	}
+	return a
+}
+
 var aggregationLengths = map[Aggregation]time.Duration{AggregateMinutes: time.Minute, AggregateHours: time.Hour, AggregateDays: 24 * time.Hour}
 
 // appMetric is what becomes of a metric.
