@@ -233,8 +233,7 @@ func importCSV(out *output, f *csvFile, r io.Reader, head []byte, beside opener)
 	if f.local && !out.opts.zoned {
 		return &FileError{Format: f.format, Line: 1, Msg: "its times are local: Options.Zone must say where the person was"}
 	}
-	text := io.Reader(io.MultiReader(bytes.NewReader(head), r))
-	monthFirst := false
+	text, monthFirst := io.MultiReader(bytes.NewReader(head), r), false
 	if f.dateOf != "" {
 		at, size, done, err := wholeOf(r, head, f.format, out.opts)
 		if err != nil {

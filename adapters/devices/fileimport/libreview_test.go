@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/devices/fileimport"
@@ -52,6 +53,13 @@ func TestLibreView(t *testing.T) {
 	require.Equal(t, "porridge, two cups", s.samples["note"][0].Value.Text)
 }
 
+// wide returns a text in UTF-16.
+func wide(t testing.TB, text string) string {
+	out, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(text)
+	require.NoError(t, err)
+	return out
+}
+
 // Headers of each language, with the decimals, separators and dates that their files have.
 func TestLibreViewLanguages(t *testing.T) {
 	for name, file := range map[string]string{
@@ -60,6 +68,7 @@ func TestLibreViewLanguages(t *testing.T) {
 		"year first":               "x\ny\n\nDevice,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL\nL,1,2026/03/28 22:04,0,108\n",
 		"German":                   "Glukose-Werte,Erstellt am,30-03-2026 07:12 UTC,Erstellt von,x\n\nGerät,Seriennummer,Gerätezeitstempel,Aufzeichnungstyp,Glukosewert-Verlauf mg/dL\nL,1,28-03-2026 22:04,0,108\n",
 		"German, Latin-1":          "Ger\xe4t;Seriennummer;Ger\xe4tezeitstempel;Aufzeichnungstyp;Glukosewert-Verlauf mmol/L\nL;1;28.03.2026 22:04;0;6,0\n",
+		"German, UTF-16":           wide(t, "Gerät\tSeriennummer\tGerätezeitstempel\tAufzeichnungstyp\tGlukosewert-Verlauf mmol/L\nL\t1\t28.03.2026 22:04\t0\t6,0\n"),
 		"Spanish":                  "Informe,Generado el,30-03-2026 07:12 UTC\nR,\nDispositivo,Número de serie,Sello de tiempo del dispositivo,Tipo de registro,Historial de glucosa mg/dL\nL,1,28-03-2026 22:04,0,108\n",
 		"French":                   "Données,Généré le\nAppareil,Numéro de série,Horodatage de l’appareil,Type d’enregistrement,Historique de la glycémie mg/dL\nL,1,28-03-2026 22:04,0,108\n",
 	} {
