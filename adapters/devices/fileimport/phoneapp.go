@@ -282,7 +282,8 @@ func (a *phoneApp) time(place, field, text string) (time.Time, bool) {
 }
 
 // lengthOf returns how long the totals of a metric last; 0 for values of an instant. The file does
-// not say it: it follows from the times, or Options.Aggregation says it. False if neither tells.
+// not say it: it follows from the times, and where they leave it open Options.Aggregation says it.
+// False if neither tells.
 func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem) (time.Duration, bool) {
 	onMinute, onHour, onDay := true, true, true
 	nearest := time.Duration(math.MaxInt64)
@@ -302,15 +303,16 @@ func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem) (time.Duration, b
 	}
 	said := a.out.opts.Aggregation
 	if !kind.total {
-		coarse := onHour && (len(items) > 1 || spread) || said == AggregateHours || said == AggregateDays
+		coarse := onHour && (len(items) > 1 || spread || said == AggregateHours || said == AggregateDays)
 		return 0, kind.slow || !coarse
 	}
 	switch {
-	case said != "":
-		return aggregationLengths[said], true
-	case onMinute && !onHour:
+	case !onMinute:
+	case !onHour:
 		return time.Minute, true
-	case onHour && !onDay && len(items) > 1:
+	case said != "" && (onDay || said != AggregateDays):
+		return aggregationLengths[said], true
+	case !onDay && len(items) > 1:
 		return time.Hour, true
 	case onDay && nearest >= 23*time.Hour && nearest <= 25*time.Hour:
 		return 24 * time.Hour, true

@@ -86,15 +86,18 @@ func TestHealthAutoExportLengths(t *testing.T) {
 		said fileimport.Aggregation
 		want time.Duration // 0: left out
 	}{
-		"minutes":           {steps("2026-03-01 07:12:00"), "", time.Minute},
-		"hours":             {steps("2026-03-01 07:00:00", "2026-03-01 09:00:00"), "", time.Hour},
-		"days":              {steps("2026-03-01 00:00:00", "2026-03-02 00:00:00"), "", 24 * time.Hour},
-		"a midnight":        {steps("2026-03-01 00:00:00"), "", 0},
-		"a midnight, a day": {steps("2026-03-01 00:00:00"), fileimport.AggregateDays, 24 * time.Hour},
-		"an hour":           {steps("2026-03-01 07:00:00"), "", 0},
-		"an hour, said":     {steps("2026-03-01 07:00:00"), fileimport.AggregateHours, time.Hour},
-		"weeks":             {steps("2026-03-02 00:00:00", "2026-03-09 00:00:00"), "", 0},
-		"not aggregated":    {steps("2026-03-01 07:12:13"), "", 0},
+		"minutes":            {steps("2026-03-01 07:12:00"), "", time.Minute},
+		"hours":              {steps("2026-03-01 07:00:00", "2026-03-01 09:00:00"), "", time.Hour},
+		"days":               {steps("2026-03-01 00:00:00", "2026-03-02 00:00:00"), "", 24 * time.Hour},
+		"a midnight":         {steps("2026-03-01 00:00:00"), "", 0},
+		"a midnight, a day":  {steps("2026-03-01 00:00:00"), fileimport.AggregateDays, 24 * time.Hour},
+		"an hour":            {steps("2026-03-01 07:00:00"), "", 0},
+		"an hour, said":      {steps("2026-03-01 07:00:00"), fileimport.AggregateHours, time.Hour},
+		"minutes, days said": {steps("2026-03-01 07:12:00"), fileimport.AggregateDays, time.Minute},
+		"hours, days said":   {steps("2026-03-01 07:00:00", "2026-03-01 08:00:00"), fileimport.AggregateDays, time.Hour},
+		"weeks":              {steps("2026-03-02 00:00:00", "2026-03-09 00:00:00"), "", 0},
+		"seconds, days said": {steps("2026-03-01 07:12:13"), fileimport.AggregateDays, 0},
+		"not aggregated":     {steps("2026-03-01 07:12:13"), "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, rep, err := importBytes(t, appBody(c.body), &fileimport.Options{Aggregation: c.said})
