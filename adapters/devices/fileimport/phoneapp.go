@@ -264,6 +264,10 @@ func (a *phoneApp) metric(n int) error {
 		return nil
 	}
 	for _, item := range items {
+		if length > 0 && secondOfDay(item.at)%int(length/time.Second) != 0 {
+			a.out.skip(m.Name + " (at another time than the others)")
+			continue
+		}
 		if err := a.sample(m.Name, m.Units, &kind, item, length); err != nil {
 			return err
 		}
@@ -281,43 +285,65 @@ func (a *phoneApp) time(place, field, text string) (time.Time, bool) {
 	return time.Unix(unix, 0).In(time.FixedZone("", offset)), true
 }
 
+// secondOfDay returns the seconds that a clock shows since midnight.
+func secondOfDay(t time.Time) int {
+	h, m, s := t.Clock()
+	return 3600*h + 60*m + s
+}
+
 // lengthOf returns how long the totals of a metric last; 0 for values of an instant. The file does
 // not say it: it follows from the times, and where they leave it open Options.Aggregation says it.
-// False if neither tells.
+// False if neither tells. Times are those of a grid if more than half of them are.
 func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem) (time.Duration, bool) {
-	onMinute, onHour, onDay := true, true, true
-	nearest := time.Duration(math.MaxInt64)
 	times := make([]time.Time, len(items))
 	spread := false // a heart rate whose least and most differ
 	for i, item := range items {
-		h, m, s := item.at.Clock()
-		onMinute, onHour, onDay = onMinute && s == 0, onHour && s == 0 && m == 0, onDay && s == 0 && m == 0 && h == 0
 		times[i] = item.at
 		spread = spread || item.Min != nil && item.Max != nil && *item.Min != *item.Max
 	}
-	slices.SortFunc(times, time.Time.Compare)
-	for i := 1; i < len(times); i++ {
-		if d := times[i].Sub(times[i-1]); d > 0 {
-			nearest = min(nearest, d)
+	on := func(grid time.Duration) bool {
+		n := 0
+		for _, t := range times {
+			if secondOfDay(t)%int(grid/time.Second) == 0 {
+				n++
+			}
 		}
+		return 2*n > len(times)
 	}
 	said := a.out.opts.Aggregation
 	if !kind.total {
-		coarse := onHour && (len(items) > 1 || spread || said == AggregateHours || said == AggregateDays)
+		coarse := on(time.Hour) && (len(items) > 1 || spread || said == AggregateHours || said == AggregateDays)
 		return 0, kind.slow || !coarse
 	}
+	onDay := on(24 * time.Hour)
 	switch {
-	case !onMinute:
-	case !onHour:
+	case !on(time.Minute):
+	case !on(time.Hour):
 		return time.Minute, true
 	case said != "" && (onDay || said != AggregateDays):
 		return aggregationLengths[said], true
 	case !onDay && len(items) > 1:
 		return time.Hour, true
-	case onDay && nearest >= 23*time.Hour && nearest <= 25*time.Hour:
+	case onDay && successiveDays(times):
 		return 24 * time.Hour, true
 	}
 	return 0, false
+}
+
+// successiveDays reports whether two midnights of successive days are among the times.
+func successiveDays(times []time.Time) bool {
+	days := map[healthlab.Date]bool{}
+	for _, t := range times {
+		if secondOfDay(t) == 0 {
+			days[healthlab.DateOf(t)] = true
+		}
+	}
+	for day := range days {
+		if days[day.AddDays(1)] {
+			return true
+		}
+	}
+	return false
 }
 
 // sample hands over a value of a metric in the unit that the app writes.

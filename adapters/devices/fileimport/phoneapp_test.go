@@ -184,6 +184,18 @@ func TestOneBadAppItem(t *testing.T) {
 			`{"data":{"metrics":[{"name":"heart_rate","units":"bpm","data":[%s]}]}}`,
 		},
 		{
+			func(i int) string { return fmt.Sprintf(`{"date":"%s","qty":%d}`, at(i), i) },
+			[]string{`{"date":"2026-04-18 08:00:13 +0200","qty":7}`, `{"date":"2026-04-18 08:00:00 +0200"}`},
+			`{"data":{"metrics":[{"name":"step_count","units":"count","data":[%s]}]}}`,
+		},
+		{
+			func(i int) string {
+				return fmt.Sprintf(`{"date":"%s","qty":%d}`, race.Truncate(time.Hour).Add(time.Duration(i+1)*time.Hour).Format("2006-01-02 15:04:05 -0700"), i)
+			},
+			[]string{`{"date":"2026-04-18 08:00:13 +0200","qty":7}`, `{"date":"2026-04-18 08:13:00 +0200","qty":7}`},
+			`{"data":{"metrics":[{"name":"step_count","units":"count","data":[%s]}]}}`,
+		},
+		{
 			func(i int) string {
 				return fmt.Sprintf(`{"name":"step_count","units":"count","data":[{"date":"%s","qty":%d}]}`, at(i), i)
 			},
