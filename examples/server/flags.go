@@ -69,6 +69,8 @@ type config struct {
 	importPath           string
 	importUser           string
 	importZone           string
+	importDateOrder      string
+	importAggregation    string
 	filesPath            string
 	lake                 string
 	lakeKey              string
@@ -166,6 +168,8 @@ func (c *config) storageFlags(f *flag.FlagSet) {
 	f.DurationVar(&c.lakeEvery, "lake-every", time.Hour, "time from the start of one export to the next")
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX, TCX, or a ZIP archive of them), a phone's export.xml or the export of an account to read at the start")
 	f.StringVar(&c.importZone, "import-zone", "", "IANA `zone` that the person of the import was in, such as Europe/Berlin, for files with local times (default: none, and such files are refused or read as UTC)")
+	f.StringVar(&c.importDateOrder, "import-date-order", "", "`order` of day and month in files whose dates do not tell: day_first or month_first (default: none, and such files are refused)")
+	f.StringVar(&c.importAggregation, "import-aggregation", "", "`length` of the totals of files that do not tell it: minutes, hours or days (default: none, and such totals are left out)")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
 }

@@ -28,6 +28,16 @@ func (s *host) importFiles(ctx context.Context, stdout io.Writer) error {
 			return errors.New("-import-zone: must be an IANA zone such as Europe/Berlin")
 		}
 	}
+	switch opts.DateOrder = fileimport.DateOrder(s.importDateOrder); opts.DateOrder {
+	case "", fileimport.DayFirst, fileimport.MonthFirst:
+	default:
+		return errors.New("-import-date-order: must be day_first or month_first")
+	}
+	switch opts.Aggregation = fileimport.Aggregation(s.importAggregation); opts.Aggregation {
+	case "", fileimport.AggregateMinutes, fileimport.AggregateHours, fileimport.AggregateDays:
+	default:
+		return errors.New("-import-aggregation: must be minutes, hours or days")
+	}
 	reports, err := readFiles(ctx, s.importPath, sink, opts)
 	for _, r := range reports {
 		fmt.Fprintf(stdout, "imported %v\n", r)

@@ -274,6 +274,8 @@ func TestImportZone(t *testing.T) {
 	require.ErrorContains(t, err, "-import-zone: must be an IANA zone such as Europe/Berlin")
 	err = run(t.Context(), []string{"-addr", "127.0.0.1:0", "-store", "memory", "-import", file}, io.Discard, io.Discard)
 	require.ErrorContains(t, err, "its times are local")
+	err = run(t.Context(), []string{"-addr", "127.0.0.1:0", "-store", "memory", "-import", file, "-import-date-order", "dmy"}, io.Discard, io.Discard)
+	require.ErrorContains(t, err, "-import-date-order: must be day_first or month_first")
 }
 
 // A file of no format that is read ends the program. One that is damaged is imported as far as it

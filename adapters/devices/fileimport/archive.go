@@ -20,9 +20,9 @@ const mostEntries = 20_000
 
 func zipFault(msg string) error { return &FileError{Format: ZIP, Msg: msg} }
 
-// entriesOf returns the files of an archive by their clean names. It fails if the archive says
-// that they unpack to more than most bytes.
-func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, error) {
+// entriesOf returns the files of an archive by their clean names, and how many bytes they unpack to.
+// It fails if the archive says that these are more than most.
+func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, uint64, error) {
 	entries, total := map[string]*zip.File{}, uint64(0)
 	for _, f := range archive.File {
 		if !f.Mode().IsRegular() {
@@ -30,10 +30,10 @@ func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, error) {
 		}
 		entries[path.Clean(strings.ReplaceAll(f.Name, `\`, "/"))] = f
 		if total += f.UncompressedSize64; f.UncompressedSize64 > most || total > most {
-			return nil, zipFault("it unpacks to more than an archive may hold")
+			return nil, 0, zipFault("it unpacks to more than an archive may hold")
 		}
 	}
-	return entries, nil
+	return entries, total, nil
 }
 
 // importZIP imports each file of an archive as ImportDir imports those of a folder. An archive
@@ -52,28 +52,26 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	if len(archive.File) > mostEntries {
 		return zipFault("it has more files than an archive may have")
 	}
-	entries, err := entriesOf(archive, uint64(o.MaxArchiveBytes))
+	most := uint64(o.MaxArchiveBytes)
+	entries, total, err := entriesOf(archive, most-min(most, o.unpacked))
 	if err != nil {
 		return err
 	}
-	open := func(name string) (io.ReadCloser, error) {
-		f := entries[name]
-		if f == nil {
-			return nil, os.ErrNotExist
-		}
-		c, err := f.Open()
-		if err != nil {
-			return nil, zipFault("a file of it cannot be unpacked")
-		}
-		return &entryReader{c, int64(f.UncompressedSize64)}, nil
-	}
+	inner := *o
+	inner.inArchive, inner.unpacked = true, o.unpacked+total
+	rep.unpacked = total
+	open := openerOf(entries)
 	var faults []error
 	good := 0
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if owned(path.Dir(name), func(owner string) bool { return entries[owner] != nil }) {
 			continue
 		}
-		one, err := importEntry(ctx, open, name, sink, o)
+		inner.nested = !o.inArchive && garminUploads(name)
+		one, err := importEntry(ctx, open, name, sink, &inner)
+		if inner.nested { // all of them together are bounded
+			inner.unpacked += one.unpacked
+		}
 		one.Name, one.Err = printable(name), err
 		rep.Files = append(rep.Files, one)
 		rep.add(&one)
@@ -98,16 +96,29 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	return fmt.Errorf("%w: the archive has no such file", ErrFormat)
 }
 
-// importEntry imports one file of an archive. An archive in an archive is not read.
+// openerOf opens files of an archive by their clean names.
+func openerOf(entries map[string]*zip.File) opener {
+	return func(name string) (io.ReadCloser, error) {
+		f := entries[name]
+		if f == nil {
+			return nil, os.ErrNotExist
+		}
+		c, err := f.Open()
+		if err != nil {
+			return nil, zipFault("a file of it cannot be unpacked")
+		}
+		return &entryReader{c, int64(f.UncompressedSize64)}, nil
+	}
+}
+
+// importEntry imports one file of an archive, with the options of its files.
 func importEntry(ctx context.Context, open opener, name string, sink Sink, o *Options) (Report, error) {
 	f, err := open(name)
 	if err != nil {
 		return Report{}, err
 	}
 	defer func() { _ = f.Close() }()
-	inner := *o
-	inner.inArchive = true
-	return importFrom(ctx, f, path.Base(name), func(rel string) (io.ReadCloser, error) { return open(path.Join(path.Dir(name), rel)) }, sink, &inner)
+	return importFrom(ctx, f, path.Base(name), func(rel string) (io.ReadCloser, error) { return open(path.Join(path.Dir(name), rel)) }, sink, o)
 }
 
 // entryReader reads a file of an archive, which may not be longer than it says.

@@ -12,7 +12,23 @@ import (
 // Times are those of a clock on the wall.
 var clarityEvents = csvFile{
 	format: ClarityExport, name: "Clarity_Export*.csv", read: readClarityEvents, local: true,
-	keys: []string{clarityTime, clarityType, claritySubtype, "Source Device ID", "Insulin Value (u)", "Carb Value (grams)", clarityDuration},
+	keys: []string{clarityTime, clarityType},
+	also: columnNames(
+		clarityTime+"|Zeitstempel (JJJJ-MM-TTThh:mm:ss)|Marca temporal (AAAA-MM-DDThh:mm:ss)|Data e ora (AAAA-MM-GGThh:mm:ss)",
+		clarityType+"|Ereignistyp|Ereignisart|Tipo de evento|Tipo di evento",
+		claritySubtype+"|Ereignisuntertyp|Subtipo de evento|Sottotipo di evento",
+		clarityMgdL+"|Glukosewert (mg/dL)|Nivel de glucosa (mg/dL)|Valore del glucosio (mg/dL)",
+		clarityMmolL+"|Glukosewert (mmol/L)|Nivel de glucosa (mmol/L)|Valore del glucosio (mmol/L)",
+		"Insulin Value (u)|Insulinwert (IE)|Nivel de insulina (u)",
+		"Carb Value (grams)|Kohlenhydratwert (Gramm)|Nivel de carbohidratos (gramos)",
+		clarityDuration+"|Dauer (hh:mm:ss)",
+	),
+}
+
+// clarityWords are types of events in other languages. The words of a language that are not known
+// are left out and counted, as any other type is.
+var clarityWords = map[string]string{
+	"EGW": "EGV", "Niveles estimados de glucosa": "EGV",
 }
 
 const (
@@ -34,7 +50,10 @@ type clarityEvent struct {
 
 // sensorLimits are the values, in mg/dL, that stand for a reading outside of the range of a sensor: the
 // nearest that it can measure, as the API of the provider gives them.
-var sensorLimits = map[string]float64{"low": 40, "high": 400}
+var sensorLimits = map[string]float64{
+	"low": 40, "niedrig": 40, "bajo": 40, "basso": 40,
+	"high": 400, "hoch": 400, "alto": 400,
+}
 
 // glucoseColumns read the column that the file has.
 var glucoseColumns = []value[float64]{
@@ -58,8 +77,8 @@ var clarityIntensities = map[string]string{"Light": "low", "Medium": "medium", "
 
 // readClarityEvents hands over glucose, carbohydrates, insulin and exercise.
 func readClarityEvents(r *rows) error {
-	_, mgdl := r.columns[healthlab.FoldText(clarityMgdL)]
-	_, mmoll := r.columns[healthlab.FoldText(clarityMmolL)]
+	_, mgdl := r.columns[foldColumn(clarityMgdL)]
+	_, mmoll := r.columns[foldColumn(clarityMmolL)]
 	if mgdl == mmoll {
 		return &FileError{Format: ClarityExport, Line: 1, Msg: "the header must have one of the columns " + clarityMgdL + " and " + clarityMmolL}
 	}
@@ -67,8 +86,14 @@ func readClarityEvents(r *rows) error {
 	for _, t := range []healthdata.SourceType{healthdata.SourceAutomatic, healthdata.SourceFingerprick, healthdata.SourceApp} {
 		batches[t] = newBatch(r.out, r.out.recordedBy(t))
 	}
+	read := false
 	err := r.each(func() error {
-		kind, known := clarityKinds[r.text(clarityType)]
+		word := r.text(clarityType)
+		if english, ok := clarityWords[word]; ok {
+			word = english
+		}
+		kind, known := clarityKinds[word]
+		read = read || known
 		if !known { // alerts, and rows about the person and the devices
 			r.leave("event of another type")
 			return nil
@@ -84,6 +109,9 @@ func readClarityEvents(r *rows) error {
 	})
 	if err != nil {
 		return err
+	}
+	if !read {
+		r.out.note("no row has a type of event that is read; a reading of the sensor has the type EGV, EGW or Niveles estimados de glucosa")
 	}
 	for _, t := range []healthdata.SourceType{healthdata.SourceAutomatic, healthdata.SourceFingerprick, healthdata.SourceApp} {
 		if err := batches[t].flush(); err != nil {
@@ -127,7 +155,7 @@ func claritySample(r *rows, kind *clarityEvent) (s healthdata.Sample, ok bool) {
 		}
 	}
 	readValues(r, kind.columns, &number)
-	if _, mgdl := r.columns[healthlab.FoldText(clarityMgdL)]; mgdl && kind.resource == "glucose" {
+	if _, mgdl := r.columns[foldColumn(clarityMgdL)]; mgdl && kind.resource == "glucose" {
 		s.Unit = mgPerDecilitre
 	}
 	s.Value = healthdata.Number(number)

@@ -25,19 +25,26 @@ type csvFile struct {
 	name string
 	// keys are the columns that the file is known by. All of them are required.
 	keys []string
+	// also are the names of columns in other languages, with the English ones.
+	also map[string]string
+	// preamble is how many lines at most stand before the header.
+	preamble int
 	// twice are columns that the export has twice, of which the last is read.
 	twice []string
 	// named says that other files have the columns, too: this one is recognised by its name.
 	named bool
 	// local says that its times have no zone, so that Options.Zone is required.
 	local bool
-	read  func(*rows) error
+	// dateOf is the column whose dates have the day or the month first, which is learnt from all
+	// rows before they are read; empty if dates have one form.
+	dateOf string
+	read   func(*rows) error
 }
 
 // csvFiles returns the files of account exports that are read.
 func csvFiles() []*csvFile {
 	return []*csvFile{
-		&whoopCycles, &whoopSleeps, &whoopWorkouts, &stravaActivities, &clarityEvents,
+		&whoopCycles, &whoopSleeps, &whoopWorkouts, &stravaActivities, &clarityEvents, &libreViewReadings,
 		&withingsWeights, &withingsPressures, &withingsHeartRates, &withingsSteps, &withingsDistances,
 	}
 }
@@ -58,19 +65,30 @@ func csvFileOf(head []byte, name string) *csvFile {
 	if len(head) == 0 || head[0] < ' ' {
 		return nil
 	}
-	text := csv.NewReader(bytes.NewReader(head))
-	text.Comma = separatorOf(head)
-	header, err := text.Read()
-	if err != nil {
-		return nil
-	}
-	columns, seen := columnsOf(header)
 	for _, f := range csvFiles() {
-		if f.has(columns, seen) && (!f.named || f.called(name)) {
+		if _, ok := f.headerIn(head); ok && (!f.named || f.called(name)) {
 			return f
 		}
 	}
 	return nil
+}
+
+// headerIn returns where in head the header of the file begins.
+func (f *csvFile) headerIn(head []byte) (at int, ok bool) {
+	for range f.preamble + 1 {
+		at = len(head) - len(bytes.TrimLeft(head[at:], blank))
+		text := csv.NewReader(bytes.NewReader(head[at:]))
+		text.Comma = separatorOf(head[at:])
+		if header, err := text.Read(); err == nil && f.has(f.columnsOf(header)) {
+			return at, true
+		}
+		end := bytes.IndexByte(head[at:], '\n')
+		if end < 0 {
+			break
+		}
+		at += end + 1
+	}
+	return 0, false
 }
 
 // blank is what may stand before the header of a CSV file.
@@ -105,25 +123,46 @@ func (f *csvFile) called(name string) bool {
 }
 
 // columnsOf returns the last position of each column, and how often each is there. Names are
-// after [healthlab.FoldText].
-func columnsOf(header []string) (at, seen map[string]int) {
+// the English ones, after [foldColumn].
+func (f *csvFile) columnsOf(header []string) (at, seen map[string]int) {
 	at, seen = map[string]int{}, map[string]int{}
 	for i, name := range header {
-		name = healthlab.FoldText(strings.TrimSpace(name))
+		name = foldColumn(utf8Cell(name))
+		if english, ok := f.also[name]; ok {
+			name = foldColumn(english)
+		}
 		at[name] = i
 		seen[name]++
 	}
 	return at, seen
 }
 
+// foldColumn returns the name of a column as names are compared.
+func foldColumn(name string) string {
+	return healthlab.FoldText(strings.ReplaceAll(strings.TrimSpace(name), "’", "'"))
+}
+
+// columnNames returns the English names of columns by their names in other languages. Each line is
+// an English name and its translations, which a vertical bar separates.
+func columnNames(lines ...string) map[string]string {
+	also := map[string]string{}
+	for _, line := range lines {
+		names := strings.Split(line, "|")
+		for _, name := range names[1:] {
+			also[foldColumn(name)] = names[0]
+		}
+	}
+	return also
+}
+
 func (f *csvFile) has(at, seen map[string]int) bool {
 	for _, name := range f.keys {
-		if _, ok := at[healthlab.FoldText(name)]; !ok {
+		if _, ok := at[foldColumn(name)]; !ok {
 			return false
 		}
 	}
 	for _, name := range f.twice {
-		if seen[healthlab.FoldText(name)] != 2 {
+		if seen[foldColumn(name)] != 2 {
 			return false
 		}
 	}
@@ -136,21 +175,26 @@ func (f *csvFile) otherHeader() error {
 	if len(f.twice) > 0 {
 		msg += ", and " + strings.Join(f.twice, ", ") + " twice"
 	}
-	return &FileError{Format: f.format, Line: 1, Msg: msg + ", in English"}
+	if msg += ", in English"; len(f.also) > 0 {
+		msg += " or one of the other languages that are read"
+	}
+	return &FileError{Format: f.format, Line: 1, Msg: msg}
 }
 
 // rows reads the rows of a CSV file. A cell or a row that cannot be read is remarked and left out.
 type rows struct {
-	out     *output
-	beside  opener
-	csv     *csv.Reader
-	limit   *rowLimit
-	format  Format
-	columns map[string]int
-	width   int
-	count   int
-	remarks remarks
-	cells   []string
+	out        *output
+	beside     opener
+	csv        *csv.Reader
+	limit      *rowLimit
+	format     Format
+	columns    map[string]int
+	width      int
+	count      int
+	remarks    remarks
+	cells      []string
+	before     int  // lines before the header
+	monthFirst bool // dates have the month before the day
 }
 
 func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error) {
@@ -162,7 +206,13 @@ func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error)
 		head = head[len(utf8BOM):]
 	}
 	header := bytes.TrimLeft(head, blank)
+	if at, ok := f.headerIn(head); ok {
+		header = head[at:]
+	}
 	v := &rows{out: out, beside: beside, limit: limit, format: f.format, remarks: remarks{out: out}}
+	if f.preamble > 0 {
+		v.before = bytes.Count(head[:len(head)-len(header)], []byte("\n"))
+	}
 	if mark {
 		_, _ = text.Discard(len(utf8BOM))
 	}
@@ -174,7 +224,7 @@ func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error)
 		return nil, v.fault(err)
 	}
 	v.width = len(names)
-	v.columns, _ = columnsOf(names)
+	v.columns, _ = f.columnsOf(names)
 	return v, nil
 }
 
@@ -183,10 +233,23 @@ func importCSV(out *output, f *csvFile, r io.Reader, head []byte, beside opener)
 	if f.local && !out.opts.zoned {
 		return &FileError{Format: f.format, Line: 1, Msg: "its times are local: Options.Zone must say where the person was"}
 	}
-	v, err := newRows(out, f, io.MultiReader(bytes.NewReader(head), r), beside)
+	text, monthFirst := io.MultiReader(bytes.NewReader(head), r), false
+	if f.dateOf != "" {
+		at, size, done, err := wholeOf(r, head, f.format, out.opts)
+		if err != nil {
+			return err
+		}
+		defer done()
+		if monthFirst, err = monthsFirst(out, f, io.NewSectionReader(at, 0, size)); err != nil {
+			return err
+		}
+		text = io.NewSectionReader(at, 0, size)
+	}
+	v, err := newRows(out, f, text, beside)
 	if err != nil {
 		return err
 	}
+	v.monthFirst = monthFirst
 	return f.read(v)
 }
 
@@ -266,7 +329,7 @@ func (r *rows) fault(err error) error {
 
 // text returns a cell; empty if the file does not have the column.
 func (r *rows) text(column string) string {
-	if i, ok := r.columns[healthlab.FoldText(column)]; ok {
+	if i, ok := r.columns[foldColumn(column)]; ok {
 		return strings.TrimSpace(utf8Cell(r.cells[i]))
 	}
 	return ""
@@ -274,12 +337,12 @@ func (r *rows) text(column string) string {
 
 // refuse remarks that a cell is not as expected.
 func (r *rows) refuse(column, expected string) {
-	line, _ := r.csv.FieldPos(max(0, r.columns[healthlab.FoldText(column)]))
+	line, _ := r.csv.FieldPos(max(0, r.columns[foldColumn(column)]))
 	r.remark(line, column, expected)
 }
 
 func (r *rows) remark(line int, what, expected string) {
-	r.remarks.add("line "+strconv.Itoa(line), what, expected)
+	r.remarks.add("line "+strconv.Itoa(line+r.before), what, expected)
 }
 
 // remarks counts what cannot be read, and notes the first of it.
@@ -390,7 +453,7 @@ func (r *rows) number(text string) (float64, bool) {
 // expect notes the columns that the file does not have. Their values are not there.
 func expect[T any](r *rows, columns []value[T]) {
 	for i := range columns {
-		if _, ok := r.columns[healthlab.FoldText(columns[i].column)]; !ok {
+		if _, ok := r.columns[foldColumn(columns[i].column)]; !ok {
 			r.out.note("the file has no column " + columns[i].column)
 		}
 	}

@@ -300,7 +300,7 @@ func TestClarityRefusals(t *testing.T) {
 		})
 	}
 	other := filepath.Join(t.TempDir(), clarityFile)
-	require.NoError(t, os.WriteFile(other, []byte("Index;Zeitstempel (JJJJ-MM-TTThh:mm:ss);Ereignistyp\n"), 0o600))
+	require.NoError(t, os.WriteFile(other, []byte("Index;Aikaleima (VVVV-KK-PPThh:mm:ss);Tapahtuman tyyppi\n"), 0o600))
 	_, err := fileimport.ImportFile(t.Context(), other, nowhere{}, zone)
 	require.ErrorContains(t, err, "has the columns Timestamp (YYYY-MM-DDThh:mm:ss), Event Type")
 }
@@ -608,6 +608,7 @@ func TestServiceTakesAccountExports(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "whoop.zip"), whoopArchive(t), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "strava.zip"), stravaArchive(t), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, clarityFile), []byte(testdata(t, "clarity", clarityFile)), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, libreFile), []byte(testdata(t, "libreview", libreFile)), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "withings.zip"), withingsArchive(t), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "heart_rate-2026-04-09.json"), []byte(fitbitRates), 0o600))
 	takesTwice(t, dir, &fileimport.Options{Zone: berlin(t)})
@@ -619,6 +620,8 @@ func FuzzAccountExport(f *testing.F) {
 	}
 	f.Add([]byte(testdata(f, "strava", "activities.csv")))
 	f.Add([]byte(testdata(f, "clarity", clarityFile)))
+	f.Add([]byte(testdata(f, "clarity", clarityGerman)))
+	f.Add([]byte(testdata(f, "libreview", libreFile)))
 	f.Add([]byte(testdata(f, "withings", "weight.csv")))
 	f.Add([]byte(testdata(f, "withings", "raw_hr_hr.csv")))
 	f.Add([]byte(fitbitRates))

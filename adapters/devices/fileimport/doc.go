@@ -67,16 +67,17 @@
 //
 // Each file of a ZIP archive is imported, also the export of a phone's health store. An archive
 // is refused if it has more than 20,000 files or unpacks to more than [Options.MaxArchiveBytes];
-// an archive in an archive is not read.
+// an archive in an archive is not read, but for the device files in the archive of a Garmin account.
 //
 // # Exports of accounts
 //
-// Files of the exports of WHOOP, Strava, Dexcom Clarity, Withings and Fitbit, alone, in a folder
-// or in their archive. The recordings of Strava's archive are read through its list of
+// Files of the exports of WHOOP, Strava, Dexcom Clarity, LibreView, Withings, Fitbit and Garmin, alone,
+// in a folder or in their archive. The recordings of Strava's archive are read through its list of
 // activities. docs/account-exports.md lists columns, units and what is left out. Rows are read one
 // by one; a cell that cannot be read has a note with its line, its column and what was expected. A
-// file with the name of one of them and other columns, as of an account in another language, is
-// refused with the columns that are expected.
+// file with the name of one of them and other columns, as of an account in a language that is not
+// read, is refused with the columns that are expected. A file of LibreView whose dates do not tell
+// whether the day or the month is first needs [Options.DateOrder].
 //
 // # Databases
 //
@@ -99,6 +100,11 @@
 //
 // Left out, and counted in the report, are types that the catalogue has no place for, and
 // insulin (the store does not say which).
+//
+// # Health Auto Export
+//
+// The JSON of an app that exports a phone's health store: metrics, nights and workouts, value by value.
+// The length of totals follows from their times, or [Options.Aggregation] says it.
 //
 // # What it is not
 //

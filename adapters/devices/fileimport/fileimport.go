@@ -46,7 +46,7 @@ type Sink interface {
 // Options adjusts an import. The zero value, and nil, mean the defaults.
 type Options struct {
 	// Provider is the slug that everything is recorded under. Default: healthdata.SlugManual for
-	// recordings and exports of accounts, healthdata.SlugAppleHealthKit for the export of a
+	// recordings and exports of accounts, healthdata.SlugAppleHealthKit for the exports of a
 	// phone's store.
 	Provider string
 	// SourceType says what made a recording (FIT, GPX, TCX). Default: scale for
@@ -55,8 +55,14 @@ type Options struct {
 	SourceType healthdata.SourceType
 	// Zone is where the person was. It is used for FIT files whose clock never met a
 	// satellite or a phone, so that only its local digits are known; default UTC. Exports of
-	// accounts whose times have no zone need it: Dexcom, Withings.
+	// accounts whose times have no zone need it: Dexcom, LibreView, Withings.
 	Zone *time.Location
+	// DateOrder says whether dates such as 03-04-2026 have the day or the month first, for files
+	// whose own dates do not tell: LibreView. Default: none, and such a file is refused.
+	DateOrder DateOrder
+	// Aggregation says how long the totals of a file last, for files that do not say it and whose
+	// times do not tell: Health Auto Export. Default: none, and such totals are left out.
+	Aggregation Aggregation
 	// ScaleUser keeps the weighings of one of the people that a scale knows, by the
 	// index that the file gives them. Default nil: all of them; the report says so
 	// if there are several.
@@ -85,8 +91,10 @@ type Options struct {
 	// wrapped. db is valid until it returns. Default: nil, and a database is an ErrFormat.
 	Database func(ctx context.Context, db io.ReaderAt, size int64, sink Sink, opts *Options) (Report, error)
 
-	inArchive bool // the file is part of an archive
-	zoned     bool // Zone was given
+	inArchive bool   // the file is part of an archive
+	nested    bool   // the file is an archive that may be part of one
+	unpacked  uint64 // bytes that the archives around the file unpack to
+	zoned     bool   // Zone was given
 }
 
 func (o *Options) orDefaults() Options {
@@ -115,6 +123,17 @@ func (o *Options) orDefaults() Options {
 	return v
 }
 
+// DateOrder is the order of day and month in dates of digits.
+type DateOrder string
+
+// The orders of dates.
+const (
+	// DayFirst is 28-03-2026.
+	DayFirst DateOrder = "day_first"
+	// MonthFirst is 03-28-2026.
+	MonthFirst DateOrder = "month_first"
+)
+
 // Format is what kind of file it is.
 type Format string
 
@@ -141,6 +160,12 @@ const (
 	WithingsExport Format = "withings_export"
 	// ClarityExport is the export of Dexcom Clarity.
 	ClarityExport Format = "clarity_export"
+	// LibreViewExport is the glucose data of a LibreView account.
+	LibreViewExport Format = "libreview_export"
+	// GarminExport is a JSON file of the export of a Garmin account.
+	GarminExport Format = "garmin_export"
+	// HealthAutoExport is the JSON of Health Auto Export, an app that exports a phone's health store.
+	HealthAutoExport Format = "health_auto_export"
 	// HealthExport is the export.xml of a phone's health store.
 	HealthExport Format = "health_export"
 	// SQLite is a SQLite database, which [Options.Database] reads.
@@ -354,6 +379,18 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 		err = out.result(importFitbit(out, f, io.MultiReader(bytes.NewReader(head), r)))
 		return rep, err
 	}
+	if f := garminFileOf(head); err != nil && f != nil {
+		rep.Format = GarminExport
+		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
+		err = out.result(importGarmin(out, f, io.MultiReader(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)), r)))
+		return rep, err
+	}
+	if err != nil && phoneAppHead(head) {
+		rep.Format = HealthAutoExport
+		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
+		err = out.result(importPhoneApp(out, io.MultiReader(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)), r)))
+		return rep, err
+	}
 	if err != nil {
 		if table = csvFileOf(head, name); table == nil {
 			if table = csvFileNamed(name); table == nil {
@@ -365,7 +402,7 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 	}
 	rep.Format = format
 	if format == ZIP {
-		if o.inArchive {
+		if o.inArchive && !o.nested {
 			return rep, fmt.Errorf("%w: an archive in an archive is not read", ErrFormat)
 		}
 		err = importZIP(ctx, r, head, sink, o, &rep)

@@ -38,6 +38,8 @@ type Report struct {
 	Files []Report
 	// Err is why a file of a folder was not imported; see [ImportDir].
 	Err error
+
+	unpacked uint64 // bytes that an archive unpacks to
 }
 
 // String writes the report as a few lines of text.

@@ -94,7 +94,7 @@ func readECG(v *struct {
 	out.Summary("electrocardiogram", source, e)
 	for i, microvolts := range v.Signal {
 		out.Sample("electrocardiogram_voltage", source, healthdata.Sample{
-			Timestamp: at(i), Type: rest.Ptr("lead_1"), Unit: "mV", Value: healthdata.Number(microvolts / 1000),
+			Timestamp: at(i), Type: rest.Ptr("lead_1"), Unit: "uV", Value: healthdata.Number(microvolts),
 		})
 	}
 }

@@ -21,7 +21,7 @@
 //	sleep_get            sleep_cycle, heartrate, respiratory_rate and hrv (RMSSD, ms) of each night
 //	heart_list           the list of electrocardiograms; alone in stored pages: electrocardiogram
 //	                     without voltages, blood_pressure
-//	heart_get            electrocardiogram, electrocardiogram_voltage (mV from µV, lead_1)
+//	heart_get            electrocardiogram, electrocardiogram_voltage (in µV, lead_1)
 //	getdevice            device
 //
 // Every request is a form by POST. Instants are Unix seconds; the zone is named by the answer

@@ -1,0 +1,137 @@
+package fileimport
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// jsonFile reads a JSON file value by value, so that memory is bounded by the largest one.
+type jsonFile struct {
+	out    *output
+	format Format
+	dec    *json.Decoder
+	limit  *rowLimit
+	read   int // values that were read
+}
+
+func newJSONFile(out *output, format Format, r io.Reader) *jsonFile {
+	limit := &rowLimit{r: r, left: int(out.opts.MaxRecordingBytes)}
+	return &jsonFile{out: out, format: format, dec: json.NewDecoder(limit), limit: limit}
+}
+
+// errShape says that a value is of another kind than expected. It costs the value.
+var errShape = errors.New("value of another kind")
+
+// list calls do for each value of a list. A value that is no list is read over.
+func (f *jsonFile) list(do func(n int) error) error {
+	f.limit.left = int(f.out.opts.MaxRecordingBytes)
+	t, err := f.dec.Token()
+	if err != nil {
+		return err
+	}
+	if t != json.Delim('[') {
+		f.out.leaveOut("value that is no list", 1)
+		return f.over(t)
+	}
+	for n := 1; f.dec.More(); n++ {
+		if err := f.out.ctx.Err(); err != nil {
+			return err
+		}
+		f.limit.left = int(f.out.opts.MaxRecordingBytes)
+		if err := do(n); err != nil {
+			return err
+		}
+	}
+	_, err = f.dec.Token()
+	return err
+}
+
+// object calls do for each key of an object, which reads the value. A value that is no object is
+// read over.
+func (f *jsonFile) object(do func(key string) error) error {
+	t, err := f.dec.Token()
+	if err != nil {
+		return err
+	}
+	if t != json.Delim('{') {
+		f.out.leaveOut("value that is no object", 1)
+		return f.over(t)
+	}
+	for f.dec.More() {
+		f.limit.left = int(f.out.opts.MaxRecordingBytes)
+		key, err := f.dec.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := key.(string)
+		if err := do(name); err != nil {
+			return err
+		}
+	}
+	_, err = f.dec.Token()
+	return err
+}
+
+// over reads the rest of a value that began with t.
+func (f *jsonFile) over(t json.Token) error {
+	for depth := 0; ; {
+		switch t {
+		case json.Delim('['), json.Delim('{'):
+			depth++
+		case json.Delim(']'), json.Delim('}'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+		var err error
+		if t, err = f.dec.Token(); err != nil {
+			return err
+		}
+	}
+}
+
+// value reads the next value. The error is errShape if it is of another kind.
+func (f *jsonFile) value(into any) error {
+	err := f.dec.Decode(into)
+	if errors.As(err, new(*json.UnmarshalTypeError)) {
+		return errShape
+	}
+	if err == nil {
+		f.read++
+	}
+	return err
+}
+
+// skip reads over the next value.
+func (f *jsonFile) skip() error {
+	var any json.RawMessage
+	return f.dec.Decode(&any)
+}
+
+// result returns what an error of reading means. What stands before broken JSON is kept.
+func (f *jsonFile) result(err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil, f.out.ctx.Err() != nil, errors.As(err, new(*FileError)), errors.As(err, new(*sinkError)):
+		return err
+	case !errors.As(err, &syntax) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errLongRow):
+		return fmt.Errorf("read file: %w", err)
+	case f.read == 0:
+		return &FileError{Format: f.format, Offset: f.dec.InputOffset(), Msg: "it is not JSON of this format, or a value is longer than one may be"}
+	}
+	f.out.leaveOut("rest of a file that is not JSON", 1)
+	f.out.note(fmt.Sprintf("byte %d: the JSON is broken or a value is too long; what stands before is read", f.dec.InputOffset()))
+	return nil
+}
+
+// itemOf reads one item of a list by itself. Nil if it is of another kind, which costs the item.
+func itemOf[T any](raw json.RawMessage) *T {
+	var v T
+	if string(raw) == "null" || json.Unmarshal(raw, &v) != nil {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,249 @@
+package fileimport
+
+import (
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// libreViewReadings is the glucose data of a LibreView account: readings of sensors and strips, and
+// what a person typed in. A line or two about the report stand before the header. Times are those
+// of a clock on the wall.
+var libreViewReadings = csvFile{
+	format: LibreViewExport, name: "*_glucose_*.csv", read: readLibreView, local: true, preamble: 3, dateOf: libreTime,
+	keys: []string{"Serial Number", libreTime, libreType},
+	also: columnNames(
+		"Serial Number|Seriennummer|Número de serie|Número de serial|Numéro de série",
+		libreTime+"|Gerätezeitstempel|Sello de tiempo del dispositivo|Horodatage de l'appareil",
+		libreType+"|Aufzeichnungstyp|Tipo de registro|Type d'enregistrement",
+		"Historic Glucose mg/dL|Glukosewert-Verlauf mg/dL|Historial de glucosa mg/dL|Historique de la glycémie mg/dL",
+		"Historic Glucose mmol/L|Glukosewert-Verlauf mmol/L|Historial de glucosa mmol/L|Historique de la glycémie mmol/L",
+		"Scan Glucose mg/dL|Glukose-Scan mg/dL|Escaneo de glucosa mg/dL|Numérisation de la glycémie mg/dL",
+		"Scan Glucose mmol/L|Glukose-Scan mmol/L|Escaneo de glucosa mmol/L|Numérisation de la glycémie mmol/L",
+		"Strip Glucose mg/dL|Glukose-Teststreifen mg/dL|Tira reactiva para glucosa mg/dL|Glycémie par bandelette mg/dL",
+		"Strip Glucose mmol/L|Glukose-Teststreifen mmol/L|Tira reactiva para glucosa mmol/L|Glycémie par bandelette mmol/L",
+		libreRapid+"|Schnellwirkendes Insulin (Einheiten)|Insulina de acción rápida (unidades)|Insuline à action rapide (unités)",
+		libreLong+"|Long-Acting Insulin Value (units)|Depotinsulin (Einheiten)|Insulina de acción larga (unidades)|Insuline à action longue (unités)",
+		libreCarbs+"|Kohlenhydrate (Gramm)|Carbohidratos (gramos)|Glucides (grammes)",
+		libreNotes+"|Notizen|Notas|Remarques",
+		"Non-numeric Food|Nicht numerische Nahrungsdaten|Alimento no numérico|Alimentation sans valeur numérique",
+		"Non-numeric Rapid-Acting Insulin|Nicht numerisches schnellwirkendes Insulin|Insulina de acción rápida no numérica|Insuline à action rapide sans valeur numérique",
+		"Non-numeric Long-Acting Insulin|Nicht numerisches Depotinsulin|Insulina de acción larga no numérica|Insuline à action longue sans valeur numérique",
+		"Carbohydrates (servings)|Kohlenhydrate (Portionen)|Carbohidratos (porciones)|Glucides (portions)",
+		"Ketone mmol/L|Keton mmol/L|Cuerpos cetónicos mmol/L|Cétone mmol/L",
+		"Meal Insulin (units)|Mahlzeiteninsulin (Einheiten)|Comida e insulina (unidades)|Insuline repas (unités)",
+		"Correction Insulin (units)|Korrekturinsulin (Einheiten)|Insulina de corrección (unidades)|Correction insuline (unités)",
+		"User Change Insulin (units)|Insulin-Änderung durch Anwender (Einheiten)|Insuline modifiée par l'utilisateur (unités)",
+	),
+}
+
+const (
+	libreTime  = "Device Timestamp"
+	libreType  = "Record Type"
+	libreRapid = "Rapid-Acting Insulin (units)"
+	libreLong  = "Long-Acting Insulin (units)"
+	libreCarbs = "Carbohydrates (grams)"
+	libreNotes = "Notes"
+)
+
+// libreColumn is a column with a value of its own.
+type libreColumn struct {
+	value[float64]
+	resource, unit string
+	source         healthdata.SourceType
+	kind, mode     string // of insulin
+}
+
+var libreColumns = libreValues()
+
+// libreValues returns the columns that become samples.
+func libreValues() []libreColumn {
+	set := func(v *float64, n float64) { *v = n }
+	columns := []libreColumn{
+		{value: value[float64]{libreRapid, 0, 1000, set}, resource: "insulin_injection", source: healthdata.SourceApp, kind: "rapid_acting", mode: "bolus"},
+		{value: value[float64]{libreLong, 0, 1000, set}, resource: "insulin_injection", source: healthdata.SourceApp, kind: "long_acting", mode: "basal"},
+		{value: value[float64]{libreCarbs, 0, 5000, set}, resource: "carbohydrates", source: healthdata.SourceApp},
+	}
+	for _, c := range []struct {
+		name   string
+		source healthdata.SourceType
+	}{{"Historic Glucose", healthdata.SourceAutomatic}, {"Scan Glucose", healthdata.SourceManualScan}, {"Strip Glucose", healthdata.SourceFingerprick}} {
+		columns = append(columns,
+			libreColumn{value: value[float64]{c.name + " mg/dL", 10, 1000, set}, resource: "glucose", unit: mgPerDecilitre, source: c.source},
+			libreColumn{value: value[float64]{c.name + " mmol/L", 0.5, 56, set}, resource: "glucose", source: c.source})
+	}
+	return columns
+}
+
+// libreLeftOut are columns that the catalogue has no place for, with what the report calls them: a
+// mark without an amount, servings of a size that is not known, and parts of a dose whose whole has
+// a column.
+var libreLeftOut = map[string]string{
+	"Non-numeric Food": "food without an amount", "Carbohydrates (servings)": "carbohydrates in servings",
+	"Non-numeric Rapid-Acting Insulin": "insulin without an amount", "Non-numeric Long-Acting Insulin": "insulin without an amount",
+	"Ketone mmol/L": "ketone", "Meal Insulin (units)": "part of a dose of insulin", "Correction Insulin (units)": "part of a dose of insulin",
+	"User Change Insulin (units)": "part of a dose of insulin",
+}
+
+// readLibreView hands over glucose, insulin, carbohydrates and notes.
+func readLibreView(r *rows) error {
+	if err := libreUnits(r); err != nil {
+		return err
+	}
+	sources := []healthdata.SourceType{healthdata.SourceAutomatic, healthdata.SourceManualScan, healthdata.SourceFingerprick, healthdata.SourceApp}
+	batches := map[healthdata.SourceType]*batch{}
+	for _, t := range sources {
+		batches[t] = newBatch(r.out, r.out.recordedBy(t))
+	}
+	err := r.each(func() error {
+		at, ok := libreInstant(r)
+		if !ok {
+			return nil
+		}
+		for i := range libreColumns {
+			c := &libreColumns[i]
+			number := nan
+			readValues(r, []value[float64]{c.value}, &number)
+			if number != number {
+				continue
+			}
+			s := sampleAt(at, healthdata.Number(number))
+			s.Unit = c.unit
+			if c.kind != "" {
+				s.Type, s.DeliveryMode, s.DeliveryForm = &c.kind, &c.mode, new("standard")
+			}
+			if err := batches[c.source].sample(c.resource, s); err != nil {
+				return err
+			}
+		}
+		for column, what := range libreLeftOut {
+			if r.text(column) != "" {
+				r.leave(what)
+			}
+		}
+		if text := r.text(libreNotes); text != "" {
+			s := sampleAt(at, healthdata.Text(text))
+			s.Tags = []string{"unspecified"}
+			return batches[healthdata.SourceApp].sample("note", s)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range sources {
+		if err := batches[t].flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// libreUnits returns an error unless the glucose of the sensor is in one of the two units.
+func libreUnits(r *rows) error {
+	_, mgdl := r.columns[foldColumn("Historic Glucose mg/dL")]
+	_, mmoll := r.columns[foldColumn("Historic Glucose mmol/L")]
+	if mgdl == mmoll {
+		return &FileError{Format: LibreViewExport, Line: r.before + 1, Msg: "the header must have one of the columns Historic Glucose mg/dL and Historic Glucose mmol/L"}
+	}
+	return nil
+}
+
+// libreInstant reads the time of a row, in Options.Zone.
+func libreInstant(r *rows) (time.Time, bool) {
+	clock, ok := clockOf(r.text(libreTime), r.monthFirst)
+	if !ok {
+		r.refuse(libreTime, "a time such as 28-03-2026 22:50, with the day and the month in the order of the file")
+		return time.Time{}, false
+	}
+	at := clockTimes(clock, r.out.opts.Zone)
+	if len(at) != 1 {
+		r.leave("row of the hour in which the clock changed")
+		return time.Time{}, false
+	}
+	if !r.out.inTime(at[0].UnixMicro()) {
+		r.refuse(libreTime, "a time from 1990 to a day ahead")
+		return time.Time{}, false
+	}
+	return at[0], true
+}
+
+// digitDate is a date of digits with the year last, and a time with 24 or with 12 hours.
+var digitDate = regexp.MustCompile(`(?i)^(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})[ T]+(\d{1,2}:\d{2}(?::\d{2})?)(?:\s*([ap])\.?m\.?)?$`)
+
+// clockOf reads a date and time as if in UTC. A date whose year is first has one order.
+func clockOf(text string, monthFirst bool) (time.Time, bool) {
+	parts := digitDate.FindStringSubmatch(text)
+	if parts == nil {
+		t, offset, err := healthlab.ParseTimeZone(strings.ReplaceAll(text, "/", "-"))
+		return t.Time, err == nil && offset == nil
+	}
+	day, month := parts[1], parts[2]
+	if monthFirst {
+		day, month = month, day
+	}
+	form, clock := "2-1-2006 15:04:05", parts[4]
+	if strings.Count(clock, ":") == 1 {
+		clock += ":00"
+	}
+	if parts[5] != "" {
+		form, clock = "2-1-2006 3:04:05 PM", clock+" "+strings.ToUpper(parts[5])+"M"
+	}
+	t, err := time.Parse(form, day+"-"+month+"-"+parts[3]+" "+clock)
+	return t, err == nil
+}
+
+// plainMajority is by how many times more dates must prove an order than the other one.
+const plainMajority = 10
+
+// monthsFirst tells whether the dates of a file have the month first. A date proves the order in
+// which it is one, if it is none in the other. A file whose dates prove neither has the order of
+// Options.DateOrder, and is refused without it.
+func monthsFirst(out *output, f *csvFile, r io.Reader) (bool, error) {
+	unheard := *out
+	unheard.rep = &Report{}
+	v, err := newRows(&unheard, f, r, nil)
+	if err != nil {
+		return false, err
+	}
+	var day, month, open int
+	err = v.each(func() error {
+		text := v.text(f.dateOf)
+		if digitDate.FindStringSubmatch(text) == nil {
+			return nil
+		}
+		_, asDay := clockOf(text, false)
+		_, asMonth := clockOf(text, true)
+		switch {
+		case asDay && asMonth:
+			open++
+		case asDay:
+			day++
+		case asMonth:
+			month++
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case day > 0 && day >= plainMajority*month:
+		return false, nil
+	case month > 0 && month >= plainMajority*day:
+		return true, nil
+	case day+month+open == 0 || out.opts.DateOrder == DayFirst:
+		return false, nil
+	case out.opts.DateOrder == MonthFirst:
+		return true, nil
+	}
+	return false, &FileError{
+		Format: f.format, Line: v.before + 1,
+		Msg: "its dates do not tell whether the day or the month is first (" + strconv.Itoa(day) + " rows have the day first, " + strconv.Itoa(month) +
+			" the month, " + strconv.Itoa(open) + " fit both): Options.DateOrder must be day_first or month_first",
+	}
+}

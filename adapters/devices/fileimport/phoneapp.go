@@ -1,0 +1,534 @@
+package fileimport
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// phoneAppHead reports whether a file begins as the JSON of Health Auto Export does: an object data
+// with one of the lists that the app writes.
+func phoneAppHead(head []byte) bool {
+	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)))
+	for _, want := range []json.Token{json.Delim('{'), "data", json.Delim('{')} {
+		if t, err := dec.Token(); err != nil || t != want {
+			return false
+		}
+	}
+	t, err := dec.Token()
+	key, ok := t.(string)
+	return err == nil && ok && slices.Contains(phoneAppLists, key)
+}
+
+// phoneAppLists are the lists that the app writes. The first two are read.
+var phoneAppLists = []string{"metrics", "workouts", "stateOfMind", "medications", "symptoms", "cycleTracking", "ecg", "heartRateNotifications"}
+
+// Aggregation is how long the totals of a file last.
+type Aggregation string
+
+// The aggregations.
+const (
+	// AggregateMinutes is totals of a minute.
+	AggregateMinutes Aggregation = "minutes"
+	// AggregateHours is totals of an hour.
+	AggregateHours Aggregation = "hours"
+	// AggregateDays is totals of a day.
+	AggregateDays Aggregation = "days"
+)
+
+// AggregationOf returns the aggregation that a request of Health Auto Export names in its header
+// automation-aggregation; empty for another text. With it, a host that receives the app's requests
+// calls Import with their bodies.
+func AggregationOf(header string) Aggregation {
+	a := Aggregation(strings.ToLower(strings.TrimSpace(header)))
+	if _, known := aggregationLengths[a]; !known {
+		return ""
+	}
+	return a
+}
+
+var aggregationLengths = map[Aggregation]time.Duration{AggregateMinutes: time.Minute, AggregateHours: time.Hour, AggregateDays: 24 * time.Hour}
+
+// appMetric is what becomes of a metric.
+type appMetric struct {
+	resource string
+	// total says that a value is the sum of an interval.
+	total bool
+	// slow says that a value holds for long, so that the mean of an hour or a day is one.
+	slow bool
+	// sensor is where on the body it is measured.
+	sensor string
+	body   bodyPart
+}
+
+// appMetrics are the metrics that the catalogue has a place for, by their names in the app.
+var appMetrics = map[string]appMetric{
+	"heart_rate":                       {resource: "heartrate"},
+	"heart_rate_variability":           {resource: "hrv_sdnn"},
+	"heart_rate_variability_sdnn":      {resource: "hrv_sdnn"},
+	"respiratory_rate":                 {resource: "respiratory_rate"},
+	"blood_oxygen_saturation":          {resource: "blood_oxygen"},
+	"oxygen_saturation":                {resource: "blood_oxygen"},
+	"blood_glucose":                    {resource: "glucose"},
+	"blood_pressure":                   {resource: "blood_pressure"},
+	"body_temperature":                 {resource: "body_temperature"},
+	"basal_body_temperature":           {resource: "basal_body_temperature", slow: true},
+	"apple_sleeping_wrist_temperature": {resource: "body_temperature", sensor: "wrist", slow: true},
+	"vo2_max":                          {resource: "vo2_max", slow: true},
+	"cardio_recovery":                  {resource: "heart_rate_recovery_one_minute", slow: true},
+	"weight_body_mass":                 {resource: "weight", slow: true, body: bodyWeight},
+	"body_mass":                        {resource: "weight", slow: true, body: bodyWeight},
+	"body_fat_percentage":              {resource: "fat", slow: true, body: bodyFat},
+	"body_mass_index":                  {resource: "body_mass_index", slow: true, body: bodyBMI},
+	"lean_body_mass":                   {resource: "lean_body_mass", slow: true, body: bodyLean},
+	"waist_circumference":              {resource: "waist_circumference", slow: true, body: bodyWaist},
+	"step_count":                       {resource: "steps", total: true},
+	"walking_running_distance":         {resource: "distance", total: true},
+	"active_energy":                    {resource: "calories_active", total: true},
+	"active_energy_burned":             {resource: "calories_active", total: true},
+	"basal_energy_burned":              {resource: "calories_basal", total: true},
+	"flights_climbed":                  {resource: "floors_climbed", total: true},
+	"push_count":                       {resource: "wheelchair_push", total: true},
+	"apple_stand_time":                 {resource: "stand_duration", total: true},
+	"apple_exercise_time":              {resource: "workout_duration", total: true},
+	"time_in_daylight":                 {resource: "daylight_exposure", total: true},
+	"carbohydrates":                    {resource: "carbohydrates", total: true},
+	"dietary_carbohydrates":            {resource: "carbohydrates", total: true},
+	"caffeine":                         {resource: "caffeine", total: true},
+	"dietary_caffeine":                 {resource: "caffeine", total: true},
+	"dietary_water":                    {resource: "water", total: true},
+	"mindful_minutes":                  {resource: "mindfulness_minutes", total: true},
+}
+
+// phoneApp reads the JSON of Health Auto Export, an app that exports a phone's health store.
+type phoneApp struct {
+	*jsonFile
+	store   *export // puts nights and body measurements together
+	batches map[batchKey]*batch
+	remarks remarks
+}
+
+type batchKey struct {
+	kind healthdata.SourceType
+	app  string
+}
+
+// importPhoneApp hands over metrics, nights and workouts.
+func importPhoneApp(out *output, r io.Reader) error {
+	a := &phoneApp{
+		jsonFile: newJSONFile(out, HealthAutoExport, r), batches: map[batchKey]*batch{}, remarks: remarks{out: out},
+		store: &export{out: out, origins: origins{}},
+	}
+	err := a.object(func(key string) error {
+		if key != "data" {
+			return a.skip()
+		}
+		return a.object(a.part)
+	})
+	if err := a.result(err); err != nil {
+		return err
+	}
+	if err := a.flush(); err != nil {
+		return err
+	}
+	if err := a.store.finishSleep(); err != nil {
+		return err
+	}
+	return a.store.finishBodies()
+}
+
+// part reads one of the lists of the file.
+func (a *phoneApp) part(key string) error {
+	switch key {
+	case "metrics":
+		return a.list(a.metric)
+	case "workouts":
+		return a.list(a.workout)
+	}
+	return a.list(func(int) error {
+		a.out.skip(key)
+		return a.skip()
+	})
+}
+
+func (a *phoneApp) flush() error {
+	for _, key := range slices.SortedFunc(maps.Keys(a.batches), func(x, y batchKey) int {
+		return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.app, y.app))
+	}) {
+		if err := a.batches[key].flush(); err != nil {
+			return err
+		}
+	}
+	clear(a.batches)
+	return nil
+}
+
+// origin returns who recorded something. The app joins the names of several devices with a bar.
+func (a *phoneApp) origin(name string) *origin {
+	var from *origin
+	from, a.store.key = a.store.origins.get([]byte(name), nil, a.store.key)
+	if strings.Contains(name, "|") {
+		several := *from
+		several.kind = healthdata.SourceMultiple
+		return &several
+	}
+	return from
+}
+
+// mostBatches bounds the sources whose samples are held back: their names come from the file.
+const mostBatches = 100
+
+// batch returns the batch of a source.
+func (a *phoneApp) batch(from *origin) (*batch, error) {
+	key := batchKey{kind: from.kind}
+	if from.app != nil {
+		key.app = *from.app
+	}
+	b := a.batches[key]
+	if b == nil {
+		if len(a.batches) >= mostBatches {
+			if err := a.flush(); err != nil {
+				return nil, err
+			}
+		}
+		b = newBatch(a.out, healthdata.Source{Provider: a.store.provider(), Type: from.kind, AppID: from.app})
+		a.batches[key] = b
+	}
+	return b, nil
+}
+
+// appItem is a value of a metric.
+type appItem struct {
+	Date                string
+	Qty, Avg, Min, Max  *float64
+	Systolic, Diastolic *float64
+	Source              string
+
+	at time.Time
+}
+
+// metric reads one metric.
+func (a *phoneApp) metric(n int) error {
+	var m struct {
+		Name, Units string
+		Data        []json.RawMessage
+	}
+	if err := a.value(&m); errors.Is(err, errShape) {
+		a.remarks.add(fmt.Sprintf("metric %d", n), "metric", "an object with name, units and data")
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if m.Name == "sleep_analysis" {
+		return a.nights(m.Units, m.Data)
+	}
+	kind, known := appMetrics[m.Name]
+	if !known {
+		for range m.Data {
+			a.out.skip(m.Name)
+		}
+		return nil
+	}
+	var items []*appItem
+	for i, raw := range m.Data {
+		place := fmt.Sprintf("%s, item %d", m.Name, i+1)
+		item := itemOf[appItem](raw)
+		if item == nil {
+			a.remarks.add(place, "item", "an object with a date and numbers")
+			continue
+		}
+		var ok bool
+		if item.at, ok = a.time(place, "date", item.Date); !ok {
+			continue
+		}
+		items = append(items, item)
+	}
+	length, ok := a.lengthOf(&kind, items)
+	if !ok {
+		for range items {
+			a.out.skip(m.Name + " (mean or total of a time that is not known)")
+		}
+		return nil
+	}
+	for _, item := range items {
+		if length > 0 && secondOfDay(item.at)%int(length/time.Second) != 0 {
+			a.out.skip(m.Name + " (at another time than the others)")
+			continue
+		}
+		if err := a.sample(m.Name, m.Units, &kind, item, length); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// time reads a time with its offset. False, with a remark, if it is none or cannot be.
+func (a *phoneApp) time(place, field, text string) (time.Time, bool) {
+	unix, offset, ok := parseStamp([]byte(text))
+	if !ok || !a.out.inTime(unix*1e6) {
+		a.remarks.add(place, field, "a time such as 2026-03-01 22:50:05 +0100, from 1990 to a day ahead")
+		return time.Time{}, false
+	}
+	return time.Unix(unix, 0).In(time.FixedZone("", offset)), true
+}
+
+// secondOfDay returns the seconds that a clock shows since midnight.
+func secondOfDay(t time.Time) int {
+	h, m, s := t.Clock()
+	return 3600*h + 60*m + s
+}
+
+// lengthOf returns how long the totals of a metric last; 0 for values of an instant. The file does
+// not say it: it follows from the times, and where they leave it open Options.Aggregation says it.
+// False if neither tells. Times are those of a grid if more than half of them are.
+func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem) (time.Duration, bool) {
+	times := make([]time.Time, len(items))
+	spread := false // a heart rate whose least and most differ
+	for i, item := range items {
+		times[i] = item.at
+		spread = spread || item.Min != nil && item.Max != nil && *item.Min != *item.Max
+	}
+	on := func(grid time.Duration) bool {
+		n := 0
+		for _, t := range times {
+			if secondOfDay(t)%int(grid/time.Second) == 0 {
+				n++
+			}
+		}
+		return 2*n > len(times)
+	}
+	said := a.out.opts.Aggregation
+	if !kind.total {
+		coarse := on(time.Hour) && (len(items) > 1 || spread || said == AggregateHours || said == AggregateDays)
+		return 0, kind.slow || !coarse
+	}
+	onDay := on(24 * time.Hour)
+	switch {
+	case !on(time.Minute):
+	case !on(time.Hour):
+		return time.Minute, true
+	case said != "" && (onDay || said != AggregateDays):
+		return aggregationLengths[said], true
+	case !onDay && len(items) > 1:
+		return time.Hour, true
+	case onDay && successiveDays(times):
+		return 24 * time.Hour, true
+	}
+	return 0, false
+}
+
+// successiveDays reports whether two midnights of successive days are among the times.
+func successiveDays(times []time.Time) bool {
+	days := map[healthlab.Date]bool{}
+	for _, t := range times {
+		if secondOfDay(t) == 0 {
+			days[healthlab.DateOf(t)] = true
+		}
+	}
+	for day := range days {
+		if days[day.AddDays(1)] {
+			return true
+		}
+	}
+	return false
+}
+
+// sample hands over a value of a metric in the unit that the app writes.
+func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, length time.Duration) error {
+	resource := healthdata.ResourceBySlug(kind.resource)
+	s := sampleAt(item.at, nil)
+	if length > 0 {
+		end := healthlab.At(item.at.Add(length))
+		s.Start, s.End = &s.Timestamp, &end
+	}
+	from := a.origin(item.Source)
+	b, err := a.batch(from)
+	if err != nil {
+		return err
+	}
+	if kind.resource == "blood_pressure" {
+		if item.Systolic == nil || item.Diastolic == nil {
+			a.out.skip(name + " (one value only)")
+			return nil
+		}
+		s.Systolic, s.Diastolic = item.Systolic, item.Diastolic
+		return b.sample(kind.resource, s)
+	}
+	number := item.Qty
+	if number == nil {
+		number = item.Avg
+	}
+	if number == nil {
+		a.out.skip(name + " (no value)")
+		return nil
+	}
+	converted, ok := appUnit(*number, units, resource)
+	if !ok {
+		a.out.skip(name + " (in " + units + ")")
+		return nil
+	}
+	s.Value = healthdata.Number(*number)
+	if s.Unit = units; converted == *number {
+		s.Unit = resource.Unit
+	}
+	if kind.sensor != "" {
+		s.SensorLocation = &kind.sensor
+	}
+	if kind.body != bodyNone {
+		_, offset := item.at.Zone()
+		a.store.bodies = append(a.store.bodies, bodyRecord{at: item.at.Unix(), offset: int32(offset), part: kind.body, value: converted, from: from})
+		if len(a.store.bodies) >= mostBodyHeld {
+			if err := a.store.finishBodies(); err != nil {
+				return err
+			}
+		}
+	}
+	return b.sample(kind.resource, s)
+}
+
+// appUnit returns a number in the unit of a resource. The app writes percentages as such.
+func appUnit(v float64, units string, to *healthdata.Resource) (float64, bool) {
+	switch {
+	case units == "" && to.Unit == "index":
+		return v, true
+	case units == "":
+		return 0, false
+	case to == glucose:
+		return to.Convert(v, units, "")
+	}
+	return healthdata.ConvertUnit(v, units, to.Unit)
+}
+
+// appNight is a night, or a stretch of one: the app writes either.
+type appNight struct {
+	StartDate, EndDate, Value string // a stretch
+
+	SleepStart, SleepEnd, InBedStart, InBedEnd        string
+	TotalSleep, Asleep, Core, Deep, REM, Awake, InBed *float64
+	Source, SleepSource                               string
+}
+
+// appStages are the words for stages of sleep.
+var appStages = map[string]sleepStage{
+	"In Bed": stageInBed, "InBed": stageInBed,
+	"Asleep": sleepStage(healthdata.SleepStageMissing), "Unspecified": sleepStage(healthdata.SleepStageMissing),
+	"Core": sleepStage(healthdata.SleepStageLight), "Deep": sleepStage(healthdata.SleepStageDeep),
+	"REM": sleepStage(healthdata.SleepStageREM), "Awake": sleepStage(healthdata.SleepStageAwake),
+}
+
+// nights hands over nights. Stretches are put together at the end.
+func (a *phoneApp) nights(units string, data []json.RawMessage) error {
+	for i, raw := range data {
+		place := fmt.Sprintf("sleep_analysis, item %d", i+1)
+		v := itemOf[appNight](raw)
+		if v == nil {
+			a.remarks.add(place, "item", "an object with times and lengths")
+			continue
+		}
+		if v.StartDate != "" {
+			if err := a.stretch(place, v); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := a.night(place, units, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stretch keeps a stretch of a stage.
+func (a *phoneApp) stretch(place string, v *appNight) error {
+	stage, known := appStages[v.Value]
+	if !known {
+		a.remarks.add(place, "value", "a stage of sleep such as Core")
+		return nil
+	}
+	start, ok1 := a.time(place, "startDate", v.StartDate)
+	end, ok2 := a.time(place, "endDate", v.EndDate)
+	if !ok1 || !ok2 {
+		return nil
+	}
+	if !end.After(start) {
+		a.remarks.add(place, "endDate", "a time after the startDate")
+		return nil
+	}
+	_, offset := start.Zone()
+	_, endOffset := end.Zone()
+	a.store.sleep = append(a.store.sleep, sleepRecord{
+		start: start.Unix(), end: end.Unix(), offset: int32(offset), endOffset: int32(endOffset), stage: stage, from: a.origin(v.Source),
+	})
+	if len(a.store.sleep) >= mostSleepHeld {
+		return a.store.finishSleep()
+	}
+	return nil
+}
+
+// night hands over a night with its sums. Stages that are all 0 were not measured.
+func (a *phoneApp) night(place, units string, v *appNight) error {
+	from, to := v.SleepStart, v.SleepEnd
+	if from == "" || to == "" {
+		from, to = v.InBedStart, v.InBedEnd
+	}
+	start, ok1 := a.time(place, "sleepStart", from)
+	end, ok2 := a.time(place, "sleepEnd", to)
+	if !ok1 || !ok2 {
+		return nil
+	}
+	if bed, _, ok := parseStamp([]byte(v.InBedStart)); ok && bed < start.Unix() && start.Unix()-bed < int64(24*time.Hour/time.Second) {
+		start = time.Unix(bed, 0).In(start.Location())
+	}
+	if bed, _, ok := parseStamp([]byte(v.InBedEnd)); ok && bed > end.Unix() && bed-end.Unix() < int64(24*time.Hour/time.Second) {
+		end = time.Unix(bed, 0).In(end.Location())
+	}
+	if !end.After(start) {
+		a.remarks.add(place, "sleepEnd", "a time after the sleepStart")
+		return nil
+	}
+	seconds := func(field string, n *float64) *int64 {
+		if n == nil || *n == 0 {
+			return nil
+		}
+		length, ok := healthdata.ConvertUnit(*n, cmp.Or(units, "hr"), "min")
+		if !ok || length < 0 || length > 36*60 {
+			a.remarks.add(place, field, "a length of at most 36 hours, in hr or min")
+			return nil
+		}
+		return new(int64(math.Round(60 * length)))
+	}
+	origin := a.origin(cmp.Or(v.Source, v.SleepSource))
+	s := &healthdata.Sleep{
+		Head: a.store.head(origin), BedtimeStart: healthlab.At(start), BedtimeStop: healthlab.At(end), TimezoneOffset: offsetOf(end),
+		SessionOffsets: healthdata.SessionOffsets{StartTimezoneOffset: offsetOf(start), EndTimezoneOffset: offsetOf(end)},
+	}
+	s.ExternalID = uuid.NewSHA1(origin.id, []byte("sleep "+s.BedtimeStart.String())).String()
+	awake := seconds("awake", v.Awake)
+	for stage, n := range map[healthdata.SleepStage]*int64{
+		healthdata.SleepStageLight: seconds("core", v.Core), healthdata.SleepStageDeep: seconds("deep", v.Deep), healthdata.SleepStageREM: seconds("rem", v.REM),
+	} {
+		if n != nil {
+			s.AddStage(stage, *n)
+		}
+	}
+	if awake != nil {
+		s.AddStage(healthdata.SleepStageAwake, *awake)
+	}
+	if s.Total == nil {
+		s.Total = cmp.Or(seconds("totalSleep", v.TotalSleep), seconds("asleep", v.Asleep))
+	}
+	return a.out.summaries("sleep", s)
+}
