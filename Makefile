@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: world soak deps lint verify test prove fuzz bench load audit sbom clients help
+.PHONY: world soak deps lint verify test prove fuzz bench load audit sbom release clients help
 
 # The modules of the workspace. In a workspace ./... is the root module alone.
 MODULES  := $(shell sed -nE 's/^\t(\.[^ ]*)$$/\1/p' go.work)
@@ -67,6 +67,24 @@ sbom: $(SBOM) ## write the modules of the server as a CycloneDX document to sbom
 
 $(SBOM):
 	GOBIN=$(CURDIR)/$(@D) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
+
+# release stamps the commit, so two builds of one commit are the same bytes.
+DIST      ?= dist
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+
+release: $(SBOM) ## build the server for Linux, macOS and Windows into dist, with checksums and an SBOM
+	@rm -rf "$(DIST)"; mkdir -p "$(DIST)"; \
+	version=$$(sed -nE 's/^const Version = "(.*)"/\1/p' doc.go); commit=$$(git rev-parse HEAD); \
+	date=$$(TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ); \
+	if [ -n "$$(git status --porcelain)" ]; then commit="$$commit, changed"; fi; \
+	for p in $(PLATFORMS); do \
+		file="$(DIST)/healthlab_$${version}_$${p%/*}_$${p#*/}"; if [ "$${p%/*}" = windows ]; then file="$$file.exe"; fi; \
+		echo "$$file"; \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -buildvcs=false \
+			-ldflags="-s -w -X 'main.commit=$$commit' -X main.commitDate=$$date" -o "$$file" ./examples/server; \
+	done; \
+	$(SBOM) app -json -licenses -main server -output "$(DIST)/healthlab_$$version.sbom.json" examples; \
+	cd "$(DIST)"; if command -v sha256sum >/dev/null; then sha256sum healthlab_* >SHA256SUMS; else shasum -a 256 healthlab_* >SHA256SUMS; fi
 
 verify: ## generated files and each go.mod are what they would be made again
 	@state() { git status --porcelain; git diff; }; \

@@ -66,7 +66,7 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	}
 	if up.TimeZone != "" {
 		if _, err := check.LoadZone(up.TimeZone); err != nil {
-			p.Add("unknown_zone", "a zone is an identifier of the IANA tz database", "time_zone")
+			p.Add("unknown_zone", "must be a zone of the IANA time zone database, such as Europe/Vienna or UTC", "time_zone")
 		}
 	}
 	if err := p.Err(); err != nil {

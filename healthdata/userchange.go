@@ -126,7 +126,7 @@ func (u *User) patchTimeZone(problems *healthlab.Problems, e Edit[string], at he
 		u.FallbackTimeZone = FallbackTimeZone{ID: DefaultTimeZone, SourceSlug: SlugDefault, UpdatedAt: u.CreatedOn}
 	default:
 		if _, err := check.LoadZone(*e.value); err != nil {
-			problems.Add("unknown_zone", "a zone is an identifier of the IANA tz database", "fallback_time_zone")
+			problems.Add("unknown_zone", "must be a zone of the IANA time zone database, such as Europe/Vienna or UTC", "fallback_time_zone")
 			return
 		}
 		u.setTimeZone(*e.value, SlugManual, at)

@@ -78,6 +78,7 @@ type Manager struct {
 // requirement is what the contract demands of the credential for an operation. Empty parts
 // demand nothing.
 type requirement struct {
+	scheme string              // the security scheme of the contract, such as TeamKey
 	scopes organisation.Scopes // all of them
 	role   Role
 }
@@ -98,6 +99,11 @@ var requirements = sync.OnceValue(func() map[string]requirement {
 		for _, op := range methods {
 			var need requirement
 			for _, scheme := range op.Security {
+				for name := range scheme {
+					if name != "UserToken" { // stands beside a key
+						need.scheme = name
+					}
+				}
 				for _, name := range scheme["TeamKey"] {
 					need.scopes = append(need.scopes, organisation.Scope(name))
 				}

@@ -27,7 +27,7 @@ func (a api) aggregateOperations() []server.Operation {
 		ID: "query_aggregate", Pattern: "POST /aggregate/v1/user/{user_id}/query", Bound: server.UserInPath, Team: a.queryAggregate,
 		MaxBody: min(maxQueryBody, a.MaxBody),
 		Replies: []server.Reply{
-			{On: healthlab.NotFound, ErrorType: "USER_NOT_FOUND", Msg: "the team has no such user"},
+			{On: healthlab.NotFound, ErrorType: "USER_NOT_FOUND"},
 			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the questions took too long"},
 		},
 	}, {

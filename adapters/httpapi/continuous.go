@@ -34,7 +34,7 @@ func (a api) continuousOperations() []server.Operation {
 		if ops[i].Team != nil {
 			ops[i].Replies = []server.Reply{
 				{Rule: continuous.UserNotFound},
-				{On: healthlab.NotFound, ErrorType: query, Msg: "the team has no such continuous query"},
+				{On: healthlab.NotFound, ErrorType: query, Msg: "continuous query not found"},
 			}
 		}
 	}

@@ -30,7 +30,7 @@
 //
 // All others have one object:
 //
-//	{"detail":{"error_type":"NOT_FOUND","error_message":"there is no such thing"}}
+//	{"detail":{"error_type":"NOT_FOUND","error_message":"user 0d4b1f5e-0000-4000-8000-000000000001 not found"}}
 //
 // A broken rule of the business is 400 with the rule's own error_type. Neither ever
 // repeats a value that was sent, and a log line does not either. An error with a

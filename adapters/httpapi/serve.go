@@ -247,7 +247,7 @@ func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 	if problems, ok := server.ProblemsOf(err, c.settings); ok && !worded(c.op.Replies, err) {
 		err = wire.RefuseInput(w, problems)
 	} else {
-		f := server.FaultOf(err, c.op.Replies)
+		f := server.FaultOf(err, a.replies(r, c, err))
 		if f.Status >= http.StatusInternalServerError && f.Status != http.StatusNotImplemented && !gone {
 			a.logFailure(r, c, "request failed", err)
 		}

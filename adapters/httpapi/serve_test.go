@@ -76,14 +76,14 @@ func TestErrorsBecomeReplies(t *testing.T) {
 		logged bool
 	}{
 		{"unknown", failing(errors.New("boom")), 500, `{"detail":{"error_message":"something went wrong on our side","error_type":"INTERNAL_ERROR"}}`, "", true},
-		{"not found", failing(fmt.Errorf("get user: %w", healthlab.NotFound)), 404, `{"detail":{"error_message":"there is no such thing","error_type":"NOT_FOUND"}}`, "", false},
+		{"not found", failing(fmt.Errorf("get user: %w", healthlab.NotFound)), 404, `{"detail":{"error_message":"a thing that the request names by its id is not found in this team","error_type":"NOT_FOUND"}}`, "", false},
 		{"conflict", failing(healthlab.Conflict), 409, `{"detail":{"error_message":"something with this identity exists already","error_type":"CONFLICT"}}`, "", false},
 		{"precondition", failing(healthlab.Precondition), 400, `{"detail":{"error_message":"this is not possible as things stand","error_type":"PRECONDITION_FAILED"}}`, "", false},
-		{"unauthenticated", failing(healthlab.Unauthenticated), 401, `{"detail":{"error_message":"the credential is missing or not known","error_type":"UNAUTHORIZED"}}`, "", false},
+		{"unauthenticated", failing(healthlab.Unauthenticated), 401, `{"detail":{"error_message":"missing or unknown API key; send it in the x-service-api-key header","error_type":"UNAUTHORIZED"}}`, "", false},
 		{"forbidden", failing(healthlab.Forbidden), 403, `{"detail":{"error_message":"this is not allowed","error_type":"FORBIDDEN"}}`, "", false},
 		{"exhausted", failing(later{healthlab.Exhausted}), 429, `{"detail":{"error_message":"a limit is used up","error_type":"RATE_LIMITED"}}`, "2", false},
 		{"unavailable", failing(later{healthlab.Unavailable}), 503, `{"detail":{"error_message":"try again later","error_type":"UNAVAILABLE"}}`, "2", true},
-		{"not found, later", failing(later{healthlab.NotFound}), 404, `{"detail":{"error_message":"there is no such thing","error_type":"NOT_FOUND"}}`, "", false},
+		{"not found, later", failing(later{healthlab.NotFound}), 404, `{"detail":{"error_message":"a thing that the request names by its id is not found in this team","error_type":"NOT_FOUND"}}`, "", false},
 		{"unimplemented", failing(healthlab.Unimplemented), 501, `{"detail":{"error_message":"this installation does not do that","error_type":"NOT_IMPLEMENTED"}}`, "", false},
 		{"invalid", failing(healthlab.Invalid), 422, `{"detail":[{"loc":["query"],"msg":"the request is not valid","type":"invalid"}]}`, "", false},
 		{"problems", failing(problem()), 422, `{"detail":[{"loc":["query","items",0,"name"],"msg":"is too long","type":"too_long"}]}`, "", false},

@@ -2,13 +2,24 @@
 // linking and pulls, lab orders, lab reports, questions and signed events, behind one HTTP
 // handler.
 //
-//	store := memory.New(&memory.Options{Keys: keys})
+//	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", SourceType: "app", Class: "manual"}})
+//	if err != nil {
+//		return err
+//	}
+//	store := memory.New(nil) // or stores.New over sqlite.Open or postgres.Open
 //	s, err := service.New(ctx, service.Config{
-//		Environment: healthlab.Sandbox, URL: "http://localhost:8080", Stores: store.Stores, Files: store.Blobs(),
-//		Secret: secret, Providers: providers, Connectors: connectors,
+//		Environment: healthlab.Sandbox, URL: "http://" + listener.Addr().String(), AllowPlaintext: true,
+//		Stores: store.Stores, Files: store.Blobs(), Secret: secret, Providers: providers,
 //	})
-//	go s.Run(ctx)
-//	http.ListenAndServe("localhost:8080", s.Handler())
+//	if err != nil {
+//		return err
+//	}
+//	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second} // or httpserver.New
+//	defer server.Close()
+//	go func() { _ = server.Serve(listener) }()
+//	return s.Run(ctx)
+//
+// This is the function serve of the Example. examples/embed is a program that keeps its data.
 //
 // Every part can be replaced: each is a field of Config, and each package can be used
 // without this one. The assembly adds nothing but what the packages need of each other: one

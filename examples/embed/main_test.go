@@ -1,69 +1,59 @@
 package main
 
 import (
-	"context"
-	"io"
+	"bufio"
+	"bytes"
 	"net/http"
-	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/healthlab-dev/healthlab/adapters/postgres"
-	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
-	"github.com/healthlab-dev/healthlab/adapters/stores"
-	"github.com/healthlab-dev/healthlab/store"
 )
 
-// A member and the member's user are made together or not at all, and the service is ready
-// beside the program's own pages.
+// The program prints its address and a key that opens the API, keeps its secret in a file that its owner alone
+// can read, and has the same key and data at the next start. It has 60 lines at most.
 func TestEmbed(t *testing.T) {
-	database := pgtest.Empty(t)
-	ctx, stop := context.WithCancel(t.Context())
-	at, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- run(ctx, database, "127.0.0.1:0", func(url string) { at <- url }) }()
-	var base string
-	select {
-	case base = <-at:
-	case err := <-ended:
+	text, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	require.LessOrEqual(t, bytes.Count(text, []byte("\n")), 60)
+	dir := t.TempDir()
+	program := filepath.Join(t.TempDir(), "embed")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	var first string
+	for _, status := range []int{http.StatusOK, http.StatusBadRequest} { // the user is there at the second start
+		cmd := exec.CommandContext(t.Context(), program)
+		cmd.Dir = dir
+		cmd.Stderr = os.Stderr
+		pipe, err := cmd.StdoutPipe()
 		require.NoError(t, err)
-	}
-	add := func(name string) (int, string) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/members", strings.NewReader(url.Values{"name": {name}}.Encode()))
+		require.NoError(t, cmd.Start())
+		lines := bufio.NewScanner(pipe)
+		require.True(t, lines.Scan())
+		url, ok := strings.CutPrefix(lines.Text(), "listening on ")
+		require.True(t, ok)
+		require.True(t, lines.Scan())
+		key, ok := strings.CutPrefix(lines.Text(), "api key: ")
+		require.True(t, ok)
+		if first == "" {
+			first = key
+		}
+		require.Equal(t, first, key)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v2/user/", strings.NewReader(`{"client_user_id":"member-42"}`))
 		require.NoError(t, err)
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("x-service-api-key", key)
+		r.Header.Set("Content-Type", "application/json")
 		answer, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return answer.StatusCode, strings.TrimSpace(string(body))
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, status, answer.StatusCode)
+		require.NoError(t, cmd.Process.Kill())
+		_ = cmd.Wait() // killed
 	}
-	status, _ := add("Kim")
-	require.Equal(t, http.StatusOK, status)
-	status, _ = add("") // the member's row is refused, so there is no user either
-	require.Equal(t, http.StatusInternalServerError, status)
-
-	pool := pgtest.Connect(t, database)
-	engine, err := postgres.Open(t.Context(), pool, stores.Tables(), nil)
+	info, err := os.Stat(filepath.Join(dir, "embed.key"))
 	require.NoError(t, err)
-	users := store.LiveUsers(team)
-	users.Bare = true // the documents are encrypted
-	got, err := engine.Read(t.Context(), users)
-	require.NoError(t, err)
-	require.Len(t, got[0], 1)
-	var members int
-	require.NoError(t, pool.QueryRow(t.Context(), "select count(*) from member").Scan(&members))
-	require.Equal(t, 1, members)
-	pool.Close()
-
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/readyz", http.NoBody)
-	require.NoError(t, err)
-	answer, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
-	require.Equal(t, http.StatusOK, answer.StatusCode)
-	stop()
-	require.NoError(t, <-ended)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -58,8 +59,19 @@ func (s *host) withAssistants(next http.Handler) (http.Handler, error) {
 	}), nil
 }
 
-// runAssistant connects an assistant on this program's input and output with a running server.
-func runAssistant(ctx context.Context, args []string, stdin io.ReadCloser, stdout io.WriteCloser, stderr io.Writer) error {
+// runAssistant is server mcp.
+func runAssistant(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	return passAssistant(ctx, args, os.Stdin, openOutput{stdout}, stderr)
+}
+
+// openOutput is an output that stays open when a connection on it ends.
+type openOutput struct{ io.Writer }
+
+// Close does nothing.
+func (openOutput) Close() error { return nil }
+
+// passAssistant connects an assistant on an input and an output with a running server.
+func passAssistant(ctx context.Context, args []string, stdin io.ReadCloser, stdout io.WriteCloser, stderr io.Writer) error {
 	f := flag.NewFlagSet("server mcp", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	url := f.String("url", "http://127.0.0.1:8080"+assistantsPath, "where the server answers assistants")

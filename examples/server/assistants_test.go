@@ -28,7 +28,7 @@ func TestAssistants(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- runAssistant(ctx, []string{"-url", p.url + assistantsPath, "-api-key", p.key}, fromAssistant, toAssistant, io.Discard)
+		done <- passAssistant(ctx, []string{"-url", p.url + assistantsPath, "-api-key", p.key}, fromAssistant, toAssistant, io.Discard)
 	}()
 	for name, transport := range map[string]sdk.Transport{
 		"http":  &sdk.StreamableClientTransport{Endpoint: p.url + assistantsPath, HTTPClient: &http.Client{Transport: bearer(p.key)}},

@@ -41,6 +41,9 @@ func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host)
 	if err != nil {
 		return err
 	}
+	if c.freshDir {
+		return errors.Join(errors.New("-tour is for server serve"), os.RemoveAll(c.dataDir))
+	}
 	t, err := newTelemetry(ctx, "")
 	if err != nil {
 		return err

@@ -15,13 +15,12 @@ import (
 // runBackup is server backup: it copies the folder of -data, also while a server uses it. The keys of
 // persons and the secret go to a folder of their own: a copy of the data alone cannot be read, and the
 // erasure of a person reaches it, because the person's key is deleted.
-func runBackup(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func runBackup(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	f := flag.NewFlagSet("server backup", flag.ContinueOnError)
-	f.SetOutput(stderr)
 	dir := f.String("data", defaultDataDir, "`folder` as the server has it")
 	to := f.String("to", "", "new `folder` for the data and the files")
 	keysTo := f.String("keys-to", "", "new `folder` for the keys of persons and the secret, kept apart from the data")
-	if err := f.Parse(args); err != nil {
+	if done, err := parseOwn(f, args, stdout); done || err != nil {
 		return err
 	}
 	if *to == "" || *keysTo == "" || filepath.Clean(*to) == filepath.Clean(*keysTo) {

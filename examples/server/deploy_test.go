@@ -24,7 +24,7 @@ func TestDeployFiles(t *testing.T) {
 	settings.VisitAll(func(f *flag.Flag) {
 		known["HEALTHLAB_"+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))] = true
 	})
-	for _, file := range []string{"compose.yaml", "kubernetes.yaml"} {
+	for _, file := range []string{"Dockerfile", "compose.yaml", "kubernetes.yaml", "healthlab.service"} {
 		text, err := os.ReadFile("deploy/" + file)
 		require.NoError(t, err)
 		names := regexp.MustCompile(`HEALTHLAB_[A-Z_]+`).FindAllString(string(text), -1)
@@ -33,6 +33,16 @@ func TestDeployFiles(t *testing.T) {
 			require.True(t, known[name], "%s: %s", file, name)
 		}
 	}
+
+	unit, err := os.ReadFile("deploy/healthlab.service")
+	require.NoError(t, err)
+	command := regexp.MustCompile(`(?m)^ExecStart=\S+ (.*)$`).FindSubmatch(unit)
+	require.NotNil(t, command)
+	named, rest, err := findCommand(strings.Fields(string(command[1])))
+	require.NoError(t, err)
+	require.Equal(t, "serve", named.name)
+	_, err = checkArguments(rest, settings)
+	require.NoError(t, err)
 
 	p := start(t, "-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir())
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+metricsPath, http.NoBody)

@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -12,17 +13,26 @@ import (
 const variablePrefix = "HEALTHLAB"
 
 // checkVariables refuses environment variables, each NAME=VALUE, that begin as settings do and are
-// none.
+// none, and values that are not of the type of the setting.
 func checkVariables(environment []string, f *flag.FlagSet) error {
-	var known []string
+	known := map[string]*flag.Flag{}
 	f.VisitAll(func(one *flag.Flag) {
-		known = append(known, variablePrefix+"_"+strings.ToUpper(strings.ReplaceAll(one.Name, "-", "_")))
+		known[variablePrefix+"_"+strings.ToUpper(strings.ReplaceAll(one.Name, "-", "_"))] = one
 	})
 	for _, variable := range environment {
-		name, _, _ := strings.Cut(variable, "=")
-		if strings.HasPrefix(name, variablePrefix+"_") && !slices.Contains(known, name) {
-			nearest := slices.MinFunc(known, func(a, b string) int { return distance(name, a) - distance(name, b) })
-			return fmt.Errorf("the environment variable %s is no setting; the nearest one is %s", name, nearest)
+		name, value, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, variablePrefix+"_") {
+			continue
+		}
+		setting := known[name]
+		if setting == nil {
+			return fmt.Errorf("the environment variable %s is no setting; the nearest one is %s", name, nearest(name, slices.Sorted(maps.Keys(known))))
+		}
+		if value == "" { // is not set
+			continue
+		}
+		if err := checkValue(setting, value); err != nil {
+			return fmt.Errorf("the environment variable %s: %w", name, err)
 		}
 	}
 	return nil

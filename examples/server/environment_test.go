@@ -100,6 +100,24 @@ func TestFirstLines(t *testing.T) {
 	require.Regexp(t, `^http://127\.0\.0\.1:[0-9]+$`, p.url)
 	require.Regexp(t, `^sk_us_[0-9a-f]{64}$`, p.key)
 	p.quit()
+	p = launch(t, "-management-key", "manager")
+	var said strings.Builder
+	for line := range p.lines {
+		said.WriteString(line + "\n")
+		if strings.HasPrefix(line, "stop: ") {
+			break
+		}
+	}
+	require.Regexp(t, `^listening on (http://\S+)
+api key: sk_us_[0-9a-f]{64}
+data: memory, until the process ends
+organisation: [0-9a-f-]{36}
+team: [0-9a-f-]{36}
+docs: http://\S+/docs/
+console: http://\S+/console
+stop: Ctrl-C or SIGTERM
+$`, said.String())
+	p.quit()
 	for _, args := range [][]string{{"-api-key", given}, {"-config", file}} {
 		p := launch(t, args...)
 		require.Regexp(t, `^listening on http://127\.0\.0\.1:[0-9]+$`, <-p.lines)

@@ -53,9 +53,8 @@ type attributes struct {
 
 // runExport writes the samples of one user and resource as JSON, one sample a line, by
 // series and time.
-func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+func runExport(ctx context.Context, args []string, stdout, _ io.Writer) (err error) {
 	f := flag.NewFlagSet("server export", flag.ContinueOnError)
-	f.SetOutput(stderr)
 	address := f.String("database-url", "", "postgres://… as the server has it")
 	dir := f.String("data", "", "`folder` as the server has it, while no server uses it")
 	var team healthlab.TeamID
@@ -66,7 +65,7 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 	sealingFile := f.String("sealing-keys", "", "`file` as the server has it, if samples are encrypted")
 	keysURL := f.String("keys-url", "", "postgres://… as the server has it, if samples are encrypted")
 	resource := f.String("resource", "", "`slug` of a timeseries resource, such as heartrate")
-	if err := f.Parse(args); err != nil {
+	if done, err := parseOwn(f, args, stdout); done || err != nil {
 		return err
 	}
 	if (*address == "") == (*dir == "") || team.IsZero() || user.IsZero() || *resource == "" {

@@ -94,31 +94,69 @@ type config struct {
 	log                  *slog.Logger
 }
 
-// flags reads the command line, the environment and the file of -config, in this order.
+// flagGroup is flags that belong together.
+type flagGroup struct {
+	name, about, example string
+	add                  func(*flag.FlagSet)
+}
+
+func (c *config) flagGroups() []flagGroup {
+	return []flagGroup{
+		{"start", "what the program does first", "-tour", c.startFlags},
+		{"network", "where it listens and how it is reached", "-addr 0.0.0.0:8443 -tls-cert cert.pem -tls-key key.pem -public-url https://api.example.com:8443", c.networkFlags},
+		{"storage", "where everything is kept", "-data /var/lib/healthlab", c.storageFlags},
+		{"secrets", "what encrypts and signs", "-data /var/lib/healthlab -secret-file /etc/healthlab/secret", c.secretFlags},
+		{"access", "keys that open the API and the management", `-management-key "$MANAGEMENT_KEY"`, c.keyFlags},
+		{"events", "the receiver of events", "-webhook-url https://hooks.example.com/health", c.eventFlags},
+		{"sources", "providers that people connect", "-connectors connectors", c.providerFlags},
+		{"orders", "the laboratory, its catalogue and documents", "-sandbox-speed 8640", c.orderFlags},
+		{"link", "the pages on which people connect sources", `-brand "Riverside Practice" -brand-color 1d6fa5`, c.linkFlags},
+		{"api", "shapes and limits of the API", "-team-rate 50", c.apiFlags},
+		{"import", "files that are read at the start", "-import export.zip -import-user member-42", c.importFlags},
+		{"lake", "exports of all teams as Parquet files", "-lake s3://storage.example.com/lake/health -lake-credentials FILE", c.lakeFlags},
+	}
+}
+
+// serverFlags is the name of the flags of the server.
+const serverFlags = "server"
+
+// flags reads the command line, the environment and the file of -config, in this order, and the
+// secrets.
 //
 // Secrets are best set by the environment or the file: other users of the machine can see
 // arguments.
 func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
-	c := config{log: slog.New(slog.NewTextHandler(stderr, nil))}
-	f := flag.NewFlagSet("server", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.StringVar((*string)(&c.environment), "env", string(healthlab.Sandbox), "sandbox or production")
-	f.BoolVar(&c.tour, "tour", false, "play the main job once, then serve")
-	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
-	f.BoolVar(&c.version, "version", false, "print the version and stop")
-	f.BoolVar(&c.printConfig, "print-config", false, "print the settings that hold, without secrets, and stop")
-	f.String("config", "", "`file` with settings: a line for each, with the name of a flag, a space and the value")
-	for _, group := range []func(*flag.FlagSet){c.networkFlags, c.storageFlags, c.keyFlags, c.providerFlags, c.eventFlags, c.orderFlags, c.linkFlags, c.apiFlags} {
-		group(f)
+	c, f, err := settings(args, slog.New(slog.NewTextHandler(stderr, nil)))
+	if err == nil && !c.version && !c.printConfig {
+		err = c.readSecrets()
 	}
-	if err := ff.Parse(f, args, ff.WithEnvVarPrefix(variablePrefix), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(ff.PlainParser)); err != nil {
+	if err != nil {
+		return config{}, nil, err
+	}
+	return c, f, nil
+}
+
+// settings reads and checks all but the secrets, and makes no file. It returns flag.ErrHelp if the
+// arguments ask for help.
+func settings(args []string, log *slog.Logger) (config, *flag.FlagSet, error) {
+	c := config{log: log}
+	f := flag.NewFlagSet(serverFlags, flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	for _, group := range c.flagGroups() {
+		group.add(f)
+	}
+	help, err := checkArguments(args, f)
+	if help {
+		return config{}, nil, flag.ErrHelp
+	}
+	if err != nil {
 		return config{}, nil, err
 	}
 	if err := checkVariables(os.Environ(), f); err != nil {
 		return config{}, nil, err
 	}
-	if f.NArg() > 0 {
-		return config{}, nil, errors.New("arguments other than flags are not expected")
+	if err := ff.Parse(f, args, ff.WithEnvVarPrefix(variablePrefix), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(configFile(f))); err != nil {
+		return config{}, nil, err
 	}
 	// The environment is first: the others depend on it.
 	for _, check := range []func() error{c.checkEnvironment, c.checkStore, c.checkAPI, c.checkPortal, c.checkNetwork, c.checkOrders, c.checkEvents, c.readTeamKeys, c.checkManagementKeys, c.placeSecrets} {
@@ -126,13 +164,32 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 			return config{}, nil, err
 		}
 	}
-	if c.version || c.printConfig {
-		return c, f, nil
-	}
-	if err := c.readSecrets(); err != nil {
-		return config{}, nil, err
-	}
 	return c, f, nil
+}
+
+// configFile reads the file of -config. A line with a name that is no flag is refused with the nearest
+// one.
+func configFile(f *flag.FlagSet) ff.ConfigFileParser {
+	return func(r io.Reader, set func(name, value string) error) error {
+		return ff.PlainParser(r, func(name, value string) error {
+			if f.Lookup(name) == nil {
+				return fmt.Errorf("-config: %s is no setting; the nearest one is %s", name, nearest(name, flagNames(f)))
+			}
+			if err := checkValue(f.Lookup(name), value); err != nil {
+				return fmt.Errorf("-config: %w", err)
+			}
+			return set(name, value)
+		})
+	}
+}
+
+func (c *config) startFlags(f *flag.FlagSet) {
+	f.StringVar((*string)(&c.environment), "env", string(healthlab.Sandbox), "sandbox or production")
+	f.BoolVar(&c.tour, "tour", false, "play the main job once, then serve")
+	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
+	f.BoolVar(&c.version, "version", false, "print the version and stop")
+	f.BoolVar(&c.printConfig, "print-config", false, "print the settings that hold, without secrets, and stop")
+	f.String("config", "", "`file` with settings: a line for each, with the name of a flag, a space and the value")
 }
 
 func (c *config) networkFlags(f *flag.FlagSet) {
@@ -157,21 +214,30 @@ func (c *config) storageFlags(f *flag.FlagSet) {
 	f.StringVar(&c.databaseURL, "database-url", "", "postgres://… of a PostgreSQL `server` in which everything is kept, in place of -data, for several processes")
 	f.IntVar(&c.shards, "distribute", 0, "spread the data of users over the machines of a Citus cluster, whose coordinator -database-url names, in so many `shards`, if it is not (docs/scaling.md; 0: no)")
 	f.StringVar(&c.store, "store", "", "`memory`: everything is kept in memory, until the process ends, in place of -data")
+	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: files in the folder of -data; with -store, memory)")
+	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
+}
+
+func (c *config) secretFlags(f *flag.FlagSet) {
 	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that the parts are made of that have no file of their own: -sealing-keys, -signing-key and -api-key; made if it is not there; keep it apart from the data; all processes on one database need the same (default: secret in the folder of -data; without a folder one that ends with the process)")
 	f.StringVar(&c.signingFile, "signing-key", "", "`file` with 32 bytes in base64 that sign link tokens, links and the access log, and make the pseudonyms of -lake; made if it is not there (default: -secret-file)")
 	f.StringVar(&c.sealingFile, "sealing-keys", "", "`file` with the keys that seal: a line each with a name, a space and 32 bytes in base64, the current one first; without it, a key of -secret-file, which opens older data where both are given")
 	f.StringVar(&c.keysURL, "keys-url", "", "postgres://… of another database for the keys of persons (default: the schema healthlab_keys of -database-url)")
 	f.BoolVar(&c.encryptSamples, "encrypt-samples", false, "encrypt samples with the keys of persons as the rest is, which takes processor time for each upload and read. Samples in both forms are read, and folding writes them in the form of this flag")
-	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: files in the folder of -data; with -store, memory)")
-	f.StringVar(&c.lake, "lake", "", "`folder or bucket` that all teams are exported to as Parquet files with pseudonyms (docs/lake.md): a folder, or s3://HOST/BUCKET/PREFIX, of one process on a database (default: no export)")
-	f.StringVar(&c.lakeKey, "lake-credentials", "", "`file` with the access key and the secret key of the bucket of -lake, a line each")
-	f.DurationVar(&c.lakeEvery, "lake-every", time.Hour, "time from the start of one export to the next")
+}
+
+func (c *config) importFlags(f *flag.FlagSet) {
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX, TCX, or a ZIP archive of them), a phone's export.xml or the export of an account to read at the start")
+	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	f.StringVar(&c.importZone, "import-zone", "", "IANA `zone` that the person of the import was in, such as Europe/Berlin, for files with local times (default: none, and such files are refused or read as UTC)")
 	f.StringVar(&c.importDateOrder, "import-date-order", "", "`order` of day and month in files whose dates do not tell: day_first or month_first (default: none, and such files are refused)")
 	f.StringVar(&c.importAggregation, "import-aggregation", "", "`length` of the totals of files that do not tell it: minutes, hours or days (default: none, and such totals are left out)")
-	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
-	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
+}
+
+func (c *config) lakeFlags(f *flag.FlagSet) {
+	f.StringVar(&c.lake, "lake", "", "`folder or bucket` that all teams are exported to as Parquet files with pseudonyms (docs/lake.md): a folder, or s3://HOST/BUCKET/PREFIX, of one process on a database (default: no export)")
+	f.StringVar(&c.lakeKey, "lake-credentials", "", "`file` with the access key and the secret key of the bucket of -lake, a line each")
+	f.DurationVar(&c.lakeEvery, "lake-every", time.Hour, "time from the start of one export to the next")
 }
 
 func (c *config) keyFlags(f *flag.FlagSet) {

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -15,18 +14,15 @@ func TestGettingStarted(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/getting-started-service.md")
 	require.NoError(t, err)
-	var script strings.Builder
-	blocks := regexp.MustCompile("(?s)```sh run\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	blocks := runBlocks(string(text))
 	require.Len(t, blocks, 4)
-	for _, m := range blocks {
-		script.WriteString(m[1])
-	}
-	if _, err := exec.LookPath("curl"); err != nil {
-		require.Empty(t, os.Getenv("CI"), "CI must have curl")
-		t.Skip("there is no curl")
+	for _, program := range []string{"curl", "bash"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("there is no " + program)
+		}
 	}
 	p := start(t)
-	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script.String())
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", strings.Join(blocks, ""))
 	cmd.Env = append(os.Environ(), "URL="+p.url, "KEY="+p.key)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)

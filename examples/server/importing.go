@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -13,6 +14,19 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sqlite/healthconnect"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
+
+// runImport is server import FILE: it stores the file or folder as -import does, and ends.
+func runImport(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		args = append([]string{"-import", args[0]}, args[1:]...)
+	}
+	return onHost(ctx, args, stderr, func(s *host) error {
+		if s.importPath == "" {
+			return errors.New("import: the command is: server import FILE|FOLDER [-import-user ID] [flags of the server]")
+		}
+		return s.importFiles(ctx, stdout)
+	})
+}
 
 // importFiles reads the file or folder that the flags name, for the user that they
 // name, and says what it found.

@@ -8,22 +8,12 @@
 //	go run ./examples/server -invite
 //
 // prints the address of the link pages for a person who does not exist, to open in a
-// browser and connect a source by hand. Without both it only serves. See -help for the
-// flags.
+// browser and connect a source by hand. Without both it only serves.
 //
-// Everything is kept in the folder healthlab-data, unless -data, -database-url or -store says otherwise.
+//	go run ./examples/server help
 //
-//	go run ./examples/server backup -to DIR -keys-to DIR
-//
-// copies that folder while a server uses it.
-//
-//	go run ./examples/server export -database-url postgres://… -team ID -user ID -resource heartrate
-//
-// writes the samples of one user and resource as JSON, one sample a line.
-//
-// Each flag can also be set by an environment variable, HEALTHLAB_DATABASE_URL for
-// -database-url, and by a line "database-url VALUE" of the file that -config names. A flag wins
-// over the environment, and the environment over the file. -print-config prints what holds.
+// lists the commands and the groups of flags, with an example each. Everything is kept in the folder
+// healthlab-data, unless -data, -database-url or -store says otherwise.
 package main
 
 import (
@@ -47,32 +37,27 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
-	case err != nil:
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "server:", err)
 		os.Exit(1)
 	}
 }
 
-// run is the program without its process: it serves until ctx ends.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	if len(args) > 0 && args[0] == "export" {
-		return runExport(ctx, args[1:], stdout, stderr)
+// run is the program without its process: it does what the command says until ctx ends.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	named, rest, err := findCommand(args)
+	if err != nil {
+		return err
 	}
-	if len(args) > 0 && args[0] == "audit" {
-		return runAudit(ctx, args[1:], stdout, stderr)
+	err = named.run(ctx, rest, stdout, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return runHelp(ctx, nil, stdout, stderr)
 	}
-	if len(args) > 0 && args[0] == "keys" {
-		return runKeys(ctx, args[1:], stdout, stderr)
-	}
-	if len(args) > 0 && args[0] == "mcp" {
-		return runAssistant(ctx, args[1:], os.Stdin, os.Stdout, stderr)
-	}
-	if len(args) > 0 && args[0] == "backup" {
-		return runBackup(ctx, args[1:], stdout, stderr)
-	}
+	return err
+}
+
+// runServe is server serve: it serves until ctx ends.
+func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	c, settings, err := flags(args, stderr)
 	if err != nil {
 		return err

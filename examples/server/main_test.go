@@ -77,10 +77,10 @@ func (p *program) listens(args []string) {
 	p.url = strings.TrimPrefix(p.until("listening on "), "listening on ")
 	if i := slices.Index(args, "-api-key"); i >= 0 {
 		p.key = args[i+1]
-		return
+	} else {
+		p.key = strings.TrimPrefix(p.until("api key: "), "api key: ")
 	}
-	p.key = strings.TrimPrefix(p.until("api key: "), "api key: ")
-	p.until("data: ")
+	p.until("stop: ")
 }
 
 // until reads lines up to one that begins with a text.

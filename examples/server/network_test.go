@@ -56,6 +56,9 @@ func TestTLS(t *testing.T) {
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 	require.Equal(t, "max-age=31536000", answer.Header.Get("Strict-Transport-Security"))
 	client.CloseIdleConnections()
+	out, err := output(t, "health", "-addr", strings.TrimPrefix(p.url, "https://"), "-tls-cert", cert, "-tls-key", key)
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", out)
 	p.quit()
 }
 

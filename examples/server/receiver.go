@@ -87,25 +87,26 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// take waits until at least so many new events are there, and returns them all.
-func (r *receiver) take(ctx context.Context, least int) ([]received, error) {
+// take waits until there are enough events, and takes all that have arrived.
+func (r *receiver) take(ctx context.Context, enough func([]received) bool) ([]received, error) {
 	for {
 		r.mu.Lock()
 		events, forged := r.events, r.forged
-		if len(events) >= least {
+		done := enough(events)
+		if done {
 			r.events = nil
 		}
 		r.mu.Unlock()
 		switch {
 		case forged > 0:
 			return nil, fmt.Errorf("%d events had a wrong signature", forged)
-		case len(events) >= least:
+		case done:
 			return events, nil
 		}
 		select {
 		case <-r.more:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%d of %d events arrived in time", len(events), least)
+			return nil, fmt.Errorf("events are missing after %d arrived in time", len(events))
 		}
 	}
 }

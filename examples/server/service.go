@@ -25,6 +25,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/console"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
+	"github.com/healthlab-dev/healthlab/adapters/reference"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -321,12 +322,7 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 		err = errors.Join(fmt.Errorf("webhook endpoint: %w", err), listener.Close())
 	} else {
 		go func() { failed <- s.answer(server, listener) }()
-		ready := "listening on " + s.listenURL(listener.Addr()) + "\n"
-		if s.apiKeyMade {
-			ready += "api key: " + s.apiKey + "\n"
-		}
-		ready += "data: " + s.store.place + "\n"
-		_, _ = io.WriteString(stdout, ready)
+		_, _ = io.WriteString(stdout, s.firstLines(listener.Addr()))
 		if secret != "" {
 			fmt.Fprintf(stdout, "webhook secret: %s\n", secret)
 		}
@@ -361,6 +357,22 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 		err = errors.Join(err, closer())
 	}
 	return err
+}
+
+// firstLines says what a person wants to know at the start, a name and a value a line. The first is
+// where the program listens, whatever its public address is, and the last how it is stopped.
+func (s *host) firstLines(at net.Addr) string {
+	lines := []string{"listening on " + s.listenURL(at)}
+	if s.apiKeyMade {
+		lines = append(lines, "api key: "+s.apiKey)
+	}
+	open := "closed; -management-key opens it"
+	if s.console != nil {
+		open = s.url + consolePath
+	}
+	lines = append(lines, "data: "+s.store.place, "organisation: "+organisationOf(s.team).String(), "team: "+s.team.String(),
+		"docs: "+s.url+reference.Path, "console: "+open, "stop: Ctrl-C or SIGTERM")
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // maxUsers is how many users a team may have; 0 for no limit.

@@ -107,7 +107,7 @@ func (t *tour) createUser(ctx context.Context) (healthlab.UserID, error) {
 		return healthlab.UserID{}, err
 	}
 	fmt.Fprintf(t.out, "  user %s, connected to: manual\n", user.ID)
-	return user.ID, t.printEvents(ctx, 1)
+	return user.ID, t.printEvents(ctx, 1, "provider.connection.created")
 }
 
 // days returns the local days that the tour looks at, the last one being yesterday.
@@ -179,7 +179,7 @@ func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 	}
 	fmt.Fprintln(t.out, "  … and once more, which changes nothing")
 	t.step("The team is told, in signed events")
-	return t.printEvents(ctx, 2*tourDays+4)
+	return t.printEvents(ctx, 2*tourDays+4, "daily.data.")
 }
 
 // withoutHead returns a summary as it is uploaded: without what the service fills in.
@@ -199,9 +199,18 @@ func withoutHead(item any) (map[string]any, error) {
 	return out, nil
 }
 
-// printEvents waits for events and prints them, one line for each type.
-func (t *tour) printEvents(ctx context.Context, least int) error {
-	events, err := t.seen.take(ctx, least)
+// printEvents waits for so many events whose type begins with kind, and prints all that have arrived, one
+// line for each type.
+func (t *tour) printEvents(ctx context.Context, least int, kind string) error {
+	events, err := t.seen.take(ctx, func(all []received) bool {
+		n := 0
+		for _, e := range all {
+			if strings.HasPrefix(e.eventType, kind) {
+				n++
+			}
+		}
+		return n >= least
+	})
 	if err != nil {
 		return err
 	}
@@ -326,7 +335,7 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 		return fmt.Errorf("sign-in: %s", answer.Status)
 	}
 	fmt.Fprintf(t.out, "  %s is connected\n", source.Name)
-	if err := t.printEvents(ctx, 1+tourKinds); err != nil {
+	if err := t.printEvents(ctx, tourKinds, "historical.data."); err != nil {
 		return err
 	}
 	t.step("A refresh: is there anything new?")
@@ -403,7 +412,7 @@ func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 	if err := t.documents(ctx, path); err != nil {
 		return err
 	}
-	return t.printEvents(ctx, len(order.Events))
+	return t.printEvents(ctx, len(order.Events), "labtest.order.")
 }
 
 // documents reads what there is on paper of an order.

@@ -54,7 +54,7 @@ func Zone(p *healthlab.Problems, zone *string) {
 		return
 	}
 	if _, err := LoadZone(*zone); err != nil {
-		p.Add("unknown_zone", "a zone is an identifier of the IANA tz database", "time_zone")
+		p.Add("unknown_zone", "must be a zone of the IANA time zone database, such as Europe/Vienna or UTC", "time_zone")
 	}
 }
 

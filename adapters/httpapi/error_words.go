@@ -1,0 +1,121 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+)
+
+// replies are those of the operation, and after them the words for errors that have none of their own:
+// a 404 names the kind of thing and its id, and a 401 the header of the credential.
+func (a api) replies(r *http.Request, c *call, err error) []server.Reply {
+	var rule *healthlab.RuleError
+	words := ""
+	if errors.As(err, &rule) {
+		words = ruleWords(r, rule)
+	}
+	all := make([]server.Reply, 0, len(c.op.Replies)+2)
+	for _, reply := range c.op.Replies {
+		switch {
+		case reply.Msg != "":
+		case rule != nil && reply.Rule == rule.Type:
+			reply.Msg = words
+		case rule == nil && reply.On == healthlab.NotFound:
+			reply.Msg = notFoundWords(r)
+		}
+		all = append(all, reply)
+	}
+	if rule != nil {
+		return append(all, server.Reply{Rule: rule.Type, Msg: words})
+	}
+	var fault *wire.Fault
+	if errors.As(err, &fault) {
+		return all
+	}
+	return append(all,
+		server.Reply{On: healthlab.NotFound, Msg: notFoundWords(r)},
+		server.Reply{On: healthlab.Unauthenticated, Msg: a.credentialWords(c)})
+}
+
+// ruleWords are those of a rule such as ORDER_NOT_FOUND about an id in the path, before what the rule says;
+// "" leaves the rule's own.
+func ruleWords(r *http.Request, rule *healthlab.RuleError) string {
+	kind, ok := strings.CutSuffix(rule.Type, "_NOT_FOUND")
+	if !ok || !errors.Is(rule, healthlab.NotFound) {
+		return ""
+	}
+	kind = strings.ToLower(kind)
+	last := kind[strings.LastIndex(kind, "_")+1:]
+	for _, part := range strings.Split(r.Pattern, "/") { // UNMATCHED_RESULT_NOT_FOUND is about raw_result_id
+		name, ok := strings.CutSuffix(strings.TrimPrefix(part, "{"), "_id}")
+		if !ok || name[strings.LastIndex(name, "_")+1:] != last || name == "client_user" {
+			continue
+		}
+		if id, err := uuid.Parse(r.PathValue(name + "_id")); err == nil {
+			return strings.ReplaceAll(kind, "_", " ") + " " + id.String() + " not found: " + rule.Msg
+		}
+	}
+	return ""
+}
+
+// notFoundWords names the thing of the last id in the path, and what stands after it: the thing may be
+// there, and lack that. An id is named if it is a UUID; other texts may be about a person.
+func notFoundWords(r *http.Request) string {
+	_, path, _ := strings.Cut(r.Pattern, " ")
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	thing, after := "", 0
+	for i, part := range parts {
+		name, ok := strings.CutPrefix(strings.TrimSuffix(part, "}"), "{")
+		if !ok {
+			continue
+		}
+		if name == "client_user_id" {
+			return "user with this client_user_id not found"
+		}
+		id := r.PathValue(name)
+		kind, isID := strings.CutSuffix(name, "_id")
+		kind = strings.ReplaceAll(kind, "_", " ")
+		if _, err := uuid.Parse(id); err == nil && isID {
+			thing, after = kind+" "+id, i+1
+		} else if thing == "" && (isID || name == "provider") {
+			thing, after = kind, i+1
+		}
+	}
+	if thing == "" {
+		if user, err := uuid.Parse(r.URL.Query().Get("user_id")); err == nil {
+			return "user " + user.String() + " not found"
+		}
+		return "a thing that the request names by its id is not found in this team"
+	}
+	var rest []string
+	for _, part := range parts[after:] {
+		if !strings.HasPrefix(part, "{") {
+			rest = append(rest, strings.ReplaceAll(part, "_", " "))
+		}
+	}
+	if len(rest) == 0 || r.Method != http.MethodGet {
+		return thing + " not found"
+	}
+	return thing + " not found, or it has no " + strings.Join(rest, " ")
+}
+
+// credentialWords says which header an operation expects.
+func (a api) credentialWords(c *call) string {
+	switch {
+	case c.needs.scheme == "LinkTokenKey":
+		return "missing or unknown link token; send it in the " + a.LinkTokenHeader + " header"
+	case c.needs.scheme == "ManagementKey":
+		return "missing or unknown management key; send it in the " + a.ManagementKeyHeader + " header"
+	}
+	words := "missing or unknown API key; send it in the " + a.KeyHeader + " header"
+	if c.own && a.Apps != nil {
+		words += ", or a user token in the Authorization header"
+	}
+	return words
+}

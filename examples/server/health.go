@@ -1,0 +1,87 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+// healthTime is how long the server may take to say that it is ready.
+const healthTime = 5 * time.Second
+
+// runHealth is server health: it asks /readyz of the server on this machine that has the same
+// settings, for images without a shell. An error is exit status 1.
+func runHealth(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	c, _, err := settings(args, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(ctx, healthTime)
+	defer stop()
+	transport := &http.Transport{DisableKeepAlives: true}
+	scheme := "http"
+	if c.metricsAddr == "" && c.tlsCert != "" {
+		scheme = "https"
+		if transport.TLSClientConfig, err = trustCertificate(c.tlsCert); err != nil {
+			return fmt.Errorf("-tls-cert: %w", err)
+		}
+	}
+	host, port, err := net.SplitHostPort(cmp.Or(c.metricsAddr, c.addr))
+	if err != nil {
+		return fmt.Errorf("-addr must be HOST:PORT: %w", err)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := (&http.Client{Transport: transport}).Do(r)
+	if err != nil {
+		return fmt.Errorf("the server does not answer: %w", err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the server is not ready: /readyz answers %d", answer.StatusCode)
+	}
+	_, err = fmt.Fprintln(stdout, "ready")
+	return err
+}
+
+// trustCertificate trusts the first certificate of a file and no other, by a name that it has.
+func trustCertificate(file string) (*tls.Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("the file must begin with a certificate in PEM")
+	}
+	own, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(own)
+	c := &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}
+	switch {
+	case len(own.DNSNames) > 0:
+		c.ServerName = strings.Replace(own.DNSNames[0], "*", "health", 1)
+	case len(own.IPAddresses) > 0:
+		c.ServerName = own.IPAddresses[0].String()
+	}
+	return c, nil
+}
