@@ -114,9 +114,10 @@ const (
 // flagWords are printed flags, folded but for signs, with their meaning.
 var flagWords = lists(map[Interpretation]string{
 	Critical: "hh|ll|c|crit|critical|panic|critical high|critical low|h!|l!|kritisch|critico|critique|hh*|ll*|h*!|alert|++ critical|high panic|low panic|aa|panic high|panic low",
-	Abnormal: "h|l|a|*|**|!|high|low|abnormal|abn|above|below|hi|lo|++|--|+|-|↑|↓|▲|▼|↑↑|↓↓|⬆|⬇|△|▽|alto|bajo|hoch|niedrig|erhoht|erniedrigt|eleve|bas|haut|h *|l *|out|above high|below low|" +
+	Abnormal: "h|l|a|*|**|!|high|low|abnormal|abn|above|below|hi|lo|++|--|+|↑|↓|▲|▼|↑↑|↓↓|⬆|⬇|△|▽|alto|bajo|hoch|niedrig|erhoht|erniedrigt|eleve|bas|haut|h *|l *|out|above high|below low|" +
 		"(h)|(l)|h*|l*|*h|*l|[h]|[l]|alta|baja|elevado|elevada|disminuido|disminuida|bas*|augmente|diminue|auffallig|+++|---|above range|below range|out of range|above normal|below normal|(+)|(-)|anormal|(a)|fuera de rango|hors norme|pathologisch|>|<|high *|low *|superieur|inferieur|high (h)|low (l)",
-	Normal: "n|normal|within|within range|wnl|ok|in range|im normbereich|dentro|norm|dans la norme|dentro de rango|en rango|=|within limits|innerhalb|normale|within normal limits|o k|✓",
+	Normal:  "n|normal|within|within range|wnl|ok|in range|im normbereich|dentro|norm|dans la norme|dentro de rango|en rango|=|within limits|innerhalb|normale|within normal limits|o k|✓",
+	Unclear: "-", // fills an empty cell or begins a list
 })
 
 // flagMeaning returns what a printed flag means.

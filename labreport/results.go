@@ -23,8 +23,8 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 		}
 	}
 	r.flag = strings.TrimSpace(p.text(rFlag))
-	if r.flag == "-" && p.pieces[0].role == rFlag && !hasRole(cols, rFlag) {
-		r.flag = "" // the mark of a list
+	if r.flag == "-" {
+		r.flag = "" // fills an empty cell or begins a list
 	}
 	r.unit, _ = ucum.Parse(r.unitText)
 	d.settleUnit(&r)

@@ -484,3 +484,21 @@ func TestMisreadHeadings(t *testing.T) {
 		}
 	}
 }
+
+func TestLoneDashIsNoFlag(t *testing.T) {
+	low, high := 3.5, 5.1
+	for _, c := range []struct {
+		value, flag string
+		bounds      labreport.Bounds
+		want        labreport.Interpretation
+	}{
+		{"4.2", "-", labreport.Bounds{}, labreport.Unclear},
+		{"4.2", " - ", labreport.Bounds{Low: &low, High: &high}, labreport.Normal},
+		{"5.6", "-", labreport.Bounds{Low: &low, High: &high}, labreport.Abnormal},
+		{"4.2", "--", labreport.Bounds{}, labreport.Abnormal},
+		{"4.2", "+", labreport.Bounds{}, labreport.Abnormal},
+		{"4.2", "L", labreport.Bounds{}, labreport.Abnormal},
+	} {
+		require.Equal(t, c.want, labreport.Interpret(labreport.Numeric, c.value, c.flag, "", c.bounds), "%s %q", c.value, c.flag)
+	}
+}
