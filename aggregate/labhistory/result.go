@@ -1,9 +1,6 @@
 package labhistory
 
 import (
-	"fmt"
-	"log/slog"
-
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
@@ -23,6 +20,8 @@ const (
 
 // Result is one result of a person. Printing or logging it shows nothing.
 type Result struct {
+	healthlab.Private
+
 	// ID stays while the result is the same finding of the same order or report, and so over
 	// corrections.
 	ID uuid.UUID `json:"id"`
@@ -79,15 +78,3 @@ func (r *Result) Date() healthlab.Date {
 	}
 	return healthlab.Date{}
 }
-
-// LogValue implements [slog.LogValuer].
-func (Result) LogValue() slog.Value { return slog.StringValue("laboratory result") }
-
-// String returns no value.
-func (Result) String() string { return "laboratory result" }
-
-// GoString returns no value.
-func (Result) GoString() string { return "laboratory result" }
-
-// Format prints no value, whatever the verb.
-func (Result) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("laboratory result")) }

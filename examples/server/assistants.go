@@ -33,7 +33,7 @@ func (s *host) withAssistants(next http.Handler) (http.Handler, error) {
 		name = "x-service-api-key"
 	}
 	address := httpapi.ForwardedAddress(s.proxies)
-	server, err := mcp.New(mcp.Services{Health: s.Health, Aggregate: s.Aggregate, Orders: s.Orders, Access: s.Access}, mcp.Options{
+	server, err := mcp.New(mcp.Services{Health: s.Health, Aggregate: s.Aggregate, Orders: s.Orders, Labs: s.LabHistory, Access: s.Access}, mcp.Options{
 		Version: healthlab.Version, Log: s.log, ClientAddress: address,
 		Authenticate: func(r *http.Request) (mcp.Caller, error) {
 			if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && r.Header.Get(name) == "" {

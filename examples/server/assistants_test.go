@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -22,6 +24,20 @@ func TestAssistants(t *testing.T) {
 	post(p, "/v2/link/provider/manual/manual", `{"user_id":"`+user.ID+`"}`)
 	post(p, "/v2/timeseries/"+user.ID+"/heartrate", `{"stage":"daily","provider":"manual","time_zone":"UTC","source":{"type":"app"},
 		"data":[{"timestamp":"2026-03-02T07:00:00Z","unit":"bpm","value":60},{"timestamp":"2026-03-02T08:00:00Z","unit":"bpm","value":70}]}`)
+
+	var placed struct{ Order struct{ ID string } }
+	ask(p, "POST", "/v3/order", fmt.Sprintf(anOrder, user.ID, tourLabTest, time.Now().Year()-40), 200, &placed)
+	post(p, "/v3/order/"+placed.Order.ID+"/test", `{}`)
+	var history struct {
+		Data []struct {
+			ReportedValue string `json:"reported_value"`
+			Name          string
+		}
+	}
+	wait(t, func() bool {
+		p.get("/v2/user/"+user.ID+"/lab_result", &history)
+		return len(history.Data) > 0
+	})
 
 	fromAssistant, toServer := io.Pipe()
 	fromServer, toAssistant := io.Pipe()
@@ -45,6 +61,21 @@ func TestAssistants(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, got.IsError)
 		require.Equal(t, 65.0, got.StructuredContent.(map[string]any)["values"].([]any)[0].(map[string]any)["value"])
+		got, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "labs", Arguments: map[string]any{"user": "ann", "limit": 50}})
+		require.NoError(t, err)
+		require.False(t, got.IsError)
+		results := got.StructuredContent.(map[string]any)["results"].([]any)
+		require.Len(t, results, len(history.Data))
+		for i, want := range history.Data {
+			require.Equal(t, want.ReportedValue, results[i].(map[string]any)["reported_value"])
+			require.Equal(t, want.Name, results[i].(map[string]any)["text"])
+		}
+		got, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "orders", Arguments: map[string]any{"user": "ann"}})
+		require.NoError(t, err)
+		require.False(t, got.IsError)
+		placedOrders := got.StructuredContent.(map[string]any)["orders"].([]any)
+		require.Len(t, placedOrders, 1)
+		require.Equal(t, placed.Order.ID, placedOrders[0].(map[string]any)["order_id"])
 		require.NoError(t, session.Close())
 	}
 	stop()

@@ -23,8 +23,10 @@ func (v *Server) addTools() {
 	sdk.AddTool(v.mcp, &sdk.Tool{Name: "explain", Annotations: read, Description: "Where the numbers of the same question come from: which source was used when, and why."}, v.explain)
 	if v.s.Orders != nil {
 		sdk.AddTool(v.mcp, &sdk.Tool{Name: "orders", Annotations: read, Description: "Laboratory orders of a person, newest first, with their status and the day of each step."}, v.orders)
-		sdk.AddTool(v.mcp, &sdk.Tool{Name: "labs", Annotations: read, Description: "Laboratory results of a person, newest first: value and unit as the laboratory wrote them, " +
-			"its range, and its interpretation. unknown means that nothing decides it, never that it is normal."}, v.labs)
+	}
+	if v.s.Labs != nil {
+		sdk.AddTool(v.mcp, &sdk.Tool{Name: "labs", Annotations: read, Description: "Laboratory results of a person, newest first, from orders and approved reports: value in one unit " +
+			"for each analyte beside what the laboratory wrote, its range, and its interpretation. unknown means that nothing decides it, never that it is normal."}, v.labs)
 	}
 }
 

@@ -22,8 +22,10 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/operations/mcp"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/labhistory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
@@ -295,6 +297,35 @@ func TestServer_keepsTeamsPersonsAndScopesApart(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Body.Close())
 	require.Equal(t, http.StatusUnauthorized, r.StatusCode)
+}
+
+// Laboratory results need the scopes of orders and of reports.
+func TestLabs_needsBothScopes(t *testing.T) {
+	w := newWorld(t)
+	history, err := labhistory.New(w.health, noOrders{}, nil)
+	require.NoError(t, err)
+	w.callers["both"] = mcp.Caller{Team: clinic, Scopes: organisation.Scopes{"orders:read", "reports:read"}}
+	w.serve(mcp.Services{Health: w.health, Aggregate: w.questions, Labs: history, Access: w.log})
+	for key, allowed := range map[string]bool{"all": true, "both": true, "orders": false, "data": false} {
+		out, refusal := w.call(w.client(key), "labs", map[string]any{"user": "ann"})
+		require.Equal(t, allowed, refusal == "", "%s: %s", key, refusal)
+		if allowed {
+			require.Equal(t, true, out["no_data"])
+		}
+	}
+	_, refusal := w.call(w.client("all"), "labs", map[string]any{"user": "ann", "code": "no code"})
+	require.NotEmpty(t, refusal)
+}
+
+// noOrders has no orders.
+type noOrders struct{}
+
+// List returns none.
+func (noOrders) List(context.Context, orders.Query) (orders.Page, error) { return orders.Page{}, nil }
+
+// Results returns none.
+func (noOrders) Results(context.Context, healthlab.TeamID, orders.OrderID) (orders.OrderResults, error) {
+	return orders.OrderResults{}, healthlab.NotFound
 }
 
 // A session belongs to the key that opened it.

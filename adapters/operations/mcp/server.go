@@ -15,6 +15,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/labhistory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -38,8 +39,9 @@ type Services struct {
 	// Health and Aggregate are required.
 	Health    *healthdata.Service
 	Aggregate *aggregate.Service
-	// Orders stands behind the tools orders and labs. Nil: there are none.
+	// Orders stands behind the tool orders, and Labs behind labs. Nil: there is no such tool.
 	Orders *orders.Service
+	Labs   *labhistory.Service
 	// Access records each call before it is answered. Nil: nothing is recorded.
 	Access *accesslog.Service
 }
@@ -200,9 +202,10 @@ func clientOf(r *sdk.CallToolRequest) string {
 }
 
 // Scopes of the tools.
-const (
-	dataRead   = organisation.Scope("data:read")
-	ordersRead = organisation.Scope("orders:read")
+var (
+	dataRead   = organisation.Scopes{"data:read"}
+	ordersRead = organisation.Scopes{"orders:read"}
+	labsRead   = organisation.Scopes{"orders:read", "reports:read"}
 )
 
 // call is one call of a tool about one person.
@@ -211,9 +214,9 @@ type call struct {
 	user healthlab.UserID
 }
 
-// about runs a tool about a person: it checks the scope, finds the user, runs, and records the access
+// about runs a tool about a person: it checks the scopes, finds the user, runs, and records the access
 // before the answer goes out. An answer whose access cannot be recorded is refused.
-func about[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool string, scope organisation.Scope, who string, run func(context.Context, call) (Out, error)) (Out, error) {
+func about[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool string, needs organisation.Scopes, who string, run func(context.Context, call) (Out, error)) (Out, error) {
 	var none Out
 	caller, address, ok := callerOf(ctx, r)
 	if !ok {
@@ -221,8 +224,10 @@ func about[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool
 	}
 	c := call{Caller: caller}
 	out, err := func() (Out, error) {
-		if len(caller.Scopes) > 0 && !caller.Scopes.Has(scope) {
-			return none, fmt.Errorf("%w: the key needs the scope %s", healthlab.Forbidden, scope)
+		for _, scope := range needs {
+			if !caller.Scopes.Has(scope) {
+				return none, fmt.Errorf("%w: the key needs the scope %s", healthlab.Forbidden, scope)
+			}
 		}
 		var err error
 		if c.user, err = v.findUser(ctx, caller, who); err != nil {
@@ -230,7 +235,7 @@ func about[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool
 		}
 		return run(ctx, c)
 	}()
-	if recorded := v.record(ctx, c, tool, scope, clientOf(r), address, err); recorded != nil {
+	if recorded := v.record(ctx, c, tool, needs, clientOf(r), address, err); recorded != nil {
 		v.opts.Log.ErrorContext(ctx, "access not recorded", "tool", tool, "kind", healthlab.KindOf(recorded).Error())
 		return none, errors.New("the access could not be recorded; try again later")
 	}
@@ -267,7 +272,7 @@ func (v *Server) findUser(ctx context.Context, caller Caller, who string) (healt
 	return found.ID, nil
 }
 
-func (v *Server) record(ctx context.Context, c call, tool string, scope organisation.Scope, client, address string, err error) error {
+func (v *Server) record(ctx context.Context, c call, tool string, needs organisation.Scopes, client, address string, err error) error {
 	if v.s.Access == nil {
 		return nil
 	}
@@ -275,7 +280,7 @@ func (v *Server) record(ctx context.Context, c call, tool string, scope organisa
 	if c.Key != uuid.Nil {
 		actor += ":" + c.Key.String()
 	}
-	kind, _, _ := strings.Cut(string(scope), ":")
+	kind, _, _ := strings.Cut(string(needs[0]), ":")
 	return v.s.Access.Record(context.WithoutCancel(ctx), accesslog.Entry{
 		Team: c.Team, At: v.opts.Now(), Actor: actor + " mcp:" + client, Person: c.user, Kind: kind, Operation: "mcp_" + tool, Status: statusOf(err), Address: address,
 	})
