@@ -26,7 +26,7 @@ func (a api) replies(r *http.Request, c *call, err error) []server.Reply {
 		case reply.Msg != "":
 		case rule != nil && reply.Rule == rule.Type:
 			reply.Msg = words
-		case rule == nil && reply.On == healthlab.NotFound:
+		case rule == nil && errors.Is(reply.On, healthlab.NotFound):
 			reply.Msg = notFoundWords(r)
 		}
 		all = append(all, reply)

@@ -146,6 +146,3 @@ func CheckNames(lab, name string, numbers ...string) error {
 	}
 	return healthlab.CheckText(append([]string{lab, name}, numbers...)...)
 }
-
-// hidden is what values of patients print as.
-const hidden = "[redacted]"

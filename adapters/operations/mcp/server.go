@@ -114,19 +114,18 @@ func (v *Server) Handler() http.Handler {
 		panic("mcp: Options.Authenticate is nil")
 	}
 	protocol := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return v.mcp }, &sdk.StreamableHTTPOptions{
-		SessionTimeout: v.opts.SessionTimeout, JSONResponse: true, CrossOriginProtection: http.NewCrossOriginProtection(),
+		SessionTimeout: v.opts.SessionTimeout, JSONResponse: true,
 	})
 	known := auth.RequireBearerToken(func(_ context.Context, _ string, r *http.Request) (*auth.TokenInfo, error) {
 		caller, ok := r.Context().Value(httpCaller{}).(Caller)
 		if !ok {
 			return nil, auth.ErrInvalidToken
 		}
-		// The SDK compares the expiry with its own clock; each request is authenticated anew.
 		return &auth.TokenInfo{
 			UserID:     caller.Team.String() + "/" + caller.User.String() + "/" + caller.Key.String(), // a session is one caller's
-			Expiration: time.Now().Add(time.Hour), Extra: map[string]any{callerKey: caller, addressKey: v.opts.ClientAddress(r)},
+			Expiration: never, Extra: map[string]any{callerKey: caller, addressKey: v.opts.ClientAddress(r)},
 		}, nil
-	}, nil)(protocol)
+	}, nil)(http.NewCrossOriginProtection().Handler(protocol))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := v.opts.Authenticate(r)
 		if err == nil && caller.Team.IsZero() {
@@ -144,6 +143,9 @@ func (v *Server) Handler() http.Handler {
 		known.ServeHTTP(w, r)
 	})
 }
+
+// never is when a caller that was just authenticated expires: each request is authenticated anew.
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 type httpCaller struct{}
 
