@@ -113,11 +113,16 @@ func TestLakeOfServiceInDuckDB(t *testing.T) {
 	place, err := blob.OpenDirectory(dir, &blob.DirectoryOptions{Plain: true})
 	require.NoError(t, err)
 	store, team := memory.New(nil), healthlab.TeamID{UUID: uuid.New()}
+	var exporter *lake.Exporter
 	s, err := service.New(ctx, service.Config{
 		AllowPlaintext: true, Environment: healthlab.Sandbox, URL: "http://localhost:8080", Stores: store.Stores, Files: store.Blobs(),
 		Secret: bytes.Repeat([]byte{7}, 32), Providers: providers, Catalogue: book, Laboratory: sandbox.NewLab(nil),
-		Log: slog.New(slog.DiscardHandler), Lake: place, LakeOptions: lake.Options{Identified: true},
-		LakeTeams: func(context.Context) ([]healthlab.TeamID, error) { return []healthlab.TeamID{team}, nil },
+		Log: slog.New(slog.DiscardHandler),
+		Loops: func(all *service.Service) (_ []service.Loop, err error) {
+			teams := func(context.Context) ([]healthlab.TeamID, error) { return []healthlab.TeamID{team}, nil }
+			exporter, err = lake.New(place, all.Health, teams, bytes.Repeat([]byte{7}, 32), &lake.Options{Identified: true, Orders: all.Orders})
+			return nil, err
+		},
 	})
 	require.NoError(t, err)
 	tests, err := book.FindLabTests(ctx, catalogue.LabTestQuery{Team: team, Method: catalogue.Testkit})
@@ -159,7 +164,7 @@ func TestLakeOfServiceInDuckDB(t *testing.T) {
 		return "read_parquet(getvariable('files'), hive_partitioning = true)"
 	}
 	compare := func(present ...healthlab.UserID) {
-		_, err := s.Lake.Export(ctx, team)
+		_, err := exporter.Export(ctx, team)
 		require.NoError(t, err)
 		for _, user := range present {
 			r, err := s.Aggregate.Query(ctx, team, user, aggregate.Ask(aggregate.Timeframe{
