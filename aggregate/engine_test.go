@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
 	"github.com/healthlab-dev/healthlab/internal/queryoracle"
 )
 
@@ -101,8 +102,8 @@ func TestTiesBetweenSamples(t *testing.T) {
 				Select: []aggregate.Expr{aggregate.Oldest.Of(v), aggregate.Newest.Of(v), more.Of(v)},
 			}))
 			require.NoError(t, err)
-			require.InDelta(t, r.oldest, out.Frames[0].Column("oldest").Float(0), 0, "%s %s", r.name, more)
-			require.InDelta(t, r.newest, out.Frames[0].Column("newest").Float(0), 0, "%s %s", r.name, more)
+			require.InDelta(t, r.oldest, columnOf(t, &out.Frames[0], "oldest").Float(0), 0, "%s %s", r.name, more)
+			require.InDelta(t, r.newest, columnOf(t, &out.Frames[0], "newest").Float(0), 0, "%s %s", r.name, more)
 		}
 	}
 }
@@ -125,18 +126,18 @@ func TestPartsMakeTheWhole(t *testing.T) {
 		end := date("2026-05-10")
 		cut := rapid.Int64Range(1, 59).Draw(t, "cut")
 		whole, late, early := ask(end, 60), ask(end, cut), ask(end.AddDays(-int(cut)), 60-cut)
-		require.Equal(t, whole.Column("count").Int(0), late.Column("count").Int(0)+early.Column("count").Int(0))
+		require.Equal(t, columnOf(t, whole, "count").Int(0), columnOf(t, late, "count").Int(0)+columnOf(t, early, "count").Int(0))
 		sum, least, most := 0.0, []float64{}, []float64{}
 		for _, f := range []*aggregate.Frame{late, early} {
-			if f.Column("count").Int(0) > 0 {
-				sum += f.Column("sum").Float(0)
-				least, most = append(least, f.Column("min").Float(0)), append(most, f.Column("max").Float(0))
+			if columnOf(t, f, "count").Int(0) > 0 {
+				sum += columnOf(t, f, "sum").Float(0)
+				least, most = append(least, columnOf(t, f, "min").Float(0)), append(most, columnOf(t, f, "max").Float(0))
 			}
 		}
 		if len(least) > 0 {
-			require.InDelta(t, whole.Column("sum").Float(0), sum, 1e-9*sum)
-			require.InDelta(t, whole.Column("min").Float(0), slices.Min(least), 0)
-			require.InDelta(t, whole.Column("max").Float(0), slices.Max(most), 0)
+			require.InDelta(t, columnOf(t, whole, "sum").Float(0), sum, 1e-9*sum)
+			require.InDelta(t, columnOf(t, whole, "min").Float(0), slices.Min(least), 0)
+			require.InDelta(t, columnOf(t, whole, "max").Float(0), slices.Max(most), 0)
 		}
 	})
 }
@@ -305,7 +306,7 @@ func TestTooManyValues(t *testing.T) {
 	// The middle two are 1/10001 and 1/10000.
 	out, err := service(t, p, nil).Query(t.Context(), team, user, &req)
 	require.NoError(t, err)
-	require.InDelta(t, (1.0/10001+1.0/10000)/2, out.Frames[0].Column("median").Float(0), 1e-18)
+	require.InDelta(t, (1.0/10001+1.0/10000)/2, columnOf(t, &out.Frames[0], "median").Float(0), 1e-18)
 }
 
 func TestTooManyRows(t *testing.T) {
@@ -495,4 +496,23 @@ func TestWinnersAreTold(t *testing.T) {
 
 	e = explain(nil, aggregate.Mean.Of(heart))
 	require.Empty(t, e.Winners, "without groups all sources count")
+}
+
+// columnOf returns a column of a result.
+func columnOf(t require.TestingT, f *aggregate.Frame, name string) *aggregate.Column {
+	c, err := f.Column(name)
+	require.NoError(t, err)
+	return c
+}
+
+// A column that the result does not have is an error that names those it has.
+func TestFrame_columnThatIsNotThere(t *testing.T) {
+	mean, err := aggregate.NewColumn("mean", tables.TypeFloat64, []any{1.5})
+	require.NoError(t, err)
+	f := aggregate.Frame{Columns: []aggregate.Column{mean}}
+	require.InDelta(t, 1.5, columnOf(t, &f, "mean").Float(0), 0)
+	c, err := f.Column("average")
+	require.Nil(t, c)
+	require.ErrorIs(t, err, healthlab.Invalid)
+	require.ErrorContains(t, err, `no column "average"; its columns are mean`)
 }

@@ -132,14 +132,21 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	days, sums := result.Frames[0].Column("index"), result.Frames[0].Column("sum")
+	days, err := result.Frames[0].Column("index")
+	if err != nil {
+		panic(err)
+	}
+	sums, err := result.Frames[0].Column("sum")
+	if err != nil {
+		panic(err)
+	}
 	for i := range days.Len() {
-		fmt.Println(days.Time(i).Format("Monday"), sums.Float(i))
+		fmt.Println(days.Date(i), sums.Float(i))
 	}
 	// Output:
-	// Tuesday 9480
-	// Wednesday 4200
-	// Thursday 10680
+	// 2026-03-10 9480
+	// 2026-03-11 4200
+	// 2026-03-12 10680
 }
 
 // The same question as it comes over the wire, and the answer as it goes out.
@@ -358,7 +365,15 @@ func Example_twoQuestions() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%.0f s of deep sleep, %d workouts\n", result.Frames[0].Column("mean").Float(0), result.Frames[1].Column("count").Int(0))
+	deep, err := result.Frames[0].Column("mean")
+	if err != nil {
+		panic(err)
+	}
+	workouts, err := result.Frames[1].Column("count")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%.0f s of deep sleep, %d workouts\n", deep.Float(0), workouts.Int(0))
 	// Output:
 	// 4757 s of deep sleep, 7 workouts
 }

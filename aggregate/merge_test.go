@@ -29,7 +29,7 @@ func sums(t *testing.T, s *aggregate.Service, value aggregate.Expr, days int64, 
 		got, err := s.Query(t.Context(), team, user, req)
 		require.NoError(t, err)
 		total := 0.0
-		column := got.Frames[0].Column("sum")
+		column := columnOf(t, &got.Frames[0], "sum")
 		for i := range column.Len() {
 			total += number(column.Value(i))
 		}

@@ -333,8 +333,8 @@ func (p *plan) rowKey(b []byte, f *Frame, r int) []byte {
 
 func sameRow(a *Frame, i int, b *Frame, j int) bool {
 	return !slices.ContainsFunc(a.Columns, func(c Column) bool {
-		d := b.Column(c.Name)
-		return d == nil || c.Value(i) != d.Value(j)
+		d, err := b.Column(c.Name)
+		return err != nil || c.Value(i) != d.Value(j)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -36,14 +37,15 @@ func (f *Frame) Len() int {
 	return f.Columns[0].Len()
 }
 
-// Column returns the column of that name, or nil.
-func (f *Frame) Column(name string) *Column {
+// Column returns a column by its name. Invalid, with the names of the columns, if there is none of that name.
+func (f *Frame) Column(name string) (*Column, error) {
+	names := make([]string, len(f.Columns))
 	for i := range f.Columns {
-		if f.Columns[i].Name == name {
-			return &f.Columns[i]
+		if names[i] = f.Columns[i].Name; names[i] == name {
+			return &f.Columns[i], nil
 		}
 	}
-	return nil
+	return nil, fmt.Errorf("%w: the result has no column %q; its columns are %s", healthlab.Invalid, name, strings.Join(names, ", "))
 }
 
 // Rows yields the number of each row and its values as [Column.Value] has them.
@@ -206,6 +208,15 @@ func (c *Column) Time(i int) time.Time {
 	default:
 		return time.UnixMicro(c.v.Ints[i]).UTC()
 	}
+}
+
+// Date returns the day of a date, and of a time on the person's clock, such as that of a bucket of a day, a
+// week or a month. The zero Date for null.
+func (c *Column) Date(i int) healthlab.Date {
+	if c.Null(i) {
+		return healthlab.Date{}
+	}
+	return healthlab.DateOf(c.Time(i))
 }
 
 // Value returns the value of row i as int64, float64, bool, string or time.Time; nil

@@ -216,7 +216,7 @@ func TestSumsThatDoNotFit(t *testing.T) {
 	q.Queries[0].Select[0] = aggregate.Mean.Of(aggregate.Col("sleep", "score"))
 	out, err := s.Query(t.Context(), team, user, q)
 	require.NoError(t, err)
-	require.InDelta(t, float64(int64(1)<<62), out.Frames[0].Column("mean").Float(0), 0)
+	require.InDelta(t, float64(int64(1)<<62), columnOf(t, &out.Frames[0], "mean").Float(0), 0)
 }
 
 func TestTiesGoToTheBetterSource(t *testing.T) {

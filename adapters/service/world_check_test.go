@@ -106,7 +106,9 @@ func (w *simulation) total(p *person, days int) int {
 	require.NoError(w.t, err)
 	result, err := w.s.Aggregate.Query(w.t.Context(), w.team, p.id, &request)
 	require.NoError(w.t, err)
-	sum, _ := result.Frames[0].Column("sum").Value(0).(float64)
+	column, err := result.Frames[0].Column("sum")
+	require.NoError(w.t, err)
+	sum, _ := column.Value(0).(float64)
 	return int(sum)
 }
 

@@ -101,9 +101,16 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	frame := &answer.Frames[0]
-	for i := range frame.Len() {
-		fmt.Fprintf(out, "%s: %.2f mmol/L\n", frame.Column("index").Time(i).Format(time.DateOnly), frame.Column("mean").Float(i))
+	days, err := answer.Frames[0].Column("index")
+	if err != nil {
+		return err
+	}
+	means, err := answer.Frames[0].Column("mean")
+	if err != nil {
+		return err
+	}
+	for i := range days.Len() {
+		fmt.Fprintf(out, "%s: %.2f mmol/L\n", days.Date(i), means.Float(i))
 	}
 
 	return dispatcher.Run(ctx) // until the event has come

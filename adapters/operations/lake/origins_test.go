@@ -336,7 +336,8 @@ func (h *history) query(value aggregate.Expr, by ...aggregate.Expr) (total float
 	req := aggregate.Ask(aggregate.Last(10, healthlab.DateOf(firstDay.AddDate(0, 0, 6))), aggregate.Query{Select: []aggregate.Expr{aggregate.Sum.Of(value)}, GroupBy: by})
 	got, err := h.ask.Query(h.ctx, h.team, h.user, req)
 	require.NoError(h.t, err)
-	c := got.Frames[0].Column("sum")
+	c, err := got.Frames[0].Column("sum")
+	require.NoError(h.t, err)
 	for i := range c.Len() {
 		switch v := c.Value(i).(type) {
 		case int64:
