@@ -111,11 +111,12 @@ const (
 	Unclear  Interpretation = "unknown"
 )
 
-// flagWords are printed flags, folded but for signs, with their meaning.
+// flagWords are printed flags, folded but for signs, with their meaning. A doubled mark is
+// critical where the single one is abnormal. A lone dash is an empty cell, not a flag.
 var flagWords = lists(map[Interpretation]string{
-	Critical: "hh|ll|c|crit|critical|panic|critical high|critical low|h!|l!|kritisch|critico|critique|hh*|ll*|h*!|alert|++ critical|high panic|low panic|aa|panic high|panic low",
-	Abnormal: "h|l|a|*|**|!|high|low|abnormal|abn|above|below|hi|lo|++|--|+|-|↑|↓|▲|▼|↑↑|↓↓|⬆|⬇|△|▽|alto|bajo|hoch|niedrig|erhoht|erniedrigt|eleve|bas|haut|h *|l *|out|above high|below low|" +
-		"(h)|(l)|h*|l*|*h|*l|[h]|[l]|alta|baja|elevado|elevada|disminuido|disminuida|bas*|augmente|diminue|auffallig|+++|---|above range|below range|out of range|above normal|below normal|(+)|(-)|anormal|(a)|fuera de rango|hors norme|pathologisch|>|<|high *|low *|superieur|inferieur|high (h)|low (l)",
+	Critical: "hh|ll|++|--|+++|---|↑↑|↓↓|↑↑↑|↓↓↓|▲▲|▼▼|⬆⬆|⬇⬇|**|!!|(++)|(--)|c|crit|critical|panic|critical high|critical low|h!|l!|kritisch|critico|critique|hh*|ll*|h*!|alert|++ critical|high panic|low panic|aa|panic high|panic low",
+	Abnormal: "h|l|a|*|!|high|low|abnormal|abn|above|below|hi|lo|+|↑|↓|▲|▼|⬆|⬇|△|▽|alto|bajo|hoch|niedrig|erhoht|erniedrigt|eleve|bas|haut|h *|l *|out|above high|below low|" +
+		"(h)|(l)|h*|l*|*h|*l|[h]|[l]|alta|baja|elevado|elevada|disminuido|disminuida|bas*|augmente|diminue|auffallig|above range|below range|out of range|above normal|below normal|(+)|anormal|(a)|fuera de rango|hors norme|pathologisch|>|<|high *|low *|superieur|inferieur|high (h)|low (l)",
 	Normal: "n|normal|within|within range|wnl|ok|in range|im normbereich|dentro|norm|dans la norme|dentro de rango|en rango|=|within limits|innerhalb|normale|within normal limits|o k|✓",
 })
 

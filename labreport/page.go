@@ -264,8 +264,8 @@ func newLine(words []token, page int, image bool) line {
 var (
 	reLeaders  = regexp.MustCompile(`\.{3,}|_{2,}|…+|·{2,}|-{4,}`)
 	reGlued    = regexp.MustCompile(`^([<>]=?|≤|≥)?([+-]?\d[\d.,]*)([A-Za-zµμ%/°][^\s]*)$`)
-	reFlagged  = regexp.MustCompile(`^((?:[<>]=?)?[+-]?\d[\d.,]*)(\*{1,2}|!|↑|↓|▲|▼|\((?:H|L|HH|LL|A)\))$`)
-	reMarked   = regexp.MustCompile(`^(\*{1,2}|!|↑|↓|▲|▼)((?:[<>]=?)?\d[\d.,]*)$`)
+	reFlagged  = regexp.MustCompile(`^((?:[<>]=?)?[+-]?\d[\d.,]*)(\*{1,2}|!{1,2}|↑{1,3}|↓{1,3}|▲{1,2}|▼{1,2}|\+{2,3}|-{2,3}|\((?:H|L|HH|LL|A)\))$`)
+	reMarked   = regexp.MustCompile(`^(\*{1,2}|!{1,2}|↑{1,3}|↓{1,3}|▲{1,2}|▼{1,2})((?:[<>]=?)?\d[\d.,]*)$`)
 	reColon    = regexp.MustCompile(`^(.*[^\d\s].*|[^:]{2,}):([^\s:/\\].*)$`)
 	reParenTwo = regexp.MustCompile(`^(\d[\d.,]*)(\([\d<>].*)$`)
 )

@@ -23,9 +23,6 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 		}
 	}
 	r.flag = strings.TrimSpace(p.text(rFlag))
-	if r.flag == "-" && p.pieces[0].role == rFlag && !hasRole(cols, rFlag) {
-		r.flag = "" // the mark of a list
-	}
 	r.unit, _ = ucum.Parse(r.unitText)
 	d.settleUnit(&r)
 	if d.g.image && valueShape(r.value, d.g.decimals) == noValue {
@@ -325,8 +322,19 @@ func (d *document) result(r *row, raw RawRow) (Result, bool) {
 			least = pictureSure
 		}
 		res.review(least)
+		res.withoutDoubtfulFlags(raw.Flag)
 	}
 	return res, ok
+}
+
+// withoutDoubtfulFlags keeps of the flags only the printed one where the value, the unit or the
+// range was not read surely.
+func (res *Result) withoutDoubtfulFlags(printed string) {
+	if res.Evidence.allSure(flagSure, "value", "units", "reference_range") {
+		return
+	}
+	res.IsAboveMaxRange, res.IsBelowMinRange = nil, nil
+	res.Interpretation = ptr(Interpret(*res.Type, res.Value, printed, "", Bounds{}))
 }
 
 // The least confidence of a field for a match without review. The letters of a picture are
@@ -336,10 +344,18 @@ const (
 	pictureSure = 0.82
 )
 
+// flagSure is the least confidence of the fields that a flag is computed from.
+const flagSure = 0.9
+
 // sure reports whether the value, the unit and the name, which decides the code, were read
 // with at least a confidence. A field without a reading counts as given.
 func (e Evidence) sure(least float64) bool {
-	for _, field := range []string{"value", "units", "test_name"} {
+	return e.allSure(least, "value", "units", "test_name")
+}
+
+// allSure reports whether each of the fields was read with at least a confidence and in one way.
+func (e Evidence) allSure(least float64, fields ...string) bool {
+	for _, field := range fields {
 		got, ok := e[field]
 		if ok && (got.Confidence < least || len(got.Alternatives) > 0) {
 			return false
