@@ -91,3 +91,22 @@ func TestFlagsOfDoubtfulFields(t *testing.T) {
 		}
 	}
 }
+
+// Two rows with unit and range are a report without a letterhead; other lines of that kind
+// keep a document from being one.
+func TestTwoRowsAreAReport(t *testing.T) {
+	reader := labreport.NewReader(nil)
+	for text, rows := range map[string]int{
+		"Sodium  139  mmol/L  136 - 145\nPotassium  4.1  mmol/L  3.5 - 5.1\n":                         2,
+		"Test  Result  Units  Reference\nTSH  2.1  mIU/L  0.4 - 4.5\nFerritin  40  ng/mL  15 - 150\n": 2,
+		"Glucose: 95 mg/dL (70 - 99)\nCreatinine: 0.9 mg/dL (0.6 - 1.2)\n":                            2,
+		"Sodium  139  mmol/L  136 - 145\n":                                                            0,
+		"Iron  14  mg\nVitamin C  80  mg\n":                                                           0,
+		"Invoice\nSodium  139  mmol/L  136 - 145\nPotassium  4.1  mmol/L  3.5 - 5.1\n":                0,
+		"Drinking water analysis\nSodium  39  mg/L  0 - 200\nChloride  41  mg/L  0 - 250\n":           0,
+	} {
+		d, reason := reader.Read(printed(text))
+		require.Len(t, d.Results, rows, text)
+		require.Equal(t, rows == 0, reason == labreport.InvalidInput, text)
+	}
+}

@@ -68,6 +68,9 @@ type Page struct {
 	// Image says that the words were read from a picture, so that letters may be
 	// wrong.
 	Image bool
+	// Unread says that something stands on the page that the extractor could not read: a
+	// picture without OCR, or one in which OCR found no word. A blank page is read.
+	Unread bool
 	// Original maps a box of this page to the same place on the page as it was
 	// uploaded, for an extractor that straightens a picture before it reads it. Nil
 	// means that the two are the same. It is pure.

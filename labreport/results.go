@@ -220,7 +220,7 @@ func (d *document) refuse() FailureReason {
 	if d.letters > 40 && d.foreign*2 > d.letters {
 		return NotEnglish
 	}
-	strong, spans := 0, 0
+	strong, full, spans := 0, 0, 0
 	for i := range d.rows {
 		r := &d.rows[i]
 		sh := valueShape(r.value, d.g.decimals)
@@ -229,6 +229,9 @@ func (d *document) refuse() FailureReason {
 		}
 		if r.known > 0.8 && (r.unit.UCUM == "" || d.measuredIn(r)) && (r.unit.UCUM != "" || r.bounds.Any() || sh == wordShape || sh == titerShape || sh == gradeShape) {
 			strong++
+			if r.unit.UCUM != "" && r.bounds.Any() {
+				full++
+			}
 		}
 	}
 	var text strings.Builder
@@ -249,6 +252,8 @@ func (d *document) refuse() FailureReason {
 		return InvalidInput
 	case strong >= 3 && (frame > 0 || strong*3 >= len(d.rows)*2):
 		return ""
+	case full >= 2 && full == len(d.rows):
+		return "" // without a letterhead
 	case strong >= 1 && frame >= 2:
 		return ""
 	case strong >= 1 && frame >= 1 && d.columns:
