@@ -306,6 +306,7 @@ func (d *document) data() Data {
 		raw[i] = &RawRow{Name: r.name, Value: r.value, Unit: r.unitText, Range: r.reference, Panel: r.panel, Specimen: r.specimen, Flag: r.flag}
 	}
 	inferSpecimens(d.catalogue, raw)
+	d.shifted = d.shiftedSheets()
 	for i := range d.rows {
 		if res, ok := d.result(&d.rows[i], *raw[i]); ok {
 			out.Results = append(out.Results, res)
@@ -447,6 +448,7 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 		reference = min(reference, 0.88)
 	}
 	put("reference_range", r.refToks, reference)
+	d.doubtShifted(r, e)
 	put("interpretation", r.p.find(rFlag), 0.95)
 	if r.panelLine >= 0 && r.panel != "" {
 		l := &d.lines[r.panelLine]
