@@ -77,6 +77,16 @@ type Page struct {
 	Original func(Box) Box
 }
 
+// unreadPages returns the numbers of the pages that could not be read.
+func unreadPages(pages []Page) (out []int) {
+	for i := range pages {
+		if pages[i].Unread {
+			out = append(out, pages[i].Number)
+		}
+	}
+	return out
+}
+
 // File is one uploaded file.
 type File struct {
 	healthlab.Private

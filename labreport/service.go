@@ -530,16 +530,6 @@ func (s *Service) read(ctx context.Context, j Job) error {
 	}, EventJobUpdated)
 }
 
-// unreadPages returns the numbers of the pages that could not be read.
-func unreadPages(pages []Page) (out []int) {
-	for i := range pages {
-		if pages[i].Unread {
-			out = append(out, pages[i].Number)
-		}
-	}
-	return out
-}
-
 // understand reads the words. A bug in it must not take other jobs along.
 func (s *Service) understand(ctx context.Context, pages []Page) (data Data, reason FailureReason, err error) {
 	defer func() {

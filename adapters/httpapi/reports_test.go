@@ -233,7 +233,7 @@ func TestAReportOverHTTP(t *testing.T) {
 	id := labreport.JobID{UUID: uuid.MustParse(made.ID)}
 	_, err := l.config.Reports.Reject(t.Context(), team, id, "dr. example", labreport.LowQuality)
 	require.NoError(t, err)
-	require.Contains(t, string(l.get(jobPath+"/"+made.ID, 200).Body), `"status":"failed","failure_reason":"low_quality","data":null,"needs_human_review":true,"is_reviewed":true}`)
+	require.Contains(t, string(l.get(jobPath+"/"+made.ID, 200).Body), `"status":"failed","failure_reason":"low_quality","data":null,"needs_human_review":true,"is_reviewed":true,"pages":[{"number":1,"status":"read"}]}`)
 }
 
 const (
