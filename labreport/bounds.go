@@ -3,6 +3,7 @@ package labreport
 import (
 	"math"
 	"strings"
+	"unicode"
 
 	"github.com/healthlab-dev/healthlab/internal/fold"
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
@@ -111,13 +112,14 @@ const (
 	Unclear  Interpretation = "unknown"
 )
 
-// flagWords are printed flags, folded but for signs, with their meaning.
+// flagWords are printed flags, folded but for signs, with their meaning. A doubled mark is
+// critical where the single one is abnormal. A lone dash is an empty cell, not a flag.
 var flagWords = lists(map[Interpretation]string{
-	Critical: "hh|ll|c|crit|critical|panic|critical high|critical low|h!|l!|kritisch|critico|critique|hh*|ll*|h*!|alert|++ critical|high panic|low panic|aa|panic high|panic low",
-	Abnormal: "h|l|a|*|**|!|high|low|abnormal|abn|above|below|hi|lo|++|--|+|↑|↓|▲|▼|↑↑|↓↓|⬆|⬇|△|▽|alto|bajo|hoch|niedrig|erhoht|erniedrigt|eleve|bas|haut|h *|l *|out|above high|below low|" +
-		"(h)|(l)|h*|l*|*h|*l|[h]|[l]|alta|baja|elevado|elevada|disminuido|disminuida|bas*|augmente|diminue|auffallig|+++|---|above range|below range|out of range|above normal|below normal|(+)|(-)|anormal|(a)|fuera de rango|hors norme|pathologisch|>|<|high *|low *|superieur|inferieur|high (h)|low (l)",
+	Critical: "hh|ll|++|--|+++|---|↑↑|↓↓|↑↑↑|↓↓↓|▲▲|▼▼|⬆⬆|⬇⬇|!!|(++)|(--)|c|crit|critical|panic|critical high|critical low|h!|l!|kritisch|critico|critique|hh*|ll*|h*!|alert|++ critical|high panic|low panic|aa|panic high|panic low",
+	Abnormal: "h|l|a|*|**|!|high|low|abnormal|abn|above|below|hi|lo|+|↑|↓|▲|▼|⬆|⬇|△|▽|alto|bajo|hoch|niedrig|erhoht|erniedrigt|eleve|bas|haut|h *|l *|out|above high|below low|" +
+		"(h)|(l)|h*|l*|*h|*l|[h]|[l]|alta|baja|elevado|elevada|disminuido|disminuida|bas*|augmente|diminue|auffallig|above range|below range|out of range|above normal|below normal|(+)|anormal|(a)|fuera de rango|hors norme|pathologisch|>|<|high *|low *|superieur|inferieur|high (h)|low (l)",
 	Normal:  "n|normal|within|within range|wnl|ok|in range|im normbereich|dentro|norm|dans la norme|dentro de rango|en rango|=|within limits|innerhalb|normale|within normal limits|o k|✓",
-	Unclear: "-", // fills an empty cell or begins a list
+	Unclear: "-|–|—|(-)", // fills an empty cell or begins a list
 })
 
 // flagMeaning returns what a printed flag means.
@@ -131,6 +133,11 @@ func flagMeaning(s string) (Interpretation, bool) {
 	return m, ok && key != "<" && key != ">"
 }
 
+// doubledMark reports whether a flag is signs alone, such as ++ or --.
+func doubledMark(flag string) bool {
+	return strings.IndexFunc(flag, unicode.IsLetter) < 0
+}
+
 // Interpret decides what a result means: the printed flag and the bounds together.
 // expected is the printed reference in words ("Negative"), flag the printed flag.
 func Interpret(t ValueType, value, flag, expected string, b Bounds) Interpretation {
@@ -138,6 +145,8 @@ func Interpret(t ValueType, value, flag, expected string, b Bounds) Interpretati
 	above, below := RangeFlags(t, value, b)
 	out := above != nil && *above || below != nil && *below
 	switch {
+	case printed == Critical && doubledMark(flag) && t == Numeric && b.Any() && !out:
+		return Unclear // the mark and the range disagree, or it fills an empty cell
 	case printed == Critical:
 		return Critical
 	case out, printed == Abnormal:

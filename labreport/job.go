@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,6 +41,7 @@ const (
 	Staged        Trigger = "staged"
 	StagingFailed Trigger = "staging_failed"
 	Read          Trigger = "read"
+	ReadInPart    Trigger = "read_in_part"
 	ReadingFailed Trigger = "reading_failed"
 	Approved      Trigger = "approved"
 	Rejected      Trigger = "rejected"
@@ -57,9 +59,10 @@ var lifecycle = fsm.Must(fsm.Table[Status, Trigger, variant, struct{}]{
 		{From: UploadPending, On: StagingFailed, To: Failed},
 		{From: Started, On: Read, To: Completed, Variants: []variant{false}},
 		{From: Started, On: Read, To: PendingReview, Variants: []variant{true}},
+		{From: Started, On: ReadInPart, To: PendingReview},
 		{From: Started, On: ReadingFailed, To: Failed},
-		{From: PendingReview, On: Approved, To: Completed, Variants: []variant{true}},
-		{From: PendingReview, On: Rejected, To: Failed, Variants: []variant{true}},
+		{From: PendingReview, On: Approved, To: Completed},
+		{From: PendingReview, On: Rejected, To: Failed},
 	},
 })
 
@@ -108,12 +111,32 @@ type PublishedJob struct {
 	FailureReason *FailureReason `json:"failure_reason"`
 	// Data is not null only when the job is completed.
 	Data *Data `json:"data"`
-	// NeedsHumanReview is as requested; IsReviewed is true once that review is done.
+	// NeedsHumanReview is as requested, and true if a page was not read; IsReviewed is
+	// true once that review is done.
 	NeedsHumanReview bool `json:"needs_human_review"`
 	IsReviewed       bool `json:"is_reviewed"`
+	// Pages are the pages of all files in order; empty until the report is read.
+	Pages []PublishedPage `json:"pages"`
 	// DataOmitted is there, and true, in an event whose data was too large to send;
 	// it is read with get.
 	DataOmitted bool `json:"data_omitted,omitzero"`
+}
+
+// PageStatus says whether a page was read, as published. Clients accept further ones.
+type PageStatus string
+
+// Page statuses.
+const (
+	// PageRead is a page whose words were read, or a blank one.
+	PageRead PageStatus = "read"
+	// PageNotRead is a page with content that could not be read. No result is from it.
+	PageNotRead PageStatus = "not_read"
+)
+
+// PublishedPage is a page of a job, counted from 1 over all files.
+type PublishedPage struct {
+	Number int        `json:"number"`
+	Status PageStatus `json:"status"`
 }
 
 // Job is one report on its way, as a Store keeps it.
@@ -129,8 +152,10 @@ type Job struct {
 	FailureReason    FailureReason
 	NeedsHumanReview bool
 	Files            []StoredFile
-	// Pages is how many pages were read.
+	// Pages is how many pages the files have; 0 until they are read.
 	Pages int
+	// UnreadPages are the numbers of the pages that could not be read, ascending.
+	UnreadPages []int
 	// Draft is what was read. No later step changes it.
 	Draft *Data
 	// Review is what a person decided about the draft; nil before.
@@ -180,7 +205,14 @@ func (j Job) LogValue() slog.Value {
 
 // Published returns the job as answers show it: data only once it is completed.
 func (j *Job) Published() PublishedJob {
-	p := PublishedJob{ID: j.ID, JobID: j.ID, Status: j.Status, NeedsHumanReview: j.NeedsHumanReview, IsReviewed: j.Review != nil}
+	p := PublishedJob{ID: j.ID, JobID: j.ID, Status: j.Status, NeedsHumanReview: j.NeedsHumanReview, IsReviewed: j.Review != nil,
+		Pages: make([]PublishedPage, j.Pages)}
+	for i := range p.Pages {
+		p.Pages[i] = PublishedPage{Number: i + 1, Status: PageRead}
+		if slices.Contains(j.UnreadPages, i+1) {
+			p.Pages[i].Status = PageNotRead
+		}
+	}
 	if j.Status == Failed && j.FailureReason != "" {
 		p.FailureReason = ptr(j.FailureReason)
 	}

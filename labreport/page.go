@@ -68,10 +68,23 @@ type Page struct {
 	// Image says that the words were read from a picture, so that letters may be
 	// wrong.
 	Image bool
+	// Unread says that something stands on the page that the extractor could not read: a
+	// picture without OCR, or one in which OCR found no word. A blank page is read.
+	Unread bool
 	// Original maps a box of this page to the same place on the page as it was
 	// uploaded, for an extractor that straightens a picture before it reads it. Nil
 	// means that the two are the same. It is pure.
 	Original func(Box) Box
+}
+
+// unreadPages returns the numbers of the pages that could not be read.
+func unreadPages(pages []Page) (out []int) {
+	for i := range pages {
+		if pages[i].Unread {
+			out = append(out, pages[i].Number)
+		}
+	}
+	return out
 }
 
 // File is one uploaded file.
@@ -264,8 +277,8 @@ func newLine(words []token, page int, image bool) line {
 var (
 	reLeaders  = regexp.MustCompile(`\.{3,}|_{2,}|…+|·{2,}|-{4,}`)
 	reGlued    = regexp.MustCompile(`^([<>]=?|≤|≥)?([+-]?\d[\d.,]*)([A-Za-zµμ%/°][^\s]*)$`)
-	reFlagged  = regexp.MustCompile(`^((?:[<>]=?)?[+-]?\d[\d.,]*)(\*{1,2}|!|↑|↓|▲|▼|\((?:H|L|HH|LL|A)\))$`)
-	reMarked   = regexp.MustCompile(`^(\*{1,2}|!|↑|↓|▲|▼)((?:[<>]=?)?\d[\d.,]*)$`)
+	reFlagged  = regexp.MustCompile(`^((?:[<>]=?)?[+-]?\d[\d.,]*)(\*{1,2}|!{1,2}|↑{1,3}|↓{1,3}|▲{1,2}|▼{1,2}|\+{2,3}|-{2,3}|\((?:H|L|HH|LL|A)\))$`)
+	reMarked   = regexp.MustCompile(`^(\*{1,2}|!{1,2}|↑{1,3}|↓{1,3}|▲{1,2}|▼{1,2})((?:[<>]=?)?\d[\d.,]*)$`)
 	reColon    = regexp.MustCompile(`^(.*[^\d\s].*|[^:]{2,}):([^\s:/\\].*)$`)
 	reParenTwo = regexp.MustCompile(`^(\d[\d.,]*)(\([\d<>].*)$`)
 )

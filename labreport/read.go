@@ -107,6 +107,7 @@ type document struct {
 	specimen  loinc.Specimen // of the whole report
 	mixed     bool           // the report states several specimens
 	bothMarks bool           // decimals are written with a point and with a comma
+	shifted   map[int]bool   // pages whose numbers lost their decimal points
 	catalogue loinc.Catalogue
 }
 

@@ -23,8 +23,8 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 		}
 	}
 	r.flag = strings.TrimSpace(p.text(rFlag))
-	if r.flag == "-" {
-		r.flag = "" // fills an empty cell or begins a list
+	if m, ok := flagMeaning(r.flag); ok && m == Unclear {
+		r.flag = ""
 	}
 	r.unit, _ = ucum.Parse(r.unitText)
 	d.settleUnit(&r)
@@ -223,7 +223,7 @@ func (d *document) refuse() FailureReason {
 	if d.letters > 40 && d.foreign*2 > d.letters {
 		return NotEnglish
 	}
-	strong, spans := 0, 0
+	strong, full, spans := 0, 0, 0
 	for i := range d.rows {
 		r := &d.rows[i]
 		sh := valueShape(r.value, d.g.decimals)
@@ -232,6 +232,9 @@ func (d *document) refuse() FailureReason {
 		}
 		if r.known > 0.8 && (r.unit.UCUM == "" || d.measuredIn(r)) && (r.unit.UCUM != "" || r.bounds.Any() || sh == wordShape || sh == titerShape || sh == gradeShape) {
 			strong++
+			if r.unit.UCUM != "" && r.bounds.Any() {
+				full++
+			}
 		}
 	}
 	var text strings.Builder
@@ -252,6 +255,8 @@ func (d *document) refuse() FailureReason {
 		return InvalidInput
 	case strong >= 3 && (frame > 0 || strong*3 >= len(d.rows)*2):
 		return ""
+	case full >= 2 && full == len(d.rows):
+		return "" // without a letterhead
 	case strong >= 1 && frame >= 2:
 		return ""
 	case strong >= 1 && frame >= 1 && d.columns:
@@ -304,6 +309,7 @@ func (d *document) data() Data {
 		raw[i] = &RawRow{Name: r.name, Value: r.value, Unit: r.unitText, Range: r.reference, Panel: r.panel, Specimen: r.specimen, Flag: r.flag}
 	}
 	inferSpecimens(d.catalogue, raw)
+	d.shifted = d.shiftedSheets()
 	for i := range d.rows {
 		if res, ok := d.result(&d.rows[i], *raw[i]); ok {
 			out.Results = append(out.Results, res)
@@ -325,8 +331,19 @@ func (d *document) result(r *row, raw RawRow) (Result, bool) {
 			least = pictureSure
 		}
 		res.review(least)
+		res.withoutDoubtfulFlags(raw.Flag)
 	}
 	return res, ok
+}
+
+// withoutDoubtfulFlags keeps of the flags only the printed one where the value, the unit or the
+// range was not read surely.
+func (res *Result) withoutDoubtfulFlags(printed string) {
+	if res.Evidence.allSure(flagSure, "value", "units", "reference_range") {
+		return
+	}
+	res.IsAboveMaxRange, res.IsBelowMinRange = nil, nil
+	res.Interpretation = ptr(Interpret(*res.Type, res.Value, printed, "", Bounds{}))
 }
 
 // The least confidence of a field for a match without review. The letters of a picture are
@@ -336,10 +353,18 @@ const (
 	pictureSure = 0.82
 )
 
+// flagSure is the least confidence of the fields that a flag is computed from.
+const flagSure = 0.9
+
 // sure reports whether the value, the unit and the name, which decides the code, were read
 // with at least a confidence. A field without a reading counts as given.
 func (e Evidence) sure(least float64) bool {
-	for _, field := range []string{"value", "units", "test_name"} {
+	return e.allSure(least, "value", "units", "test_name")
+}
+
+// allSure reports whether each of the fields was read with at least a confidence and in one way.
+func (e Evidence) allSure(least float64, fields ...string) bool {
+	for _, field := range fields {
 		got, ok := e[field]
 		if ok && (got.Confidence < least || len(got.Alternatives) > 0) {
 			return false
@@ -426,6 +451,7 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 		reference = min(reference, 0.88)
 	}
 	put("reference_range", r.refToks, reference)
+	d.doubtShifted(r, e)
 	put("interpretation", r.p.find(rFlag), 0.95)
 	if r.panelLine >= 0 && r.panel != "" {
 		l := &d.lines[r.panelLine]

@@ -81,6 +81,7 @@ func (r *Reader) Complete(raw RawReport) Data {
 			res.Evidence = Evidence{}
 		}
 		res.review(textSure)
+		res.withoutDoubtfulFlags(row.Flag)
 		d.Results = append(d.Results, res)
 	}
 	reviewTwins(d.Results)

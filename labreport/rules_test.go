@@ -495,7 +495,10 @@ func TestLoneDashIsNoFlag(t *testing.T) {
 		{"4.2", "-", labreport.Bounds{}, labreport.Unclear},
 		{"4.2", " - ", labreport.Bounds{Low: &low, High: &high}, labreport.Normal},
 		{"5.6", "-", labreport.Bounds{Low: &low, High: &high}, labreport.Abnormal},
-		{"4.2", "--", labreport.Bounds{}, labreport.Abnormal},
+		{"4.2", "--", labreport.Bounds{}, labreport.Critical},
+		{"4.2", "--", labreport.Bounds{Low: &low, High: &high}, labreport.Unclear},
+		{"2.1", "--", labreport.Bounds{Low: &low, High: &high}, labreport.Critical},
+		{"4.2", "–", labreport.Bounds{}, labreport.Unclear},
 		{"4.2", "+", labreport.Bounds{}, labreport.Abnormal},
 		{"4.2", "L", labreport.Bounds{}, labreport.Abnormal},
 	} {

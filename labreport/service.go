@@ -516,8 +516,13 @@ func (s *Service) read(ctx context.Context, j Job) error {
 	if reason != "" {
 		return s.fail(ctx, j, at, reason)
 	}
-	return s.finish(ctx, j, at, Read, func(j *Job) {
-		j.Draft, j.Pages = &data, len(pages)
+	on, unread := Read, unreadPages(pages)
+	if len(unread) > 0 {
+		on = ReadInPart
+	}
+	return s.finish(ctx, j, at, on, func(j *Job) {
+		j.Draft, j.Pages, j.UnreadPages = &data, len(pages), unread
+		j.NeedsHumanReview = j.NeedsHumanReview || on == ReadInPart
 		j.DueAt = time.Time{}
 		if j.Status == Completed {
 			j.DueAt = at.Add(s.opts.Retention)

@@ -171,6 +171,52 @@ func TestReportFromUploadToData(t *testing.T) {
 	require.NotNil(t, d.get(t, id).Data)
 }
 
+// A page that was not read is named, and a person reviews the job. Files are counted together.
+func TestPagesThatWereNotRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		review bool
+		unread []bool
+	}{
+		"all read":            {false, []bool{false, false}},
+		"one not read":        {false, []bool{false, true}},
+		"first not read":      {false, []bool{true, false, false}},
+		"review was asked":    {true, []bool{false, true, true}},
+		"all read for review": {true, []bool{false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newTestService(t, labreport.Options{})
+			var want []labreport.PublishedPage
+			report, partly := d.extractor.pages[0], false
+			d.extractor.pages = nil
+			for i, unread := range c.unread {
+				page, status := report, labreport.PageRead
+				if unread {
+					page, status, partly = labreport.Page{Width: 1, Height: 1, Unread: true}, labreport.PageNotRead, true
+				}
+				d.extractor.pages = append(d.extractor.pages, page)
+				want = append(want, labreport.PublishedPage{Number: i + 1, Status: status})
+			}
+			id := d.create(t, c.review)
+			require.Empty(t, d.get(t, id).Pages)
+			require.NotNil(t, d.get(t, id).Pages)
+			d.work(t)
+			got := d.get(t, id)
+			require.Equal(t, want, got.Pages)
+			require.Equal(t, c.review || partly, got.NeedsHumanReview)
+			if !c.review && !partly {
+				require.Equal(t, labreport.Completed, got.Status)
+				return
+			}
+			require.Equal(t, labreport.PendingReview, got.Status)
+			require.Nil(t, got.Data)
+			_, err := d.Approve(t.Context(), d.team, id, "reviewer", nil)
+			require.NoError(t, err)
+			require.Equal(t, labreport.Completed, d.get(t, id).Status)
+			require.Equal(t, want, d.get(t, id).Pages)
+		})
+	}
+}
+
 // A job's files are read once the access is recorded. Attempts that are not recorded do not count.
 func TestAccessOfReports(t *testing.T) {
 	fault := errors.New("not recorded")
@@ -516,6 +562,6 @@ func TestLifecycle(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"upload_pending staged started", "upload_pending staging_failed failed", "started read completed", "started read pending_review",
-		"started reading_failed failed", "pending_review approved completed", "pending_review rejected failed",
+		"started read_in_part pending_review", "started reading_failed failed", "pending_review approved completed", "pending_review rejected failed",
 	}, got)
 }

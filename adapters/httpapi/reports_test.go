@@ -209,7 +209,7 @@ func TestAReportOverHTTP(t *testing.T) {
 	r := l.upload(file("application/pdf", reportText), l.whose(), field{"needs_human_review", "", "FALSE"}).Want(t, 200)
 	r.JSON(t, &made)
 	require.Equal(t, "upload_pending", made.Status)
-	require.Contains(t, string(r.Body), `"failure_reason":null,"data":null,"needs_human_review":false,"is_reviewed":false}`)
+	require.Contains(t, string(r.Body), `"failure_reason":null,"data":null,"needs_human_review":false,"is_reviewed":false,"pages":[]}`)
 	require.Contains(t, string(r.Body), `"job_id":"`+made.ID+`"`)
 	l.work()
 	l.get(jobPath+"/"+made.ID, 200).JSON(t, &done)
@@ -233,7 +233,7 @@ func TestAReportOverHTTP(t *testing.T) {
 	id := labreport.JobID{UUID: uuid.MustParse(made.ID)}
 	_, err := l.config.Reports.Reject(t.Context(), team, id, "dr. example", labreport.LowQuality)
 	require.NoError(t, err)
-	require.Contains(t, string(l.get(jobPath+"/"+made.ID, 200).Body), `"status":"failed","failure_reason":"low_quality","data":null,"needs_human_review":true,"is_reviewed":true}`)
+	require.Contains(t, string(l.get(jobPath+"/"+made.ID, 200).Body), `"status":"failed","failure_reason":"low_quality","data":null,"needs_human_review":true,"is_reviewed":true,"pages":[{"number":1,"status":"read"}]}`)
 }
 
 const (

@@ -34,7 +34,7 @@ func parsingJob(team healthlab.TeamID) labreport.Job {
 		{Action: labreport.AddResult, Row: &labreport.AddedRow{TestName: "Sodium", Value: "140", Units: "mmol/L", LoincCode: "2951-2"}}}
 	return labreport.Job{ID: labreport.JobID{UUID: uuid.Must(uuid.NewV7())}, Team: team, User: healthlab.UserID{UUID: uuid.New()}, Revision: 1,
 		Status: labreport.PendingReview, FailureReason: labreport.LowQuality, NeedsHumanReview: true,
-		Files: []labreport.StoredFile{{Key: "lab-reports/a/0", Type: "application/pdf", Size: 12}}, Pages: 3, Draft: data,
+		Files: []labreport.StoredFile{{Key: "lab-reports/a/0", Type: "application/pdf", Size: 12}}, Pages: 3, UnreadPages: []int{2}, Draft: data,
 		Review: &labreport.Review{By: "reviewer 1", At: jobsAt, Approved: true, Corrections: corrections, Data: data, Reason: labreport.InvalidInput},
 		Tries:  2, DueAt: jobsAt, StartedAt: jobsAt.Add(time.Second), CreatedAt: jobsAt, UpdatedAt: jobsAt.Add(time.Minute)}
 }

@@ -257,6 +257,7 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 		return labreport.Page{}, err
 	}
 	page, err := e.readBest(ctx, p)
+	page.Unread = len(page.Words) == 0
 	if err != nil || e.o.DoubtfulNumbers == nil {
 		return page, err
 	}

@@ -190,6 +190,11 @@ func (s *session) page(ctx context.Context, index int) (labreport.Page, bool, er
 		return p, true, nil
 	}
 	if s.x.o.OCR == nil {
+		img, err := s.render(ctx, index, inkDPI, maxPixels)
+		if err != nil {
+			return p, false, err
+		}
+		p.Unread = a.Text.Bad > 0 && len(p.Words) == 0 || inkBesides(img, p)
 		return p, len(p.Words) > 0, nil
 	}
 	img, err := s.render(ctx, index, s.x.o.DPI, maxPixels)
@@ -204,7 +209,39 @@ func (s *session) page(ctx context.Context, index int) (labreport.Page, bool, er
 		seen.Number = p.Number
 		return seen, true, nil
 	}
+	p.Unread = len(p.Words) == 0 && inkBesides(img, p)
 	return p, true, nil
+}
+
+// inkDPI is the resolution at which a page is searched for pictures.
+const inkDPI = 50
+
+// inkBesides reports whether the picture of a page shows more than its words: at least one pixel in 500 is dark
+// outside the boxes of the words.
+func inkBesides(img *image.Gray, p labreport.Page) bool {
+	w, h := img.Rect.Dx(), img.Rect.Dy()
+	covered := make([]bool, w*h)
+	const edge = 0.004 // of the page, for letters that reach out of their box
+	for _, word := range p.Words {
+		b := word.Box
+		if p.Original != nil {
+			b = p.Original(b)
+		}
+		for y := max(0, int((b.Y-edge)*float64(h))); y < min(h, int((b.Y+b.Height+edge)*float64(h))+1); y++ {
+			for x := max(0, int((b.X-edge)*float64(w))); x < min(w, int((b.X+b.Width+edge)*float64(w))+1); x++ {
+				covered[y*w+x] = true
+			}
+		}
+	}
+	dark := 0
+	for y := range h {
+		for x := range w {
+			if !covered[y*w+x] && img.Pix[y*img.Stride+x] < 160 {
+				dark++
+			}
+		}
+	}
+	return dark*500 >= w*h && dark > 0
 }
 
 // turnBack maps a box of a page that was turned clockwise to the page as it is shown.
@@ -244,7 +281,7 @@ func picture(t pageText) bool {
 const maxPixels = 12 << 20
 
 // render draws a page, counted from 0.
-func (s *session) render(ctx context.Context, index, dpi, pixels int) (image.Image, error) {
+func (s *session) render(ctx context.Context, index, dpi, pixels int) (*image.Gray, error) {
 	r, err := s.call(ctx, request{Op: "render", Page: index, DPI: dpi, Pixels: pixels})
 	if err != nil {
 		return nil, err

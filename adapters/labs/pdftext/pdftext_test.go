@@ -167,6 +167,28 @@ func TestPagesWithoutTextGoToOCR(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unimplemented)
 }
 
+// A page that shows more than its words is not read, without OCR and with one that sees
+// nothing. A blank page and one of a few words are read.
+func TestPagesThatAreNotRead(t *testing.T) {
+	data := writePDF("", false, reportLines(), nil, []set{{50, 700, "End of report"}}, []set{{50, 100, ""}}, []set{{50, 750, "Page 5 of 5"}, {50, 100, ""}}, append(reportLines(), set{50, 100, ""}))
+	for name, c := range map[string]struct {
+		o    *pdftext.Options
+		want []bool
+	}{
+		"without OCR": {nil, []bool{false, false, false, true, true, false}},
+		"OCR sees nothing": {&pdftext.Options{OCR: func(context.Context, image.Image) (labreport.Page, error) { return labreport.Page{Image: true}, nil }},
+			[]bool{false, false, false, true, false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []bool
+			for _, p := range pagesOf(t, newExtractor(t, c.o), data) {
+				got = append(got, p.Unread)
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
 // While a page of one file waits for OCR, the child process reads other files. If that process
 // has ended meanwhile, another one reads the rest of the file.
 func TestFileWaitingForOCRFreesItsProcess(t *testing.T) {

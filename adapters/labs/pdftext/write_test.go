@@ -54,6 +54,10 @@ func writePDF(pageDict string, flate bool, pages ...[]set) []byte {
 	for _, p := range pages {
 		var c strings.Builder
 		for _, s := range p {
+			if s.text == "" { // a picture
+				fmt.Fprintf(&c, "%g %g 200 300 re f\n", s.x, s.y)
+				continue
+			}
 			text := strings.NewReplacer("\\", "\\\\", "(", "\\(", ")", "\\)").Replace(s.text)
 			fmt.Fprintf(&c, "BT /F1 10 Tf %g %g Td (%s) Tj ET\n", s.x, s.y, text)
 		}
