@@ -2,7 +2,7 @@
 // and webhook endpoints. It needs the standard library alone.
 //
 // The names to know are [New], [Client.CreateUser], [Client.UploadSamples], [Client.CreateOrder]
-// and [Error]. An operation without a method of its own is called with [Client.Do].
+// and [Error]. [Client.Do] calls operations without a method. A nil pointer is null or absent.
 package client
 
 import (

@@ -2,7 +2,7 @@ package client
 
 import "github.com/healthlab-dev/healthlab/adapters/client/internal/api"
 
-// NewUser and the others are what is sent and answered. A nil pointer is null or absent.
+//nolint:revive // the package comment is about all
 type (
 	NewUser        = api.NewUser
 	User           = api.User

@@ -14,7 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 )
 
-// firstOperations are those that people use first. adapters/client has the types of each.
+// firstOperations are those that people use first. Each has examples in the contract, and
+// adapters/client has its types.
 var firstOperations = []string{
 	"create_user", "list_users", "read_user", "resolve_user", "patch_user", "delete_user",
 	"connect_manual_provider", "create_link_token", "list_user_providers",

@@ -118,7 +118,7 @@ func (s *Sender) attempts(ctx context.Context, r Request, body []byte) (*Fault, 
 			return fault, answer, err
 		}
 		bound := min(firstWait<<min(attempt, 10), s.options.MaxWait)
-		wait := bound/2 + rand.N(bound/2+1) //nolint:gosec,forbidigo // spreads the repeats of many clients
+		wait := bound/2 + rand.N(bound/2+1) //nolint:forbidigo // spreads the repeats of many clients
 		if fault != nil {
 			wait = max(wait, fault.RetryAfter)
 		}
