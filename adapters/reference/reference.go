@@ -30,15 +30,17 @@ var files embed.FS
 // Handler returns the pages of the contract that api serves at /openapi.json. It reads the
 // contract at the first request. Mount it at [Path]. Safe for concurrent use.
 func Handler(api http.Handler) http.Handler {
-	pages := sync.OnceValues(func() (*pageSet, error) { return render(context.Background(), api) })
+	var once sync.Once
+	var set *pageSet
+	var failed error
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "use GET", http.StatusMethodNotAllowed)
 			return
 		}
-		set, err := pages()
-		if err != nil {
+		once.Do(func() { set, failed = render(context.WithoutCancel(r.Context()), api) }) //nolint:contextcheck // all requests share the pages, so the first one does not end it
+		if failed != nil {
 			http.Error(w, "the contract cannot be shown", http.StatusInternalServerError)
 			return
 		}
@@ -46,8 +48,8 @@ func Handler(api http.Handler) http.Handler {
 		page, ok := set.pages[name]
 		if name == searchPage {
 			text := r.URL.Query().Get("q")
-			page, err = set.search(text[:min(len(text), longestSearch)])
-			ok = err == nil
+			found, err := set.search(text[:min(len(text), longestSearch)])
+			page, ok = found, err == nil
 		}
 		if !ok {
 			http.Error(w, "page not found; the list of pages is at "+Path, http.StatusNotFound)
@@ -60,7 +62,7 @@ func Handler(api http.Handler) http.Handler {
 		}
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(page)
+		_, _ = w.Write(page) //nolint:gosec // html/template escapes what is searched for
 	})
 }
 
