@@ -92,6 +92,8 @@ require (
 
 require github.com/healthlab-dev/healthlab v0.0.0
 
+require github.com/healthlab-dev/healthlab/adapters/client v0.0.0
+
 require github.com/healthlab-dev/healthlab/adapters/postgres v0.0.0
 
 require github.com/healthlab-dev/healthlab/adapters/sqlite v0.0.0
@@ -115,6 +117,7 @@ require (
 
 replace (
 	github.com/healthlab-dev/healthlab => ..
+	github.com/healthlab-dev/healthlab/adapters/client => ../adapters/client
 	github.com/healthlab-dev/healthlab/adapters/devices => ../adapters/devices
 	github.com/healthlab-dev/healthlab/adapters/labs => ../adapters/labs
 	github.com/healthlab-dev/healthlab/adapters/operations => ../adapters/operations

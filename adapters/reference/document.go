@@ -22,10 +22,17 @@ type document struct {
 	} `json:"tags"`
 	Paths      map[string]map[string]operation `json:"paths"`
 	Webhooks   map[string]map[string]operation `json:"webhooks"`
+	Security   []map[string][]string           `json:"security"`
 	Components struct {
-		Schemas    map[string]schema    `json:"schemas"`
-		Parameters map[string]parameter `json:"parameters"`
-		Responses  map[string]body      `json:"responses"`
+		Schemas         map[string]schema    `json:"schemas"`
+		Parameters      map[string]parameter `json:"parameters"`
+		Responses       map[string]body      `json:"responses"`
+		SecuritySchemes map[string]struct {
+			Type   string `json:"type"`
+			In     string `json:"in"`
+			Name   string `json:"name"`
+			Scheme string `json:"scheme"`
+		} `json:"securitySchemes"`
 	} `json:"components"`
 }
 
@@ -100,9 +107,11 @@ type (
 	// call is an operation.
 	call struct {
 		ID, Method, Path, Summary, Description, Access string
-		Parameters                                     []field
-		Body                                           []media
-		Answers                                        []reply
+		// Curl is a command that calls it; empty for an event.
+		Curl       string
+		Parameters []field
+		Body       []media
+		Answers    []reply
 	}
 	reply struct {
 		Status, Description string
@@ -156,7 +165,9 @@ func (d *document) tags() []tag {
 				by[name] = &tag{Name: name}
 				names = append(names, name)
 			}
-			by[name].Operations = append(by[name].Operations, d.call(method, path, op))
+			c := d.call(method, path, op)
+			c.Curl = d.curl(method, path, op)
+			by[name].Operations = append(by[name].Operations, c)
 		}
 	}
 	slices.Sort(names)
@@ -170,11 +181,9 @@ func (d *document) tags() []tag {
 }
 
 func (d *document) call(method, path string, op operation) call {
-	c := call{ID: op.ID, Method: strings.ToUpper(method), Path: path, Summary: op.Summary, Description: op.Description, Access: access(op.Security)}
+	c := call{ID: op.ID, Method: strings.ToUpper(method), Path: path, Summary: op.Summary, Description: op.Description, Access: access(d.securityOf(op))}
 	for _, p := range op.Parameters {
-		if p.Ref != "" {
-			p = d.Components.Parameters[last(p.Ref)]
-		}
+		p = d.parameter(p)
 		c.Parameters = append(c.Parameters, field{Name: p.Name, In: p.In, Required: p.Required, Description: cmp.Or(p.Description, p.Schema.Description), Words: words(p.Schema)})
 	}
 	if op.Body != nil {
@@ -188,6 +197,22 @@ func (d *document) call(method, path string, op operation) call {
 		c.Answers = append(c.Answers, reply{Status: status, Description: r.Description, Body: medias(r)})
 	}
 	return c
+}
+
+// parameter follows a reference.
+func (d *document) parameter(p parameter) parameter {
+	if p.Ref != "" {
+		return d.Components.Parameters[last(p.Ref)]
+	}
+	return p
+}
+
+// securityOf returns the credentials that open an operation: its own, or those of the document.
+func (d *document) securityOf(op operation) []map[string][]string {
+	if op.Security != nil {
+		return op.Security
+	}
+	return d.Security
 }
 
 // access names the credentials that open an operation.

@@ -1,6 +1,6 @@
-// Package reference renders the contract of a service as HTML pages: operations by subject,
-// events, and types. The pages are made on the server, without scripts and without files of
-// other hosts, so they work offline.
+// Package reference renders the contract of a service as HTML pages: operations by subject with a
+// curl command each, events, types, and a search. The pages are made on the server, without scripts
+// and without files of other hosts, so they work offline.
 //
 //	http.Handle("/docs/", reference.Handler(api))
 //
@@ -31,7 +31,7 @@ var files embed.FS
 // contract at the first request. Mount it at [Path]. Safe for concurrent use.
 func Handler(api http.Handler) http.Handler {
 	var once sync.Once
-	var pages map[string][]byte
+	var set *pageSet
 	var failed error
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -39,13 +39,18 @@ func Handler(api http.Handler) http.Handler {
 			http.Error(w, "use GET", http.StatusMethodNotAllowed)
 			return
 		}
-		once.Do(func() { pages, failed = render(context.WithoutCancel(r.Context()), api) }) //nolint:contextcheck // all requests share the pages, so the first one does not end it
+		once.Do(func() { set, failed = render(context.WithoutCancel(r.Context()), api) }) //nolint:contextcheck // all requests share the pages, so the first one does not end it
 		if failed != nil {
 			http.Error(w, "the contract cannot be shown", http.StatusInternalServerError)
 			return
 		}
 		name := strings.TrimPrefix(r.URL.Path, Path)
-		page, ok := pages[name]
+		page, ok := set.pages[name]
+		if name == searchPage {
+			text := r.URL.Query().Get("q")
+			found, err := set.search(text[:min(len(text), longestSearch)])
+			page, ok = found, err == nil
+		}
 		if !ok {
 			http.Error(w, "page not found; the list of pages is at "+Path, http.StatusNotFound)
 			return
@@ -55,14 +60,26 @@ func Handler(api http.Handler) http.Handler {
 		if name == "style.css" {
 			h.Set("Content-Type", "text/css; charset=utf-8")
 		}
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(page)
+		_, _ = w.Write(page) //nolint:gosec // html/template escapes what is searched for
 	})
 }
 
-// render makes all pages, by name.
-func render(ctx context.Context, api http.Handler) (map[string][]byte, error) {
+// searchPage is the name of the page that answers a search.
+const searchPage = "search"
+
+// pageSet is the pages of a contract, by name, and what a search reads.
+type pageSet struct {
+	pages     map[string][]byte
+	templates *template.Template
+	service   string
+	tags      []tag
+	hits      []hit
+}
+
+// render makes all pages but that of a search.
+func render(ctx context.Context, api http.Handler) (*pageSet, error) {
 	text, err := fetch(ctx, api)
 	if err != nil {
 		return nil, err
@@ -71,7 +88,7 @@ func render(ctx context.Context, api http.Handler) (map[string][]byte, error) {
 	if err := json.Unmarshal(text, &d); err != nil {
 		return nil, fmt.Errorf("contract: %w", err)
 	}
-	templates, err := template.ParseFS(files, "pages/*.html")
+	templates, err := template.New("").Funcs(template.FuncMap{"parts": parts}).ParseFS(files, "pages/*.html")
 	if err != nil {
 		return nil, err
 	}
@@ -79,23 +96,43 @@ func render(ctx context.Context, api http.Handler) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := map[string][]byte{"style.css": style}
-	tags := d.tags()
+	events, types := d.events(), d.types()
+	set := &pageSet{pages: map[string][]byte{"style.css": style}, templates: templates, service: d.Info.Title, tags: d.tags()}
+	set.hits = hits(set.tags, events, types)
 	var errs []error
 	add := func(name, kind, title string, data any) {
-		var b bytes.Buffer
-		errs = append(errs, templates.ExecuteTemplate(&b, kind, map[string]any{
-			"Name": name, "Title": title, "Service": d.Info.Title, "Tags": tags, "Data": data,
-		}))
-		out[name] = b.Bytes()
+		page, err := set.page(name, kind, title, data)
+		errs = append(errs, err)
+		set.pages[name] = page
 	}
 	add("", "index.html", "Reference", d.Info)
-	for _, t := range tags {
+	for _, t := range set.tags {
 		add(t.Name, "operations.html", t.Name, t)
 	}
-	add("events", "events.html", "Events", d.events())
-	add("types", "types.html", "Types", d.types())
-	return out, errors.Join(errs...)
+	add("events", "events.html", "Events", events)
+	add("types", "types.html", "Types", types)
+	return set, errors.Join(errs...)
+}
+
+// page makes one page.
+func (s *pageSet) page(name, kind, title string, data any) ([]byte, error) {
+	var b bytes.Buffer
+	err := s.templates.ExecuteTemplate(&b, kind, map[string]any{
+		"Name": name, "Title": title, "Service": s.service, "Tags": s.tags, "Data": data,
+	})
+	return b.Bytes(), err
+}
+
+// search makes the page of a search.
+func (s *pageSet) search(text string) ([]byte, error) {
+	found := search(s.hits, text)
+	data := struct {
+		Query string
+		Count int
+		More  bool
+		Found []hit
+	}{strings.TrimSpace(strings.ToValidUTF8(text, "")), len(found), len(found) > mostHits, found[:min(len(found), mostHits)]}
+	return s.page(searchPage, "search.html", "Search", data)
 }
 
 // fetch reads the contract as a client of api does.

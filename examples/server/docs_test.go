@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"html"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,7 +22,7 @@ import (
 // alone, without a finding of axe-core.
 func TestReference(t *testing.T) {
 	t.Parallel()
-	p := start(t, "-api-key-header", "x-clinic-key")
+	p := start(t, "-api-key-header", "x-clinic-key", "-management-key", "manager")
 	read := func(path string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, http.NoBody)
 		require.NoError(t, err)
@@ -91,6 +94,18 @@ func TestReference(t *testing.T) {
 	}
 	status, _ := read("/docs/nothing")
 	require.Equal(t, http.StatusNotFound, status)
+	code := regexp.MustCompile(`(?s)<code>.*?</code>`)
+	for path, body := range pages {
+		if path != "/openapi.json" && path != "/docs/style.css" {
+			require.NotRegexp(t, "`|\\*\\*|\\]\\(", code.ReplaceAllString(body, ""), "%s has marks of Markdown", path)
+		}
+	}
+	curls := curlsOf(all.String())
+	require.Len(t, curls, operations)
+	runCurls(p, curls)
+	status, found := read("/docs/search?q=webhook+secret")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, found, `href="/docs/webhooks#read_webhook_secret"`)
 
 	b := browse.Start(t)
 	b.LoadAxe()
@@ -98,11 +113,16 @@ func TestReference(t *testing.T) {
 	plain.Go(p.url + "/docs")
 	plain.See("Reference", "users", "Add a user")
 	plain.Shot("reference")
+	plain.Go(p.url + "/docs/search?q=order")
+	plain.See("Search", "Order tests for a patient")
+	plain.Shot("reference-search")
+	plain.Go(p.url + "/docs/users")
+	plain.Shot("reference-users")
 	for _, address := range plain.Asked() {
 		require.True(t, strings.HasPrefix(address, p.url+"/docs"), address)
 	}
 	tab := b.Open(t, browse.Person{})
-	for _, path := range []string{"/docs/", "/docs/users", "/docs/events"} {
+	for _, path := range []string{"/docs/", "/docs/users", "/docs/events", "/docs/search?q=order"} {
 		tab.Go(p.url + path)
 		if !prove.All() {
 			// One template writes all sections of a page, and axe-core needs seconds for the colours of
@@ -112,4 +132,46 @@ func TestReference(t *testing.T) {
 		tab.Check()
 	}
 	p.quit()
+}
+
+// curlsOf returns the commands of pages of the reference, by operation.
+func curlsOf(pages string) map[string]string {
+	out := map[string]string{}
+	section := regexp.MustCompile(`(?s)<section class="card" id="([^"]+)".*?</section>`)
+	command := regexp.MustCompile(`(?s)<h3>curl</h3><pre tabindex="0"><code>(.*?)</code>`)
+	for _, m := range section.FindAllStringSubmatch(pages, -1) {
+		if c := command.FindStringSubmatch(m[0]); c != nil {
+			out[m[1]] = html.UnescapeString(c[1])
+		}
+	}
+	return out
+}
+
+// runCurls checks that each command is one of a shell, and that those of the first steps succeed as
+// they stand on the page.
+func runCurls(p *program, curls map[string]string) {
+	p.Helper()
+	for _, program := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			require.Empty(p, os.Getenv("CI"), "CI must have %s", program)
+			return
+		}
+	}
+	var all, first strings.Builder
+	for id, command := range curls {
+		require.True(p, strings.HasPrefix(command, "curl "), id)
+		all.WriteString(command + "\n")
+	}
+	check := exec.CommandContext(p.Context(), "bash", "-n")
+	check.Stdin = strings.NewReader(all.String())
+	out, err := check.CombinedOutput()
+	require.NoError(p, err, "%s", out)
+	for _, id := range []string{"create_user", "resolve_user", "list_users", "list_lab_tests"} {
+		first.WriteString(strings.Replace(curls[id], "curl ", "curl -sf ", 1) + "\n")
+	}
+	run := exec.CommandContext(p.Context(), "bash", "-euo", "pipefail", "-c", first.String())
+	run.Env = append(os.Environ(), "URL="+p.url, "TEAM_KEY="+p.key, "CLIENT_USER_ID=member-42")
+	out, err = run.CombinedOutput()
+	require.NoError(p, err, "%s", out)
+	require.Contains(p, string(out), `"total":1`)
 }

@@ -35,3 +35,24 @@ func TestModulesAreExplained(t *testing.T) {
 	require.LessOrEqual(t, len(read("go.mod", `(?m)^\t(\S+) v\S+$`)), 12)
 	require.ElementsMatch(t, direct, read(filepath.Join("docs", "dependencies.md"), "(?m)^\\| `([^`]+)` \\|"))
 }
+
+// Every module of the workspace stands in the page about releases, at most eight of them are nested,
+// and that of the client requires no other module.
+func TestModulesAreReleased(t *testing.T) {
+	root := filepath.Join("..", "..")
+	read := func(name ...string) string {
+		text, err := os.ReadFile(filepath.Join(append([]string{root}, name...)...))
+		require.NoError(t, err)
+		return string(text)
+	}
+	page := read("docs", "release.md")
+	var nested []string
+	for _, m := range regexp.MustCompile(`(?m)^\t\./(\S+)$`).FindAllStringSubmatch(read("go.work"), -1) {
+		nested = append(nested, m[1])
+		require.Contains(t, page, "`"+m[1]+"`")
+		require.Contains(t, read(m[1], "go.mod"), "module "+module+"/"+m[1]+"\n")
+	}
+	require.Contains(t, nested, "adapters/client")
+	require.LessOrEqual(t, len(nested), 8)
+	require.NotContains(t, read("adapters", "client", "go.mod"), "require")
+}

@@ -1,0 +1,103 @@
+// Package client is a Go client of the HTTP service: users, uploads, reads, queries, lab orders
+// and webhook endpoints. It needs the standard library alone.
+//
+// The names to know are [New], [Client.CreateUser], [Client.UploadSamples], [Client.CreateOrder]
+// and [Error]. [Client.Do] calls operations without a method. A nil pointer is null or absent.
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/adapters/client/internal/rest"
+)
+
+// Options are choices with defaults.
+type Options struct {
+	// HTTP sends the requests. Default: a client with a timeout of one minute for each attempt.
+	// Redirects are not followed, because they would carry the keys to another host.
+	HTTP *http.Client
+	// ManagementKey opens the operations under /v1/org: teams, API keys, webhook endpoints.
+	ManagementKey string
+	// KeyHeader and ManagementKeyHeader name the headers of the keys. Default: x-service-api-key and
+	// x-management-key.
+	KeyHeader, ManagementKeyHeader string
+	// Retries is how often a request is repeated at most. Default 3; negative: never.
+	Retries int
+	// MaxWait is the longest wait before a repeat; a longer Retry-After ends the call with its
+	// error. Default 30 seconds.
+	MaxWait time.Duration
+}
+
+// Client calls a service with the keys of one team. Safe for concurrent use.
+type Client struct{ sender *rest.Sender }
+
+// New returns a client of the service at base, such as https://health.example.org, with an API key.
+// It returns an error if base is no http or https URL, or has a user, a query or a fragment.
+func New(base, key string, o *Options) (*Client, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	sender, err := rest.New(base, key, rest.Options(*o))
+	if err != nil {
+		return nil, err
+	}
+	return &Client{sender: sender}, nil
+}
+
+// Format writes the address of the service and no key, for every verb of fmt.
+func (c Client) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "client of %s", c.sender.Base()) }
+
+// Request is a call of an operation of the contract.
+type Request struct {
+	Method string
+	// Path starts with a slash. The parts between slashes are escaped, as [url.PathEscape] does.
+	Path  string
+	Query url.Values
+	// IdempotencyKey makes the service run the request once. The contract lists who takes it.
+	IdempotencyKey string
+	// Body is sent as JSON; nil is no body. Answer is a pointer that the JSON of the answer is
+	// decoded into; nil drops it.
+	Body, Answer any
+}
+
+// Problem is a fault of one field of a request, such as body.data.0.unit.
+type Problem = rest.Problem
+
+// Error is an answer of 300 or above. Its texts have no values of the request.
+type Error struct {
+	// Status is that of HTTP. Type is the contract's stable name of the error; empty for 422.
+	Status        int
+	Type, Message string
+	// Problems are all faults of a request that is not valid (422).
+	Problems []Problem
+	// RequestID is the id under which the service logs the request.
+	RequestID string
+	// RetryAfter is how long the service asks to wait; 0 if it does not ask.
+	RetryAfter time.Duration
+}
+
+// Error returns the status, the type and the texts of the service.
+func (e *Error) Error() string {
+	text := strings.TrimSpace(fmt.Sprintf("status %d %s %s", e.Status, e.Type, e.Message))
+	for _, p := range e.Problems {
+		text += "; " + p.Field + " " + p.Message
+	}
+	return text
+}
+
+// Do calls an operation. It repeats GET, HEAD, PUT, DELETE and requests with an idempotency key if
+// no answer arrives, or one with 429, 502, 503 or 504, after the answer's Retry-After or a growing
+// wait. A repeated DELETE can answer 404. The error is an [*Error], or that of the connection or
+// the context.
+func (c *Client) Do(ctx context.Context, r Request) error {
+	fault, err := c.sender.Send(ctx, rest.Request(r))
+	if fault != nil {
+		return (*Error)(fault)
+	}
+	return err
+}

@@ -1,0 +1,3 @@
+module github.com/healthlab-dev/healthlab/adapters/client
+
+go 1.26.0

@@ -1,0 +1,58 @@
+package rest
+
+import (
+	"errors"
+	"iter"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// At returns the path of parts, which it escapes.
+func At(parts ...string) string {
+	path := ""
+	for _, part := range parts {
+		path += "/" + url.PathEscape(part)
+	}
+	return path
+}
+
+// checkPath refuses a path that would reach another operation than the one that is meant, such as
+// that of an empty id.
+func checkPath(path string) error {
+	for i, part := range strings.Split(path, "/") {
+		if (i == 0) != (part == "") || part == "." || part == ".." || strings.ContainsAny(part, "?#") {
+			return errors.New("path: must start with a slash and have no ?, no # and no part that is empty or dots; is an id empty?")
+		}
+	}
+	return nil
+}
+
+// Pages returns the items of all pages. fetch returns those of a page and the cursor of the next
+// one; nil is the first page, and none after the last one. An error is the last element.
+func Pages[T any](fetch func(cursor *string) (items []T, next *string, err error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for cursor, more := (*string)(nil), true; more; more = cursor != nil {
+			items, next, err := fetch(cursor)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			cursor = next
+		}
+	}
+}
+
+// Following returns the number of the next page or offset as a cursor; nil if there is none.
+func Following(number int, more bool) *string {
+	if !more {
+		return nil
+	}
+	return new(strconv.Itoa(number))
+}
