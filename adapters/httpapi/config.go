@@ -78,6 +78,9 @@ type Config struct {
 	// SignIn is how a team signs in, for the contract: a security scheme object of OpenAPI, such as
 	// {"type":"apiKey","in":"cookie","name":"session"}. Default: a key in KeyHeader.
 	SignIn json.RawMessage
+	// SendsEvents says that the host sends events to webhook endpoints, so that the contract has those of the
+	// parts. Default: where the part Webhooks is mounted.
+	SendsEvents bool
 	// KeyHeader is the header with the team's API key. Default x-service-api-key.
 	// Here it is only a name in the contract; KeyAuth is told by its own option.
 	KeyHeader string

@@ -46,7 +46,7 @@ func (a *api) documentFor(ops []server.Operation) ([]byte, error) {
 	for i := range ops {
 		m.Operations = append(m.Operations, ops[i].ID)
 	}
-	if a.Webhooks != nil {
+	if a.Webhooks != nil || a.SendsEvents {
 		for _, p := range a.Config.Parts {
 			if p.events != nil {
 				for _, e := range p.events() {

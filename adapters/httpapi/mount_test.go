@@ -88,6 +88,11 @@ func TestMount_statesItsAddressAndSignIn(t *testing.T) {
 	for _, word := range []string{"lab_test", "Appointment", "Insurance", "x-query-schema", "ManagementKey", "webhooks"} {
 		require.NotContains(t, strings.ReplaceAll(text, "webhook endpoints", ""), `"`+word)
 	}
+	sending := c
+	sending.SendsEvents = true
+	text, _ = served(t, sending)
+	require.Contains(t, text, `"daily.data.sleep.created"`)
+	require.NotContains(t, text, `"labtest.order.created"`)
 	require.Equal(t, []any{map[string]any{"url": "https://clinic.example.org/health"}}, doc["servers"])
 	schemes := doc["components"].(map[string]any)["securitySchemes"].(map[string]any)
 	require.Equal(t, map[string]any{"type": "apiKey", "in": "cookie", "name": "session"}, schemes["TeamKey"])

@@ -440,7 +440,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	api.Parts = append(services.Parts(), api.Parts...)
 	api.Access, api.Idempotency = s.Access, s.Idempotency
 	api.Environment, api.Region = s.config.Environment, s.config.Region
-	api.Transact, api.Parquet = s.transact, parquet.Writer{}
+	api.Transact, api.Parquet, api.SendsEvents = s.transact, parquet.Writer{}, true
 	if store, ok := s.config.Stores.Engine().(pinger); ok && api.Ping == nil {
 		api.Ping = store.Ping
 	}
