@@ -318,3 +318,24 @@ func TestTheFrontIsSmall(t *testing.T) {
 		t.Errorf("%d lines", lines)
 	}
 }
+
+// A list without a filter has pages, too.
+func TestPages_withoutAFilter(t *testing.T) {
+	c := newClient(t, func(r *http.Request) (*http.Response, error) {
+		next := `"two"`
+		if r.URL.Query().Get("next_cursor") == "two" {
+			next = "null"
+		}
+		return answer(200, `{"data": [{"name": "a"}], "next_cursor": `+next+`}`), nil
+	}, client.Options{})
+	n := 0
+	for _, err := range c.LabTests(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Fatalf("%d items of 2 pages", n)
+	}
+}

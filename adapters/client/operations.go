@@ -22,11 +22,7 @@ func call[T any](ctx context.Context, c *Client, r Request, path ...string) (ans
 // pages returns the items of all pages. next names the parameter that a page's cursor is sent as.
 func pages[P, T any](ctx context.Context, c *Client, q url.Values, next string, items func(P) ([]T, *string), path ...string) iter.Seq2[T, error] {
 	return rest.Pages(func(cursor *string) ([]T, *string, error) {
-		query := maps.Clone(q)
-		if cursor != nil {
-			query.Set(next, *cursor)
-		}
-		page, err := call[P](ctx, c, Request{Method: "GET", Query: query}, path...)
+		page, err := call[P](ctx, c, Request{Method: "GET", Query: rest.PageQuery(q, next, cursor)}, path...)
 		if err != nil {
 			return nil, nil, err
 		}

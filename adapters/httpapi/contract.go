@@ -82,14 +82,15 @@ func mediaType(service string) string { return "application/vnd." + service + ".
 const contractID = "get_contract"
 
 func (a api) contractOperation(ops []server.Operation) server.Operation {
-	doc, err := a.documentFor(ops)
-	if err != nil {
-		panic("httpapi: " + err.Error()) // the contract is part of the program
-	}
+	document := sync.OnceValues(func() ([]byte, error) { return a.documentFor(ops) }) // on first use
 	return server.Operation{
 		ID: contractID, Pattern: "GET /openapi.json",
 		Handle: func(w http.ResponseWriter, r *http.Request) error {
 			if err := wire.From(r).Err(); err != nil {
+				return err
+			}
+			doc, err := document()
+			if err != nil {
 				return err
 			}
 			return wire.Bytes(w, http.StatusOK, "application/json", doc)

@@ -113,6 +113,9 @@ func (a api) credentialWords(c *call) string {
 	case c.needs.scheme == "ManagementKey":
 		return "missing or unknown management key; send it in the " + a.ManagementKeyHeader + " header"
 	}
+	if a.SignIn != nil {
+		return "the caller is not signed in; the contract at /openapi.json says how"
+	}
 	words := "missing or unknown API key; send it in the " + a.KeyHeader + " header"
 	if c.own && a.Apps != nil {
 		words += ", or a user token in the Authorization header"

@@ -88,6 +88,8 @@ func TestMount_statesItsAddressAndSignIn(t *testing.T) {
 	for _, word := range []string{"lab_test", "Appointment", "Insurance", "x-query-schema", "ManagementKey", "webhooks"} {
 		require.NotContains(t, strings.ReplaceAll(text, "webhook endpoints", ""), `"`+word)
 	}
+	refused := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI()).Send(t, "GET", "/v2/user/", nil).Want(t, 401)
+	require.Contains(t, string(refused.Body), "not signed in")
 	sending := c
 	sending.SendsEvents = true
 	text, _ = served(t, sending)

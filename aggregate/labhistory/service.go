@@ -163,7 +163,7 @@ func (s *Service) fromReports(ctx context.Context, team healthlab.TeamID, user h
 		}
 		for _, j := range page.Jobs {
 			if !j.IsReviewed {
-				continue // nobody approved it
+				continue // a person has to approve it
 			}
 			review, err := s.reports.JobReview(ctx, team, j.ID)
 			if errors.Is(err, healthlab.NotFound) {

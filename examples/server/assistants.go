@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/peterbourgon/ff/v3"
@@ -22,9 +21,6 @@ import (
 
 // assistantsPath is where assistants connect.
 const assistantsPath = "/mcp"
-
-// assistantTime is how long one call of an assistant may take.
-const assistantTime = 30 * time.Second
 
 // withAssistants answers the Model Context Protocol beside the API, with the keys of the API.
 func (s *host) withAssistants(next http.Handler) (http.Handler, error) {
@@ -53,9 +49,7 @@ func (s *host) withAssistants(next http.Handler) (http.Handler, error) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		ctx, stop := context.WithTimeout(r.Context(), assistantTime)
-		defer stop()
-		handler.ServeHTTP(w, r.WithContext(ctx))
+		handler.ServeHTTP(w, r)
 	}), nil
 }
 

@@ -6,10 +6,10 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // command is what the first argument names. Without one the program serves.
@@ -45,13 +45,11 @@ func findCommand(args []string) (command, []string, error) {
 			return all[i], args[1:], nil
 		}
 	}
-	return command{}, nil, fmt.Errorf("%q is no command; the nearest one is %s, and server help lists all", args[0], nearest(args[0], names))
+	return command{}, nil, fmt.Errorf("%q is no command; the nearest one is %s, and server help lists all", args[0], nearestOf(args[0], names))
 }
 
-// nearest returns the name with the least distance.
-func nearest(to string, names []string) string {
-	return slices.MinFunc(names, func(a, b string) int { return distance(to, a) - distance(to, b) })
-}
+// nearestOf returns the name that a misspelt one may mean.
+func nearestOf(to string, names []string) string { return nearest.Names(to, names, 1)[0] }
 
 // The commit that was built and its date (RFC 3339), where the linker is told (make release).
 var commit, commitDate string

@@ -26,7 +26,7 @@ func checkVariables(environment []string, f *flag.FlagSet) error {
 		}
 		setting := known[name]
 		if setting == nil {
-			return fmt.Errorf("the environment variable %s is no setting; the nearest one is %s", name, nearest(name, slices.Sorted(maps.Keys(known))))
+			return fmt.Errorf("the environment variable %s is no setting; the nearest one is %s", name, nearestOf(name, slices.Sorted(maps.Keys(known))))
 		}
 		if value == "" { // is not set
 			continue
@@ -36,26 +36,4 @@ func checkVariables(environment []string, f *flag.FlagSet) error {
 		}
 	}
 	return nil
-}
-
-// distance is how many letters have to be changed, added or removed to make one text of another
-// (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1) // of the first letters of a, to each beginning of b
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			changed := before
-			if a[i] != b[j] {
-				changed++
-			}
-			before = row[j+1]
-			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

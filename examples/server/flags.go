@@ -173,7 +173,7 @@ func configFile(f *flag.FlagSet) ff.ConfigFileParser {
 	return func(r io.Reader, set func(name, value string) error) error {
 		return ff.PlainParser(r, func(name, value string) error {
 			if f.Lookup(name) == nil {
-				return fmt.Errorf("-config: %s is no setting; the nearest one is %s", name, nearest(name, flagNames(f)))
+				return fmt.Errorf("-config: %s is no setting; the nearest one is %s", name, nearestOf(name, flagNames(f)))
 			}
 			if err := checkValue(f.Lookup(name), value); err != nil {
 				return fmt.Errorf("-config: %w", err)

@@ -59,7 +59,7 @@ func printGroups(out *strings.Builder, name string) error {
 		f.VisitAll(func(one *flag.Flag) { printFlag(out, one) })
 	}
 	if out.Len() == 0 {
-		return fmt.Errorf("%q is no group of flags; the nearest one is %s, and server help lists all", name, nearest(name, names))
+		return fmt.Errorf("%q is no group of flags; the nearest one is %s, and server help lists all", name, nearestOf(name, names))
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func checkArguments(args []string, f *flag.FlagSet) (help bool, err error) {
 		}
 		one := f.Lookup(name)
 		if one == nil {
-			return false, fmt.Errorf("-%s is no flag; the nearest one is -%s, and %s", name, nearest(name, flagNames(f)), helpHint(f))
+			return false, fmt.Errorf("-%s is no flag; the nearest one is -%s, and %s", name, nearestOf(name, flagNames(f)), helpHint(f))
 		}
 		if boolean, ok := one.Value.(interface{ IsBoolFlag() bool }); ok && boolean.IsBoolFlag() {
 			if !hasValue {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 func (v *Server) addTools() {
@@ -94,7 +95,7 @@ func (v *Server) ask(ctx context.Context, r *sdk.CallToolRequest, in Question) (
 
 // answer asks the engine.
 func (v *Server) answer(ctx context.Context, c call, in Question) (Answer, *aggregate.Explanation, error) {
-	q, column, err := in.query()
+	q, column, err := v.query(&in)
 	if err != nil {
 		return Answer{}, nil, err
 	}
@@ -185,18 +186,18 @@ func (in *Question) days() (from, to healthlab.Date, err error) {
 }
 
 // query returns the question in the language of the engine, and the column that it is about.
-func (in *Question) query() (aggregate.Query, aggregate.ColumnSchema, error) {
+func (v *Server) query(in *Question) (aggregate.Query, aggregate.ColumnSchema, error) {
 	var none aggregate.ColumnSchema
 	f := aggregate.Func(in.Function)
 	if !slices.Contains(functions, f) {
 		return aggregate.Query{}, none, fmt.Errorf("%w: function: must be one of %s", healthlab.Invalid, join(functions))
 	}
-	column, expr, ok := measure(in.Measure)
+	m, ok := v.measures[in.Measure]
 	if !ok {
 		return aggregate.Query{}, none, fmt.Errorf("%w: measure: there is no such measure; nearest: %s. The tool coverage lists those with data",
-			healthlab.Invalid, strings.Join(nearest(in.Measure), ", "))
+			healthlab.Invalid, strings.Join(nearest.Names(in.Measure, slices.Sorted(maps.Keys(v.measures)), 3), ", "))
 	}
-	q := aggregate.Query{Select: []aggregate.Expr{f.Of(expr)}}
+	q := aggregate.Query{Select: []aggregate.Expr{f.Of(m.expr)}}
 	periods := map[string]aggregate.Period{"day": aggregate.Days(1), "week": aggregate.Weeks(1), "month": aggregate.Months(1)}
 	if in.By != "" {
 		p, ok := periods[in.By]
@@ -205,7 +206,7 @@ func (in *Question) query() (aggregate.Query, aggregate.ColumnSchema, error) {
 		}
 		q.GroupBy = []aggregate.Expr{aggregate.By(p)}
 	}
-	return q, column, nil
+	return q, m.column, nil
 }
 
 func join(list []aggregate.Func) string {
@@ -216,77 +217,36 @@ func join(list []aggregate.Func) string {
 	return strings.Join(out, ", ")
 }
 
-// measure finds a measure by its name: that of a timeseries, or TABLE.COLUMN.
-func measure(name string) (aggregate.ColumnSchema, aggregate.Expr, bool) {
-	table, column, dotted := strings.Cut(name, ".")
+// measure is what a question can be about.
+type measure struct {
+	column aggregate.ColumnSchema
+	expr   aggregate.Expr
+}
+
+// measures are all by name: that of a timeseries, and TABLE.COLUMN. An alias is a name.
+func measures() map[string]measure {
+	out := map[string]measure{}
 	schema := aggregate.Describe()
-	if !dotted {
-		for _, t := range schema.Timeseries {
-			if t.Name != name && !slices.Contains(t.Aliases, name) {
+	for _, t := range schema.Timeseries {
+		for _, c := range t.Columns {
+			if c.Name != "value" {
 				continue
 			}
-			for _, c := range t.Columns {
-				if c.Name == "value" {
-					return c, aggregate.Samples(t.Name), true
+			for _, name := range slices.Concat(t.Aliases, []string{t.Name}) {
+				out[name] = measure{c, aggregate.Samples(t.Name)}
+			}
+		}
+	}
+	for _, t := range schema.Tables {
+		for _, c := range t.Columns {
+			for _, table := range slices.Concat(t.Aliases, []string{t.Name}) {
+				for _, column := range slices.Concat(c.Aliases, []string{c.Name}) {
+					out[table+"."+column] = measure{c, aggregate.Col(t.Name, c.Name)}
 				}
 			}
 		}
-		return aggregate.ColumnSchema{}, nil, false
 	}
-	for _, t := range schema.Tables {
-		if t.Name != table && !slices.Contains(t.Aliases, table) {
-			continue
-		}
-		for _, c := range t.Columns {
-			if c.Name == column || slices.Contains(c.Aliases, column) {
-				return c, aggregate.Col(t.Name, c.Name), true
-			}
-		}
-	}
-	return aggregate.ColumnSchema{}, nil, false
-}
-
-// nearest returns the three measures whose names are nearest to a text.
-func nearest(name string) []string {
-	schema := aggregate.Describe()
-	distances := map[string]int{}
-	for _, t := range schema.Timeseries {
-		distances[t.Name] = distance(name, t.Name)
-	}
-	for _, t := range schema.Tables {
-		for _, c := range t.Columns {
-			distances[t.Name+"."+c.Name] = distance(name, t.Name+"."+c.Name)
-		}
-	}
-	names := slices.SortedFunc(maps.Keys(distances), func(a, b string) int {
-		if d := distances[a] - distances[b]; d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
-	})
-	return names[:min(3, len(names))]
-}
-
-// distance is the number of letters to insert, delete or replace (Levenshtein 1966).
-func distance(a, b string) int {
-	a = a[:min(len(a), 64)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(row[j+1]+1, row[j]+1, cost)
-		}
-	}
-	return row[len(b)]
+	return out
 }
 
 // Explained is what explain returns.

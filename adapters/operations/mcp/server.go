@@ -57,6 +57,8 @@ type Options struct {
 	Version string
 	// SessionTimeout ends a session after so much time without a request. Default 10 minutes.
 	SessionTimeout time.Duration
+	// Timeout is how long one call may take. Default 30 seconds.
+	Timeout time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Log receives what failed. Default: slog.Default().
@@ -65,9 +67,10 @@ type Options struct {
 
 // Server answers tools.
 type Server struct {
-	s    Services
-	opts Options
-	mcp  *sdk.Server
+	s        Services
+	opts     Options
+	mcp      *sdk.Server
+	measures map[string]measure
 }
 
 // instructions are what a client tells its assistant about the server.
@@ -84,6 +87,9 @@ func New(s Services, opts Options) (*Server, error) {
 	if opts.SessionTimeout <= 0 {
 		opts.SessionTimeout = 10 * time.Minute
 	}
+	if opts.Timeout <= 0 {
+		opts.Timeout = 30 * time.Second
+	}
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -93,7 +99,7 @@ func New(s Services, opts Options) (*Server, error) {
 	if opts.ClientAddress == nil {
 		opts.ClientAddress = func(r *http.Request) string { return r.RemoteAddr }
 	}
-	v := &Server{s: s, opts: opts}
+	v := &Server{s: s, opts: opts, measures: measures()}
 	v.mcp = sdk.NewServer(&sdk.Implementation{Name: "healthlab", Title: "Health data and laboratory results", Version: opts.Version},
 		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{}})
 	v.addTools()
@@ -224,6 +230,8 @@ func about[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool
 	if !ok {
 		return none, errors.New("the caller is not known")
 	}
+	ctx, stop := context.WithTimeout(ctx, v.opts.Timeout)
+	defer stop()
 	c := call{Caller: caller}
 	out, err := func() (Out, error) {
 		for _, scope := range needs {
@@ -274,6 +282,9 @@ func (v *Server) findUser(ctx context.Context, caller Caller, who string) (healt
 	return found.ID, nil
 }
 
+// recordTime is how long the record of a call may take after the call has ended.
+const recordTime = 5 * time.Second
+
 func (v *Server) record(ctx context.Context, c call, tool string, needs organisation.Scopes, client, address string, err error) error {
 	if v.s.Access == nil {
 		return nil
@@ -283,7 +294,9 @@ func (v *Server) record(ctx context.Context, c call, tool string, needs organisa
 		actor += ":" + c.Key.String()
 	}
 	kind, _, _ := strings.Cut(string(needs[0]), ":")
-	return v.s.Access.Record(context.WithoutCancel(ctx), accesslog.Entry{
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer stop()
+	return v.s.Access.Record(ctx, accesslog.Entry{
 		Team: c.Team, At: v.opts.Now(), Actor: actor + " mcp:" + client, Person: c.user, Kind: kind, Operation: "mcp_" + tool, Status: statusOf(err), Address: address,
 	})
 }

@@ -638,7 +638,7 @@ type FallbackTimeZone struct {
 	// ID Of the IANA tz database.
 	ID string `json:"id"`
 
-	// SourceSlug manual for the API, default when nobody gave one, else a provider.
+	// SourceSlug manual for the API, default where the team and the person gave none, else a provider.
 	SourceSlug string `json:"source_slug"`
 
 	// UpdatedAt Changes only when the value does.
@@ -802,7 +802,7 @@ type LabResult struct {
 	Slug                 string `json:"slug"`
 	SourceInterpretation string `json:"source_interpretation"`
 
-	// SourceMarkers SourceMarkers are the ordered markers that it comes from; null for a result that nobody ordered.
+	// SourceMarkers SourceMarkers are the ordered markers that it comes from; null for a result that was not ordered.
 	SourceMarkers []SourceMarker `json:"source_markers"`
 
 	// SourceSampleID SourceSampleID is a key of SampleInformation.
@@ -1074,7 +1074,7 @@ type Order struct {
 	// Events Events is the history, ascending by id; only ever appended to.
 	Events []OrderEvent `json:"events"`
 
-	// ExpectedResultByDate ExpectedResultByDate is the day by which 95 % of such orders are finished; null until the sample was collected, or when nobody knows.
+	// ExpectedResultByDate ExpectedResultByDate is the day by which 95 % of such orders are finished; null until the sample was collected, or where it is not known.
 	ExpectedResultByDate *string `json:"expected_result_by_date"`
 
 	// HasAbn HasABN: an advance beneficiary notice exists.
@@ -1429,10 +1429,10 @@ type Question struct {
 	// Code Code is the lab's; Value is the question in words.
 	Code string `json:"code"`
 
-	// Constraint Constraint hints at what the lab takes; nobody checks it.
+	// Constraint Constraint hints at what the lab takes; the service does not check it.
 	Constraint *string `json:"constraint"`
 
-	// Default Default is the answer of an optional question that nobody answered.
+	// Default Default is the answer of an optional question without an answer.
 	Default *string `json:"default"`
 	ID      int     `json:"id"`
 

@@ -3,6 +3,7 @@ package rest
 import (
 	"errors"
 	"iter"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -47,6 +48,16 @@ func Pages[T any](fetch func(cursor *string) (items []T, next *string, err error
 			cursor = next
 		}
 	}
+}
+
+// PageQuery returns the query of a page: that of the list, which may be nil, and the cursor under its name.
+func PageQuery(q url.Values, name string, cursor *string) url.Values {
+	out := url.Values{}
+	maps.Copy(out, q)
+	if cursor != nil {
+		out.Set(name, *cursor)
+	}
+	return out
 }
 
 // Following returns the number of the next page or offset as a cursor; nil if there is none.

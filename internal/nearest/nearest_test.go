@@ -1,0 +1,26 @@
+package nearest_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/internal/nearest"
+)
+
+func TestNames(t *testing.T) {
+	known := []string{"steps", "heartrate", "hrv", "sleep"}
+	require.Equal(t, []string{"heartrate"}, nearest.Names("hartrate", known, 1))
+	require.Equal(t, []string{"steps", "sleep"}, nearest.Names("step", known, 2))
+	require.Equal(t, []string{"hrv", "steps", "sleep", "heartrate"}, nearest.Names("", known, 9), "ties keep their order")
+}
+
+func TestEdits(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}, {"", "abc", 3}, {"ab", "ba", 2}} {
+		require.Equal(t, c.want, nearest.Edits(c.a, c.b), "%s %s", c.a, c.b)
+		require.Equal(t, c.want, nearest.Edits(c.b, c.a), "%s %s", c.b, c.a)
+	}
+}
