@@ -220,7 +220,7 @@ func (f reportedFact) write(r *rand.Rand, value, at string) []string {
 func TestNoReportGoesToTheWrongPerson(t *testing.T) {
 	const each = 50
 	exact, attached, wrong, checked := 0, 0, 0, 0
-	for round := range prove.Counts(1_000, 2_000, 100_000) / each {
+	for round := range prove.Counts(1_000, 2_000, 102_000) / each { // some that cannot be told apart are left out
 		r := rand.New(rand.NewPCG(uint64(round), 40))
 		s := newServiceBench(t)
 		var crowd []*testPerson
