@@ -100,6 +100,8 @@ require github.com/healthlab-dev/healthlab/adapters/devices v0.0.0
 
 require github.com/healthlab-dev/healthlab/adapters/labs v0.0.0
 
+require github.com/healthlab-dev/healthlab/adapters/fhir v0.0.0
+
 require (
 	github.com/healthlab-dev/healthlab/adapters/operations v0.0.0
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
@@ -108,6 +110,7 @@ require (
 replace (
 	github.com/healthlab-dev/healthlab => ..
 	github.com/healthlab-dev/healthlab/adapters/devices => ../adapters/devices
+	github.com/healthlab-dev/healthlab/adapters/fhir => ../adapters/fhir
 	github.com/healthlab-dev/healthlab/adapters/labs => ../adapters/labs
 	github.com/healthlab-dev/healthlab/adapters/operations => ../adapters/operations
 	github.com/healthlab-dev/healthlab/adapters/postgres => ../adapters/postgres
