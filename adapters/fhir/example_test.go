@@ -43,7 +43,7 @@ func Example() {
 
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/fhir/r4/Patient", http.NoBody))
-	fmt.Println(w.Code, w.Body)
+	fmt.Println(w.Code, w.Header().Get("Content-Type"))
 	// Output:
-	// 401 {"resourceType":"OperationOutcome","issue":[{"severity":"error","code":"login","diagnostics":"the credential is missing or not known"}]}
+	// 401 application/fhir+json; charset=utf-8
 }

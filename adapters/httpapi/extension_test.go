@@ -102,11 +102,15 @@ func TestExtension(t *testing.T) {
 
 // An answer of an extension whose access cannot be recorded is not sent, and the error has its form.
 func TestExtensionThatIsNotRecorded(t *testing.T) {
-	c, user := full(t)
+	user := healthlab.UserID{UUID: uuid.New()}
 	_, key, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
-	c.Access, err = accesslog.New(downLog{memory.New(nil).AccessLog()}, key, nil)
+	access, err := accesslog.New(downLog{memory.New(nil).AccessLog()}, key, nil)
 	require.NoError(t, err)
+	logs := &contract.Logs{}
+	c := httpapi.Config{
+		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil }, Access: access, Log: logs.Logger(),
+	}
 	h := httpapi.Extend(c, httpapi.Extension{
 		ID: "read_other", Scopes: organisation.Scopes{organisation.DataRead},
 		Handle: func(w http.ResponseWriter, _ *http.Request, by httpapi.Access) error {
@@ -125,4 +129,5 @@ func TestExtensionThatIsNotRecorded(t *testing.T) {
 	h.ServeHTTP(w, r)
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.Equal(t, "UNAVAILABLE", w.Body.String())
+	require.Contains(t, logs.Take(), "access not recorded")
 }
