@@ -102,6 +102,8 @@ require github.com/healthlab-dev/healthlab/adapters/devices v0.0.0
 
 require github.com/healthlab-dev/healthlab/adapters/labs v0.0.0
 
+require github.com/healthlab-dev/healthlab/adapters/fhir v0.0.0
+
 require (
 	github.com/healthlab-dev/healthlab/adapters/operations v0.0.0
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
@@ -119,6 +121,7 @@ replace (
 	github.com/healthlab-dev/healthlab => ..
 	github.com/healthlab-dev/healthlab/adapters/client => ../adapters/client
 	github.com/healthlab-dev/healthlab/adapters/devices => ../adapters/devices
+	github.com/healthlab-dev/healthlab/adapters/fhir => ../adapters/fhir
 	github.com/healthlab-dev/healthlab/adapters/labs => ../adapters/labs
 	github.com/healthlab-dev/healthlab/adapters/operations => ../adapters/operations
 	github.com/healthlab-dev/healthlab/adapters/postgres => ../adapters/postgres

@@ -29,6 +29,11 @@ func (a api) serve(op *server.Operation) http.Handler {
 	if op.Bound.Stated() != (op.Handle == nil) {
 		panic("httpapi: " + op.ID + " needs Bound, if and only if it takes a Caller")
 	}
+	return a.handler(op, call{op: op, needs: requirements()[op.ID], own: isOwn(op)})
+}
+
+// handler is serve of an operation whose requests begin as a call.
+func (a api) handler(op *server.Operation, begin call) http.Handler {
 	limit := op.MaxBody
 	if limit <= 0 {
 		limit = a.MaxBody
@@ -39,7 +44,6 @@ func (a api) serve(op *server.Operation) http.Handler {
 		shapes = compat.Shapes(*a.Compat)
 		reshaped = shapes.Rewrites(op)
 	}
-	needs, own := requirements()[op.ID], isOwn(op)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		settings := &wire.Settings{
 			MaxBody: limit, IgnoreUnknown: a.IgnoreUnknown || op.IgnoreUnknown, IgnoreReadOnly: a.Compat != nil, NullBody: a.Compat != nil,
@@ -71,10 +75,12 @@ func (a api) serve(op *server.Operation) http.Handler {
 		defer free()
 		r = r.WithContext(bound) //nolint:contextcheck // the request's own
 		r = wire.With(server.Identify(w, r), settings)
-		call := call{op: op, needs: needs, own: own, settings: settings}
+		call := begin
+		call.settings = settings
 		if a.Access != nil {
 			r = r.WithContext(context.WithValue(r.Context(), accessNoteKey{}, &call.access)) //nolint:contextcheck // the request's own
 			out.Record = a.recorder(r, &call)                                                //nolint:contextcheck // the request's own
+			out.Refuse = func(w http.ResponseWriter, f *wire.Fault) error { return call.refuse(w, f, nil) }
 		}
 		defer a.rescue(out, r, &call)
 		if err := a.run(out, r, &call); err != nil {
@@ -105,6 +111,8 @@ type call struct {
 	settings *wire.Settings
 	team     healthlab.TeamID
 	access   accessNote
+	// extension is that whose operation it is; nil for one of the contract.
+	extension *Extension
 }
 
 func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
@@ -165,6 +173,9 @@ func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
 	defer release()
 	if err := refuseKey(r, c.op); err != nil {
 		return err
+	}
+	if c.extension != nil {
+		return c.extension.Handle(w, r, Access{Caller: caller, note: &c.access})
 	}
 	if !caller.User.IsZero() {
 		if r, c.access.tried, err = c.op.Bound.Confine(r, c.settings, team, caller.User); err != nil {
@@ -245,18 +256,18 @@ func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 		panic(http.ErrAbortHandler)
 	}
 	if problems, ok := server.ProblemsOf(err, c.settings); ok && !worded(c.op.Replies, err) {
-		err = wire.RefuseInput(w, problems)
+		err = c.refuse(w, nil, problems)
 	} else {
 		f := server.FaultOf(err, a.replies(r, c, err))
 		if f.Status >= http.StatusInternalServerError && f.Status != http.StatusNotImplemented && !gone {
 			a.logFailure(r, c, "request failed", err)
 		}
 		f.Msg = c.settings.AsAsked(f.Msg)
-		err = wire.Refuse(w, f)
+		err = c.refuse(w, f, nil)
 	}
 	if err != nil && !w.HungUp {
 		a.logFailure(r, c, "reply could not be encoded", err)
-		_ = wire.Refuse(w, server.PlainFault(healthlab.Unknown))
+		_ = c.refuse(w, server.PlainFault(healthlab.Unknown), nil)
 	}
 }
 
@@ -284,7 +295,7 @@ func (a api) rescue(w *server.Tracker, r *http.Request, c *call) {
 	if w.Started {
 		panic(http.ErrAbortHandler)
 	}
-	_ = wire.Refuse(w, server.PlainFault(healthlab.Unknown))
+	_ = c.refuse(w, server.PlainFault(healthlab.Unknown), nil)
 }
 
 func (a api) logFailure(r *http.Request, c *call, msg string, err error) {

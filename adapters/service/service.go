@@ -548,5 +548,9 @@ func (s *Service) Authenticate(r *http.Request) (httpapi.Caller, error) {
 	return s.config.HTTP.Authenticate(r)
 }
 
+// API is what the API consists of, for adapters that serve operations under its rules
+// ([httpapi.Extend]). Do not change what it refers to.
+func (s *Service) API() httpapi.Config { return s.config.HTTP }
+
 // Handler answers the API, the link pages, and /healthz and /readyz.
 func (s *Service) Handler() http.Handler { return s.handler }

@@ -64,7 +64,7 @@ func TestData_lockedFile(t *testing.T) {
 	require.Equal(t, http.StatusOK, addUser(p, "before"))
 	other, err := sqlite3.Open(filepath.Join(dir, "healthlab.db"))
 	require.NoError(t, err)
-	require.NoError(t, other.Exec("begin immediate"))
+	require.NoError(t, other.Exec("pragma busy_timeout=10000; begin immediate")) // the server writes on its own, too
 	require.Equal(t, http.StatusServiceUnavailable, addUser(p, "during"))
 	began := time.Now()
 	answer, err := http.Get(p.url + "/readyz")

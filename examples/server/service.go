@@ -110,7 +110,10 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 	if err := s.admitFirstTeam(ctx); err != nil {
 		return nil, err
 	}
-	api := s.Handler()
+	api, err := s.withFHIR(s.Handler())
+	if err != nil {
+		return nil, err
+	}
 	pages, err := s.withConsole(api)
 	if err != nil {
 		return nil, err

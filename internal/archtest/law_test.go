@@ -112,6 +112,8 @@ var mayImport = forSuites(map[string][]string{
 	"adapters/devices/providers/recording": append([]string{".", "adapters/devices/fileimport"}, domain...),
 	// The reader of Health Connect's export takes the sink and the options of an import.
 	"adapters/sqlite/healthconnect": append([]string{".", "adapters/devices/fileimport"}, domain...),
+	// FHIR runs under the rules of the API, and writes units in UCUM.
+	"adapters/fhir": append([]string{".", "adapters/httpapi", "internal/ucum"}, domain...),
 	// The assembly mounts the API, and exports for persons.
 	"adapters/service": append([]string{".", "internal/work", "adapters/exportfiles", "adapters/httpapi", "adapters/stores"}, domain...),
 	"examples":         append([]string{".", "webhook/receiver", "internal/nearest", "adapters/..."}, domain...),
@@ -143,6 +145,8 @@ var testsMayImport = forSuites(map[string][]string{
 	"adapters/operations/lake": {"adapters/service", "adapters/sandbox", "adapters/operations/blob"},
 	// Pages are tested in a browser.
 	"examples": {"adapters/postgres/pgtest", "examples/internal/browse"},
+	// What leaves as FHIR is tested with the assembly and the sandbox's laboratory.
+	"adapters/fhir": {"adapters/service", "adapters/sandbox"},
 	// The assembly is tested with the sandbox's providers and laboratory.
 	"adapters/service": {"adapters/sandbox", "adapters/stores"},
 }, []string{"adapters/sandbox"}) // some broken stores are made of the sandbox's laboratory

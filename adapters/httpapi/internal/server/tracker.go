@@ -19,7 +19,9 @@ type Tracker struct {
 	HungUp bool
 	// Record records the access. It is called once, before anything is sent; if it fails, 503
 	// is sent instead. Nil: nothing is recorded.
-	Record  func(status int, body []byte) error
+	Record func(status int, body []byte) error
+	// Refuse writes that 503. It is required with Record.
+	Refuse  func(w http.ResponseWriter, f *wire.Fault) error
 	refused bool // 503 was sent instead
 }
 
@@ -68,7 +70,7 @@ func (t *Tracker) release(body []byte) {
 		}
 		f := kinds[healthlab.Unavailable]
 		f.Msg = "the access could not be recorded; try again later"
-		_ = wire.Refuse(t.ResponseWriter, &f)
+		_ = t.Refuse(t.ResponseWriter, &f)
 		return
 	}
 	t.ResponseWriter.WriteHeader(t.Status)

@@ -1,0 +1,69 @@
+package fhir
+
+type capabilityStatement struct {
+	ResourceType   string           `json:"resourceType"`
+	Status         string           `json:"status"`
+	Date           string           `json:"date"`
+	Kind           string           `json:"kind"`
+	Implementation implementation   `json:"implementation"`
+	FHIRVersion    string           `json:"fhirVersion"`
+	Format         []string         `json:"format"`
+	Rest           []restCapability `json:"rest"`
+}
+
+type implementation struct {
+	Description string `json:"description"`
+	URL         string `json:"url"`
+}
+
+type restCapability struct {
+	Mode     string               `json:"mode"`
+	Resource []resourceCapability `json:"resource"`
+}
+
+type resourceCapability struct {
+	Type             string        `json:"type"`
+	SupportedProfile []string      `json:"supportedProfile"`
+	Interaction      []interaction `json:"interaction"`
+	SearchParam      []searchParam `json:"searchParam"`
+}
+
+type interaction struct {
+	Code string `json:"code"`
+}
+
+type searchParam struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+// capabilityDate is when what the statement says last changed.
+const capabilityDate = "2026-11-28"
+
+var paramTypes = map[string]string{
+	"_id": "token", "_lastUpdated": "date", "patient": "reference", "code": "token", "category": "token", "date": "date", "status": "token",
+}
+
+// capability says what this server can do.
+func (s *server) capability() capabilityStatement {
+	profiles := map[string][]string{
+		"Patient": {usCore + "patient"}, "Observation": {usCore + "observation-lab"},
+		"DiagnosticReport": {usCore + "diagnosticreport-lab"}, "ServiceRequest": {usCore + "servicerequest"},
+	}
+	for i := range vitals {
+		profiles["Observation"] = append(profiles["Observation"], vitals[i].profile)
+	}
+	out := capabilityStatement{
+		ResourceType: "CapabilityStatement", Status: "active", Date: capabilityDate, Kind: "instance", FHIRVersion: "4.0.1",
+		Format: []string{"json"}, Implementation: implementation{"Health data and laboratory results of the team of an API key", s.URL},
+		Rest: []restCapability{{Mode: "server"}},
+	}
+	for _, k := range s.kinds() {
+		r := resourceCapability{Type: k.name, SupportedProfile: profiles[k.name], Interaction: []interaction{{"read"}, {"search-type"}}}
+		for _, name := range k.params {
+			r.SearchParam = append(r.SearchParam, searchParam{name, paramTypes[name]})
+		}
+		out.Rest[0].Resource = append(out.Rest[0].Resource, r)
+	}
+	return out
+}

@@ -1,0 +1,157 @@
+package fhir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
+)
+
+// The code systems and extensions.
+const (
+	loinc             = "http://loinc.org"
+	ucumSystem        = "http://unitsofmeasure.org"
+	snomed            = "http://snomed.info/sct"
+	observationKinds  = "http://terminology.hl7.org/CodeSystem/observation-category"
+	statistics        = "http://terminology.hl7.org/CodeSystem/observation-statistics"
+	interpretations   = "http://terminology.hl7.org/CodeSystem/v3-ObservationInterpretation"
+	absentReasons     = "http://terminology.hl7.org/CodeSystem/data-absent-reason"
+	diagnosticService = "http://terminology.hl7.org/CodeSystem/v2-0074"
+	icd10             = "http://hl7.org/fhir/sid/icd-10-cm"
+	npiSystem         = "http://hl7.org/fhir/sid/us-npi"
+	uriSystem         = "urn:ietf:rfc:3986"
+	absentExtension   = "http://hl7.org/fhir/StructureDefinition/data-absent-reason"
+	usCore            = "http://hl7.org/fhir/us/core/StructureDefinition/us-core-"
+)
+
+// head is what every resource begins with.
+type head struct {
+	ResourceType string `json:"resourceType"`
+	ID           string `json:"id"`
+	Meta         meta   `json:"meta"`
+}
+
+func (h *head) start() *head { return h }
+
+// resource is a pointer to one of the structs of this package.
+type resource interface{ start() *head }
+
+type meta struct {
+	VersionID   string   `json:"versionId,omitempty"`
+	LastUpdated string   `json:"lastUpdated,omitempty"`
+	Profile     []string `json:"profile,omitempty"`
+}
+
+// seal sets the version of a resource, which follows from its content.
+func seal(r resource) error {
+	h := r.start()
+	h.Meta.VersionID = ""
+	b, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", h.ResourceType, err)
+	}
+	sum := sha256.Sum256(b)
+	h.Meta.VersionID = hex.EncodeToString(sum[:8])
+	return nil
+}
+
+type extension struct {
+	URL       string `json:"url"`
+	ValueCode string `json:"valueCode,omitempty"`
+}
+
+// element has the extensions of a primitive element.
+type element struct {
+	Extension []extension `json:"extension,omitempty"`
+}
+
+// absent says why an element has no value.
+func absent(reason string) *element {
+	return &element{Extension: []extension{{URL: absentExtension, ValueCode: reason}}}
+}
+
+type coding struct {
+	System  string `json:"system,omitempty"`
+	Code    string `json:"code,omitempty"`
+	Display string `json:"display,omitempty"`
+}
+
+type concept struct {
+	Coding []coding `json:"coding,omitempty"`
+	Text   string   `json:"text,omitempty"`
+}
+
+func conceptOf(system, code, display string) concept {
+	return concept{Coding: []coding{{system, code, display}}}
+}
+
+type identifier struct {
+	System string `json:"system,omitempty"`
+	Value  string `json:"value,omitempty"`
+}
+
+type reference struct {
+	Reference  string      `json:"reference,omitempty"`
+	Identifier *identifier `json:"identifier,omitempty"`
+	Display    string      `json:"display,omitempty"`
+}
+
+type quantity struct {
+	Value      json.Number `json:"value,omitempty"`
+	Comparator string      `json:"comparator,omitempty"`
+	Unit       string      `json:"unit,omitempty"`
+	System     string      `json:"system,omitempty"`
+	Code       string      `json:"code,omitempty"`
+}
+
+type referenceRange struct {
+	Low  *quantity `json:"low,omitempty"`
+	High *quantity `json:"high,omitempty"`
+	Text string    `json:"text,omitempty"`
+}
+
+type annotation struct {
+	Text string `json:"text"`
+}
+
+// span is a stretch of time, the end exclusive; zero for none.
+type span struct{ from, to time.Time }
+
+func daySpan(d healthlab.Date) span {
+	from := d.At(time.UTC)
+	return span{from, from.AddDate(0, 0, 1)}
+}
+
+// instant writes an instant.
+func instant(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
+
+// dateTime writes a time as precisely as a laboratory said it, and returns the stretch that it means. FHIR
+// knows no time without minutes, so that one said to the hour is written as its day.
+func dateTime(t labresult.TimestampWithOffset) (string, span) {
+	at := t.Timestamp.In(time.FixedZone("", t.TimezoneOffset))
+	y, m, d := at.Date()
+	switch t.Precision {
+	case labresult.YearPrecision:
+		from := time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC)
+		return at.Format("2006"), span{from, from.AddDate(1, 0, 0)}
+	case labresult.MonthPrecision:
+		from := time.Date(y, m, 1, 0, 0, 0, 0, time.UTC)
+		return at.Format("2006-01"), span{from, from.AddDate(0, 1, 0)}
+	case labresult.DayPrecision, labresult.HourPrecision:
+		from := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+		return at.Format(time.DateOnly), span{from, from.AddDate(0, 0, 1)}
+	}
+	from := at.UTC().Truncate(time.Second)
+	return at.Format("2006-01-02T15:04:05Z07:00"), span{from, from.Add(time.Second)}
+}
+
+// number writes a mean, rounded to three decimal places.
+func number(v float64) json.Number {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'f', 3, 64), 64)
+	return json.Number(strconv.FormatFloat(rounded, 'f', -1, 64))
+}

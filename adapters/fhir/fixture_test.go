@@ -1,0 +1,216 @@
+package fhir_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/fhir"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/adapters/service"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
+)
+
+const base = "https://api.example.com/fhir/r4"
+
+// clinic is a service with a team of two people, and another team with one.
+type clinic struct {
+	t       *testing.T
+	s       *service.Service
+	handler http.Handler
+	logs    *lines
+	team    healthlab.TeamID
+	other   healthlab.TeamID
+	ann     healthlab.UserID // has vital signs and an order with results
+	ben     healthlab.UserID // has vital signs
+	foreign healthlab.UserID
+	order   orders.OrderID
+	scopes  organisation.Scopes // of the key of the team
+}
+
+// lines is a log that many may write to.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// days is how many days of vital signs people have, until yesterday.
+const days = 3
+
+func newClinic(t *testing.T) *clinic {
+	t.Helper()
+	c := &clinic{t: t, logs: &lines{}, team: healthlab.TeamID{UUID: uuid.New()}, other: healthlab.TeamID{UUID: uuid.New()}}
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: resources()}})
+	require.NoError(t, err)
+	book, err := sandbox.Catalogue()
+	require.NoError(t, err)
+	store := memory.New(nil)
+	c.s, err = service.New(t.Context(), service.Config{
+		AllowPlaintext: true, Environment: healthlab.Sandbox, URL: "https://api.example.com", Stores: store.Stores, Files: store.Blobs(),
+		Secret: bytes.Repeat([]byte{7}, 32), Providers: providers, Catalogue: book, Laboratory: sandbox.NewLab(nil),
+		Log: slog.New(slog.NewTextHandler(c.logs, nil)),
+		HTTP: httpapi.Config{Authenticate: func(r *http.Request) (httpapi.Caller, error) {
+			switch r.Header.Get("x-service-api-key") {
+			case "team":
+				return httpapi.Caller{Team: c.team, Scopes: c.scopes}, nil
+			case "other":
+				return httpapi.Caller{Team: c.other}, nil
+			case "bound":
+				return httpapi.Caller{Team: c.team, User: c.ben}, nil
+			}
+			return httpapi.Caller{}, healthlab.Unauthenticated
+		}},
+	})
+	require.NoError(t, err)
+	c.handler, err = fhir.Handler(fhir.Config{API: c.s.API(), URL: base, Health: c.s.Health, Aggregate: c.s.Aggregate, Orders: c.s.Orders})
+	require.NoError(t, err)
+	c.ann, c.ben, c.foreign = c.person(c.team, "ann"), c.person(c.team, "ben"), c.person(c.other, "eve")
+	c.order = c.result(c.ann)
+	return c
+}
+
+func resources() (out []healthdata.ProviderResource) {
+	for _, r := range healthdata.Resources() {
+		out = append(out, healthdata.ProviderResource{Resource: r.Slug})
+	}
+	return out
+}
+
+// person makes a user with days of every vital sign.
+func (c *clinic) person(team healthlab.TeamID, name string) healthlab.UserID {
+	c.t.Helper()
+	ctx := c.t.Context()
+	u, err := c.s.Health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: name})
+	require.NoError(c.t, err)
+	_, err = c.s.Health.Establish(ctx, team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	require.NoError(c.t, err)
+	for resource, value := range map[string]float64{
+		"heartrate": 61.5, "respiratory_rate": 14, "blood_oxygen": 97, "body_temperature": 36.6, "weight": 71.25, "body_mass_index": 22.4, "blood_pressure": 0,
+	} {
+		var list []healthdata.Sample
+		for d := range days {
+			at := healthlab.At(noon(d))
+			x := healthdata.Sample{Timestamp: at, Unit: healthdata.ResourceBySlug(resource).Unit}
+			if resource == "blood_pressure" {
+				up, down := 121.0, 79.0
+				x.Systolic, x.Diastolic = &up, &down
+			} else {
+				x.Value = &healthdata.Value{Number: value + float64(d)}
+			}
+			if healthdata.ResourceBySlug(resource).Kind == healthdata.Interval {
+				x.Start, x.End = &at, &at
+			}
+			list = append(list, x)
+		}
+		_, err := c.s.Health.IngestSamples(ctx, team, u.ID, resource, healthdata.Upload{Provider: "manual", Stage: healthdata.StageDaily, Source: healthdata.Source{Type: "app"}}, list)
+		require.NoError(c.t, err, resource)
+	}
+	return u.ID
+}
+
+// noon is noon of the day that is d days before yesterday.
+func noon(d int) time.Time {
+	return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -1-d).Add(12 * time.Hour)
+}
+
+// result is an order of a user of the team, with its results.
+func (c *clinic) result(user healthlab.UserID) orders.OrderID {
+	c.t.Helper()
+	ctx := c.t.Context()
+	var address people.UserAddressInput
+	require.NoError(c.t, json.Unmarshal([]byte(`{"first_line":"1 Example Street","city":"Springfield","state":"IL","zip":"62701","country":"US"}`), &address))
+	_, err := c.s.Orders.People().SetUserInfo(ctx, c.team, user, people.UserInfoRequest{
+		FirstName: "Annika", LastName: "Markerson", Email: "ann@example.org", PhoneNumber: "+12175550100", Gender: "Female", DOB: healthlab.Date{Year: 1984, Month: 1, Day: 2},
+		Address: address,
+	})
+	require.NoError(c.t, err)
+	var placed struct {
+		Order struct {
+			ID orders.OrderID `json:"id"`
+		} `json:"order"`
+	}
+	body := `{"user_id":"` + user.String() + `","order_set":{"lab_test_ids":["5ab0c1d2-0000-4000-8000-000000000001"]},
+		"patient_details":{"first_name":"Annika","last_name":"Markerson","dob":"1984-01-02","gender":"female","phone_number":"+12175550100","email":"ann@example.org"},
+		"patient_address":{"receiver_name":"Annika Markerson","phone_number":"+12175550100","first_line":"1 Example Street","city":"Springfield","state":"IL","zip":"62701","country":"US"}}`
+	status, answer := c.send(c.s.Handler(), "POST", "/v3/order", "team", body)
+	require.Equal(c.t, 200, status, string(answer))
+	require.NoError(c.t, json.Unmarshal(answer, &placed))
+	yes := true
+	o, err := c.s.Orders.Simulate(ctx, c.team, placed.Order.ID, orders.StatusOf(catalogue.Testkit, orders.Completed), orders.SimulationFlags{Interpretation: "abnormal", HasMissingResults: &yes})
+	require.NoError(c.t, err)
+	return o.ID
+}
+
+func (c *clinic) send(h http.Handler, method, path, key, body string) (int, []byte) {
+	c.t.Helper()
+	r := httptest.NewRequestWithContext(c.t.Context(), method, path, strings.NewReader(body))
+	if key != "" {
+		r.Header.Set("x-service-api-key", key)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if strings.HasSuffix(path, "_search") {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	b, err := io.ReadAll(w.Body)
+	require.NoError(c.t, err)
+	return w.Code, b
+}
+
+type object = map[string]any
+
+// get reads a path of FHIR with the key of a caller.
+func (c *clinic) get(key, path string, status int) object {
+	c.t.Helper()
+	code, b := c.send(c.handler, "GET", path, key, "")
+	require.Equal(c.t, status, code, "%s: %s", path, b)
+	var out object
+	require.NoError(c.t, json.Unmarshal(b, &out))
+	return out
+}
+
+// entries are the resources of a bundle.
+func entries(bundle object) (out []object) {
+	list, _ := bundle["entry"].([]any)
+	for _, e := range list {
+		out = append(out, e.(object)["resource"].(object))
+	}
+	return out
+}
+
+func ids(bundle object) (out []string) {
+	for _, r := range entries(bundle) {
+		out = append(out, r["id"].(string))
+	}
+	return out
+}

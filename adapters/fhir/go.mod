@@ -1,0 +1,29 @@
+module github.com/healthlab-dev/healthlab/adapters/fhir
+
+go 1.26.0
+
+require (
+	github.com/google/uuid v1.6.0
+	github.com/healthlab-dev/healthlab v0.0.0
+	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	github.com/andybalholm/brotli v1.2.2 // indirect
+	github.com/cenkalti/backoff/v4 v4.3.0 // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/parquet-go/bitpack v1.0.0 // indirect
+	github.com/parquet-go/jsonlite v1.0.0 // indirect
+	github.com/parquet-go/parquet-go v0.32.0 // indirect
+	github.com/pierrec/lz4/v4 v4.1.27 // indirect
+	github.com/shopspring/decimal v1.6.0 // indirect
+	github.com/tidwall/btree v1.8.2 // indirect
+	github.com/twpayne/go-geom v1.6.1 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)
+
+replace github.com/healthlab-dev/healthlab => ../..

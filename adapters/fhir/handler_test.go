@@ -1,0 +1,401 @@
+package fhir_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/fhir"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/privacy/accesslog"
+)
+
+func TestConfig(t *testing.T) {
+	_, err := fhir.Handler(fhir.Config{URL: "https://api.example.com/"})
+	require.ErrorIs(t, err, healthlab.Invalid)
+	for _, field := range []string{"API.Authenticate", "URL", "Health", "Aggregate"} {
+		require.ErrorContains(t, err, field)
+	}
+}
+
+func TestPatient(t *testing.T) {
+	c := newClinic(t)
+	p := c.get("team", "/Patient/"+c.ann.String(), 200)
+	require.Equal(t, "Patient", p["resourceType"])
+	require.Equal(t, "female", p["gender"])
+	require.Equal(t, "1984-01-02", p["birthDate"])
+	require.Equal(t, []any{object{"family": "Markerson", "given": []any{"Annika"}}}, p["name"])
+	// Nothing is known of the other one, and nothing is made up.
+	p = c.get("team", "/Patient/"+c.ben.String(), 200)
+	require.Equal(t, "unknown", p["gender"])
+	require.NotContains(t, p, "birthDate")
+	require.NotContains(t, p, "telecom")
+	require.Equal(t, []any{object{"extension": []any{object{"url": "http://hl7.org/fhir/StructureDefinition/data-absent-reason", "valueCode": "unknown"}}}}, p["name"])
+}
+
+// Every resource of a search can be read by its id, and is the same there, version included.
+func TestReadsAreSearchResults(t *testing.T) {
+	c := newClinic(t)
+	for kind, least := range map[string]int{"Observation": 7*days + 2, "DiagnosticReport": 1, "ServiceRequest": 1} {
+		found := c.get("team", "/"+kind+"?_count=500&patient="+c.ann.String(), 200)
+		require.GreaterOrEqual(t, len(entries(found)), least, kind)
+		require.EqualValues(t, len(entries(found)), found["total"])
+		seen := map[string]bool{}
+		for _, r := range entries(found) {
+			id := r["id"].(string)
+			require.False(t, seen[id], id)
+			require.Regexp(t, `^[A-Za-z0-9.-]{1,64}$`, id)
+			seen[id] = true
+			require.Equal(t, r, c.get("team", "/"+kind+"/"+id, 200))
+			require.Equal(t, []object{r}, entries(c.get("team", "/"+kind+"?_id="+id, 200)))
+		}
+	}
+}
+
+func TestVitalSigns(t *testing.T) {
+	c := newClinic(t)
+	day := noon(1).Format(time.DateOnly)
+	q := "/Observation?category=vital-signs&patient=Patient/" + c.ann.String() + "&date=" + day
+	found := entries(c.get("team", q+"&code=http://loinc.org|8867-4", 200))
+	require.Len(t, found, 1)
+	o := found[0]
+	require.Equal(t, day, o["effectiveDateTime"])
+	require.Equal(t, object{"value": 62.5, "unit": "beats/minute", "system": "http://unitsofmeasure.org", "code": "/min"}, o["valueQuantity"])
+	require.NotContains(t, o["meta"], "lastUpdated")
+	require.Len(t, entries(c.get("team", q, 200)), 7)
+	pressure := entries(c.get("team", q+"&code=85354-9", 200))[0]
+	require.NotContains(t, pressure, "valueQuantity")
+	require.Len(t, pressure["component"], 2)
+	require.Empty(t, entries(c.get("team", q+"&code=http://loinc.org|1-1", 200)))
+	require.Empty(t, entries(c.get("team", q+"&_lastUpdated=gt2000", 200)), "nothing says when")
+}
+
+func TestLaboratory(t *testing.T) {
+	c := newClinic(t)
+	report := c.get("team", "/DiagnosticReport/"+c.order.String(), 200)
+	require.Equal(t, "final", report["status"])
+	request := c.get("team", "/ServiceRequest/"+c.order.String(), 200)
+	require.Equal(t, "completed", request["status"])
+	results := c.get("team", "/Observation?category=laboratory&patient="+c.ann.String(), 200)
+	var named []string
+	for _, r := range report["result"].([]any) {
+		named = append(named, strings.TrimPrefix(r.(object)["reference"].(string), "Observation/"))
+	}
+	require.ElementsMatch(t, named, ids(results))
+	cancelled := 0
+	for _, o := range entries(results) {
+		values := 0
+		for name := range o {
+			if strings.HasPrefix(name, "value") {
+				values++
+			}
+		}
+		if o["status"] == "cancelled" {
+			cancelled++
+		}
+		if o["dataAbsentReason"] != nil {
+			require.Zero(t, values)
+		} else {
+			require.Equal(t, 1, values)
+		}
+	}
+	require.Equal(t, 1, cancelled)
+	require.Len(t, entries(c.get("team", "/DiagnosticReport?status=final,corrected&category=LAB&patient="+c.ann.String(), 200)), 1)
+	require.Empty(t, entries(c.get("team", "/DiagnosticReport?status=partial&patient="+c.ann.String(), 200)))
+	require.Len(t, entries(c.get("team", "/ServiceRequest?_lastUpdated=gt2020-01-01&patient="+c.ann.String(), 200)), 1)
+	require.Empty(t, entries(c.get("team", "/ServiceRequest?_lastUpdated=lt2020-01-01&patient="+c.ann.String(), 200)))
+}
+
+// The pages of next links have every resource once, in the order of one page, for every size.
+func TestPages(t *testing.T) {
+	c := newClinic(t)
+	for _, path := range []string{"/Patient?", "/Observation?patient=" + c.ann.String() + "&"} {
+		whole := ids(c.get("team", path+"_count=500", 200))
+		for _, size := range []int{1, 2, 7, len(whole)} {
+			var got []string
+			for next := fmt.Sprintf("%s_count=%d", path, size); next != ""; {
+				page := c.get("team", next, 200)
+				require.LessOrEqual(t, len(entries(page)), size)
+				got, next = append(got, ids(page)...), ""
+				for _, l := range page["link"].([]any) {
+					if l := l.(object); l["relation"] == "next" {
+						next = strings.TrimPrefix(l["url"].(string), base)
+						require.True(t, strings.HasPrefix(next, "/"))
+					}
+				}
+			}
+			require.Equal(t, whole, got)
+		}
+	}
+}
+
+func TestSearchByForm(t *testing.T) {
+	c := newClinic(t)
+	status, body := c.send(c.handler, "POST", "/Observation/_search", "team", "code=8867-4&patient="+c.ann.String())
+	require.Equal(t, 200, status)
+	var found object
+	require.NoError(t, json.Unmarshal(body, &found))
+	require.Len(t, entries(found), days)
+}
+
+// What is not known is refused, and nothing that was sent is repeated.
+func TestRefusals(t *testing.T) {
+	c := newClinic(t)
+	at := "&patient=" + c.ann.String()
+	for path, status := range map[string]int{
+		"/Observation":                         400,
+		"/Observation?code=8867-4":             400,
+		"/Observation?_id=a&code=8867-4":       400,
+		"/Observation?secret=marker" + at:      400,
+		"/Observation?date=marker" + at:        400,
+		"/Observation?date=2026-02-30" + at:    400,
+		"/Observation?date=xx2026-02-03" + at:  400,
+		"/Observation?_count=0" + at:           400,
+		"/Observation?_count=marker" + at:      400,
+		"/Observation?_after=marker" + at:      400,
+		"/Observation?patient=marker":          400,
+		"/Observation?_format=marker" + at:     400,
+		"/Observation?%zz":                     400,
+		"/Patient?name=marker":                 400,
+		"/Patient/marker":                      404,
+		"/Observation/vs.marker.hr.2026-01-01": 404,
+		"/Observation/marker":                  404,
+		"/ServiceRequest/marker":               404,
+		"/marker/1":                            404,
+		"/Practitioner":                        404,
+	} {
+		out := c.get("team", path, status)
+		require.Equal(t, "OperationOutcome", out["resourceType"], path)
+		text, err := json.Marshal(out)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "marker", path)
+	}
+	for _, path := range []string{"/Patient", "/Observation?patient=" + c.ann.String(), "/ServiceRequest/" + c.order.String()} {
+		require.Equal(t, "login", c.get("", path, 401)["issue"].([]any)[0].(object)["code"])
+	}
+	status, body := c.send(c.handler, "PUT", "/Patient/"+c.ann.String(), "team", "{}")
+	require.Equal(t, http.StatusMethodNotAllowed, status)
+	require.Contains(t, string(body), "OperationOutcome")
+	c.scopes = organisation.Scopes{organisation.DataRead}
+	require.Equal(t, "forbidden", c.get("team", "/Patient", 403)["issue"].([]any)[0].(object)["code"])
+	require.NotContains(t, c.logs.String(), "Markerson")
+}
+
+// paths are all ways to something of a user with an order.
+func (c *clinic) paths(user healthlab.UserID) (reads, searches []string) {
+	reads = []string{"/Patient/" + user.String()}
+	for _, kind := range []string{"Observation", "DiagnosticReport", "ServiceRequest"} {
+		searches = append(searches, "/"+kind+"?patient="+user.String())
+		for _, id := range ids(c.get("team", "/"+kind+"?_count=500&patient="+user.String(), 200)) {
+			reads = append(reads, "/"+kind+"/"+id)
+			searches = append(searches, "/"+kind+"?_id="+id)
+		}
+	}
+	return reads, append(searches, "/Patient?_id="+user.String())
+}
+
+// Another team and a caller bound to another user get the answers that ids get which do not exist.
+func TestTeamsAndBoundCallersAreApart(t *testing.T) {
+	c := newClinic(t)
+	reads, searches := c.paths(c.ann)
+	for _, key := range []string{"other", "bound"} {
+		for _, path := range reads {
+			out := c.get(key, path, 404)
+			kind, _, _ := strings.Cut(path[1:], "/")
+			require.Equal(t, c.get("team", "/"+kind+"/"+uuid.NewString(), 404), out, path)
+		}
+		for _, path := range searches {
+			out := c.get(key, path, 200)
+			require.Empty(t, entries(out), path)
+			require.EqualValues(t, 0, out["total"])
+		}
+	}
+	require.Equal(t, []string{c.ben.String()}, ids(c.get("bound", "/Patient", 200)))
+	require.Equal(t, []string{c.foreign.String()}, ids(c.get("other", "/Patient", 200)))
+	require.Len(t, entries(c.get("bound", "/Observation?code=8867-4&patient="+c.ben.String(), 200)), days)
+}
+
+func TestDeletedUsers(t *testing.T) {
+	c := newClinic(t)
+	reads, searches := c.paths(c.ann)
+	require.NoError(t, c.s.Health.DeleteUser(t.Context(), c.team, c.ann))
+	for _, path := range reads {
+		c.get("team", path, 404)
+	}
+	for _, path := range searches {
+		require.Empty(t, entries(c.get("team", path, 200)), path)
+	}
+	require.Equal(t, []string{c.ben.String()}, ids(c.get("team", "/Patient", 200)))
+}
+
+// Each request has one line for each person whom it reads or tries to.
+func TestAccessLog(t *testing.T) {
+	c := newClinic(t)
+	var after int64
+	read := func() (out []string) {
+		list, err := c.s.Access.Lines(t.Context(), accesslog.Query{Team: c.team, After: after, N: 1000})
+		require.NoError(t, err)
+		names := map[healthlab.UserID]string{c.ann: "ann", c.ben: "ben", {}: "none"}
+		for _, l := range list {
+			after = l.Seq
+			out = append(out, strings.Join([]string{l.Kind, l.Operation, names[l.Person], fmt.Sprint(l.Status)}, " "))
+		}
+		slices.Sort(out)
+		return out
+	}
+	vital := ids(c.get("team", "/Observation?code=8867-4&patient="+c.ann.String(), 200))[0]
+	read()
+	for path, want := range map[string][]string{
+		"/Patient":                                    {"data fhir_search_patient ann 200", "data fhir_search_patient ben 200"},
+		"/Patient/" + c.ann.String():                  {"data fhir_read_patient ann 200"},
+		"/Observation?patient=" + c.ann.String():      {"data fhir_search_observation ann 200"},
+		"/Observation/" + vital:                       {"data fhir_read_observation ann 200"},
+		"/ServiceRequest/" + c.order.String():         {"orders fhir_read_servicerequest ann 200"},
+		"/DiagnosticReport?_id=" + c.order.String():   {"orders fhir_search_diagnosticreport ann 200"},
+		"/metadata":                                   nil,
+		"/Observation?marker=1":                       nil,
+		"/DiagnosticReport?patient=" + c.ben.String(): {"orders fhir_search_diagnosticreport ben 200"},
+	} {
+		status := 200
+		if strings.Contains(path, "marker") {
+			status = 400
+		}
+		c.get("team", path, status)
+		require.Equal(t, want, read(), path)
+	}
+	c.get("team", "/ServiceRequest/"+uuid.NewString(), 404)
+	require.Equal(t, []string{"orders fhir_read_servicerequest none 404"}, read())
+	c.get("bound", "/ServiceRequest/"+c.order.String(), 404)
+	require.Equal(t, []string{"orders fhir_read_servicerequest ann 404"}, read())
+}
+
+func TestETag(t *testing.T) {
+	c := newClinic(t)
+	ask := func(tag string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/Patient/"+c.ann.String(), http.NoBody)
+		r.Header.Set("x-service-api-key", "team")
+		r.Header.Set("If-None-Match", tag)
+		w := httptest.NewRecorder()
+		c.handler.ServeHTTP(w, r)
+		return w
+	}
+	tag := ask("").Header().Get("ETag")
+	require.Regexp(t, `^W/"[0-9a-f]{16}"$`, tag)
+	require.Equal(t, http.StatusNotModified, ask(tag).Code)
+}
+
+func TestCapabilityStatement(t *testing.T) {
+	c := newClinic(t)
+	out := c.get("", "/metadata", 200)
+	require.Equal(t, "4.0.1", out["fhirVersion"])
+	// What it names is there: each parameter of each type is known.
+	for _, r := range out["rest"].([]any)[0].(object)["resource"].([]any) {
+		kind := r.(object)["type"].(string)
+		for _, p := range r.(object)["searchParam"].([]any) {
+			name := p.(object)["name"].(string)
+			value := map[string]string{"date": "2026-01-01", "_lastUpdated": "2026-01-01"}[name]
+			path := "/" + kind + "?" + name + "=" + value
+			if kind != "Patient" {
+				path += "&patient=" + c.ann.String()
+			}
+			if name == "patient" {
+				path = "/" + kind + "?patient=" + c.ann.String()
+			}
+			c.get("team", path, 200)
+		}
+	}
+}
+
+// Everything that leaves is valid by an independent validator, by R4 and by the profiles that it names.
+func TestValidator(t *testing.T) {
+	if !prove.All() {
+		t.Skip("runs in CI and under make prove: it fetches a validator")
+	}
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("there is no " + program)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "validator")
+	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "validator"))))
+	install := exec.CommandContext(t.Context(), "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=20000")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		require.Empty(t, os.Getenv("CI"), "CI must be able to fetch the packages: %s", out)
+		t.Skip("npm could not fetch the packages")
+	}
+	c := newClinic(t)
+	var input strings.Builder
+	n := 0
+	add := func(r object) {
+		b, err := json.Marshal(r)
+		require.NoError(t, err)
+		input.Write(append(b, '\n'))
+		n++
+	}
+	add(c.get("", "/metadata", 200))
+	add(c.get("team", "/Observation", 400))
+	for _, path := range []string{"/Patient", "/Observation?_count=500&patient=" + c.ann.String(), "/DiagnosticReport?patient=" + c.ann.String(), "/ServiceRequest?patient=" + c.ann.String()} {
+		found := c.get("team", path, 200)
+		add(found)
+		for _, r := range entries(found) {
+			add(r)
+		}
+	}
+	check := func(lines string) string {
+		run := exec.CommandContext(t.Context(), "node", "validate.cjs")
+		run.Dir, run.Stdin = dir, strings.NewReader(lines)
+		out, err := run.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	require.Equal(t, fmt.Sprintf("checked %d\n", n), check(input.String()))
+	// It finds what is wrong.
+	require.Contains(t, check(`{"resourceType":"Observation","id":"a","code":{"text":"x"}}`), "status")
+}
+
+// Laboratory resources have what US Core 5.0.1 requires beside R4: the validator does not have its
+// profiles for them.
+func TestLaboratoryProfiles(t *testing.T) {
+	c := newClinic(t)
+	day := regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`)
+	for kind, required := range map[string][]string{
+		"Observation?category=laboratory&": {"status", "category", "code", "subject"},
+		"DiagnosticReport?":                {"status", "category", "code", "subject", "issued"},
+		"ServiceRequest?":                  {"status", "intent", "code", "subject"},
+	} {
+		found := entries(c.get("team", "/"+kind+"_count=500&patient="+c.ann.String(), 200))
+		require.NotEmpty(t, found)
+		for _, r := range found {
+			for _, name := range required {
+				require.Contains(t, r, name)
+			}
+			require.Equal(t, object{"reference": "Patient/" + c.ann.String()}, r["subject"])
+			first := r["category"].([]any)[0].(object)["coding"].([]any)[0].(object)
+			switch r["resourceType"] {
+			case "Observation":
+				require.Equal(t, "laboratory", first["code"])
+				if at, ok := r["effectiveDateTime"]; ok { // us-core-1
+					require.Regexp(t, day, at)
+				}
+			case "DiagnosticReport": // us-core-8
+				require.Equal(t, []any{"http://terminology.hl7.org/CodeSystem/v2-0074", "LAB"}, []any{first["system"], first["code"]})
+				require.True(t, r["effectiveDateTime"] != nil || r["_effectiveDateTime"] != nil)
+			}
+		}
+	}
+}

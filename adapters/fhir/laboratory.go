@@ -1,0 +1,387 @@
+package fhir
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
+)
+
+type diagnosticReport struct {
+	head
+	Identifier      []identifier `json:"identifier"`
+	BasedOn         []reference  `json:"basedOn"`
+	Status          string       `json:"status"`
+	Category        []concept    `json:"category"`
+	Code            concept      `json:"code"`
+	Subject         reference    `json:"subject"`
+	Effective       string       `json:"effectiveDateTime,omitempty"`
+	EffectiveAbsent *element     `json:"_effectiveDateTime,omitempty"`
+	Issued          string       `json:"issued,omitempty"`
+	Result          []reference  `json:"result,omitempty"`
+}
+
+type serviceRequest struct {
+	head
+	Identifier []identifier `json:"identifier"`
+	Status     string       `json:"status"`
+	Intent     string       `json:"intent"`
+	Category   []concept    `json:"category"`
+	Priority   string       `json:"priority,omitempty"`
+	Code       concept      `json:"code"`
+	Subject    reference    `json:"subject"`
+	AuthoredOn string       `json:"authoredOn"`
+	Requester  *reference   `json:"requester,omitempty"`
+	ReasonCode []concept    `json:"reasonCode,omitempty"`
+	Note       []annotation `json:"note,omitempty"`
+}
+
+func parseOrderID(id string) (orders.OrderID, bool) {
+	u, err := uuid.Parse(id)
+	return orders.OrderID{UUID: u}, err == nil && u.String() == id
+}
+
+func requestReference(r *orders.Record) []reference {
+	return []reference{{Reference: "ServiceRequest/" + r.ID.String()}}
+}
+
+// testOf names what was ordered, by the catalogue.
+func (s *server) testOf(t *catalogue.LabTest) concept {
+	c := concept{Text: t.Name}
+	if t.Slug != "" {
+		c.Coding = []coding{{s.URL + "/CodeSystem/lab-test", t.Slug, t.Name}}
+	}
+	return c
+}
+
+func orderIdentifier(r *orders.Record) []identifier {
+	return []identifier{{System: uriSystem, Value: "urn:uuid:" + r.ID.String()}}
+}
+
+// requestStatus are the statuses of stages.
+var requestStatus = map[orders.Stage]string{
+	orders.StageReceived: "active", orders.StageCollectingSample: "active", orders.StageSampleWithLab: "active",
+	orders.StageCompleted: "completed", orders.StageCancelled: "revoked", orders.StageFailed: "revoked",
+}
+
+func (s *server) request(r *orders.Record) match {
+	out := &serviceRequest{
+		head: head{ResourceType: "ServiceRequest", ID: r.ID.String(), Meta: meta{
+			LastUpdated: instant(r.UpdatedAt.Time), Profile: []string{usCore + "servicerequest"},
+		}},
+		Identifier: orderIdentifier(r), Status: requestStatus[r.Status], Intent: "order",
+		Category: []concept{conceptOf(snomed, "108252007", "Laboratory procedure")},
+		Code:     s.testOf(&r.LabTest), Subject: personReference(r.UserID), AuthoredOn: instant(r.CreatedAt.Time),
+	}
+	if out.Status == "" {
+		out.Status = "unknown"
+	}
+	if r.Priority {
+		out.Priority = "urgent"
+	}
+	if p := r.Physician; p != nil {
+		out.Requester = &reference{Display: strings.TrimSpace(p.FirstName + " " + p.LastName)}
+		if p.NPI != "" {
+			out.Requester.Identifier = &identifier{npiSystem, p.NPI}
+		}
+	}
+	for _, code := range r.ICDCodes {
+		out.ReasonCode = append(out.ReasonCode, concept{Coding: []coding{{System: icd10, Code: code}}})
+	}
+	if r.ClinicalNotes != nil && *r.ClinicalNotes != "" {
+		out.Note = []annotation{{*r.ClinicalNotes}}
+	}
+	at := r.CreatedAt.Truncate(time.Millisecond)
+	return match{
+		resource: out, codes: out.Code.Coding, categories: out.Category[0].Coding, status: out.Status,
+		when: span{at, at.Add(time.Millisecond)}, updated: r.UpdatedAt.Time,
+	}
+}
+
+// reportStatus are the statuses of reports.
+var reportStatus = map[labresult.Status]string{labresult.Partial: "partial", labresult.Final: "final", labresult.Corrected: "corrected"}
+
+// report returns the DiagnosticReport of an order; false if the laboratory has reported nothing.
+func (s *server) report(r *orders.Record) (match, bool) {
+	if !r.HasResults() {
+		return match{}, false
+	}
+	out := &diagnosticReport{
+		head: head{ResourceType: "DiagnosticReport", ID: r.ID.String(), Meta: meta{
+			LastUpdated: instant(r.LatestReportAt), Profile: []string{usCore + "diagnosticreport-lab"},
+		}},
+		Identifier: orderIdentifier(r), BasedOn: requestReference(r), Status: reportStatus[r.Results.Metadata.Status],
+		Category: []concept{conceptOf(diagnosticService, "LAB", "Laboratory")}, Code: s.testOf(&r.LabTest), Subject: personReference(r.UserID),
+		Issued: instant(r.LatestReportAt),
+	}
+	if out.Status == "" {
+		out.Status = "unknown"
+	}
+	var when span
+	if at := collected(r.Results, nil); at != nil {
+		out.Effective, when = dateTime(*at)
+	} else {
+		out.EffectiveAbsent = absent("unknown")
+	}
+	for _, m := range s.results(r) {
+		out.Result = append(out.Result, reference{Reference: "Observation/" + m.start().ID})
+	}
+	return match{
+		resource: out, codes: out.Code.Coding, categories: out.Category[0].Coding, status: out.Status, when: when, updated: r.LatestReportAt,
+	}, true
+}
+
+// collected returns when the sample of a result was collected; without a sample, the earliest of the
+// report. Nil if the laboratory did not say.
+func collected(r *labresult.Report, sample *string) *labresult.TimestampWithOffset {
+	if sample != nil {
+		if s, ok := r.SampleInformation[*sample]; ok {
+			return s.DateCollected
+		}
+	}
+	var first *labresult.TimestampWithOffset
+	for _, s := range r.SampleInformation {
+		if at := s.DateCollected; at != nil && (first == nil || at.Timestamp.Before(first.Timestamp.Time)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// results are the Observations of an order, those that the laboratory could not measure among them.
+func (s *server) results(r *orders.Record) []match {
+	if !r.HasResults() {
+		return nil
+	}
+	seen := map[string]int{}
+	begin := func(key, name string, code *string, sample *string) (*observation, span) {
+		sum := sha256.Sum256([]byte(key))
+		short := hex.EncodeToString(sum[:6])
+		seen[short]++
+		o := &observation{
+			head: head{ResourceType: "Observation", ID: fmt.Sprintf("%s.%s.%d", r.ID, short, seen[short]), Meta: meta{
+				LastUpdated: instant(r.LatestReportAt), Profile: []string{usCore + "observation-lab"},
+			}},
+			BasedOn: requestReference(r), Category: category(laboratory), Code: concept{Text: name}, Subject: personReference(r.UserID),
+		}
+		if code != nil && *code != "" {
+			o.Code.Coding = []coding{{System: loinc, Code: *code}}
+		}
+		var when span
+		if at := collected(r.Results, sample); at != nil {
+			o.Effective, when = dateTime(*at)
+		}
+		return o, when
+	}
+	var out []match
+	add := func(o *observation, when span) {
+		m := o.match(when)
+		m.updated = r.LatestReportAt
+		out = append(out, m)
+	}
+	for i := range r.Results.Results {
+		res := &r.Results.Results[i]
+		o, when := begin(res.Finding(), res.Name, res.LOINC, res.SourceSampleID)
+		o.fill(res, r.Results.Metadata.Status)
+		add(o, when)
+	}
+	for i := range r.Results.MissingResults {
+		m := &r.Results.MissingResults[i]
+		o, when := begin("missing "+m.Group+" "+m.Key(), m.Name, m.LOINC, nil)
+		o.Status, o.DataAbsentReason = "cancelled", absence("not-performed", "Not Performed")
+		if m.InferredFailureType != "" {
+			o.DataAbsentReason.Text = string(m.InferredFailureType)
+		}
+		add(o, when)
+	}
+	return out
+}
+
+// fill adds what the laboratory measured.
+func (o *observation) fill(r *labresult.Result, status labresult.Status) {
+	switch {
+	case r.CorrectedAt != nil:
+		o.Status = "corrected"
+	case status == labresult.Partial:
+		o.Status = "preliminary"
+	default:
+		o.Status = "final"
+	}
+	if r.Timestamp != nil && r.TimestampPrecision == "" {
+		o.Issued = instant(r.Timestamp.Time)
+	}
+	o.setValue(r)
+	o.Interpretation = interpretation(r)
+	if rr, ok := rangeOf(r); ok {
+		o.ReferenceRange = []referenceRange{rr}
+	}
+	if r.Notes != nil && *r.Notes != "" {
+		o.Note = []annotation{{*r.Notes}}
+	}
+	if len(r.Methods) > 0 {
+		o.Method = &concept{Coding: codings(r.Methods[0].Codes), Text: r.Methods[0].Text}
+	}
+}
+
+var (
+	plainNumber = regexp.MustCompile(`^[-+]?[0-9]+(\.[0-9]+)?$`)
+	bound       = regexp.MustCompile(`^(<=|>=|<|>) ?([0-9]+(?:\.[0-9]+)?)$`)
+)
+
+// setValue writes a number as a quantity, a bound as a quantity with a comparator, a code as a concept, and
+// every other result as its text.
+func (o *observation) setValue(r *labresult.Result) {
+	text := strings.TrimSpace(r.Result)
+	switch {
+	case text == "":
+		o.DataAbsentReason = absence("unknown", "Unknown")
+	case r.Type == labresult.Numeric && plainNumber.MatchString(text):
+		o.ValueQuantity = measure(decimal(text), r.Unit)
+	case r.Type != labresult.Comment && bound.MatchString(text):
+		parts := bound.FindStringSubmatch(text)
+		o.ValueQuantity = measure(decimal(parts[2]), r.Unit)
+		o.ValueQuantity.Comparator = parts[1]
+	case r.Type == labresult.CodedValue || len(r.Codes) > 0:
+		o.ValueConcept = &concept{Coding: codings(r.Codes), Text: text}
+	default:
+		o.ValueString = text
+	}
+}
+
+// decimal writes a number of a laboratory as JSON has it, with all of its digits after the point.
+func decimal(text string) json.Number {
+	text = strings.TrimPrefix(text, "+")
+	sign := ""
+	if strings.HasPrefix(text, "-") {
+		sign, text = "-", text[1:]
+	}
+	if text = strings.TrimLeft(text, "0"); text == "" || text[0] == '.' {
+		text = "0" + text
+	}
+	return json.Number(sign + text)
+}
+
+// measure returns a number with its unit, as UCUM where the text of the laboratory says which code it is.
+func measure(value json.Number, unit *string) *quantity {
+	q := &quantity{Value: value}
+	if unit == nil || *unit == "" {
+		return q
+	}
+	q.Unit = *unit
+	if u, ok := ucum.Parse(*unit); ok && u.UCUM != "" {
+		q.System, q.Code = ucumSystem, u.UCUM
+	}
+	return q
+}
+
+// codeSystems are the addresses of systems that laboratories name.
+var codeSystems = map[string]string{"SCT": snomed, "SNM": snomed, "LN": loinc, "I10": icd10}
+
+// codings are the codes of systems that have an address.
+func codings(all []labresult.Code) (out []coding) {
+	for _, c := range all {
+		if system := codeSystems[strings.ToUpper(c.System)]; system != "" && c.Code != "" {
+			out = append(out, coding{system, c.Code, c.Text})
+		}
+	}
+	return out
+}
+
+func interpretation(r *labresult.Result) []concept {
+	above, below := r.IsAboveMaxRange != nil && *r.IsAboveMaxRange, r.IsBelowMinRange != nil && *r.IsBelowMinRange
+	var c concept
+	switch {
+	case r.Interpretation == labresult.Normal:
+		c = conceptOf(interpretations, "N", "Normal")
+	case r.Interpretation == labresult.Abnormal && above:
+		c = conceptOf(interpretations, "H", "High")
+	case r.Interpretation == labresult.Abnormal && below:
+		c = conceptOf(interpretations, "L", "Low")
+	case r.Interpretation == labresult.Abnormal:
+		c = conceptOf(interpretations, "A", "Abnormal")
+	case r.Interpretation == labresult.Critical && above:
+		c = conceptOf(interpretations, "HH", "Critical high")
+	case r.Interpretation == labresult.Critical && below:
+		c = conceptOf(interpretations, "LL", "Critical low")
+	case r.Interpretation == labresult.Critical:
+		c = conceptOf(interpretations, "AA", "Critical abnormal")
+	default:
+		return nil
+	}
+	return []concept{c}
+}
+
+func rangeOf(r *labresult.Result) (out referenceRange, ok bool) {
+	if r.ReferenceRange != nil {
+		out.Text = *r.ReferenceRange
+	}
+	if n := r.MinRangeValue; n != nil {
+		out.Low = measure(json.Number(n.String()), r.Unit)
+	}
+	if n := r.MaxRangeValue; n != nil {
+		out.High = measure(json.Number(n.String()), r.Unit)
+	}
+	return out, out.Text != "" || out.Low != nil || out.High != nil
+}
+
+func (s *server) readReport(ctx context.Context, by caller, id string) (resource, error) {
+	r, err := s.record(ctx, by, id)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := s.report(&r)
+	if !ok {
+		return nil, healthlab.NotFound
+	}
+	return m.resource, nil
+}
+
+func (s *server) readRequest(ctx context.Context, by caller, id string) (resource, error) {
+	r, err := s.record(ctx, by, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.request(&r).resource, nil
+}
+
+func (s *server) searchReports(ctx context.Context, by caller, q *query) (found, error) {
+	return s.searchOrders(ctx, by, q, s.readReport, s.report)
+}
+
+func (s *server) searchRequests(ctx context.Context, by caller, q *query) (found, error) {
+	return s.searchOrders(ctx, by, q, s.readRequest, func(r *orders.Record) (match, bool) { return s.request(r), true })
+}
+
+// searchOrders finds what orders of one person are, by what of makes of each.
+func (s *server) searchOrders(ctx context.Context, by caller, q *query, read func(context.Context, caller, string) (resource, error), of func(*orders.Record) (match, bool)) (found, error) {
+	if q.patient.IsZero() {
+		return s.byIDs(ctx, by, q, read)
+	}
+	u, err := s.searched(ctx, by, q)
+	if err != nil || u.ID.IsZero() {
+		return found{}, err
+	}
+	var all []match
+	err = s.eachRecord(ctx, by.Team, u.ID, func(r *orders.Record) {
+		if m, ok := of(r); ok {
+			all = append(all, m)
+		}
+	})
+	if err != nil {
+		return found{}, err
+	}
+	return q.page(slices.Clip(all)), nil
+}

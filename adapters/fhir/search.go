@@ -1,0 +1,345 @@
+package fhir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// The sizes of a page.
+const (
+	defaultCount = 50
+	maxCount     = 500
+)
+
+// query is a search.
+type query struct {
+	values  url.Values // as they were sent, for links
+	ids     []string
+	patient healthlab.UserID
+	// tokens of each parameter: those of one value are alternatives, and each value must hold.
+	code, category, status [][]token
+	date, updated          []moment
+	count                  int
+	after                  string
+	offset                 int // after, of Patient
+}
+
+// token is a code, of a system where one is named.
+type token struct {
+	system, code       string
+	anySystem, anyCode bool
+}
+
+// moment is a bound of times.
+type moment struct {
+	prefix string
+	span
+}
+
+// match is what a search found, with what searches compare.
+type match struct {
+	resource
+	codes, categories []coding
+	status            string
+	when              span
+	updated           time.Time
+}
+
+// found is the outcome of a search.
+type found struct {
+	all   []match
+	total int
+	next  string // of the next page; empty after the last
+}
+
+// readQuery reads the parameters of a search. No problem repeats a value.
+func readQuery(text string, k *kind) (*query, []healthlab.Problem) {
+	q := &query{count: defaultCount}
+	var problems []healthlab.Problem
+	wrong := func(name, msg string) {
+		problems = append(problems, healthlab.Problem{Path: []any{"query", name}, Code: "invalid", Msg: msg})
+	}
+	values, err := url.ParseQuery(text)
+	if err != nil {
+		wrong("query", "must be encoded as a form")
+		return nil, problems
+	}
+	q.values = values
+	known := append([]string{"_count", "_after", "_format"}, k.params...)
+	for _, name := range slices.Sorted(mapsKeys(values)) {
+		if !slices.Contains(known, name) {
+			wrong("", fmt.Sprintf("a parameter is not known; %s takes %s", k.name, strings.Join(known, ", ")))
+			continue
+		}
+		for _, value := range values[name] {
+			if msg := q.set(name, value, k); msg != "" {
+				wrong(name, msg)
+			}
+		}
+	}
+	filtered := len(q.code)+len(q.category)+len(q.status)+len(q.date)+len(q.updated) > 0
+	if slices.Contains(k.params, "patient") && q.patient.IsZero() && (len(q.ids) == 0 || filtered) && len(problems) == 0 {
+		wrong("patient", "must be given, as the id of a Patient, unless _id is the only filter")
+	}
+	return q, problems
+}
+
+func mapsKeys(v url.Values) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for name := range v {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// set reads one parameter, and returns what is wrong with it.
+func (q *query) set(name, value string, k *kind) string {
+	switch name {
+	case "_format":
+		if !slices.Contains([]string{"json", "application/json", "application/fhir+json"}, value) {
+			return "must be json, application/json or application/fhir+json"
+		}
+	case "_count":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 {
+			return fmt.Sprintf("must be a number from 1 to %d", maxCount)
+		}
+		q.count = min(n, maxCount)
+	case "_after":
+		q.after = value
+		if k.name != "Patient" {
+			_, _, err := position(value)
+			return err
+		}
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 0 {
+			return "must be that of a next link"
+		}
+		q.offset = n
+	case "_id":
+		q.ids = append(q.ids, strings.Split(value, ",")...)
+		if len(q.ids) > maxCount {
+			return fmt.Sprintf("must have at most %d ids", maxCount)
+		}
+	case "patient":
+		id, err := uuid.Parse(strings.TrimPrefix(value, "Patient/"))
+		if err != nil || !q.patient.IsZero() && q.patient.UUID != id {
+			return "must be the id of one Patient"
+		}
+		q.patient = healthlab.UserID{UUID: id}
+	case "code", "category", "status":
+		into := map[string]*[][]token{"code": &q.code, "category": &q.category, "status": &q.status}[name]
+		*into = append(*into, readTokens(value))
+	case "date", "_lastUpdated":
+		m, ok := readMoment(value)
+		if !ok {
+			return "must be a date or a time with an offset, with one of the prefixes eq, ne, gt, lt, ge, le, sa, eb or none"
+		}
+		if name == "date" {
+			q.date = append(q.date, m)
+		} else {
+			q.updated = append(q.updated, m)
+		}
+	}
+	return ""
+}
+
+func readTokens(value string) (out []token) {
+	for _, text := range strings.Split(value, ",") {
+		system, code, both := strings.Cut(text, "|")
+		if both {
+			out = append(out, token{system: system, code: code, anyCode: code == ""})
+		} else {
+			out = append(out, token{code: text, anySystem: true})
+		}
+	}
+	return out
+}
+
+// readMoment reads a date or time with a prefix. A date is a day of UTC.
+func readMoment(value string) (moment, bool) {
+	m := moment{prefix: "eq"}
+	if len(value) > 2 && slices.Contains([]string{"eq", "ne", "gt", "lt", "ge", "le", "sa", "eb"}, value[:2]) {
+		m.prefix, value = value[:2], value[2:]
+	}
+	for _, form := range []struct {
+		layout string
+		next   func(time.Time) time.Time
+	}{
+		{"2006", func(t time.Time) time.Time { return t.AddDate(1, 0, 0) }},
+		{"2006-01", func(t time.Time) time.Time { return t.AddDate(0, 1, 0) }},
+		{time.DateOnly, func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }},
+		{"2006-01-02T15:04Z07:00", func(t time.Time) time.Time { return t.Add(time.Minute) }},
+		{time.RFC3339, func(t time.Time) time.Time { return t.Add(time.Second) }},
+	} {
+		if t, err := time.Parse(form.layout, value); err == nil {
+			m.from, m.to = t.UTC(), form.next(t).UTC()
+			return m, true
+		}
+	}
+	return m, false
+}
+
+// holds reports whether a stretch of time is as the bound says. No stretch is none.
+func (m moment) holds(s span) bool {
+	if s.from.IsZero() {
+		return false
+	}
+	within := !s.from.Before(m.from) && !s.to.After(m.to)
+	switch m.prefix {
+	case "ne":
+		return !within
+	case "gt":
+		return s.to.After(m.to)
+	case "lt":
+		return s.from.Before(m.from)
+	case "ge":
+		return within || s.to.After(m.to)
+	case "le":
+		return within || s.from.Before(m.from)
+	case "sa":
+		return !s.from.Before(m.to)
+	case "eb":
+		return !s.to.After(m.from)
+	}
+	return within
+}
+
+func hasToken(wanted [][]token, codes []coding) bool {
+	for _, alternatives := range wanted {
+		if !slices.ContainsFunc(alternatives, func(t token) bool {
+			return slices.ContainsFunc(codes, func(c coding) bool {
+				return (t.anySystem || t.system == c.System) && (t.anyCode || t.code == c.Code)
+			})
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// keeps reports whether a match is what the query asks for.
+func (q *query) keeps(m *match) bool {
+	return (len(q.ids) == 0 || slices.Contains(q.ids, m.start().ID)) && hasToken(q.code, m.codes) && hasToken(q.category, m.categories) &&
+		hasToken(q.status, []coding{{Code: m.status}}) &&
+		!slices.ContainsFunc(q.date, func(b moment) bool { return !b.holds(m.when) }) &&
+		!slices.ContainsFunc(q.updated, func(b moment) bool {
+			return m.updated.IsZero() || !b.holds(span{m.updated, m.updated.Add(time.Millisecond)})
+		})
+}
+
+// page keeps what the query asks for, the latest first, and cuts the page.
+func (q *query) page(all []match) found {
+	all = slices.DeleteFunc(all, func(m match) bool { return !q.keeps(&m) })
+	slices.SortFunc(all, before)
+	out := found{total: len(all)}
+	if q.after != "" {
+		at, id, _ := position(q.after)
+		mark := match{resource: &patient{head: head{ID: id}}, when: span{from: at}}
+		i, exact := slices.BinarySearchFunc(all, mark, before)
+		if exact {
+			i++
+		}
+		all = all[i:]
+	}
+	if len(all) > q.count {
+		all = all[:q.count]
+		last := all[q.count-1]
+		out.next = strconv.FormatInt(last.when.from.Unix(), 10) + "~" + last.start().ID
+	}
+	out.all = all
+	return out
+}
+
+func before(a, b match) int {
+	return cmp.Or(cmp.Compare(b.when.from.Unix(), a.when.from.Unix()), cmp.Compare(a.start().ID, b.start().ID))
+}
+
+// position reads the place of a next link.
+func position(text string) (at time.Time, id, wrong string) {
+	seconds, id, ok := strings.Cut(text, "~")
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	if !ok || err != nil {
+		return at, "", "must be that of a next link"
+	}
+	return time.Unix(n, 0), id, ""
+}
+
+// byIDs finds resources by their ids. What the caller may not read is left out.
+func (s *server) byIDs(ctx context.Context, by caller, q *query, read func(context.Context, caller, string) (resource, error)) (found, error) {
+	var out found
+	slices.Sort(q.ids)
+	for _, id := range slices.Compact(q.ids) {
+		r, err := read(ctx, by, id)
+		if errors.Is(err, healthlab.NotFound) {
+			continue
+		}
+		if err != nil {
+			return found{}, err
+		}
+		out.all = append(out.all, match{resource: r})
+	}
+	out.total = len(out.all)
+	return out, nil
+}
+
+type bundle struct {
+	ResourceType string  `json:"resourceType"`
+	Type         string  `json:"type"`
+	Total        int     `json:"total"`
+	Link         []link  `json:"link"`
+	Entry        []entry `json:"entry,omitempty"`
+}
+
+type link struct {
+	Relation string `json:"relation"`
+	URL      string `json:"url"`
+}
+
+type entry struct {
+	FullURL  string   `json:"fullUrl"`
+	Resource resource `json:"resource"`
+	Search   struct {
+		Mode string `json:"mode"`
+	} `json:"search"`
+}
+
+func (s *server) bundle(k *kind, q *query, f found) (*bundle, error) {
+	at := func(values url.Values) string {
+		if len(values) == 0 {
+			return s.URL + "/" + k.name
+		}
+		return s.URL + "/" + k.name + "?" + values.Encode()
+	}
+	b := &bundle{ResourceType: "Bundle", Type: "searchset", Total: f.total, Link: []link{{"self", at(q.values)}}}
+	for _, m := range f.all {
+		if err := seal(m.resource); err != nil {
+			return nil, err
+		}
+		e := entry{FullURL: s.URL + "/" + k.name + "/" + m.start().ID, Resource: m.resource}
+		e.Search.Mode = "match"
+		b.Entry = append(b.Entry, e)
+	}
+	if f.next != "" {
+		values := url.Values{}
+		for name, v := range q.values {
+			values[name] = v
+		}
+		values.Set("_after", f.next)
+		b.Link = append(b.Link, link{"next", at(values)})
+	}
+	return b, nil
+}
