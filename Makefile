@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: world soak deps lint verify test prove fuzz bench load audit sbom release clients help
+.PHONY: world soak walk deps lint verify test prove fuzz bench load audit sbom release clients help
 
 # The modules of the workspace. In a workspace ./... is the root module alone.
 MODULES  := $(shell sed -nE 's/^\t(\.[^ ]*)$$/\1/p' go.work)
@@ -123,6 +123,11 @@ bench: ## benchmarks: BENCH=regex, COUNT=1; never a pass or a fail
 load: ## a mix of requests against the server with PostgreSQL, then beside a plain handler: RATE=500, DURATION=1m; report in load.html
 	go run ./examples/load -bare -duration $(or $(DURATION),1m)
 	go run ./examples/load -rate $(or $(RATE),500) -duration $(or $(DURATION),1m) -report load.html
+
+walk: ## the functions and files that an upload, the delivery of its event and an order run; V=-v lists them
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	go build -cover -covermode=atomic -coverpkg=github.com/healthlab-dev/healthlab/... -o "$$dir/walk" ./examples/internal/walk && \
+	GOCOVERDIR="$$dir" "$$dir/walk" $(V)
 
 soak: ## the mix against two servers while one of them and PostgreSQL are killed: RATE=100, DURATION=30m; report in soak.html
 	go run ./examples/load soak -rate $(or $(RATE),100) -duration $(or $(DURATION),30m) -report soak.html
