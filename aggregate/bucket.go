@@ -330,7 +330,7 @@ func (s *slab) tasks(sr *sampleSeries) (list []task, samples int) {
 		}
 		t := task{piece: p, lo: len(s.starts)}
 		if p.mixed {
-			t.reach(s.edges, p.start-margin, p.stop+margin)
+			t.widen(s.edges, p.start-margin, p.stop+margin)
 			list = t.appendTo(list)
 			continue
 		}
@@ -339,7 +339,7 @@ func (s *slab) tasks(sr *sampleSeries) (list []task, samples int) {
 			c := &p.chunks[i]
 			from, to := local(&c.Header)
 			if to >= first && from < last && !s.won(from, to) {
-				t.reach(s.edges, from, to)
+				t.widen(s.edges, from, to)
 				samples += c.N
 				continue
 			}
@@ -360,8 +360,8 @@ func (t *task) appendTo(list []task) []task {
 	return append(list, *t)
 }
 
-// reach widens the buckets of a task to those that hold from and to.
-func (t *task) reach(edges []int64, from, to int64) {
+// widen widens the buckets of a task to those that hold from and to.
+func (t *task) widen(edges []int64, from, to int64) {
 	if to < edges[0] || from >= edges[len(edges)-1] {
 		return
 	}

@@ -61,12 +61,12 @@ func (c *claims) begin(source int) {
 	if source == c.source {
 		return
 	}
-	c.settle()
+	c.addFresh()
 	c.source = source
 }
 
-// settle adds the stretches of the source that was read to those that are taken.
-func (c *claims) settle() {
+// addFresh adds the stretches of the source that was read to those that are taken.
+func (c *claims) addFresh() {
 	if len(c.fresh) == 0 {
 		return
 	}

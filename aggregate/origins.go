@@ -362,13 +362,13 @@ func (d *decider) sweep() {
 		if i < len(d.items) {
 			to = min(to, d.items[i].from)
 		}
-		d.give(at, to, &best)
+		d.assign(at, to, &best)
 		at = to
 	}
 }
 
-// give notes that an item has a stretch of time.
-func (d *decider) give(from, to int64, best *priority) {
+// assign notes that an item has a stretch of time.
+func (d *decider) assign(from, to int64, best *priority) {
 	if from >= to {
 		return
 	}

@@ -179,14 +179,14 @@ func (f *filler) begin(s *sampleSeries) {
 // fill gives the rows of a block, or of the one before it.
 func (f *filler) fill(block *series.Block, give func(*vector.Batch) error) error {
 	if !f.holds {
-		return f.give(block, noTime, give)
+		return f.emit(block, noTime, give)
 	}
 	if f.hasWait {
 		next := noTime
 		if f.inside(block.Time[0] + int64(block.Runs[0].Offset)*second) {
 			next = block.Time[0]
 		}
-		if err := f.give(&f.waiting, next, give); err != nil {
+		if err := f.emit(&f.waiting, next, give); err != nil {
 			return err
 		}
 	}
@@ -203,11 +203,11 @@ func (f *filler) end(give func(*vector.Batch) error) error {
 		return nil
 	}
 	f.hasWait = false
-	return f.give(&f.waiting, noTime, give)
+	return f.emit(&f.waiting, noTime, give)
 }
 
-// give makes a batch of the samples of a block that lie in the window.
-func (f *filler) give(block *series.Block, next int64, give func(*vector.Batch) error) error {
+// emit makes a batch of the samples of a block that lie in the window.
+func (f *filler) emit(block *series.Block, next int64, give func(*vector.Batch) error) error {
 	b := &f.b
 	b.Reset(len(f.p.slots))
 	b.N, b.Source, b.Resource, b.Serial = block.Len(), f.s.source, f.s.resource, f.s.serial
@@ -229,7 +229,7 @@ func (f *filler) give(block *series.Block, next int64, give func(*vector.Batch) 
 	b.OwnIndex = b.Index
 	f.ranks(block)
 	if f.holds {
-		f.hold(block, next)
+		f.setHoldTimes(block, next)
 	}
 	for k := range f.p.slots {
 		f.column(k, block)
@@ -267,10 +267,10 @@ func (f *filler) ranks(block *series.Block) {
 // longest is how long a sample holds where nothing says how often its series ticks.
 const longest = 15 * minute
 
-// hold works out for how long each sample held: until the next one of its series in
+// setHoldTimes works out for how long each sample held: until the next one of its series in
 // the window, but at most for five times the distance from the one before it, and for
 // 15 minutes. The last one holds as long as the one before it.
-func (f *filler) hold(block *series.Block, next int64) {
+func (f *filler) setHoldTimes(block *series.Block, next int64) {
 	b := &f.b
 	n := block.Len()
 	b.Hold = slices.Grow(b.OwnHold[:0], n)[:n]

@@ -44,7 +44,7 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 	if err := refused.err(len(samples), up.Atomic); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
-	refused.tell(&got.Counts)
+	refused.addTo(&got.Counts)
 	if err := s.merge(ctx, in, batches, assumed, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}

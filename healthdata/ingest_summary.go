@@ -45,7 +45,7 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
 	var got Received
-	refused.tell(&got.Counts)
+	refused.addTo(&got.Counts)
 	if err := s.put(ctx, in, good, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}

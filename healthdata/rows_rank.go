@@ -41,8 +41,8 @@ func (r *rival) competes(o *rival) bool {
 
 func floorTo(t, step int64) int64 { return t - ((t%step)+step)%step }
 
-// reaches returns the times at which samples can begin that compete with those of a batch.
-func (w *seriesWrite) reaches(b *series.Block) series.Range {
+// competingRange returns the times at which samples can begin that compete with those of a batch.
+func (w *seriesWrite) competingRange(b *series.Block) series.Range {
 	r := series.Range{From: floorTo(b.Time[0], hourMicros), To: floorTo(b.Time[b.Len()-1], hourMicros) + hourMicros}
 	if b.End == nil {
 		return r
@@ -57,7 +57,7 @@ func (w *seriesWrite) reaches(b *series.Block) series.Range {
 // rivalQueries returns the queries for closed chunks with samples that compete with a batch: none if all
 // of them end before it.
 func (w *seriesWrite) rivalQueries(b *series.Block, own bool) []store.Query {
-	r, h := w.reaches(b), &w.head.Value
+	r, h := w.competingRange(b), &w.head.Value
 	first := b.Time[0]
 	if !own {
 		first = floorTo(first, hourMicros)
@@ -152,7 +152,7 @@ func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
 
 // rivals returns the samples of a series that may compete with a batch.
 func (w *seriesWrite) rivals(b *series.Block, own bool) ([]rival, error) {
-	r := w.reaches(b)
+	r := w.competingRange(b)
 	var out []rival
 	var block series.Block
 	for _, list := range [...][]series.Chunk{w.old, w.pending()} {
@@ -302,8 +302,8 @@ type originTold struct {
 
 type originsTold []originTold
 
-// seen returns what readers no longer see after a removal, and what they see in its place.
-func (o originsTold) seen() (gone []series.Gone, shown []ShownSample) {
+// visibleChanges returns what readers no longer see after a removal, and what they see in its place.
+func (o originsTold) visibleChanges() (gone []series.Gone, shown []ShownSample) {
 	type place struct {
 		key SeriesKey
 		at  int64

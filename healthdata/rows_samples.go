@@ -159,7 +159,7 @@ func readSeriesWrites(tx store.Tx, writes []*seriesWrite) error {
 		if err := w.takeHeads(got[0]); err != nil {
 			return err
 		}
-		reach := w.reach()
+		reach := w.chunkQueries()
 		if w.adds != nil && w.adds.End != nil {
 			reach = append(reach, w.rivalQueries(w.adds, true)...)
 		}
@@ -204,9 +204,9 @@ func (w *seriesWrite) takeHeads(rows []store.Row) error {
 	return nil
 }
 
-// reach returns the queries for the closed chunks that take part. Behind all closed chunks, what the open
+// chunkQueries returns the queries for the closed chunks that take part. Behind all closed chunks, what the open
 // chunk can hold needs none, and what it cannot is merged with the last closed chunk of its cell.
-func (w *seriesWrite) reach() []store.Query {
+func (w *seriesWrite) chunkQueries() []store.Query {
 	open := &w.head.Value.open
 	if w.from > w.head.Value.closed {
 		first := w.from
@@ -354,7 +354,7 @@ func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healt
 			spans.add(s.Key.Resource, s.Times[0], s.Times[len(s.Times)-1])
 		}
 		n = out.count()
-		out.Gone, out.Shown = told.seen()
+		out.Gone, out.Shown = told.visibleChanges()
 		var events []healthlab.Event
 		if r.Events != nil {
 			if events, err = r.Events(out); err != nil {

@@ -271,8 +271,8 @@ func (r *refusals) err(n int, atomic bool) error {
 // is refused as a whole and not all of them are listed.
 const CodeManyRefused = "too_many_problems"
 
-// tell puts the refused items into the counts of an upload.
-func (r *refusals) tell(c *Counts) {
+// addTo puts the refused items into the counts of an upload.
+func (r *refusals) addTo(c *Counts) {
 	first, count := r.all()
 	c.RefusedCount = count
 	for _, item := range first {

@@ -164,8 +164,8 @@ var lockTable = store.Table[lockRow]{Name: "user_lock", Clear: true, Row: func(l
 	return store.Row{Key: store.Key{Team: l.Team, ID: l.ID}}
 }}
 
-// hold holds a lock row, and makes it if there is none.
-func hold(tx store.Tx, l lockRow) error {
+// holdLock holds a lock row, and makes it if there is none.
+func holdLock(tx store.Tx, l lockRow) error {
 	e, err := lockTable.Get(tx, lockTable.Row(&l).Key, store.Held)
 	if err != nil || e != nil {
 		return err
@@ -175,7 +175,7 @@ func hold(tx store.Tx, l lockRow) error {
 
 // holdAccount holds the lock row of the accounts whose digests begin as this one.
 func holdAccount(tx store.Tx, digest accountDigest) error {
-	return hold(tx, lockRow{ID: fmt.Sprintf("account %x", digest[:2])})
+	return holdLock(tx, lockRow{ID: fmt.Sprintf("account %x", digest[:2])})
 }
 
 // UserTables declares what [NewUsers] keeps.

@@ -94,7 +94,7 @@ func heading(l line) []column {
 	if len(cols) < 2 || float64(matched) < 0.6*float64(total) || !tableHeads(cols) {
 		return nil
 	}
-	settle(cols)
+	resolveSecondColumns(cols)
 	return withoutParents(cols)
 }
 
@@ -167,9 +167,9 @@ func newest(cols []column) (at int, sure bool) {
 
 var reISODate = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
 
-// settle makes a second value column an older result, and a second name column a
+// resolveSecondColumns makes a second value column an older result, and a second name column a
 // note.
-func settle(cols []column) {
+func resolveSecondColumns(cols []column) {
 	rOutThere := hasRoleExactly(cols, rOut)
 	// A second value column is an older result.
 	seen := false

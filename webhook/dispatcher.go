@@ -123,8 +123,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	helpers.Go(func() { d.route(routing) })
 	helpers.Go(func() { d.sweep(routing) })
 	if d.opts.Signal != nil {
-		helpers.Go(func() { d.tell(routing) })
-		helpers.Go(func() { d.hear(routing) })
+		helpers.Go(func() { d.sendSignals(routing) })
+		helpers.Go(func() { d.listenForSignals(routing) })
 	}
 	recorders.Go(func() { d.recordOutcomes(recording) })
 
@@ -181,7 +181,7 @@ func (d *Dispatcher) route(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, err := d.routeOnce(ctx)
 		if err != nil {
-			failed = d.trouble(ctx, "route", err, failed)
+			failed = d.waitAfterFailure(ctx, "route", err, failed)
 			continue
 		}
 		failed = 0
@@ -224,7 +224,7 @@ func (d *Dispatcher) claim(ctx, sending context.Context, senders *sync.WaitGroup
 		n, err := d.claimOnce(ctx, sending, senders)
 		switch {
 		case err != nil:
-			failed = d.trouble(ctx, "claim", err, failed)
+			failed = d.waitAfterFailure(ctx, "claim", err, failed)
 		case n > 0:
 			failed = 0
 		case d.targets.idle():
@@ -242,7 +242,7 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 		select {
 		case d.jobs <- j: // a worker is free
 		default:
-			d.hire(sending, senders, j)
+			d.startSender(sending, senders, j)
 		}
 	}
 	return n, err
@@ -282,9 +282,9 @@ func (d *Dispatcher) claimJobs(ctx context.Context) ([]job, int, error) {
 	return jobs, n, nil
 }
 
-// hire starts a sender with a first job. It is a function of its own so that only the
+// startSender starts a sender with a first job. It is a function of its own so that only the
 // jobs that start one go to the heap.
-func (d *Dispatcher) hire(ctx context.Context, senders *sync.WaitGroup, j job) {
+func (d *Dispatcher) startSender(ctx context.Context, senders *sync.WaitGroup, j job) {
 	senders.Go(func() { d.send(ctx, j) })
 }
 
@@ -307,8 +307,8 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 	return errors.Join(d.targets.disableFailing(ctx, look.At), d.emptyBodies(ctx, look.At))
 }
 
-// trouble waits after the store did not answer, longer each time.
-func (d *Dispatcher) trouble(ctx context.Context, what string, err error, times int) int {
+// waitAfterFailure waits after the store did not answer, longer each time.
+func (d *Dispatcher) waitAfterFailure(ctx context.Context, what string, err error, times int) int {
 	if ctx.Err() == nil {
 		if n := times + 1; n&(n-1) == 0 { // 1, 2, 4, …: an outage fills no log
 			d.opts.Log.Warn("webhook store out of reach", "step", what, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err), "times", n)
@@ -383,7 +383,7 @@ func (d *Dispatcher) oneSuspect(ctx context.Context, claimed []Delivery, at time
 		if ctx.Err() != nil {
 			break
 		}
-		failed = d.trouble(ctx, "release", err, failed)
+		failed = d.waitAfterFailure(ctx, "release", err, failed)
 	}
 	if len(back) == 0 {
 		return rest

@@ -81,8 +81,8 @@ func (g *gate) ahead() int {
 	return int(min(int64(g.slots), int64(g.slots)*int64(aheadFor)/int64(g.trip)))
 }
 
-// room reports whether a claimed delivery may start.
-func (g *gate) room() bool { return g.busy < g.slots && !g.shut }
+// hasFreeSlot reports whether a claimed delivery may start.
+func (g *gate) hasFreeSlot() bool { return g.busy < g.slots && !g.shut }
 
 // fill adds what the time since the last look has earned, up to one second's worth.
 func (g *gate) fill(now time.Time) {

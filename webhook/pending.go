@@ -74,7 +74,7 @@ func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) []<
 		t.team, t.used = d.Team, now
 		ts.teams[d.Team]++
 		counts[d.Endpoint]++
-		if ts.busy < ts.opts.Slots && t.gate.room() {
+		if ts.busy < ts.opts.Slots && t.gate.hasFreeSlot() {
 			ts.busy++
 			t.gate.start(now)
 			continue
@@ -98,7 +98,7 @@ func (ts *targets) advance(now time.Time) {
 	}
 	ts.held = slices.DeleteFunc(ts.held, func(w *turn) bool {
 		g := w.target.gate
-		if ts.busy >= ts.opts.Slots || !g.room() {
+		if ts.busy >= ts.opts.Slots || !g.hasFreeSlot() {
 			return false
 		}
 		ts.busy++

@@ -99,7 +99,7 @@ func (d *Dispatcher) recordBatch(ctx context.Context, batch []*pendingOutcome) (
 		began := d.opts.Now()
 		recorded, err := d.deliveries.RecordOutcomes(ctx, outcomesOf(batch))
 		if err != nil {
-			failed = d.trouble(ctx, "record", err, failed)
+			failed = d.waitAfterFailure(ctx, "record", err, failed)
 			batch = d.stillLeased(batch)
 			continue
 		}

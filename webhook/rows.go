@@ -304,8 +304,8 @@ func (l *laneRow) ready() time.Time {
 // token is that of the last lease.
 func (l *laneRow) token() int64 { return int64(l.Head.ID)<<20 | int64(l.Claims&(1<<20-1)) }
 
-// holds reports whether the lease is that of the head.
-func (l *laneRow) holds(lease Lease) bool {
+// leasedBy reports whether the lease is that of the head.
+func (l *laneRow) leasedBy(lease Lease) bool {
 	return !l.LeaseUntil.IsZero() && l.Head.ID == lease.Delivery && l.token() == lease.Token
 }
 

@@ -68,7 +68,7 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []Outcome) (Recorde
 			switch l := lanes[i]; {
 			case locked[i]:
 				recorded.Locked = append(recorded.Locked, leases[i])
-			case l != nil && !l.empty && l.Value.holds(leases[i]):
+			case l != nil && !l.empty && l.Value.leasedBy(leases[i]):
 				events = append(events, o.Events...)
 				err = q.apply(l, &o)
 			default:
@@ -209,7 +209,7 @@ func (s *Store) Release(ctx context.Context, back []Released) error {
 			return err
 		}
 		for i, l := range lanes {
-			if l == nil || !l.Value.holds(back[i].Lease) {
+			if l == nil || !l.Value.leasedBy(back[i].Lease) {
 				continue
 			}
 			l.Value.Starts--

@@ -26,8 +26,8 @@ type Signal interface {
 	Listen(ctx context.Context, heard func()) error
 }
 
-// tell sends the news of what was routed, until ctx ends.
-func (d *Dispatcher) tell(ctx context.Context) {
+// sendSignals sends the news of what was routed, until ctx ends.
+func (d *Dispatcher) sendSignals(ctx context.Context) {
 	for {
 		select {
 		case <-d.news:
@@ -41,8 +41,8 @@ func (d *Dispatcher) tell(ctx context.Context) {
 	}
 }
 
-// hear looks for work when others have routed some, until ctx ends.
-func (d *Dispatcher) hear(ctx context.Context) {
+// listenForSignals looks for work when others have routed some, until ctx ends.
+func (d *Dispatcher) listenForSignals(ctx context.Context) {
 	failed := 0
 	for ctx.Err() == nil {
 		_ = d.opts.Signal.Listen(ctx, func() {

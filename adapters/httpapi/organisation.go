@@ -130,8 +130,8 @@ func (a api) managingOrg(do func(http.ResponseWriter, *http.Request, *managedOrg
 	}
 }
 
-// whole reports whether a mandate is for the organisation itself.
-func (m Mandate) whole(org uuid.UUID) error {
+// requireOrganisation reports whether a mandate is for the organisation itself.
+func (m Mandate) requireOrganisation(org uuid.UUID) error {
 	if org == uuid.Nil || !m(org, healthlab.TeamID{}) {
 		return fmt.Errorf("%w: the key is not the organisation's", healthlab.Forbidden)
 	}
@@ -217,7 +217,7 @@ type newTeamIn struct {
 
 func (a api) createTeam(ctx context.Context, m *managedOrg) (any, error) {
 	if m.Err() == nil { // who may not create learns nothing of how
-		if err := m.mandate.whole(m.org); err != nil {
+		if err := m.mandate.requireOrganisation(m.org); err != nil {
 			return nil, err
 		}
 	}
@@ -292,7 +292,7 @@ func (a api) patchTeam(ctx context.Context, m *managed) (any, error) {
 func (a api) deleteTeam(ctx context.Context, m *managed) (any, error) {
 	team, err := m.open()
 	if err == nil {
-		err = m.by.Mandate.whole(m.org)
+		err = m.by.Mandate.requireOrganisation(m.org)
 	}
 	if err == nil {
 		err = a.Organisations.DeleteTeam(ctx, m.org, team)

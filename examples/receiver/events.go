@@ -24,39 +24,39 @@ func (d *reporter) receiver(secrets []webhook.Secret) (*receiver.Receiver, error
 		if s.Total != nil {
 			asleep = (time.Duration(*s.Total) * time.Second).String()
 		}
-		return d.tell(e, "%s asleep, up at %s, from %s", asleep, s.BedtimeStop, s.Source.Provider)
+		return d.printEvent(e, "%s asleep, up at %s, from %s", asleep, s.BedtimeStop, s.Source.Provider)
 	})
 	receiver.On(r, func(_ context.Context, e receiver.Event, a *healthdata.Activity) error {
-		return d.tell(e, "%s steps and %s m on %s, from %s", known(a.Steps), known(a.Distance), a.CalendarDate, a.Source.Provider)
+		return d.printEvent(e, "%s steps and %s m on %s, from %s", known(a.Steps), known(a.Distance), a.CalendarDate, a.Source.Provider)
 	})
 	receiver.On(r, func(_ context.Context, e receiver.Event, w *healthdata.Workout) error {
-		return d.tell(e, "%s at %s, %s kcal, from %s", w.Sport.Slug, w.TimeStart, known(w.Calories), w.Source.Provider)
+		return d.printEvent(e, "%s at %s, %s kcal, from %s", w.Sport.Slug, w.TimeStart, known(w.Calories), w.Source.Provider)
 	})
 	receiver.On(r, func(_ context.Context, e receiver.Event, b *healthdata.Batch) error {
 		if len(b.Data) == 0 {
-			return d.tell(e, "nothing, from %s", b.Source.Provider)
+			return d.printEvent(e, "nothing, from %s", b.Source.Provider)
 		}
 		first, last := b.Data[0], b.Data[len(b.Data)-1]
-		return d.tell(e, "%d of %s (%s) until %s, from %s", len(b.Data), e.Name.Resource, first.Unit, last.Timestamp, b.Source.Provider)
+		return d.printEvent(e, "%d of %s (%s) until %s, from %s", len(b.Data), e.Name.Resource, first.Unit, last.Timestamp, b.Source.Provider)
 	})
 	receiver.On(r, func(_ context.Context, e receiver.Event, h *healthdata.Historical) error {
-		return d.tell(e, "the past of %s is complete, from %s", e.Name.Resource, h.Provider)
+		return d.printEvent(e, "the past of %s is complete, from %s", e.Name.Resource, h.Provider)
 	})
 	receiver.On(r, func(_ context.Context, e receiver.Event, c *healthdata.ConnectionCreated) error {
-		return d.tell(e, "connected %s", c.Provider.Slug)
+		return d.printEvent(e, "connected %s", c.Provider.Slug)
 	})
 	receiver.On(r, func(_ context.Context, e receiver.Event, o *orders.Order) error {
-		return d.tell(e, "order %s is %s", o.ID, o.LastEvent.Status.LowLevel())
+		return d.printEvent(e, "order %s is %s", o.ID, o.LastEvent.Status.LowLevel())
 	})
 	// All else, types that are newer than this program included.
 	r.OnOther(func(_ context.Context, e receiver.Event) error {
-		return d.tell(e, "%d bytes", len(e.Data))
+		return d.printEvent(e, "%d bytes", len(e.Data))
 	})
 	return r, nil
 }
 
-// tell prints one event.
-func (d *reporter) tell(e receiver.Event, format string, args ...any) error {
+// printEvent prints one event.
+func (d *reporter) printEvent(e receiver.Event, format string, args ...any) error {
 	who := e.ClientUserID
 	if who == "" {
 		who = "nobody"

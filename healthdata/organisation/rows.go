@@ -143,8 +143,8 @@ func (r rowStore) Teams(ctx context.Context, q Query) ([]Team, error) {
 	return out, err
 }
 
-// held returns a team of an organisation for a change.
-func held(tx store.Tx, org uuid.UUID, id healthlab.TeamID) (*store.Entry[teamRecord], error) {
+// heldTeam returns a team of an organisation for a change.
+func heldTeam(tx store.Tx, org uuid.UUID, id healthlab.TeamID) (*store.Entry[teamRecord], error) {
 	e, err := teamTable.Get(tx, teamKey(id), store.Held)
 	if err == nil && (e == nil || e.Value.Deleted || e.Value.Org != org) {
 		err = errNoTeam()
@@ -155,7 +155,7 @@ func held(tx store.Tx, org uuid.UUID, id healthlab.TeamID) (*store.Entry[teamRec
 func (r rowStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*Team) error) (Team, error) {
 	var out Team
 	err := r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		e, err := held(tx, org, id)
+		e, err := heldTeam(tx, org, id)
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (r rowStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 
 func (r rowStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, _ time.Time) error {
 	return r.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		e, err := held(tx, org, id)
+		e, err := heldTeam(tx, org, id)
 		if err != nil {
 			return err
 		}

@@ -151,7 +151,7 @@ func (r *Reducer) Range() Range {
 // NeedsData says whether [Reducer.Chunk] has to look inside the chunk. If not, its Data
 // may be nil. [Reducer.Missing] asks the same for a whole series with its log.
 func (r *Reducer) NeedsData(h *Header) bool {
-	_, answered := r.whole(h)
+	_, answered := r.headerSuffices(h)
 	return !answered
 }
 
@@ -202,7 +202,7 @@ func (r *Reducer) Walk(chunks []Chunk, pending []Segment, visit func(bucket int,
 
 // Chunk adds one chunk. The error is [ErrCorrupt].
 func (r *Reducer) Chunk(c *Chunk) error {
-	if bucket, ok := r.whole(&c.Header); ok {
+	if bucket, ok := r.headerSuffices(&c.Header); ok {
 		if bucket >= 0 {
 			shift := r.shift(c.Offset)
 			r.accs[bucket].add(c.N, c.Start+shift, c.Stop+shift, &total{c.Sum, c.Min, c.Max, c.First, c.Last})
@@ -275,9 +275,9 @@ func (r *Reducer) shift(offset int32) int64 {
 	return 0
 }
 
-// whole says whether the header is all that is needed, and then which bucket gets it;
+// headerSuffices says whether the header is all that is needed, and then which bucket gets it;
 // -1 if none does.
-func (r *Reducer) whole(h *Header) (bucket int, ok bool) {
+func (r *Reducer) headerSuffices(h *Header) (bucket int, ok bool) {
 	e := r.r.Edges
 	start, stop := h.Start, h.Stop
 	if r.r.Local {
@@ -368,9 +368,9 @@ func (k *clock) at(i int) int64 {
 	return k.start + int64(i)*k.step
 }
 
-// reach returns the first position from i on at or after t. guess is how long the last
+// firstAt returns the first position from i on at or after t. guess is how long the last
 // run was; a series that ticks evenly makes it right nearly always.
-func (k *clock) reach(i, guess int, t int64) int {
+func (k *clock) firstAt(i, guess int, t int64) int {
 	if g := i + guess; g < k.n {
 		if k.at(g) >= t && (guess == 0 || k.at(g-1) < t) {
 			return g
@@ -395,7 +395,7 @@ func (r *Reducer) add(k clock, c column, shift int64) {
 		k, c = r.filtered(k, c)
 	}
 	e := r.r.Edges
-	i := k.reach(0, 0, e[0]-shift)
+	i := k.firstAt(0, 0, e[0]-shift)
 	if i >= k.n || k.at(i)+shift >= e[len(e)-1] {
 		return
 	}
@@ -403,7 +403,7 @@ func (r *Reducer) add(k clock, c column, shift int64) {
 	// A decimal fraction is added as such, with what its float64 lacks; see Sum.
 	whole := c.ints == nil || c.ints.scale == 0 && c.ints.width < 8
 	for run := 0; ; {
-		j := k.reach(i, run, e[b+1]-shift)
+		j := k.firstAt(i, run, e[b+1]-shift)
 		run = j - i
 		switch {
 		case run == 0:

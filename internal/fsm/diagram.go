@@ -22,7 +22,7 @@ func (m *Machine[S, T, V, F]) Mermaid(v V) string {
 		}
 		fmt.Fprintf(&b, "    %v --> %v: %s\n", r.From, r.To, label)
 	}
-	seen := m.reach(v)
+	seen := m.reachable(v)
 	for _, s := range m.table.Final {
 		if seen[s] {
 			fmt.Fprintf(&b, "    %v --> [*]\n", s)

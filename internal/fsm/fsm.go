@@ -157,7 +157,7 @@ func (m *Machine[S, T, V, F]) checkVariant(v V, refuse func(string, ...any)) {
 // checkReached refuses a row that no variant it is meant for can ever come to.
 func (m *Machine[S, T, V, F]) checkReached(refuse func(string, ...any)) {
 	for _, v := range m.table.Variants {
-		seen := m.reach(v)
+		seen := m.reachable(v)
 		for _, r := range m.table.Rows {
 			if !seen[r.From] && (len(r.Variants) == 0 || slices.Contains(r.Variants, v)) {
 				refuse("%v on %v (%v): state cannot be reached", r.From, r.On, v)
@@ -165,14 +165,14 @@ func (m *Machine[S, T, V, F]) checkReached(refuse func(string, ...any)) {
 		}
 	}
 	for _, s := range m.table.Final {
-		if !slices.ContainsFunc(m.table.Variants, func(v V) bool { return m.reach(v)[s] }) {
+		if !slices.ContainsFunc(m.table.Variants, func(v V) bool { return m.reachable(v)[s] }) {
 			refuse("%v: final state cannot be reached", s)
 		}
 	}
 }
 
-// reach returns the states that a variant can come to.
-func (m *Machine[S, T, V, F]) reach(v V) map[S]bool {
+// reachable returns the states that a variant can come to.
+func (m *Machine[S, T, V, F]) reachable(v V) map[S]bool {
 	seen := map[S]bool{m.table.Initial: true}
 	for todo := []S{m.table.Initial}; len(todo) > 0; {
 		s := todo[len(todo)-1]
@@ -218,7 +218,7 @@ func (m *Machine[S, T, V, F]) Rows() []Row[S, T, V, F] { return cloneRows(m.tabl
 // States returns the states that a variant can come to, in the order in which the
 // table names them.
 func (m *Machine[S, T, V, F]) States(v V) []S {
-	seen := m.reach(v)
+	seen := m.reachable(v)
 	out := []S{m.table.Initial}
 	add := func(s S) {
 		if seen[s] && !slices.Contains(out, s) {

@@ -101,7 +101,7 @@ func ReadMarkersCSV(r io.Reader) ([]MarkerComplete, error) {
 		if !known {
 			at = len(out)
 			place[row.marker.ID] = at
-			out = append(out, row.whole(c))
+			out = append(out, row.complete(c))
 		}
 		if row.found {
 			out[at].ExpectedResults = append(out[at].ExpectedResults, row.resultOf(&out[at], c))
@@ -130,8 +130,8 @@ func readMarker(columns, cells []string, c rules.Check) markerRow {
 	return row
 }
 
-// whole returns the marker that the first line of an id describes.
-func (r *markerRow) whole(c rules.Check) MarkerComplete {
+// complete returns the marker that the first line of an id describes.
+func (r *markerRow) complete(c rules.Check) MarkerComplete {
 	m := r.marker
 	if m.Name == "" {
 		c.Add("missing", "is required", "name")

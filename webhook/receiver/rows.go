@@ -50,11 +50,11 @@ var sightings = store.Table[sighting]{
 	},
 }
 
-func (s *sighting) held(now time.Time) bool       { return now.Before(s.HeldUntil) }
+func (s *sighting) claimed(now time.Time) bool    { return now.Before(s.HeldUntil) }
 func (s *sighting) remembered(now time.Time) bool { return now.Before(s.Until) }
 
-// hold lets a claim have it.
-func (s *sighting) hold(token uuid.UUID, until time.Time) { s.Holder, s.HeldUntil = token, until }
+// claimFor lets a claim have it.
+func (s *sighting) claimFor(token uuid.UUID, until time.Time) { s.Holder, s.HeldUntil = token, until }
 
 // drop ends what the token holds.
 func (s *sighting) drop(token uuid.UUID) {
@@ -83,7 +83,7 @@ func (r seenRows) update(ctx context.Context, what string, c Claim, run func(*si
 		return fmt.Errorf("%s: %w: the id of a message is not empty, and has no NUL", what, healthlab.Invalid)
 	}
 	err := r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		s, old, err := look(tx, c)
+		s, old, err := readSightings(tx, c)
 		if err != nil {
 			return err
 		}
@@ -106,8 +106,8 @@ func (r seenRows) update(ctx context.Context, what string, c Claim, run func(*si
 	return nil
 }
 
-// look reads the sightings of a claim, and some that have no meaning any more.
-func look(tx store.Tx, c Claim) (*sight, []store.Row, error) {
+// readSightings reads the sightings of a claim, and some that have no meaning any more.
+func readSightings(tx store.Tx, c Claim) (*sight, []store.Row, error) {
 	s := &sight{now: tx.Now(), id: &store.Entry[sighting]{Value: sighting{ID: sightingID("id", c.ID)}}}
 	old := store.Query{Key: sightings.Key(store.Key{}), By: store.ByDue, Until: s.now, Limit: forgetBatch, Lock: store.Skip, Bare: true}
 	read := []store.Query{old, sightings.One(store.Key{ID: s.id.Value.ID}, store.Held)}
@@ -152,9 +152,9 @@ func (r seenRows) Claim(ctx context.Context, c Claim) (Verdict, error) {
 			return false
 		}
 		until := s.now.Add(c.Lease)
-		s.id.Value.hold(c.Token, until)
+		s.id.Value.claimFor(c.Token, until)
 		if s.key != nil {
-			s.key.Value.hold(c.Token, until)
+			s.key.Value.claimFor(c.Token, until)
 		}
 		return true
 	})
@@ -169,7 +169,7 @@ func (s *sight) verdict(c Claim) Verdict {
 	switch id := &s.id.Value; {
 	case id.remembered(s.now):
 		return Repeated
-	case id.held(s.now):
+	case id.claimed(s.now):
 		return Busy
 	case s.key == nil:
 		return Fresh
@@ -177,7 +177,7 @@ func (s *sight) verdict(c Claim) Verdict {
 	switch key := &s.key.Value; {
 	case key.remembered(s.now) && c.Version.Before(key.Version):
 		return Outdated
-	case key.held(s.now):
+	case key.claimed(s.now):
 		return Busy
 	}
 	return Fresh

@@ -461,8 +461,8 @@ func expect[T any](r *rows, columns []value[T]) {
 
 func shortNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// whole rounds a number.
-func whole(n float64) *int64 { return rounded(&n) }
+// roundedNumber rounds a number.
+func roundedNumber(n float64) *int64 { return rounded(&n) }
 
 // wordsOf writes a word for a sport as the slugs of the catalogue are: in lower case, with
 // underscores.

@@ -55,7 +55,7 @@ func importFIT(out *output, data []byte) error {
 	}
 	joinStraps(files)
 	for i, f := range files {
-		if err := f.settle(out, int64(parts[i].from)); err != nil {
+		if err := f.resolveTimes(out, int64(parts[i].from)); err != nil {
 			return err
 		}
 	}

@@ -265,9 +265,9 @@ func (f *fitFile) takeSession(m *proto.Message) {
 	f.sessions = append(f.sessions, s)
 }
 
-// settle turns the file's times into Unix time, leaves out what has an impossible one, and gives
+// resolveTimes turns the file's times into Unix time, leaves out what has an impossible one, and gives
 // points to their sessions.
-func (f *fitFile) settle(out *output, base int64) error {
+func (f *fitFile) resolveTimes(out *output, base int64) error {
 	out.leaveOut("point without a time", f.untimed)
 	f.points = f.beats.into(f.points)
 	shift := float64(fitEpoch)

@@ -72,7 +72,7 @@ func (a *phoneApp) workout(n int) error {
 	}
 	w.ProviderID = w.ExternalID
 	if v.Duration != nil && *v.Duration > 0 && *v.Duration <= end.Sub(start).Seconds()+1 {
-		w.MovingTime = whole(*v.Duration)
+		w.MovingTime = roundedNumber(*v.Duration)
 	}
 	w.Calories = a.total("active energy", cmp.Or(v.ActiveEnergyBurned, itemOf[appQuantity](v.ActiveEnergy)), "kcal")
 	w.Distance = a.total("distance", v.Distance, "m")

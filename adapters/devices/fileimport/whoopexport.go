@@ -47,8 +47,8 @@ type whoopCycle struct {
 }
 
 var whoopCycleColumns = []value[whoopCycle]{
-	{"Recovery score %", 0, 100, func(c *whoopCycle, n float64) { c.sleep.RecoveryReadinessScore = whole(n) }},
-	{"Resting heart rate (bpm)", 20, 250, func(c *whoopCycle, n float64) { c.sleep.HRResting = whole(n) }},
+	{"Recovery score %", 0, 100, func(c *whoopCycle, n float64) { c.sleep.RecoveryReadinessScore = roundedNumber(n) }},
+	{"Resting heart rate (bpm)", 20, 250, func(c *whoopCycle, n float64) { c.sleep.HRResting = roundedNumber(n) }},
 	{"Heart rate variability (ms)", 0, 1000, func(c *whoopCycle, n float64) { c.sleep.AverageHRV = &n }},
 	{"Skin temp (celsius)", 10, 50, func(c *whoopCycle, n float64) { c.sleep.SkinTemperature = &n }},
 	{"Blood oxygen %", 1, 100, func(c *whoopCycle, n float64) { c.oxygen = &n }},
@@ -59,20 +59,20 @@ var whoopCycleColumns = []value[whoopCycle]{
 
 // whoopSleepColumns are the columns that both files with sleep have.
 var whoopSleepColumns = []value[healthdata.Sleep]{
-	{"Sleep performance %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Score = whole(n) }},
+	{"Sleep performance %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Score = roundedNumber(n) }},
 	{"Respiratory rate (rpm)", 1, 100, func(s *healthdata.Sleep, n float64) { s.RespiratoryRate = &n }},
-	{"Asleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Total = whole(60 * n) }},
-	{"Light sleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Light = whole(60 * n) }},
-	{"Deep (SWS) duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Deep = whole(60 * n) }},
-	{"REM duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.REM = whole(60 * n) }},
-	{"Awake duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Awake = whole(60 * n) }},
+	{"Asleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Total = roundedNumber(60 * n) }},
+	{"Light sleep duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Light = roundedNumber(60 * n) }},
+	{"Deep (SWS) duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Deep = roundedNumber(60 * n) }},
+	{"REM duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.REM = roundedNumber(60 * n) }},
+	{"Awake duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Awake = roundedNumber(60 * n) }},
 	{"Sleep efficiency %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Efficiency = &n }},
 }
 
 var whoopWorkoutColumns = []value[healthdata.Workout]{
 	{"Energy burned (cal)", 0, 50_000, func(w *healthdata.Workout, n float64) { w.Calories = &n }}, // kcal
-	{"Max HR (bpm)", 20, 300, func(w *healthdata.Workout, n float64) { w.MaxHR = whole(n) }},
-	{"Average HR (bpm)", 20, 300, func(w *healthdata.Workout, n float64) { w.AverageHR = whole(n) }},
+	{"Max HR (bpm)", 20, 300, func(w *healthdata.Workout, n float64) { w.MaxHR = roundedNumber(n) }},
+	{"Average HR (bpm)", 20, 300, func(w *healthdata.Workout, n float64) { w.AverageHR = roundedNumber(n) }},
 }
 
 // whoopTrackColumns are columns that some files have.

@@ -151,9 +151,9 @@ func (s *scanner) next() (int, error) {
 		case !s.rooted:
 			return 0, s.fault(s.end, "the file has no element")
 		case len(s.opens) > 0 || s.pos < s.end && s.buf[s.pos] == '<':
-			s.tell("the end of the file: it ends before its elements do")
+			s.reportMalformed("the end of the file: it ends before its elements do")
 		case !allSpace(s.buf[s.pos:s.end]):
-			s.tell(textOutside)
+			s.reportMalformed(textOutside)
 		}
 		s.pos = s.end
 		return endOfStream, nil
@@ -163,8 +163,8 @@ func (s *scanner) next() (int, error) {
 // textOutside is told of text before or behind the root element.
 const textOutside = "text outside the document's element"
 
-// tell tells what is not well formed.
-func (s *scanner) tell(what string) {
+// reportMalformed tells what is not well formed.
+func (s *scanner) reportMalformed(what string) {
 	if s.told != nil {
 		s.told(what)
 	}
@@ -224,7 +224,7 @@ func (s *scanner) chars(b []byte) error {
 		return nil
 	}
 	if len(s.opens) == 0 {
-		s.tell(textOutside)
+		s.reportMalformed(textOutside)
 		return nil
 	}
 	refs, dirty := false, false
@@ -247,7 +247,7 @@ func (s *scanner) chars(b []byte) error {
 		}
 	}
 	if dirty {
-		s.tell(badCharacter)
+		s.reportMalformed(badCharacter)
 	}
 	if s.text != nil {
 		if refs || dirty {
@@ -281,19 +281,19 @@ func (s *scanner) startTag(b []byte) (int, error) {
 		return 0, err
 	}
 	if err != nil {
-		s.tell("< that begins no tag")
+		s.reportMalformed("< that begins no tag")
 		s.pos++
 		return 0, nil //nolint:nilerr // the fault is told
 	}
 	if len(s.opens) == 0 && s.rooted {
-		s.tell("element behind the document's own")
+		s.reportMalformed("element behind the document's own")
 		return 0, s.passRest()
 	}
 	if len(s.opens) >= mostDepth {
 		return 0, s.here("elements are nested too deeply")
 	}
 	if s.opened(b[1:n]) {
-		s.tell("element without its end tag")
+		s.reportMalformed("element without its end tag")
 		last := len(s.opens) - 1
 		s.name, s.attrs = bytes.Clone(s.nameOf(last)), s.attrs[:0]
 		s.pop()
@@ -308,7 +308,7 @@ func (s *scanner) startTag(b []byte) (int, error) {
 		case end < 0:
 			return 0, errMore
 		case b[n+end] == '<':
-			s.tell("tag that cannot be read")
+			s.reportMalformed("tag that cannot be read")
 			s.pos += n + end
 			return 0, nil
 		}
@@ -320,10 +320,10 @@ func (s *scanner) startTag(b []byte) (int, error) {
 		return 0, err
 	}
 	if s.dirty {
-		s.tell(badCharacter)
+		s.reportMalformed(badCharacter)
 	}
 	if s.bad {
-		s.tell("tag that cannot be read")
+		s.reportMalformed("tag that cannot be read")
 	}
 	s.rooted = true
 	s.opens = append(s.opens, len(s.names))
@@ -489,13 +489,13 @@ func (s *scanner) endTag(b []byte) (int, error) {
 		open--
 	}
 	if open < 0 {
-		s.tell("end tag that matches no start tag")
+		s.reportMalformed("end tag that matches no start tag")
 		s.pos += end + 1
 		return 0, nil
 	}
 	s.attrs = s.attrs[:0]
 	if last := len(s.opens) - 1; open < last {
-		s.tell("element without its end tag")
+		s.reportMalformed("element without its end tag")
 		s.name = bytes.Clone(s.nameOf(last))
 		s.pop()
 		return endToken, nil
@@ -538,7 +538,7 @@ func (s *scanner) pop() {
 func (s *scanner) instruction(b []byte) error {
 	stop := bytes.Index(b[2:], []byte("?>"))
 	if lt := bytes.IndexByte(b[2:], '<'); lt >= 0 && (stop < 0 || lt < stop) {
-		s.tell("processing instruction that cannot be read")
+		s.reportMalformed("processing instruction that cannot be read")
 		s.pos += 2 + lt
 		return nil
 	}
@@ -548,16 +548,16 @@ func (s *scanner) instruction(b []byte) error {
 	inside := b[2 : stop+2]
 	n, err := s.nameAt(b, 2)
 	if err != nil || s.opaque(inside) {
-		s.tell("processing instruction that cannot be read")
+		s.reportMalformed("processing instruction that cannot be read")
 	} else if target := b[2:n]; len(target) == 3 && bytes.EqualFold(target, []byte("xml")) {
 		enc := declared(inside, "encoding")
 		switch {
 		case s.rooted:
-			s.tell("XML declaration inside the document")
+			s.reportMalformed("XML declaration inside the document")
 		case !utf8Encoding(enc) && charsetOf(enc) == nil:
 			return s.here("the encoding must be UTF-8, UTF-16, ISO-8859-1 or windows-1252")
 		case declared(inside, "version") != "1.0":
-			s.tell("XML declaration of another version than 1.0")
+			s.reportMalformed("XML declaration of another version than 1.0")
 		}
 	}
 	s.pos += stop + 4
@@ -575,7 +575,7 @@ func (s *scanner) declaration(b []byte) error {
 			return errMore
 		}
 		if inside := b[4 : 4+stop]; s.opaque(inside) || bytes.Contains(inside, []byte("--")) || bytes.HasSuffix(inside, []byte("-")) {
-			s.tell("comment that is not well formed")
+			s.reportMalformed("comment that is not well formed")
 		}
 		s.pos += stop + 7
 		return nil
@@ -586,11 +586,11 @@ func (s *scanner) declaration(b []byte) error {
 		}
 		inside := b[len(cdata):stop]
 		if s.opaque(inside) {
-			s.tell(badCharacter)
+			s.reportMalformed(badCharacter)
 			inside = clean(nil, inside)
 		}
 		if len(s.opens) == 0 {
-			s.tell(textOutside)
+			s.reportMalformed(textOutside)
 		} else if s.text != nil {
 			s.text(inside)
 		}
@@ -598,7 +598,7 @@ func (s *scanner) declaration(b []byte) error {
 		return nil
 	case bytes.HasPrefix(b, []byte(doctype)):
 		if s.rooted {
-			s.tell("document type inside the document")
+			s.reportMalformed("document type inside the document")
 		}
 		n, err := documentType(b[len(doctype):])
 		if err != nil {
@@ -613,7 +613,7 @@ func (s *scanner) declaration(b []byte) error {
 	if end < 0 {
 		return errMore
 	}
-	s.tell("declaration that is unknown")
+	s.reportMalformed("declaration that is unknown")
 	s.pos += end + 1
 	return nil
 }

@@ -107,8 +107,8 @@ func (g *gathering) seed(before []held) {
 	}
 }
 
-// hold takes out the samples of the last timestamp.
-func (g *gathering) hold() (back []held) {
+// takeLast takes out the samples of the last timestamp.
+func (g *gathering) takeLast() (back []held) {
 	for i := range g.pulled {
 		of := g.groups[i]
 		kept := g.pulled[i].Samples[:0]

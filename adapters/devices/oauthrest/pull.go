@@ -130,11 +130,11 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	}
 	if p.m.entry.Combine {
 		if next != nil && next.Token != "" {
-			if next.Held, err = carried(got.hold()); err != nil {
+			if next.Held, err = carried(got.takeLast()); err != nil {
 				return page, err
 			}
 		}
-		got.combine(r.Resource, p.whole())
+		got.combine(r.Resource, p.askedWhole())
 	}
 	page.Items = got.pulled
 	if next != nil {
@@ -182,9 +182,9 @@ func (p *part) margin() time.Duration {
 	return time.Hour
 }
 
-// whole returns whether all entries that are stamped with an instant were asked for: those
+// askedWhole returns whether all entries that are stamped with an instant were asked for: those
 // of the hour that it begins.
-func (p *part) whole() func(time.Time) bool {
+func (p *part) askedWhole() func(time.Time) bool {
 	margin := p.margin()
 	from, to := p.from.Add(-margin), p.end()
 	return func(t time.Time) bool { return margin == 0 || !t.Before(from) && !t.After(to) }

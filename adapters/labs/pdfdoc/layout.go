@@ -112,8 +112,8 @@ func joined(with string, parts ...string) string {
 	return strings.Join(out, with)
 }
 
-// room begins a new page if there is not so much room on this one.
-func (l *layout) room(height float64) {
+// ensureHeight begins a new page if there is not so much room on this one.
+func (l *layout) ensureHeight(height float64) {
 	if l.y+height > l.height-bottom {
 		l.breakPage()
 	}
@@ -226,7 +226,7 @@ func (l *layout) draw(x, y float64, st style, line set) {
 // lines lays out lines below each other, over pages.
 func (l *layout) lines(x float64, st style, lines []set) {
 	for _, line := range lines {
-		l.room(st.line())
+		l.ensureHeight(st.line())
 		y := l.y
 		l.later(func() { l.draw(x, y, st, line) })
 		l.y += st.line()
@@ -272,7 +272,7 @@ func (l *layout) section(s documents.Section) {
 	if s.Heading != "" {
 		st := style{heading, true}
 		heads := l.wrap(s.Heading, st, l.inner())
-		l.room(float64(len(heads))*st.line() + 1.5 + l.start(&s)) // a heading is not alone at the end of a page
+		l.ensureHeight(float64(len(heads))*st.line() + 1.5 + l.start(&s)) // a heading is not alone at the end of a page
 		l.lines(margin, st, heads)
 		y := l.y
 		l.later(func() {
@@ -302,7 +302,7 @@ func (l *layout) section(s documents.Section) {
 		l.picture(s.Picture)
 	}
 	for _, sign := range s.Signs {
-		l.room(signStart)
+		l.ensureHeight(signStart)
 		y := l.y + 9
 		l.later(func() {
 			l.f.SetLineWidth(0.2)
@@ -347,7 +347,7 @@ func (l *layout) item(text string, mark func(x, y float64)) {
 	const indent = 8
 	st := style{body, false}
 	lines := l.wrap(text, st, l.inner()-indent)
-	l.room(st.line())
+	l.ensureHeight(st.line())
 	y := l.y
 	l.later(func() { mark(margin, y) })
 	l.lines(margin+indent, st, lines)
@@ -446,7 +446,7 @@ func (l *layout) table(t *documents.Table) {
 		})
 		l.y++
 	}
-	l.room(l.tableStart(t))
+	l.ensureHeight(l.tableStart(t))
 	names()
 	for i, r := range t.Rows {
 		st := style{body, r.Strong || r.Group}
@@ -455,7 +455,7 @@ func (l *layout) table(t *documents.Table) {
 			wide, text = []float64{l.inner()}, r.Cells[:1]
 		}
 		before := len(l.pages)
-		if l.room(l.rows(ws, t.Rows[i:])); len(l.pages) > before {
+		if l.ensureHeight(l.rows(ws, t.Rows[i:])); len(l.pages) > before {
 			names()
 		}
 		l.cells(xs, wide, text, st)
@@ -497,10 +497,10 @@ func (l *layout) beside(columns []column, line float64) {
 		n = max(n, len(c.lines))
 	}
 	if height := float64(n) * line; height < l.height-bottom-top-10 {
-		l.room(height)
+		l.ensureHeight(height)
 	}
 	for from := 0; from < n; {
-		l.room(line)
+		l.ensureHeight(line)
 		fit := max(1, min(n-from, int((l.height-bottom-l.y+0.01)/line)))
 		for _, c := range columns {
 			for i := from; i < min(from+fit, len(c.lines)); i++ {
@@ -658,7 +658,7 @@ func (l *layout) picture(p *people.ImageBlob) {
 	l.f.RegisterImageOptionsReader(name, fpdf.ImageOptions{ImageType: "PNG"}, &b)
 	w, h := float64(img.Bounds().Dx()), float64(img.Bounds().Dy())
 	scale := min(pictureWidth/w, pictureY/h)
-	l.room(h*scale + 2)
+	l.ensureHeight(h*scale + 2)
 	y := l.y
 	l.later(func() { l.f.ImageOptions(name, margin, y, w*scale, h*scale, false, fpdf.ImageOptions{}, 0, "") })
 	l.y += h*scale + 2

@@ -64,7 +64,7 @@ func (s *session) try(ctx context.Context, q request) (a reply, shared bool, err
 			mine = 1
 		}
 		if s.x.put(w); w.dead.Load() {
-			shared, s.w = w.holds() > mine, nil
+			shared, s.w = w.neededFiles() > mine, nil
 		}
 	}()
 	if s.w != w {
@@ -147,7 +147,7 @@ func (x *Extractor) put(w *worker) {
 	if w.dead.Load() {
 		return
 	}
-	if n, ok := resident(w.cmd.Process.Pid); w.holds() == 0 && (w.files >= 200 || ok && n > x.o.MemoryBytes*3/4) {
+	if n, ok := resident(w.cmd.Process.Pid); w.neededFiles() == 0 && (w.files >= 200 || ok && n > x.o.MemoryBytes*3/4) {
 		w.kill()
 		return
 	}

@@ -45,8 +45,8 @@ func (w *worker) release(doc int) {
 	w.closing = append(w.closing, doc)
 }
 
-// holds is how many files are open and needed.
-func (w *worker) holds() int {
+// neededFiles is how many files are open and needed.
+func (w *worker) neededFiles() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.open - len(w.closing)

@@ -127,7 +127,7 @@ func (d *Directory) publish(temp, name string) error {
 		err := d.root.Rename(temp, name+d.suffix)
 		switch {
 		case err == nil:
-			return d.settle(folder)
+			return d.syncFolders(folder)
 		case !errors.Is(err, fs.ErrNotExist):
 			return place("write file", err)
 		}
@@ -135,8 +135,8 @@ func (d *Directory) publish(temp, name string) error {
 	return fmt.Errorf("write file: %w: its folder is removed again and again", healthlab.Unavailable)
 }
 
-// settle writes the entries of a folder, and of those that it is in, to the disk.
-func (d *Directory) settle(folder string) error {
+// syncFolders writes the entries of a folder, and of those that it is in, to the disk.
+func (d *Directory) syncFolders(folder string) error {
 	for ; ; folder = path.Dir(folder) {
 		f, err := d.root.Open(folder)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -178,7 +178,7 @@ func (d *Directory) Remove(ctx context.Context, name string) error {
 	for folder != "." && d.root.Remove(folder) == nil {
 		folder = path.Dir(folder)
 	}
-	return d.settle(folder)
+	return d.syncFolders(folder)
 }
 
 // List implements [Place].

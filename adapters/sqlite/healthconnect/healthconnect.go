@@ -183,7 +183,7 @@ func (i *importer) sources() error {
 		return err
 	}
 	return i.each(deviceTable, "", []string{"row_id", "device_type"}, func(r row) error {
-		if kind, ok := r.whole("device_type"); ok {
+		if kind, ok := r.integer("device_type"); ok {
 			i.devices[r.id()] = deviceTypes[kind]
 		}
 		return nil
@@ -193,13 +193,13 @@ func (i *importer) sources() error {
 // source returns who recorded a row.
 func (i *importer) source(r row) healthdata.Source {
 	s := healthdata.Source{Provider: i.opts.Provider, Type: healthdata.SourceUnknown}
-	if device, ok := r.whole("device_info_id"); ok && i.devices[device] != "" {
+	if device, ok := r.integer("device_info_id"); ok && i.devices[device] != "" {
 		s.Type = i.devices[device]
 	}
-	if method, ok := r.whole("recording_method"); ok && method == typedByHand {
+	if method, ok := r.integer("recording_method"); ok && method == typedByHand {
 		s.Type = healthdata.SourceApp
 	}
-	if app, ok := r.whole("app_info_id"); ok && i.apps[app] != "" {
+	if app, ok := r.integer("app_info_id"); ok && i.apps[app] != "" {
 		s.AppID = new(i.apps[app])
 	}
 	return s

@@ -68,7 +68,7 @@ func (i *importer) each(table, join string, columns []string, do func(row) error
 }
 
 func (r row) id() int64 {
-	id, _ := r.whole("row_id")
+	id, _ := r.integer("row_id")
 	return id
 }
 
@@ -98,9 +98,9 @@ func (r row) number(column string) (float64, bool) {
 	return 0, false
 }
 
-// whole returns a column that is a whole number, or text of one: the store keeps some numbers as
+// integer returns a column that is an integer, or text of one: the store keeps some numbers as
 // text, and programs that copy a database as fractions.
-func (r row) whole(column string) (int64, bool) {
+func (r row) integer(column string) (int64, bool) {
 	at, ok := r.at[column]
 	if !ok {
 		return 0, false
@@ -129,7 +129,7 @@ func (r row) text(column string) (string, bool) {
 
 // instant returns a column of milliseconds as a time, from 1900 to 2200.
 func (r row) instant(column string) (healthlab.Time, bool) {
-	ms, ok := r.whole(column)
+	ms, ok := r.integer(column)
 	if !ok || ms < -2_208_988_800_000 || ms >= 7_258_118_400_000 {
 		return healthlab.Time{}, false
 	}
@@ -141,7 +141,7 @@ func (r row) offset(column string) (*int, bool) {
 	if r.null(column) {
 		return nil, true
 	}
-	v, ok := r.whole(column)
+	v, ok := r.integer(column)
 	if !ok || v < -18*3600 || v > 18*3600 {
 		return nil, false
 	}

@@ -62,7 +62,7 @@ func (i *importer) reading(t *table, v reading, r row) error {
 	source := i.source(r)
 	s := sampleOf(v.resource, start, end, offset)
 	s.Value = &healthdata.Value{Number: value * cmp.Or(v.times, 1)}
-	detail, _ := r.whole(t.detail)
+	detail, _ := r.integer(t.detail)
 	switch t.detail {
 	case "specimen_source":
 		if kind := specimenSources[detail]; kind != "" && source.Type != healthdata.SourceApp {

@@ -64,7 +64,7 @@ func second(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Se
 func (n *night) stage(r row) bool {
 	start, ok1 := r.instant("stage_start_time")
 	end, ok2 := r.instant("stage_end_time")
-	number, ok3 := r.whole("stage_type")
+	number, ok3 := r.integer("stage_type")
 	stage, ok4 := stageTypes[number]
 	from, to := second(start.Sub(n.sleep.BedtimeStart.Time)), second(end.Sub(n.sleep.BedtimeStart.Time))
 	last := int64(0)
@@ -105,7 +105,7 @@ func (i *importer) workouts() error {
 			return nil
 		}
 		sport := "other"
-		if n, ok := r.whole("exercise_type"); ok && n >= 0 && n < int64(len(sports)) {
+		if n, ok := r.integer("exercise_type"); ok && n >= 0 && n < int64(len(sports)) {
 			sport = sports[n]
 		}
 		w := &healthdata.Workout{Head: healthdata.Head{Source: i.source(r), ExternalID: r.external(exerciseTable, start)},

@@ -149,8 +149,8 @@ func (s *seconds) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// whole is a duration in whole seconds; 0 for one that is no number.
-func (s *seconds) whole() int64 {
+// wholeSeconds is a duration in whole seconds; 0 for one that is no number.
+func (s *seconds) wholeSeconds() int64 {
 	n := rest.Round((*float64)(s))
 	if n == nil {
 		return 0
@@ -163,7 +163,7 @@ func (s *seconds) offset() *int {
 	if s == nil {
 		return nil
 	}
-	return rest.Ptr(int(s.whole()))
+	return rest.Ptr(int(s.wholeSeconds()))
 }
 
 type interval struct {

@@ -101,10 +101,10 @@ func (v *exercisePoint) workout() *healthdata.Workout {
 		TotalElevationGain: x.Metrics.Climb.Over(1000), AverageSpeed: x.Metrics.Speed.Over(1000),
 	}
 	if x.Active != nil {
-		w.MovingTime = rest.Ptr(x.Active.whole())
+		w.MovingTime = rest.Ptr(x.Active.wholeSeconds())
 	}
 	if z := x.Metrics.Zones; z != nil {
-		w.HRZones = []int64{z.Light.whole(), z.Moderate.whole(), z.Vigorous.whole(), z.Peak.whole()}
+		w.HRZones = []int64{z.Light.wholeSeconds(), z.Moderate.wholeSeconds(), z.Vigorous.wholeSeconds(), z.Peak.wholeSeconds()}
 	}
 	return w
 }

@@ -170,14 +170,14 @@ func (a *Pages) pageSubmit(v *visit) error {
 	if done.State == linking.ResultPending {
 		return v.leave(v.view.Href("source/" + p.Slug + "/code"))
 	}
-	return a.settle(v, done, func(problem string) error {
+	return a.endForm(v, done, func(problem string) error {
 		return a.drawSource(v, http.StatusOK, p, page.SourcePage{Name: typed(name, MaxField), Problem: problem})
 	})
 }
 
-// settle ends a form: on to the customer, on to our last page, or the form once more with
+// endForm ends a form: on to the customer, on to our last page, or the form once more with
 // what went wrong.
-func (a *Pages) settle(v *visit, done linking.Result, again func(problem string) error) error {
+func (a *Pages) endForm(v *visit, done linking.Result, again func(problem string) error) error {
 	switch {
 	case done.State == linking.ResultSuccess && done.Location != "":
 		return v.leave(done.Location)
@@ -304,7 +304,7 @@ func (a *Pages) pageEnterCode(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return a.settle(v, done, func(problem string) error {
+	return a.endForm(v, done, func(problem string) error {
 		if done.Error == linking.IncorrectMFACode {
 			return a.drawCode(v, http.StatusOK, p, page.CodePage{Problem: problem})
 		}
@@ -340,7 +340,7 @@ func (a *Pages) pageArrived(v *visit) error {
 		return wire.Bytes(v.w, http.StatusOK, "text/plain; charset=utf-8", []byte(word))
 	}
 	if done.State != linking.ResultWaiting {
-		return a.settle(v, done, func(string) error { return &linking.Error{Type: done.Error} })
+		return a.endForm(v, done, func(string) error { return &linking.Error{Type: done.Error} })
 	}
 	_, p, err := a.offer(v)
 	if err != nil {

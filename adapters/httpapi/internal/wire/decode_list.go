@@ -37,7 +37,7 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 		*d.at() = step{index: n, isPos: true}
 		kept := v.Len()
 		if kept >= v.Cap() {
-			v.Grow(d.room(kept, text))
+			v.Grow(d.capacityFor(kept, text))
 		}
 		v.SetLen(kept + 1)
 		start := d.pos
@@ -85,10 +85,10 @@ func (d *decoder) leaveItem() bool {
 	return true
 }
 
-// room is how many more elements to make room for in a list that has n, of a length of text together:
+// capacityFor is how many more elements to make room for in a list that has n, of a length of text together:
 // as many as the rest of the text holds if they go on like these, so that a long list is not
 // copied again and again, but no more than four times what has arrived.
-func (d *decoder) room(n, text int) int {
+func (d *decoder) capacityFor(n, text int) int {
 	if n < 16 {
 		return 1
 	}

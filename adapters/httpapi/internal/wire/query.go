@@ -149,14 +149,14 @@ func (in *In) Int(name string, def, low, high int) int {
 	if !ok {
 		return def
 	}
-	n, ok := in.whole(v, "query", name)
+	n, ok := in.integer(v, "query", name)
 	if !ok || !inRange(in, name, n, low, high) {
 		return def
 	}
 	return n
 }
 
-func (in *In) whole(v, place, name string) (int, bool) {
+func (in *In) integer(v, place, name string) (int, bool) {
 	n, err := strconv.Atoi(v)
 	if err != nil || v[0] == '+' {
 		in.add("wrong_type", "must be a whole number", place, name, nil)
@@ -457,7 +457,7 @@ func (in *In) PathText(name string, most int) string {
 // PathInt reads a part of the path that is a whole number.
 func (in *In) PathInt(name string) int {
 	in.used("path", name)
-	n, _ := in.whole(in.r.PathValue(name), "path", name)
+	n, _ := in.integer(in.r.PathValue(name), "path", name)
 	return n
 }
 
