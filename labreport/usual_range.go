@@ -1,51 +1,156 @@
 package labreport
 
 import (
+	_ "embed"
+	"fmt"
+	"io"
 	"strings"
+	"sync"
 
+	"github.com/healthlab-dev/healthlab/internal/fold"
 	"github.com/healthlab-dev/healthlab/internal/ucum"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// usualRange is a range that laboratories print for adults, of a code in a unit.
+//go:embed data/usual_ranges.csv
+var usualText string
+
+// usualRange is a published range of healthy adults in a unit. A nil end is open.
 type usualRange struct {
-	code, unit string
-	low, high  float64
+	unit ucum.Unit
+	Bounds
 }
 
-// usualRanges are of analytes that most reports have. They are typical adult reference
-// intervals, rounded, written for this project from general knowledge; they decide only whether
-// a printed range is ten times too large.
-var usualRanges = []usualRange{
-	{"2160-0", "mg/dL", 0.6, 1.3}, {"14682-9", "umol/L", 50, 110}, {"2823-3", "mmol/L", 3.5, 5.1}, {"2951-2", "mmol/L", 135, 146},
-	{"2075-0", "mmol/L", 98, 107}, {"2028-9", "mmol/L", 20, 31}, {"17861-6", "mg/dL", 8.6, 10.3}, {"1751-7", "g/dL", 3.5, 5.1},
-	{"2885-2", "g/dL", 6, 8.3}, {"1975-2", "mg/dL", 0.2, 1.2}, {"3084-1", "mg/dL", 3.5, 7.2}, {"2777-1", "mg/dL", 2.5, 4.5},
-	{"19123-9", "mg/dL", 1.6, 2.6}, {"3094-0", "mg/dL", 7, 25}, {"2345-7", "mg/dL", 70, 99}, {"14749-6", "mmol/L", 3.9, 5.6},
-	{"718-7", "g/dL", 12, 17}, {"4544-3", "%", 36, 50}, {"789-8", "10*6/uL", 4, 5.8}, {"6690-2", "10*3/uL", 4, 11},
-	{"787-2", "fL", 80, 100}, {"785-6", "pg", 27, 33}, {"786-4", "g/dL", 32, 36}, {"788-0", "%", 11.5, 15}, {"777-3", "10*3/uL", 150, 400},
-	{"3016-3", "m[IU]/L", 0.4, 4.5}, {"3024-7", "ng/dL", 0.8, 1.8}, {"3051-0", "pg/mL", 2, 4.4}, {"4548-4", "%", 4, 5.6},
-}
-
-// tenfold reports whether the printed range of a row is about ten times what is usual for the
-// analyte, while neither the range nor the value has a decimal point: the reader of a picture
-// lost the points of both, so that the value fits the range.
-func (d *document) tenfold(r *row) bool {
-	value, reference := toPointAll(r.value, d.g.decimals), toPointAll(r.reference, d.g.decimals)
-	if !d.pages[r.p.line.page].Image || !r.bounds.Any() || valueShape(r.value, d.g.decimals) != number1 || strings.Contains(value+reference, ".") {
-		return false
+// usualKey names what terms that differ in the method only have in common.
+func usualKey(t *loinc.Term) string {
+	specimen := t.Specimen()
+	if specimen == loinc.CapillaryBlood {
+		specimen = loinc.Blood
 	}
-	shifted := func(end *float64, usual float64) bool { return end == nil || *end >= 6*usual && *end <= 18*usual }
-	for _, term := range d.termsOf(r) {
-		for _, u := range usualRanges {
-			if u.code == term.Code && ucum.Same(u.unit, r.unit.UCUM) {
-				return shifted(r.bounds.Low, u.low) && shifted(r.bounds.High, u.high)
+	return strings.Join([]string{t.Component, t.Property, t.Scale, string(specimen)}, "|")
+}
+
+var usualRanges = sync.OnceValue(func() map[string][]usualRange {
+	out, err := readUsual(strings.NewReader(usualText))
+	if err != nil {
+		panic("labreport: embedded usual ranges: " + err.Error())
+	}
+	return out
+})
+
+// readUsual reads ranges by the key of their term.
+func readUsual(r io.Reader) (map[string][]usualRange, error) {
+	out := map[string][]usualRange{}
+	var wrong error
+	err := fold.ReadCSV(r, []string{"loinc_num", "unit", "low", "high", "source"}, func(column func(string) string) {
+		code := column("loinc_num")
+		term, err := loinc.Embedded().Term(code)
+		unit, unitErr := ucum.FromCode(column("unit"))
+		if err != nil || unitErr != nil || column("source") == "" {
+			wrong = fmt.Errorf("row of %s: expected a code of the catalogue, a unit and a source", code)
+			return
+		}
+		end := func(text string) *float64 {
+			v, ok := number(text)
+			if !ok {
+				return nil
 			}
+			return &v
+		}
+		key := usualKey(term)
+		out[key] = append(out[key], usualRange{unit, Bounds{Low: end(column("low")), High: end(column("high"))}})
+	})
+	if err == nil {
+		err = wrong
+	}
+	return out, err
+}
+
+// usual returns the published range of what a row may be, in the unit of the row.
+func (d *document) usual(r *row) (Bounds, bool) {
+	if r.unit.UCUM == "" {
+		return Bounds{}, false
+	}
+	for _, term := range d.termsOf(r) {
+		for _, u := range usualRanges()[usualKey(term)] {
+			factor, ok := u.unit.Factor(r.unit)
+			if !ok && ucum.Same(u.unit.UCUM, r.unit.UCUM) {
+				factor, ok = 1, true
+			}
+			if !ok {
+				continue
+			}
+			scaled := func(end *float64) *float64 {
+				if end == nil {
+					return nil
+				}
+				return ptr(*end * factor)
+			}
+			return Bounds{Low: scaled(u.Low), High: scaled(u.High)}, true
 		}
 	}
-	return false
+	return Bounds{}, false
+}
+
+// The size of a printed range against the published one.
+type rangeSize int
+
+const (
+	usualSize    rangeSize = iota
+	otherPlaces            // a power of ten of it: decimal points were lost or moved
+	farFromUsual           // far from it
+)
+
+// sizeOf compares a printed range with the published one of the analyte, and returns by how many places the
+// points of the printed one must move to the left. Ranges of laboratories differ by less than
+// a factor of two and a half; a limit that stands alone may be of another kind.
+func sizeOf(printed, usual Bounds) (rangeSize, int) {
+	var ratios []float64
+	for _, end := range [][2]*float64{{printed.Low, usual.Low}, {printed.High, usual.High}} {
+		if end[0] != nil && end[1] != nil && *end[1] > 0 {
+			ratios = append(ratios, *end[0] / *end[1])
+		}
+	}
+	within := func(low, high float64) bool {
+		for _, r := range ratios {
+			if r < low || r > high {
+				return false
+			}
+		}
+		return len(ratios) > 0
+	}
+	both := len(ratios) == 2
+	switch {
+	case within(0.4, 2.5) || len(ratios) == 0:
+		return usualSize, 0
+	case within(6, 18):
+		return otherPlaces, 1
+	case within(60, 180):
+		return otherPlaces, 2
+	case both && within(0.06, 0.18):
+		return otherPlaces, -1
+	case both && within(0.006, 0.018):
+		return otherPlaces, -2
+	case both && (within(0, 0.2) || within(5, 1e9)):
+		return farFromUsual, 0
+	}
+	return usualSize, 0
+}
+
+// misplaced compares the printed range of a row of a picture with what is published of the analyte.
+func (d *document) misplaced(r *row) (rangeSize, int) {
+	if !d.pages[r.p.line.page].Image || !r.bounds.Any() || valueShape(r.value, d.g.decimals) != number1 {
+		return usualSize, 0
+	}
+	usual, ok := d.usual(r)
+	if !ok {
+		return usualSize, 0
+	}
+	return sizeOf(r.bounds, usual)
 }
 
 // shiftedSheets returns the pages on which the points of at least two rows, and of a quarter of
-// the rows with numbers, are lost.
+// the rows with numbers, are lost or moved.
 func (d *document) shiftedSheets() map[int]bool {
 	numbers, shifted, out := map[int]int{}, map[int]int{}, map[int]bool{}
 	for i := range d.rows {
@@ -54,7 +159,7 @@ func (d *document) shiftedSheets() map[int]bool {
 		if valueShape(r.value, d.g.decimals) == number1 {
 			numbers[page]++
 		}
-		if d.tenfold(r) {
+		if size, _ := d.misplaced(r); size != usualSize {
 			shifted[page]++
 		}
 	}
@@ -64,35 +169,61 @@ func (d *document) shiftedSheets() map[int]bool {
 	return out
 }
 
-// tenth writes the point that is lost before the last digit of each number.
-func tenth(s string) string {
+// movePoints moves the decimal point of each number to the left, or to the right if places is
+// negative.
+func movePoints(s string, places int) string {
 	return reDecimal.ReplaceAllStringFunc(s, func(n string) string {
-		if strings.Contains(n, ".") {
-			return n
+		whole, part, _ := strings.Cut(n, ".")
+		if places > 0 {
+			whole = strings.Repeat("0", max(0, places+1-len(whole))) + whole
+			cut := len(whole) - places
+			return whole[:cut] + "." + whole[cut:] + part
 		}
-		if len(n) == 1 {
-			return "0." + n
+		for range -places {
+			if part == "" {
+				part = "0"
+			}
+			whole, part = whole+part[:1], part[1:]
 		}
-		return n[:len(n)-1] + "." + n[len(n)-1:]
+		if whole = strings.TrimLeft(whole, "0"); whole == "" {
+			whole = "0"
+		}
+		if part != "" {
+			whole += "." + part
+		}
+		return whole
 	})
 }
 
-// doubtShifted lowers the confidence of a value and a range that may have lost their points, and
-// offers the readings with a point. On a sheet of such rows no number is sure.
+// doubtShifted lowers the confidence of a range that is far from what is published of the analyte, and of
+// its value unless that alone has kept its point; and it offers the readings with the point
+// moved. On a sheet of such rows no number is sure.
 func (d *document) doubtShifted(r *row, e Evidence) {
-	tenfold := d.tenfold(r)
-	if !tenfold && !(d.shifted[r.p.line.page] && valueShape(r.value, d.g.decimals) == number1) {
+	size, places := d.misplaced(r)
+	sheet := d.shifted[r.p.line.page] && valueShape(r.value, d.g.decimals) == number1
+	if size == usualSize && !sheet {
 		return
 	}
-	for field, text := range map[string]string{"value": r.value, "reference_range": r.reference} {
+	value := toPointAll(r.value, d.g.decimals)
+	// A number with the point on the side that the range lost it is read by itself.
+	kept := !sheet && size == otherPlaces && (places > 0) == strings.Contains(value, ".") && d.nearUsual(r, value)
+	for field, text := range map[string]string{fieldValue: value, fieldRange: toPointAll(r.reference, d.g.decimals)} {
 		got, ok := e[field]
-		if !ok {
+		if !ok || field == fieldValue && kept {
 			continue
 		}
 		got.Confidence = min(got.Confidence, 0.4)
-		if tenfold && len(got.Alternatives) == 0 {
-			got.Alternatives = []string{tenth(toPointAll(text, d.g.decimals))}
+		if size == otherPlaces && len(got.Alternatives) == 0 {
+			got.Alternatives = []string{movePoints(text, places)}
 		}
 		e[field] = got
 	}
+}
+
+// nearUsual reports whether a value is near the published range of what the row may be.
+func (d *document) nearUsual(r *row, value string) bool {
+	v, ok := number(strings.TrimLeft(value, "<>= "))
+	usual, known := d.usual(r)
+	const room = 4
+	return ok && known && (usual.Low == nil || v*room >= *usual.Low) && (usual.High == nil || v <= *usual.High*room)
 }

@@ -80,3 +80,34 @@ func TestSheetOfLostPoints(t *testing.T) {
 		require.Greater(t, r.Evidence["value"].Confidence, 0.5, r.TestName)
 	}
 }
+
+// A range that lost its points beside a value that kept its own, points that moved to the left, and points
+// that moved by two places: the range is not sure, and no flag is computed from it.
+func TestPointsMovedOtherwise(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		row       [4]string
+		value     string // its alternative; empty if the value is sure
+		reference string
+	}{
+		{"range alone", [4]string{"Potassium", "4.6", "mmol/L", "35 - 53"}, "", "3.5 - 5.3"},
+		{"to the left", [4]string{"Sodium", "14.1", "mmol/L", "13.5 - 14.6"}, "141", "135 - 146"},
+		{"range to the left", [4]string{"Sodium", "141", "mmol/L", "13.5 - 14.6"}, "14.1", "135 - 146"},
+		{"two places", [4]string{"TSH", "214", "mIU/L", "45 - 450"}, "2.14", "0.45 - 4.50"},
+		{"another unit of the dimension", [4]string{"Albumin", "410", "g/L", "360 - 510"}, "41.0", "36.0 - 51.0"},
+		{"another code of the analyte", [4]string{"Creatinine", "820", "umol/L", "530 - 970"}, "82.0", "53.0 - 97.0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := named(readAsPicture(t, "Glucose  95  mg/dL  70 - 99\nMCV  90  fL  80 - 100\nChloride  101  mmol/L  98 - 107\nBUN  15  mg/dL  7 - 25\nHemoglobin  14.1  g/dL  12.0 - 16.0\n"+rowText(c.row)), c.row[0])[0]
+			require.Less(t, got.Evidence["reference_range"].Confidence, 0.5)
+			require.Equal(t, []string{c.reference}, got.Evidence["reference_range"].Alternatives)
+			require.Equal(t, labreport.Unclear, *got.Interpretation)
+			if c.value == "" {
+				require.Greater(t, got.Evidence["value"].Confidence, 0.5)
+				return
+			}
+			require.Less(t, got.Evidence["value"].Confidence, 0.5)
+			require.Equal(t, []string{c.value}, got.Evidence["value"].Alternatives)
+		})
+	}
+}

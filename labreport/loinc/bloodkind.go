@@ -1,6 +1,8 @@
 package loinc
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/internal/fold"
@@ -19,6 +21,9 @@ const (
 	wholeBlood     bloodKind = "whole"
 	// serumOrPlasma is stated in the name of the analyte.
 	serumOrPlasma bloodKind = "serum"
+	// statedBlood is blood in the name of the analyte without another word: whole blood, or serum by
+	// the habit of the laboratory.
+	statedBlood bloodKind = "blood"
 )
 
 // bloodPhrases show the kind of blood, folded, by the beginning of a word.
@@ -47,13 +52,18 @@ func bloodKindOf(q Question, specimen Specimen) bloodKind {
 	if specimen == CapillaryBlood {
 		return capillaryBlood
 	}
-	for _, w := range Key(q.Name) {
-		if w == "serum" || w == "plasma" {
-			return serumOrPlasma
-		}
+	words := Key(q.Name)
+	switch {
+	case slices.Contains(words, "serum"), slices.Contains(words, "plasma"):
+		return serumOrPlasma
+	case slices.Contains(words, "blood") && !reBloodUrea.MatchString(q.Name):
+		return statedBlood
 	}
 	return anyBlood
 }
+
+// reBloodUrea is an analyte of serum that has blood in its name.
+var reBloodUrea = regexp.MustCompile(`(?i)\bblood urea nitrogen\b`)
 
 // certain reports whether a term may stand for the kind of blood without review.
 func (k bloodKind) certain(t *Term) bool {
@@ -64,7 +74,7 @@ func (k bloodKind) certain(t *Term) bool {
 	switch k {
 	case anyBlood:
 		return true
-	case wholeBlood:
+	case wholeBlood, statedBlood:
 		return strings.Contains(system, "blood") || strings.HasPrefix(system, "bld")
 	case capillaryBlood:
 		return t.Specimen() == CapillaryBlood

@@ -60,6 +60,9 @@ type Catalogue interface {
 //go:embed data/loinc_common.csv
 var loincCSV string
 
+//go:embed data/loinc_more.csv
+var moreCSV string
+
 //go:embed data/names.csv
 var namesCSV string
 
@@ -75,13 +78,13 @@ var License string
 //go:embed data/NOTICES.md
 var Notices string
 
-// Embedded returns the catalogue that comes with the package: about 750 common
+// Embedded returns the catalogue that comes with the package: about 1,100 common
 // laboratory terms with names in English, German, Spanish and French. It is built
 // on first use, immutable and shared.
 func Embedded() *Table { return embedded() }
 
 var embedded = sync.OnceValue(func() *Table {
-	terms, err := readCommon(strings.NewReader(loincCSV), strings.NewReader(namesCSV))
+	terms, err := readCommon(strings.NewReader(namesCSV), strings.NewReader(loincCSV), strings.NewReader(moreCSV))
 	if err != nil {
 		panic("labreport: embedded catalogue: " + err.Error())
 	}
@@ -330,7 +333,7 @@ func likeness(a, b string) float64 {
 	longest := max(len(a), len(b))
 	most := longest / 4
 	d := fold.Distance(a, b, most)
-	if d > most || !sameDigits(a, b) {
+	if d > most || !sameDigits(a, b) || !sameShort(a, b) {
 		return 0
 	}
 	return 1 - float64(d)/float64(longest)
@@ -347,6 +350,16 @@ func sameDigits(a, b string) bool {
 		}, s)
 	}
 	return only(a) == only(b)
+}
+
+// sameShort reports whether the words of at most three letters that two keys have, if they have as many,
+// are the same: HDL is not LDL, and IgA is not IgG.
+func sameShort(a, b string) bool {
+	only := func(s string) []string {
+		return slices.DeleteFunc(strings.Fields(s), func(w string) bool { return len(w) > 3 })
+	}
+	x, y := only(a), only(b)
+	return len(x) != len(y) || slices.Equal(x, y)
 }
 
 func trigrams(s string) map[string]bool {
@@ -379,9 +392,9 @@ func ValidCode(code string) bool {
 	return (10-sum%10)%10 == int(check[0]-'0')
 }
 
-// readCommon reads the table that comes with the package, and the file of further
+// readCommon reads the tables that come with the package, and the file of further
 // names.
-func readCommon(table, names io.Reader) ([]Term, error) {
+func readCommon(names io.Reader, tables ...io.Reader) ([]Term, error) {
 	more := map[string][]string{}
 	less := map[string][]string{}
 	err := fold.ReadCSV(names, []string{"loinc_num", "names", "not"}, func(column func(string) string) {
@@ -393,7 +406,7 @@ func readCommon(table, names io.Reader) ([]Term, error) {
 		return nil, fmt.Errorf("names: %w", err)
 	}
 	var out []Term
-	err = fold.ReadCSV(table, []string{"loinc_num", "long_common_name", "component"}, func(column func(string) string) {
+	read := func(column func(string) string) {
 		code := column("loinc_num")
 		t := Term{Code: code, Name: column("long_common_name"), Component: column("component"), Property: column("property"),
 			System: column("system"), Scale: column("scale"), Units: fold.Split(strings.ReplaceAll(column("example_ucum_units"), "[U]", "U"))} // [U] is no code of UCUM
@@ -415,11 +428,46 @@ func readCommon(table, names io.Reader) ([]Term, error) {
 			t.Rank = 3000
 		}
 		out = append(out, t)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("terms: %w", err)
 	}
+	for _, table := range tables {
+		if err := fold.ReadCSV(table, []string{"loinc_num", "long_common_name", "component"}, read); err != nil {
+			return nil, fmt.Errorf("terms: %w", err)
+		}
+	}
+	shareNames(out, less)
 	return out, nil
+}
+
+// shareNames adds to each term the names of the one that measures the same as an amount of substance
+// instead of a mass, or the other way: the unit tells the two apart and the name does not. The
+// first list of names precedes; names in less, by code, are not added.
+func shareNames(terms []Term, less map[string][]string) {
+	type measured struct{ component, system, scale, rest string }
+	mass, substance := map[measured]int{}, map[measured]int{}
+	for i, t := range terms {
+		_, rest, _ := strings.Cut(t.Name, "]")
+		key := measured{t.Component, t.System, t.Scale, rest}
+		switch t.Property {
+		case "MCnc", "MRat":
+			mass[key] = i
+		case "SCnc", "SRat":
+			substance[key] = i
+		}
+	}
+	for key, i := range mass {
+		j, ok := substance[key]
+		if !ok {
+			continue
+		}
+		a, b := terms[i].Names, terms[j].Names
+		for to, from := range map[int][]string{i: b, j: a} {
+			for _, name := range from {
+				if !slices.Contains(terms[to].Names, name) && !slices.Contains(less[terms[to].Code], name) {
+					terms[to].Names = append(slices.Clip(terms[to].Names), name)
+				}
+			}
+		}
+	}
 }
 
 // Load reads the table that LOINC publishes (LoincTable/Loinc.csv of a release,

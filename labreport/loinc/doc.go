@@ -2,7 +2,7 @@
 //
 // The names to know:
 //
-//   - [Embedded] has about 750 common laboratory terms; [Load] reads the published table.
+//   - [Embedded] has about 1,100 common laboratory terms; [Load] reads the published table.
 //   - [Catalogue] finds terms by a printed name. [Table] is one in memory.
 //   - [Rank] weighs the terms by name, unit, specimen and kind of value.
 //   - [Certain] is the rule for a match without review.

@@ -17,7 +17,7 @@ func Example() {
 		return
 	}
 	fmt.Println(candidates[0].Term.Code, candidates[0].Term.Name, loinc.Certain(candidates, q))
-	q.Name = "Glukose im Liquor"
+	q.Name = "Glukose im Pleurapunktat"
 	candidates, _ = loinc.Rank(loinc.Embedded(), q)
 	fmt.Println(loinc.Certain(candidates, q))
 	// Output:

@@ -33,7 +33,7 @@ func TestValidCode(t *testing.T) {
 }
 
 func TestEmbeddedCatalogue(t *testing.T) {
-	require.Greater(t, Embedded().Terms(), 700)
+	require.Greater(t, Embedded().Terms(), 1100)
 	require.Contains(t, License, "LOINC")
 	for _, name := range []string{"Glucosa", "Hämoglobin", "T4,Free(Direct)", "Free T4", "GPT (ALAT)", "Créatinine", "WBC Count"} {
 		found, err := Embedded().Find(name)

@@ -62,8 +62,8 @@ func (s Specimen) Compatible(of Specimen) bool {
 	switch {
 	case s == NoSpecimen, s == SeveralSpecimens, of == NoSpecimen, s == of, blood(s) && blood(of), s == Urine && of == dayUrine:
 		return true
-	case s == OtherSpecimen, of == OtherSpecimen: // a fluid that is not named
-		return s.Published() == OtherSpecimen && of.Published() == OtherSpecimen
+	case of == OtherSpecimen: // a term of any fluid
+		return s.Published() == OtherSpecimen
 	}
 	return false
 }
