@@ -101,6 +101,18 @@ func timeCell(t *healthlab.Time) tables.Cell {
 	return vector.IntCell(t.UnixMicro())
 }
 
+// instant tells the results of one day apart: the time of the collection, else of the report; 0 where
+// neither is known.
+func (r *LabResult) instant() int64 {
+	switch {
+	case r.CollectedAt != nil:
+		return r.CollectedAt.UnixMicro()
+	case r.ReportedAt != nil:
+		return r.ReportedAt.UnixMicro()
+	}
+	return 0
+}
+
 func labTableOf() *table {
 	t := &table{name: labTable, indexType: typeDate}
 	for i, c := range labColumns {
@@ -117,7 +129,11 @@ func (r *Request) ReadsLabResults() bool {
 	for i := range r.Queries {
 		c := compiler{r: &check, q: &r.Queries[i], plan: &plan{}}
 		m := mentions{c: &c, resources: map[string]*healthdata.Resource{}}
-		for _, list := range [][]Expr{r.Queries[i].Select, r.Queries[i].GroupBy} {
+		lists := [][]Expr{r.Queries[i].Select, r.Queries[i].GroupBy}
+		for _, j := range r.Queries[i].Joins {
+			lists = append(lists, j.Select)
+		}
+		for _, list := range lists {
 			for _, e := range list {
 				m.expr(e, nil)
 			}
@@ -131,16 +147,17 @@ func (r *Request) ReadsLabResults() bool {
 
 // labResults reads the rows of the table for a request that has a query over it.
 func (s *Service) labResults(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, plans []*plan) ([]LabResult, error) {
+	reads := false
 	for _, p := range plans {
-		if p.table.name != labTable {
-			continue
-		}
-		if s.opts.LabResults == nil {
-			return nil, fmt.Errorf("read table %s: %w", labTable, healthlab.Unimplemented)
-		}
-		return s.opts.LabResults(ctx, team, user)
+		p.each(func(p *plan) { reads = reads || p.table.name == labTable })
 	}
-	return nil, nil
+	if !reads {
+		return nil, nil
+	}
+	if s.opts.LabResults == nil {
+		return nil, fmt.Errorf("read table %s: %w", labTable, healthlab.Unimplemented)
+	}
+	return s.opts.LabResults(ctx, team, user)
 }
 
 // labRows returns the rows of a plan over the table. Invalid where a function over numbers would mix
@@ -154,7 +171,9 @@ func (p *plan) labRows(list []LabResult) ([]kept, error) {
 		if r.Date.IsZero() || at < p.window.from || at >= p.window.to {
 			continue
 		}
-		k := kept{source: Source{Provider: r.Source, Type: healthdata.SourceLab}, index: at, id: r.ID, cells: make([]tables.Cell, len(p.slots))}
+		k := kept{
+			source: Source{Provider: r.Source, Type: healthdata.SourceLab}, index: at, updated: r.instant(), id: r.ID, cells: make([]tables.Cell, len(p.slots)),
+		}
 		for n := range p.slots {
 			switch s := &p.slots[n]; s.from {
 			case fromLab:
@@ -178,17 +197,27 @@ var errAnalytes = healthlab.Problems{{
 	Code: "mixed_analytes", Msg: "has numbers of several analytes or units in one column: name one loinc in where, or group by analyte and unit",
 }}.Err()
 
-// checkAnalytes is Invalid if a function over numbers takes several analytes or units in rows that
-// no group key but time tells apart.
+// checkAnalytes is Invalid if a function over numbers, or a column of which one row is taken, has several
+// analytes or units in rows that no group key but time tells apart.
 func (p *plan) checkAnalytes(rows []kept, of map[uuid.UUID]*LabResult) error {
+	var numbers []int
 	for _, a := range p.aggs {
-		s := &p.slots[a.slot]
-		if a.fn == Count || s.from != fromLab || s.typ != typeFloat {
+		if a.fn != Count {
+			numbers = append(numbers, a.slot)
+		}
+	}
+	if p.latest {
+		for _, o := range p.outs {
+			numbers = append(numbers, o.n)
+		}
+	}
+	for _, slot := range numbers {
+		if s := &p.slots[slot]; s.from != fromLab || s.typ != typeFloat {
 			continue
 		}
 		seen := map[string][2]string{}
 		for i := range rows {
-			if !rows[i].cells[a.slot].Valid {
+			if !rows[i].cells[slot].Valid {
 				continue
 			}
 			var key []byte
