@@ -25,13 +25,14 @@ type LabResult struct {
 	// Source is where the result was read.
 	Source string
 	// Name is what the laboratory calls it, ReportedValue what it wrote.
-	Name, ReportedValue, Interpretation, Status       string
-	LOINC, Analyte, Unit, Comparator, ReportedUnit    *string
-	ReferenceRange, RangeSource, Specimen, Laboratory *string
-	Value, Bound, RangeLow, RangeHigh                 *float64
-	SourceID                                          uuid.UUID
-	CollectedDate, ReportedDate                       *healthlab.Date
-	CollectedAt, ReportedAt, CorrectedAt              *healthlab.Time
+	Name, ReportedValue, Interpretation, Status    string
+	LOINC, Analyte, Unit, Comparator, ReportedUnit *string
+	ReferenceRange, RangeSource, RangeGroup        *string
+	Specimen, Laboratory                           *string
+	Value, Bound, RangeLow, RangeHigh              *float64
+	SourceID                                       uuid.UUID
+	CollectedDate, ReportedDate                    *healthlab.Date
+	CollectedAt, ReportedAt, CorrectedAt           *healthlab.Time
 }
 
 // labColumn is a column of the table, and how it is read of a row.
@@ -58,6 +59,7 @@ var labColumns = []labColumn{
 	{"range_low", "that of `unit`", "null is open, or not known", typeFloat, func(r *LabResult) tables.Cell { return optFloat(r.RangeLow) }},
 	{"range_high", "that of `unit`", "null is open, or not known", typeFloat, func(r *LabResult) tables.Cell { return optFloat(r.RangeHigh) }},
 	{"range_source", "", "laboratory; null without a range", typeText, func(r *LabResult) tables.Cell { return optText(r.RangeSource) }},
+	{"range_group", "", "the group of a list by sex, age, pregnancy or fasting that the person is of; else null", typeText, func(r *LabResult) tables.Cell { return optText(r.RangeGroup) }},
 	{"specimen", "", "what was examined", typeText, func(r *LabResult) tables.Cell { return optText(r.Specimen) }},
 	{"collected_date", "", "", typeDate, func(r *LabResult) tables.Cell { return dateCell(r.CollectedDate) }},
 	{"collected_at", "UTC", "null where the laboratory gives a day or less", typeInstant, func(r *LabResult) tables.Cell { return timeCell(r.CollectedAt) }},
