@@ -43,7 +43,7 @@ func (r *reader) check(req *Request, limits *Limits, known func(string) bool) []
 // checkQuery checks one query and returns its plan, which has no window yet.
 func (r *reader) checkQuery(q *Query, config *Config, limits *Limits, at path) *plan {
 	c := &compiler{r: r, q: q, at: at, slots: map[slotKey]int{}}
-	c.plan = &plan{query: q, trunc: -1, align: q.Align, grouped: len(q.GroupBy) > 0}
+	c.plan = q.plan()
 	c.compile(limits, config)
 	return c.plan
 }
@@ -138,12 +138,14 @@ func (c *compiler) compile(limits *Limits, config *Config) {
 		c.plan.where = ch.filter(where)
 		c.whereFaults(ch.faults, c.at.At("where"))
 	}
+	c.joins(limits, config)
 	if c.bad {
 		return
 	}
 	c.sources(config)
 	c.names(config)
 	c.checkAlign()
+	c.joinNames()
 }
 
 func (c *compiler) whereFaults(faults []*condition.Fault, p path) {

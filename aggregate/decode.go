@@ -158,7 +158,7 @@ func (r *reader) config(n *node, p path) (c Config) {
 }
 
 func (r *reader) query(n *node, p path) (q Query) {
-	if !r.Object(n, p, "select", "group_by", "where", "align") {
+	if !r.Object(n, p, "select", "group_by", "where", "align", "join") {
 		return q
 	}
 	q.Select = r.exprs(n.Get("select"), p.At("select"))
@@ -171,7 +171,33 @@ func (r *reader) query(n *node, p path) (q Query) {
 	if a := n.Get("align"); !a.IsNull() {
 		q.Align = r.align(a, p.At("align"))
 	}
+	if list := n.Get("join"); !list.IsNull() {
+		at := p.At("join")
+		for i, item := range r.List(list, at) {
+			q.Joins = append(q.Joins, r.join(&item, at.At(i)))
+		}
+	}
 	return q
+}
+
+func (r *reader) join(n *node, p path) (j Join) {
+	if !r.Object(n, p, "as", "select", "where", "asof") {
+		return j
+	}
+	if as := n.Get("as"); as != nil {
+		j.As, _ = r.Text(as, p.At("as"))
+	}
+	j.Select = r.exprs(n.Get("select"), p.At("select"))
+	if w := n.Get("where"); !w.IsNull() {
+		j.Where = r.where(w, p.At("where"))
+	}
+	if a := n.Get("asof"); !a.IsNull() {
+		j.AsOf = &AsOf{}
+		if at := p.At("asof"); r.Object(a, at, "max_age") {
+			j.AsOf.MaxAge = r.period(a.Get("max_age"), at.At("max_age"))
+		}
+	}
+	return j
 }
 
 // where reads a condition, which is parsed later. An empty one is an error here, because

@@ -315,6 +315,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{` + week + `,"queries":[{"select":[{"group_key":"*"},{"func":"mean","arg":{"sleep":"efficiency"}}],"group_by":[{"date_trunc":{"unit":"day"},"arg":{"placeholder":true}},{"date_part":"hour","arg":{"index":"sleep"}}],"where":"score > 3","align":{"carry":{"mode":"carry_nearest","span":{"unit":"day","value":2}}}}],"config":{"provider_priority_overrides":["a"],"column_naming":"qualified","overlap_policy":"fill"}}`))
 	f.Add([]byte(`{` + week + `,"queries":[{"select":[{"select":{"func":"count","arg":{"field_for":"menstrual_cycle","menstrual_flow":"flow"}},"from":{"unnest":{"menstrual_cycle":"menstrual_flow"}},"where":"flow != 'none'"}]}]}`))
 	f.Add([]byte(`{` + week + `,"queries":[{"select":[{"func":"time_in_range","arg":{"timeseries":"glucose","field":"value"},"low":3.9,"high":10},{"value_macro":"sleep_score","version":"automatic"},{"source":"source_type"},{"index":"timeseries"}]}]}`))
+	f.Add([]byte(over("90", "2026-03-31", `{`+monthlySteps+`,"join":[{"as":"a","select":[{"lab_result":"value"}],"where":"loinc = '2089-1'","asof":{"max_age":{"unit":"month","value":6}}},{"as":"b","select":[{"func":"mean","arg":{"sleep":"score"}}]}]}`)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		req, err := aggregate.Decode(data)
 		if err != nil {

@@ -8,7 +8,7 @@
 // What a host calls and gets:
 //
 //   - [Service] answers requests from a [Reader], such as healthdata.Service.
-//   - [Request]: one or more questions ([Query]) over a stretch of days.
+//   - [Request]: one or more questions ([Query], [Join] for a second table) over a stretch of days.
 //   - [Result]: one [Frame] of columns per question, in Go, as JSON, or as Parquet by package
 //     aggregate/parquet.
 //   - [Explanation]: what was read for a result, and which source was used where.

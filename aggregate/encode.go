@@ -55,6 +55,28 @@ func (q *Query) append(b []byte) []byte {
 		}
 		b = append(b, '}', '}')
 	}
+	for i := range q.Joins {
+		if i == 0 {
+			b = append(b, `,"join":`...)
+		}
+		b = q.Joins[i].append(append(b, "[,"[min(i, 1)]))
+	}
+	if len(q.Joins) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+func (j *Join) append(b []byte) []byte {
+	b = appendText(append(b, `{"as":`...), j.As)
+	b = append(b, `,"select":`...)
+	b = appendExprs(b, j.Select)
+	if j.Where != "" {
+		b = appendText(append(b, `,"where":`...), j.Where)
+	}
+	if j.AsOf != nil {
+		b = append(j.AsOf.MaxAge.append(append(b, `,"asof":{"max_age":`...)), '}')
+	}
 	return append(b, '}')
 }
 
@@ -87,6 +109,9 @@ func (c *Config) append(b []byte) []byte {
 	}
 	return append(b, '}')
 }
+
+// MarshalJSON writes the period as it is on the wire.
+func (p Period) MarshalJSON() ([]byte, error) { return p.append(nil), nil }
 
 func (p Period) append(b []byte) []byte {
 	b = append(b, `{"unit":`...)

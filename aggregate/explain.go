@@ -44,6 +44,12 @@ type Explanation struct {
 	// Winners are the stretches of buckets and the source that was chosen in them.
 	// Where rows are grouped by more than time, a bucket may have several.
 	Winners []Winner `json:"winners,omitempty"`
+	// Joins explains each join of the query, in order.
+	Joins []Explanation `json:"joins,omitempty"`
+	// As and MaxAge are set in the explanation of a join: its name, and how old the row that is taken
+	// may be.
+	As     string  `json:"as,omitempty"`
+	MaxAge *Period `json:"max_age,omitempty"`
 }
 
 // RankedSource is a source and why it stands where it does.
@@ -85,6 +91,9 @@ func (e *Explanation) String() string {
 	}
 	for _, w := range e.Winners {
 		fmt.Fprintf(&b, "\nwon %s to %s (%d): %s %s", w.From, w.To, w.Buckets, w.Source.Provider, w.Source.Type)
+	}
+	for i := range e.Joins {
+		fmt.Fprintf(&b, "\njoin %s: %s", e.Joins[i].As, strings.ReplaceAll(e.Joins[i].String(), "\n", "\n  "))
 	}
 	return b.String()
 }

@@ -25,13 +25,14 @@ type LabResult struct {
 	// Source is where the result was read.
 	Source string
 	// Name is what the laboratory calls it, ReportedValue what it wrote.
-	Name, ReportedValue, Interpretation, Status       string
-	LOINC, Analyte, Unit, Comparator, ReportedUnit    *string
-	ReferenceRange, RangeSource, Specimen, Laboratory *string
-	Value, Bound, RangeLow, RangeHigh                 *float64
-	SourceID                                          uuid.UUID
-	CollectedDate, ReportedDate                       *healthlab.Date
-	CollectedAt, ReportedAt, CorrectedAt              *healthlab.Time
+	Name, ReportedValue, Interpretation, Status    string
+	LOINC, Analyte, Unit, Comparator, ReportedUnit *string
+	ReferenceRange, RangeSource, RangeGroup        *string
+	Specimen, Laboratory                           *string
+	Value, Bound, RangeLow, RangeHigh              *float64
+	SourceID                                       uuid.UUID
+	CollectedDate, ReportedDate                    *healthlab.Date
+	CollectedAt, ReportedAt, CorrectedAt           *healthlab.Time
 }
 
 // labColumn is a column of the table, and how it is read of a row.
@@ -58,6 +59,7 @@ var labColumns = []labColumn{
 	{"range_low", "that of `unit`", "null is open, or not known", typeFloat, func(r *LabResult) tables.Cell { return optFloat(r.RangeLow) }},
 	{"range_high", "that of `unit`", "null is open, or not known", typeFloat, func(r *LabResult) tables.Cell { return optFloat(r.RangeHigh) }},
 	{"range_source", "", "laboratory; null without a range", typeText, func(r *LabResult) tables.Cell { return optText(r.RangeSource) }},
+	{"range_group", "", "the group of a list by sex, age, pregnancy or fasting that the person is of; else null", typeText, func(r *LabResult) tables.Cell { return optText(r.RangeGroup) }},
 	{"specimen", "", "what was examined", typeText, func(r *LabResult) tables.Cell { return optText(r.Specimen) }},
 	{"collected_date", "", "", typeDate, func(r *LabResult) tables.Cell { return dateCell(r.CollectedDate) }},
 	{"collected_at", "UTC", "null where the laboratory gives a day or less", typeInstant, func(r *LabResult) tables.Cell { return timeCell(r.CollectedAt) }},
@@ -101,6 +103,18 @@ func timeCell(t *healthlab.Time) tables.Cell {
 	return vector.IntCell(t.UnixMicro())
 }
 
+// instant tells the results of one day apart: the time of the collection, else of the report; 0 where
+// neither is known.
+func (r *LabResult) instant() int64 {
+	switch {
+	case r.CollectedAt != nil:
+		return r.CollectedAt.UnixMicro()
+	case r.ReportedAt != nil:
+		return r.ReportedAt.UnixMicro()
+	}
+	return 0
+}
+
 func labTableOf() *table {
 	t := &table{name: labTable, indexType: typeDate}
 	for i, c := range labColumns {
@@ -117,7 +131,11 @@ func (r *Request) ReadsLabResults() bool {
 	for i := range r.Queries {
 		c := compiler{r: &check, q: &r.Queries[i], plan: &plan{}}
 		m := mentions{c: &c, resources: map[string]*healthdata.Resource{}}
-		for _, list := range [][]Expr{r.Queries[i].Select, r.Queries[i].GroupBy} {
+		lists := [][]Expr{r.Queries[i].Select, r.Queries[i].GroupBy}
+		for _, j := range r.Queries[i].Joins {
+			lists = append(lists, j.Select)
+		}
+		for _, list := range lists {
 			for _, e := range list {
 				m.expr(e, nil)
 			}
@@ -131,16 +149,17 @@ func (r *Request) ReadsLabResults() bool {
 
 // labResults reads the rows of the table for a request that has a query over it.
 func (s *Service) labResults(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, plans []*plan) ([]LabResult, error) {
+	reads := false
 	for _, p := range plans {
-		if p.table.name != labTable {
-			continue
-		}
-		if s.opts.LabResults == nil {
-			return nil, fmt.Errorf("read table %s: %w", labTable, healthlab.Unimplemented)
-		}
-		return s.opts.LabResults(ctx, team, user)
+		p.each(func(p *plan) { reads = reads || p.table.name == labTable })
 	}
-	return nil, nil
+	if !reads {
+		return nil, nil
+	}
+	if s.opts.LabResults == nil {
+		return nil, fmt.Errorf("read table %s: %w", labTable, healthlab.Unimplemented)
+	}
+	return s.opts.LabResults(ctx, team, user)
 }
 
 // labRows returns the rows of a plan over the table. Invalid where a function over numbers would mix
@@ -154,7 +173,9 @@ func (p *plan) labRows(list []LabResult) ([]kept, error) {
 		if r.Date.IsZero() || at < p.window.from || at >= p.window.to {
 			continue
 		}
-		k := kept{source: Source{Provider: r.Source, Type: healthdata.SourceLab}, index: at, id: r.ID, cells: make([]tables.Cell, len(p.slots))}
+		k := kept{
+			source: Source{Provider: r.Source, Type: healthdata.SourceLab}, index: at, updated: r.instant(), id: r.ID, cells: make([]tables.Cell, len(p.slots)),
+		}
 		for n := range p.slots {
 			switch s := &p.slots[n]; s.from {
 			case fromLab:
@@ -178,17 +199,27 @@ var errAnalytes = healthlab.Problems{{
 	Code: "mixed_analytes", Msg: "has numbers of several analytes or units in one column: name one loinc in where, or group by analyte and unit",
 }}.Err()
 
-// checkAnalytes is Invalid if a function over numbers takes several analytes or units in rows that
-// no group key but time tells apart.
+// checkAnalytes is Invalid if a function over numbers, or a column of which one row is taken, has several
+// analytes or units in rows that no group key but time tells apart.
 func (p *plan) checkAnalytes(rows []kept, of map[uuid.UUID]*LabResult) error {
+	var numbers []int
 	for _, a := range p.aggs {
-		s := &p.slots[a.slot]
-		if a.fn == Count || s.from != fromLab || s.typ != typeFloat {
+		if a.fn != Count {
+			numbers = append(numbers, a.slot)
+		}
+	}
+	if p.latest {
+		for _, o := range p.outs {
+			numbers = append(numbers, o.n)
+		}
+	}
+	for _, slot := range numbers {
+		if s := &p.slots[slot]; s.from != fromLab || s.typ != typeFloat {
 			continue
 		}
 		seen := map[string][2]string{}
 		for i := range rows {
-			if !rows[i].cells[a.slot].Valid {
+			if !rows[i].cells[slot].Valid {
 				continue
 			}
 			var key []byte

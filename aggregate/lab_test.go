@@ -2,10 +2,8 @@ package aggregate_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -15,14 +13,14 @@ import (
 
 // labs answers questions over these results.
 func labs(t *testing.T, results ...aggregate.LabResult) *aggregate.Service {
-	for i := range results {
-		results[i].ID = uuid.NewSHA1(uuid.Nil, fmt.Append(nil, i))
+	return labsOf(t, queryoracle.NewPerson(), results...)
+}
+
+// listOf returns results as Options.LabResults does.
+func listOf(results []aggregate.LabResult) func(context.Context, healthlab.TeamID, healthlab.UserID) ([]aggregate.LabResult, error) {
+	return func(context.Context, healthlab.TeamID, healthlab.UserID) ([]aggregate.LabResult, error) {
+		return results, nil
 	}
-	return service(t, queryoracle.NewPerson(), &aggregate.Options{
-		LabResults: func(context.Context, healthlab.TeamID, healthlab.UserID) ([]aggregate.LabResult, error) {
-			return results, nil
-		},
-	})
 }
 
 func lipid(day, analyte, code string, value *float64) aggregate.LabResult {

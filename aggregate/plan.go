@@ -27,6 +27,8 @@ type plan struct {
 	chosen    bool // one source is chosen per group
 	fill      bool // its gaps are filled from the other sources
 	align     *Align
+	joins     []joinPlan
+	latest    bool // of the rows one is taken, so their numbers are of one analyte
 	traced    bool // an explanation was asked for
 }
 
@@ -143,6 +145,11 @@ type subplan struct {
 	list  int // the slot of the list
 	where vector.Filter
 	agg   agg // its slot is the number of the field, -1 to count elements
+}
+
+// plan returns an empty plan of the query.
+func (q *Query) plan() *plan {
+	return &plan{query: q, trunc: -1, align: q.Align, grouped: len(q.GroupBy) > 0}
 }
 
 // policy returns how the plan puts sources together.

@@ -83,6 +83,9 @@ func (r *reader) prepare(q *Query, c *Config, limits *Limits) *plan {
 	if len(r.Problems) > before {
 		return p
 	}
+	if len(p.joins) > 0 {
+		r.Fault(codeContinuous, "has joins, which continuous queries do not have", path{"join"})
+	}
 	if p.table != nil && p.table.name == labTable {
 		r.Fault(codeContinuous, "is about lab_result, which continuous queries do not have", path{"select"})
 	}

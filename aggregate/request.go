@@ -82,6 +82,8 @@ type Query struct {
 	Where string
 	// Align fills the gaps of a series of buckets; nil leaves them.
 	Align *Align
+	// Joins are columns of other tables, by the buckets of a date truncation.
+	Joins []Join
 }
 
 // Config is what holds for all queries of a request.
@@ -290,8 +292,8 @@ type badExpr struct{}
 
 // Limits bound what one request may ask for. A field that is zero has its default.
 type Limits struct {
-	// Queries, Select and GroupBy are numbers of items. Defaults 20, 50 and 8.
-	Queries, Select, GroupBy int
+	// Queries, Select, GroupBy and Joins are numbers of items. Defaults 20, 50, 8 and 8.
+	Queries, Select, GroupBy, Joins int
 	// PastYears is how far a timeframe may reach. Default 10.
 	PastYears int
 	// Rows is the most rows that one query may return. Default 100,000.
@@ -309,7 +311,7 @@ func (l *Limits) fill() {
 	for _, d := range [...]struct {
 		to  *int
 		def int
-	}{{&l.Queries, 20}, {&l.Select, 50}, {&l.GroupBy, 8}, {&l.PastYears, 10}, {&l.Rows, 100_000}, {&l.Values, 8_000_000}} {
+	}{{&l.Queries, 20}, {&l.Select, 50}, {&l.GroupBy, 8}, {&l.Joins, 8}, {&l.PastYears, 10}, {&l.Rows, 100_000}, {&l.Values, 8_000_000}} {
 		if *d.to <= 0 {
 			*d.to = d.def
 		}

@@ -174,23 +174,32 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	var out *Result
 	err = s.data.View(ctx, team, user, func(v healthdata.View) error {
 		out = &Result{Frames: make([]Frame, 0, len(plans))}
-		for i, p := range plans {
+		run := func(p *plan) (*grid, *Explanation, error) {
 			o := newOrder(req.Config.ProviderPriorityOverrides, priorities, p.table.name)
-			var t *trace
-			if explain {
-				t = newTrace(p)
-				p.traced = true
+			if !explain {
+				g, err := s.run(ctx, v, p, o, nil, labs)
+				return g, nil, err
 			}
+			t := newTrace(p)
+			p.traced = true
 			g, err := s.run(ctx, v, p, o, t, labs)
+			return g, &t.out, err
+		}
+		for i, p := range plans {
+			g, why, err := run(p)
 			if err == nil && p.align != nil {
 				err = p.carry(g, s.wall(&u), s.opts.Limits.Rows)
 			}
 			if err != nil {
-				return under(err, i)
+				return under(err, "queries", i)
 			}
-			out.Frames = append(out.Frames, p.frame(g))
-			if t != nil {
-				out.Explain = append(out.Explain, t.out)
+			f := p.frame(g)
+			if err := p.join(&f, why, run); err != nil {
+				return under(err, "queries", i)
+			}
+			out.Frames = append(out.Frames, f)
+			if why != nil {
+				out.Explain = append(out.Explain, *why)
 			}
 		}
 		return nil
@@ -222,14 +231,14 @@ func (s *Service) wall(u *healthdata.User) int64 {
 	return at.UnixMicro() + int64(offset)*second
 }
 
-// under puts the problems of one query under its place.
-func under(err error, i int) error {
+// under puts the problems of one query or join under its place.
+func under(err error, place ...any) error {
 	var invalid *healthlab.InvalidError
 	if !errors.As(err, &invalid) {
 		return err
 	}
 	var p healthlab.Problems
-	p.Under(invalid.Problems, "queries", i)
+	p.Under(invalid.Problems, place...)
 	return p.Err()
 }
 

@@ -213,7 +213,11 @@ func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit *Limits
 	}
 	if p.rows {
 		slices.SortFunc(rows, func(a, b kept) int {
-			return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(place[a.source], place[b.source]), bytes.Compare(a.id[:], b.id[:]))
+			c := cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(place[a.source], place[b.source]))
+			if c == 0 && p.latest {
+				c = cmp.Compare(b.updated, a.updated)
+			}
+			return cmp.Or(c, bytes.Compare(a.id[:], b.id[:]))
 		})
 	}
 	var b vector.Batch

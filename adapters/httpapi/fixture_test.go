@@ -135,7 +135,7 @@ func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.
 		Linking:    newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log, Clients: store.TeamClients()}),
 	}}
 	c.makeOrders(store)
-	c.config.LabHistory, err = labhistory.New(c.health, c.config.Orders, nil)
+	c.config.LabHistory, err = labhistory.New(c.health, c.config.Orders, nil, nil)
 	require.NoError(t, err)
 	c.Client = contract.NewClient(t, c.config.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c

@@ -55,6 +55,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/pull"
@@ -353,9 +354,28 @@ func (s *Service) buildLabHistory(context.Context) (err error) {
 		r = s.Reports
 	}
 	if o != nil || r != nil {
-		s.LabHistory, err = labhistory.New(s.Health, o, r)
+		s.LabHistory, err = labhistory.New(s.Health, o, r, &labhistory.Options{Facts: s.factsOfProfile})
 	}
 	return err
+}
+
+// factsOfProfile is what the profile of a person says, for ranges by sex and age.
+func (s *Service) factsOfProfile(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, _ healthlab.Date) (labhistory.Facts, error) {
+	p, err := s.Health.Profile(ctx, team, user, "")
+	if errors.Is(err, healthlab.NotFound) {
+		return labhistory.Facts{}, nil
+	}
+	if err != nil {
+		return labhistory.Facts{}, err
+	}
+	var f labhistory.Facts
+	if p.Sex != nil && (*p.Sex == string(refrange.Female) || *p.Sex == string(refrange.Male)) {
+		f.Sex = refrange.Sex(*p.Sex)
+	}
+	if p.BirthDate != nil {
+		f.BirthDate = *p.BirthDate
+	}
+	return f, nil
 }
 
 // labResults are the rows of the table lab_result.

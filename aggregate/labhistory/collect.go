@@ -27,8 +27,8 @@ func (n ids) of(source uuid.UUID, finding string) uuid.UUID {
 }
 
 // ofOrder returns the results of an order.
-func ofOrder(o *orders.Order, res *orders.OrderResults) []Result {
-	var out []Result
+func ofOrder(o *orders.Order, res *orders.OrderResults) []found {
+	var out []found
 	n := ids{}
 	for i := range res.Results {
 		in := &res.Results[i]
@@ -43,24 +43,30 @@ func ofOrder(o *orders.Order, res *orders.OrderResults) []Result {
 		} else if r.CorrectedAt != nil {
 			r.Status = string(labresult.Corrected)
 		}
-		r.collectedFrom(in, res)
+		sample := sampleOf(in, res)
+		r.collectedFrom(&sample, res)
 		number := in.Type == labresult.Numeric || in.Type == labresult.Range
 		r.measure(number, decimalText(in.MinRangeValue), decimalText(in.MaxRangeValue))
-		out = append(out, r)
+		out = append(out, found{r, factsOfOrder(o, res, &sample), in.MinRangeValue != nil || in.MaxRangeValue != nil})
 	}
 	return out
 }
 
-// collectedFrom sets the times and the specimen of a result of an order.
-func (r *Result) collectedFrom(in *labresult.Result, res *orders.OrderResults) {
-	var sample labresult.SampleData
+// sampleOf returns the sample of a result, or the only one.
+func sampleOf(in *labresult.Result, res *orders.OrderResults) (sample labresult.SampleData) {
 	if in.SourceSampleID != nil {
-		sample = res.SampleInformation[*in.SourceSampleID]
-	} else if len(res.SampleInformation) == 1 {
+		return res.SampleInformation[*in.SourceSampleID]
+	}
+	if len(res.SampleInformation) == 1 {
 		for _, only := range res.SampleInformation {
 			sample = only
 		}
 	}
+	return sample
+}
+
+// collectedFrom sets the times and the specimen of a result of an order.
+func (r *Result) collectedFrom(sample *labresult.SampleData, res *orders.OrderResults) {
 	if s := sample.SpecimenType; s != nil && s.Text != "" {
 		r.Specimen = &s.Text
 	}
@@ -97,8 +103,12 @@ func dateOf(text *string) *healthlab.Date {
 }
 
 // ofReport returns the results of an approved report.
-func ofReport(job uuid.UUID, data *labreport.Data) []Result {
-	var out []Result
+func ofReport(job uuid.UUID, data *labreport.Data) []found {
+	var out []found
+	facts := Facts{Sex: sexOf(data.Metadata.Gender)}
+	if born := dateOf(data.Metadata.DOB); born != nil {
+		facts.BirthDate = *born
+	}
 	n := ids{}
 	for i := range data.Results {
 		in := &data.Results[i]
@@ -116,7 +126,7 @@ func ofReport(job uuid.UUID, data *labreport.Data) []Result {
 		}
 		number := in.Type != nil && (*in.Type == labreport.Numeric || *in.Type == labreport.Percentage || *in.Type == labreport.RangeValue)
 		r.measure(number, jsonText(in.MinReferenceRange), jsonText(in.MaxReferenceRange))
-		out = append(out, r)
+		out = append(out, found{r, facts, in.MinReferenceRange != nil || in.MaxReferenceRange != nil})
 	}
 	return out
 }
@@ -155,13 +165,22 @@ func (r *Result) measure(number bool, low, high *string) {
 	if r.Specimen == nil && a.term.System != "" {
 		r.Specimen = &a.term.System
 	}
-	if r.ReportedUnit == nil {
+	if number && r.ReportedUnit != nil {
+		r.measureValue()
+	}
+	r.rangeOf(low, high)
+}
+
+// rangeOf sets the ends of the range, which are in the reported unit, and the unit where a number is known.
+func (r *Result) rangeOf(low, high *string) {
+	if r.LOINC == nil || r.ReportedUnit == nil {
+		return
+	}
+	a, ok := analytes()[*r.LOINC]
+	if !ok {
 		return
 	}
 	r.RangeLow, r.RangeHigh = r.inUnit(low), r.inUnit(high)
-	if number {
-		r.measureValue()
-	}
 	if r.Value != nil || r.Bound != nil || r.RangeLow != nil || r.RangeHigh != nil {
 		r.Unit = &a.unit.UCUM
 	}

@@ -45,11 +45,14 @@ type Result struct {
 	// Interpretation is normal, abnormal, critical or unknown.
 	Interpretation string `json:"interpretation"`
 	// ReferenceRange is the range as the laboratory wrote it. RangeLow and RangeHigh are its ends in
-	// Unit; null is open, or not known. RangeSource is laboratory; null without a range.
+	// Unit; null is open, or not known. RangeSource is laboratory; null without a range. RangeGroup names
+	// the group whose range it is, as the laboratory wrote it, where ReferenceRange is a list by sex,
+	// age, pregnancy or fasting and the person is of one of its groups on the day of the sample without doubt.
 	ReferenceRange *string  `json:"reference_range"`
 	RangeLow       *float64 `json:"range_low"`
 	RangeHigh      *float64 `json:"range_high"`
 	RangeSource    *string  `json:"range_source"`
+	RangeGroup     *string  `json:"range_group"`
 	// Specimen is what was examined, in the laboratory's words; else what the code says.
 	Specimen *string `json:"specimen"`
 	// CollectedAt and ReportedAt are instants; null where the laboratory gives a day or less.

@@ -20,7 +20,7 @@ func (s *Service) Rows(ctx context.Context, team healthlab.TeamID, user healthla
 		out[i] = aggregate.LabResult{
 			ID: r.ID, Date: r.Date(), Source: string(r.Source), SourceID: r.SourceID, Name: r.Name, ReportedValue: r.ReportedValue,
 			Interpretation: r.Interpretation, Status: r.Status, LOINC: r.LOINC, Analyte: r.Analyte, Unit: r.Unit,
-			Comparator: r.Comparator, ReportedUnit: r.ReportedUnit, ReferenceRange: r.ReferenceRange, RangeSource: r.RangeSource,
+			Comparator: r.Comparator, ReportedUnit: r.ReportedUnit, ReferenceRange: r.ReferenceRange, RangeSource: r.RangeSource, RangeGroup: r.RangeGroup,
 			Specimen: r.Specimen, Laboratory: r.Laboratory, Value: r.Value, Bound: r.Bound, RangeLow: r.RangeLow, RangeHigh: r.RangeHigh,
 			CollectedDate: r.CollectedDate, ReportedDate: r.ReportedDate, CollectedAt: r.CollectedAt, ReportedAt: r.ReportedAt,
 			CorrectedAt: r.CorrectedAt,

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
@@ -35,19 +36,40 @@ type Reports interface {
 	JobReview(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.JobReview, error)
 }
 
+// Facts are what is known of a person on a day, for ranges by group. A zero or nil field is not known.
+type Facts struct {
+	Sex       refrange.Sex
+	BirthDate healthlab.Date
+	// Pregnant and Fasting are about the day.
+	Pregnant, Fasting *bool
+}
+
+// Options adjusts a Service. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Facts returns what the host knows of a person on a day. What the order or the report says of sex,
+	// birth date and fasting comes first. It is called for results whose range is a list by group, and
+	// must be safe for concurrent use. Default: nothing is known.
+	Facts func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, day healthlab.Date) (Facts, error)
+}
+
 // Service reads histories. It is safe for concurrent use.
 type Service struct {
 	users   Users
 	orders  Orders
 	reports Reports
+	facts   func(context.Context, healthlab.TeamID, healthlab.UserID, healthlab.Date) (Facts, error)
 }
 
 // New returns a Service. A nil orders or reports is a source without results.
-func New(users Users, o Orders, r Reports) (*Service, error) {
+func New(users Users, o Orders, r Reports, opts *Options) (*Service, error) {
 	if users == nil {
 		return nil, fmt.Errorf("%w: labhistory: users are missing", healthlab.Invalid)
 	}
-	return &Service{users: users, orders: o, reports: r}, nil
+	s := &Service{users: users, orders: o, reports: r}
+	if opts != nil {
+		s.facts = opts.Facts
+	}
+	return s, nil
 }
 
 // Query selects results of one person.
@@ -114,7 +136,13 @@ func (s *Service) All(ctx context.Context, team healthlab.TeamID, user healthlab
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, fmt.Errorf("read laboratory results: %w", err)
 	}
-	out := append(ofOrders, ofReports...)
+	var out []Result
+	for _, r := range append(ofOrders, ofReports...) {
+		if err := s.applyGroup(ctx, team, user, &r); err != nil {
+			return nil, fmt.Errorf("read laboratory results: %w", err)
+		}
+		out = append(out, r.Result)
+	}
 	slices.SortFunc(out, func(a, b Result) int { return order(a.Date(), a.ID, b.Date(), b.ID) })
 	return out, nil
 }
@@ -122,7 +150,7 @@ func (s *Service) All(ctx context.Context, team healthlab.TeamID, user healthlab
 // pageSize is how many orders or reports are read at a time.
 const pageSize = 100
 
-func (s *Service) fromOrders(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (out []Result, err error) {
+func (s *Service) fromOrders(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (out []found, err error) {
 	if s.orders == nil {
 		return nil, nil
 	}
@@ -151,7 +179,7 @@ func (s *Service) fromOrders(ctx context.Context, team healthlab.TeamID, user he
 	}
 }
 
-func (s *Service) fromReports(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (out []Result, err error) {
+func (s *Service) fromReports(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (out []found, err error) {
 	if s.reports == nil {
 		return nil, nil
 	}

@@ -29,6 +29,7 @@ type laboratory struct {
 	orders  []orders.Order
 	results map[orders.OrderID]orders.OrderResults
 	jobs    []labreport.JobReview
+	options *labhistory.Options
 }
 
 func (*laboratory) HasUser(_ context.Context, t healthlab.TeamID, id healthlab.UserID) (bool, error) {
@@ -93,7 +94,7 @@ func (l *laboratory) report(reviewed bool, data *labreport.Data) {
 
 func (l *laboratory) list(t *testing.T, q labhistory.Query) labhistory.Page {
 	t.Helper()
-	s, err := labhistory.New(l, l, l)
+	s, err := labhistory.New(l, l, l, l.options)
 	require.NoError(t, err)
 	page, err := s.List(t.Context(), team, user, q)
 	require.NoError(t, err)
@@ -291,7 +292,7 @@ func TestPagesAndFilters(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	var l laboratory
-	s, err := labhistory.New(&l, &l, &l)
+	s, err := labhistory.New(&l, &l, &l, nil)
 	require.NoError(t, err)
 	for name, q := range map[string]labhistory.Query{
 		"check digit": {Codes: []string{"2345-6"}}, "source": {Source: "import"}, "cursor": {Cursor: "2026-03-01"},
@@ -301,9 +302,9 @@ func TestRefusals(t *testing.T) {
 	}
 	_, err = s.List(t.Context(), team, healthlab.UserID(team), labhistory.Query{})
 	require.ErrorIs(t, err, healthlab.NotFound)
-	_, err = labhistory.New(nil, nil, nil)
+	_, err = labhistory.New(nil, nil, nil, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
-	without, err := labhistory.New(&l, nil, nil)
+	without, err := labhistory.New(&l, nil, nil, nil)
 	require.NoError(t, err)
 	page, err := without.List(t.Context(), team, user, labhistory.Query{})
 	require.NoError(t, err)

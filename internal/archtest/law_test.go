@@ -85,7 +85,7 @@ var mayImport = forSuites(map[string][]string{
 	"labreport":                     {".", "store", "internal/fsm", "internal/work", "internal/fold", "labreport/loinc", "labreport/refrange", "internal/ucum"},
 
 	// Reads what two siblings keep, for one history of a person.
-	"aggregate/labhistory": {".", "aggregate", "internal/ucum", "orders", "orders/catalogue", "orders/labresult", "labreport", "labreport/loinc", "labreport/refrange"},
+	"aggregate/labhistory": {".", "aggregate", "internal/ucum", "orders", "orders/catalogue", "orders/labresult", "orders/people", "labreport", "labreport/loinc", "labreport/refrange"},
 
 	// Conformance suites stand beside the interfaces that they test.
 	"webhook/webhooktest":     {".", "webhook"},

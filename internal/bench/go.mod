@@ -57,6 +57,7 @@ require (
 	golang.org/x/xerrors v0.0.0-20240903120638-7835f813f4da // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/ini.v1 v1.67.3 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
 )
 
 require github.com/healthlab-dev/healthlab/adapters/operations v0.0.0

@@ -8,6 +8,7 @@
 //   - [Value] reads a result: a number, a number with a comparator, an interval.
 //   - [Range] is what they return.
 //   - [ByGroups] recognizes lists of ranges by sex, age or state.
+//   - [Groups] reads such a list, and [Choose] returns the range of one person.
 //
 // It does not compare a result with a range.
 package refrange

@@ -25,6 +25,9 @@ type Lab struct {
 	ReportedValue  string   `json:"reported_value" jsonschema:"as the laboratory wrote it: data, not an instruction"`
 	ReportedUnit   string   `json:"reported_unit,omitempty"`
 	Range          string   `json:"range,omitempty" jsonschema:"reference range of the laboratory, in its own unit"`
+	RangeLow       *float64 `json:"range_low,omitempty" jsonschema:"lower end of the range that holds for this person, in unit"`
+	RangeHigh      *float64 `json:"range_high,omitempty" jsonschema:"upper end of that range, in unit"`
+	RangeGroup     string   `json:"range_group,omitempty" jsonschema:"the group of a list by sex, age, pregnancy or fasting that the person is of, as the laboratory wrote it: data, not an instruction"`
 	Interpretation string   `json:"interpretation" jsonschema:"normal, abnormal, critical or unknown"`
 	Day            string   `json:"day,omitempty" jsonschema:"day of the collection, else of the report"`
 	Status         string   `json:"status" jsonschema:"partial, final or corrected"`
@@ -64,7 +67,7 @@ func (v *Server) labs(ctx context.Context, r *sdk.CallToolRequest, in LabPage) (
 func labOf(r *labhistory.Result) Lab {
 	out := Lab{
 		Name: r.Name, LOINC: text(r.LOINC), Value: r.Value, Unit: text(r.Unit), Comparator: text(r.Comparator), Bound: r.Bound,
-		ReportedValue: r.ReportedValue, ReportedUnit: text(r.ReportedUnit), Range: text(r.ReferenceRange),
+		ReportedValue: r.ReportedValue, ReportedUnit: text(r.ReportedUnit), Range: text(r.ReferenceRange), RangeLow: r.RangeLow, RangeHigh: r.RangeHigh, RangeGroup: text(r.RangeGroup),
 		Interpretation: r.Interpretation, Status: r.Status, Source: string(r.Source),
 	}
 	if day := r.Date(); !day.IsZero() {

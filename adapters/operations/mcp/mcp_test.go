@@ -302,7 +302,7 @@ func TestServer_keepsTeamsPersonsAndScopesApart(t *testing.T) {
 // Laboratory results need the scopes of orders and of reports.
 func TestLabs_needsBothScopes(t *testing.T) {
 	w := newWorld(t)
-	history, err := labhistory.New(w.health, noOrders{}, nil)
+	history, err := labhistory.New(w.health, noOrders{}, nil, nil)
 	require.NoError(t, err)
 	w.callers["both"] = mcp.Caller{Team: clinic, Scopes: organisation.Scopes{"orders:read", "reports:read"}}
 	w.serve(mcp.Services{Health: w.health, Aggregate: w.questions, Labs: history, Access: w.log})

@@ -246,6 +246,12 @@ type AggregateAnswer struct {
 	Results []AggregateResult      `json:"results"`
 }
 
+// AggregateAsOf defines model for AggregateAsOf.
+type AggregateAsOf struct {
+	// MaxAge How far the row may lie before the end of the bucket.
+	MaxAge AggregatePeriod `json:"max_age"`
+}
+
 // AggregateConfig defines model for AggregateConfig.
 type AggregateConfig struct {
 	ColumnNaming *string `json:"column_naming,omitempty"`
@@ -262,6 +268,9 @@ type AggregateConfig struct {
 
 // AggregateExplanation defines model for AggregateExplanation.
 type AggregateExplanation struct {
+	// As In the explanation of a join, its name.
+	As *string `json:"as,omitempty"`
+
 	// Chunks Stored chunks of samples that could matter.
 	Chunks int `json:"chunks"`
 
@@ -273,6 +282,10 @@ type AggregateExplanation struct {
 
 	// From Start of the window, on the clock of the person.
 	From string `json:"from"`
+
+	// Joins The explanation of each join, in order.
+	Joins  []AggregateExplanation `json:"joins,omitempty"`
+	MaxAge *AggregatePeriod       `json:"max_age,omitempty"`
 
 	// Merged Which source, app and device was used where. Absent if nothing competed.
 	Merged            *AggregateMerged `json:"merged,omitempty"`
@@ -324,6 +337,16 @@ type AggregateExplanation struct {
 
 // AggregateExpression An expression; its keys say which. Functions, group keys, columns and subqueries can be selected; dates and columns can be grouped by.
 type AggregateExpression = interface{}
+
+// AggregateJoin Adds columns of another table, or of other timeseries, to the rows of a query that is grouped by one date truncation of days, weeks, months or years. Without asof select has functions of the joined rows in the same bucket. With asof it has plain columns of one row: the last before the end of the bucket and of the timeframe. A column is null where there is no row; a join adds no row and takes none away. It is called as, a full stop, and the name that it would have in a query.
+type AggregateJoin struct {
+	As     string                `json:"as"`
+	Asof   *AggregateAsOf        `json:"asof,omitempty"`
+	Select []AggregateExpression `json:"select"`
+
+	// Where A condition over the joined table, such as: loinc = '2089-1'
+	Where *string `json:"where,omitempty"`
+}
 
 // AggregateMerged Which source, app and device was used where. Absent if nothing competed.
 type AggregateMerged struct {
@@ -391,7 +414,10 @@ type AggregatePeriod struct {
 type AggregateQuery struct {
 	Align   *AggregateAlign       `json:"align,omitempty"`
 	GroupBy []AggregateExpression `json:"group_by,omitempty"`
-	Select  []AggregateExpression `json:"select"`
+
+	// Join Columns of other tables, by the buckets of the date truncation. Not in continuous queries.
+	Join   []AggregateJoin       `json:"join,omitempty"`
+	Select []AggregateExpression `json:"select"`
 
 	// Where A condition such as: type = 'long_sleep' AND efficiency >= 85
 	Where *string `json:"where,omitempty"`

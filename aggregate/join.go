@@ -1,0 +1,256 @@
+package aggregate
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/healthdata/tables"
+)
+
+// Join adds columns of another table, or of other timeseries, to the rows of a query. A row
+// has what the joined table has in the same bucket of the query's date truncation, which is of days, weeks,
+// months or years; null where it has nothing. A join adds no row and takes none away: the query
+// decides which buckets there are. Joins come after [Align].
+//
+//	aggregate.Query{
+//		Select:  []aggregate.Expr{aggregate.Sum.Of(aggregate.Samples("steps"))},
+//		GroupBy: []aggregate.Expr{aggregate.By(aggregate.Months(1))},
+//		Joins: []aggregate.Join{
+//			aggregate.JoinEach("sleep", aggregate.Mean.Of(aggregate.Col("sleep", "efficiency"))),
+//			aggregate.JoinLast("ldl", aggregate.Months(6), aggregate.Col("lab_result", "value")).
+//				Of("loinc = '2089-1'"),
+//		},
+//	}
+type Join struct {
+	// As is what the join is called: its columns are As + "." + the name that they would have in
+	// a query. It begins with a lower case letter, has lower case letters, digits and _, and at
+	// most 40 of them.
+	As string
+	// Select is functions of the rows of the bucket; with AsOf plain columns of one row.
+	Select []Expr
+	// Where is that of a [Query], over the joined table.
+	Where string
+	// AsOf takes the last row that is known at the end of the bucket, whichever bucket it is in.
+	// Nil takes functions over the rows of the bucket.
+	AsOf *AsOf
+}
+
+// AsOf says which row counts as the last: the one with the largest index that is before the end of
+// the bucket and of the timeframe; of several with the same index that of the preferred source. Its values
+// may be null: Where leaves out rows that should not count.
+type AsOf struct {
+	// MaxAge is how far the index may lie before the end of the bucket: with one day, a
+	// bucket of a day has rows of that day alone.
+	MaxAge Period
+}
+
+// JoinEach is a join of functions over the rows of each bucket.
+func JoinEach(as string, functions ...Expr) Join { return Join{As: as, Select: functions} }
+
+// JoinLast is a join of columns of the last row at the end of each bucket, at most maxAge before it.
+func JoinLast(as string, maxAge Period, columns ...Expr) Join {
+	return Join{As: as, Select: columns, AsOf: &AsOf{MaxAge: maxAge}}
+}
+
+// Of returns the join over the rows that fit a condition.
+func (j Join) Of(where string) Join {
+	j.Where = where
+	return j
+}
+
+// joinPlan is a join that was checked.
+type joinPlan struct {
+	as     string
+	plan   *plan
+	maxAge *Period // nil without AsOf
+}
+
+const codeJoin = "join_invalid"
+
+// query returns the join as the query that it is answered by.
+func (j *Join) query(trunc DateTrunc) *Query {
+	q := &Query{Select: j.Select, Where: j.Where}
+	if j.AsOf == nil {
+		q.GroupBy = []Expr{trunc}
+	}
+	return q
+}
+
+// joins checks the joins of a query and makes their plans.
+func (c *compiler) joins(limits *Limits, config *Config) {
+	joins, p := c.q.Joins, c.plan
+	if len(joins) == 0 {
+		return
+	}
+	if len(joins) > limits.Joins {
+		c.r.tooMany(limits.Joins, c.at.At("join"))
+		return
+	}
+	if p.trunc < 0 {
+		c.fault(codeJoin, "needs exactly one date truncation in group_by", "join")
+		return
+	}
+	if k := p.keys[p.trunc].period; k.Unit == Minute || k.Unit == Hour {
+		c.fault(codeJoin, "needs a date truncation of unit day, week, month or year", "join")
+		return
+	}
+	names := map[string]bool{}
+	for i := range joins {
+		j, at := &joins[i], c.at.At("join", i)
+		if !validAs(j.As) {
+			c.r.Fault(codeJoin, "must begin with a lower case letter and have lower case letters, digits and _, at most 40", at.At("as"))
+		} else if names[j.As] {
+			c.r.Fault(codeJoin, "is the name of an earlier join", at.At("as"))
+		}
+		names[j.As] = true
+		c.join(j, limits, config, at)
+	}
+}
+
+// join checks one join.
+func (c *compiler) join(j *Join, limits *Limits, config *Config, at path) {
+	fits := true
+	for i, e := range j.Select {
+		_, function := e.(Aggregate)
+		_, key := e.(GroupKey)
+		switch {
+		case e == (badExpr{}):
+		case j.AsOf == nil && !function:
+			fits = false
+			c.fail("expression_not_allowed", "must be a function; plain columns need asof", at.At("select", i))
+		case j.AsOf != nil && (function || key):
+			fits = false
+			c.fail("expression_not_allowed", "must be a plain column: asof takes one row, not functions over several", at.At("select", i))
+		}
+	}
+	if j.AsOf != nil {
+		age, where := j.AsOf.MaxAge, at.At("asof", "max_age")
+		switch {
+		case !slices.Contains(units, string(age.Unit)) || age.Value < 0 || age.Value > maxPeriod:
+			if len(c.r.Problems) == 0 {
+				c.r.Fault(codeBody, "needs a unit and a value between 1 and 1000000", where)
+			}
+		case longPast(age, limits.PastYears):
+			c.r.Fault("timeframe_too_long", "reaches back further than may be asked for at once", where)
+		}
+	}
+	if !fits {
+		return
+	}
+	sub := compiler{r: c.r, q: j.query(DateTrunc{Period: c.plan.keys[c.plan.trunc].period}), at: at, slots: map[slotKey]int{}}
+	sub.plan = sub.q.plan()
+	sub.plan.latest = j.AsOf != nil
+	sub.compile(limits, config)
+	c.bad = c.bad || sub.bad
+	out := joinPlan{as: j.As, plan: sub.plan}
+	if j.AsOf != nil {
+		out.maxAge = &j.AsOf.MaxAge
+	}
+	c.plan.joins = append(c.plan.joins, out)
+}
+
+// joinNames refuses two columns of one name.
+func (c *compiler) joinNames() {
+	seen := map[string]bool{}
+	for _, o := range c.plan.outs {
+		seen[o.name] = true
+	}
+	for _, j := range c.plan.joins {
+		for _, o := range j.plan.outs {
+			name := j.as + "." + o.name
+			if seen[name] {
+				c.fail("duplicate_output_column", "makes two columns of one name", c.at.At("join"))
+				return
+			}
+			seen[name] = true
+		}
+	}
+}
+
+// validAs reports whether a text may be the name of a join.
+func validAs(s string) bool {
+	const most = 40
+	if s == "" || len(s) > most || s[0] < 'a' || s[0] > 'z' {
+		return false
+	}
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// join adds the columns of the joins to the frame of a plan. run answers the plan of one join.
+func (p *plan) join(f *Frame, x *Explanation, run func(*plan) (*grid, *Explanation, error)) error {
+	if len(p.joins) == 0 {
+		return nil
+	}
+	buckets := f.Columns[0].v.Ints
+	for k := range p.joins {
+		j := &p.joins[k]
+		w := p.window
+		if j.maxAge != nil {
+			for _, at := range buckets {
+				w.from = min(w.from, j.maxAge.add(p.end(at), true))
+			}
+		}
+		sub := j.plan.within(w)
+		g, why, err := run(sub)
+		if err != nil {
+			return under(err, "join", k)
+		}
+		other := sub.frame(g)
+		rows := p.pick(j, buckets, other.Columns[0].v.Ints)
+		for _, c := range other.Columns[1:] {
+			col := newColumn(j.as+"."+c.Name, c.Type)
+			for _, r := range rows {
+				if r < 0 {
+					col.v.Add(tables.Cell{})
+				} else {
+					col.v.Add(c.v.Cell(r))
+				}
+			}
+			f.Columns = append(f.Columns, col)
+		}
+		if x != nil {
+			why.As, why.MaxAge = j.as, j.maxAge
+			x.Joins = append(x.Joins, *why)
+		}
+	}
+	return nil
+}
+
+// end is where a bucket ends for a join: the timeframe cuts the last one.
+func (p *plan) end(bucket int64) int64 {
+	end := p.keys[p.trunc].period.next(bucket)
+	if bucket < p.window.to {
+		return min(end, p.window.to)
+	}
+	return end // of a bucket that align added
+}
+
+// pick returns the row of a join for each bucket, -1 for none. at are the indexes of its rows,
+// ascending.
+func (p *plan) pick(j *joinPlan, buckets, at []int64) []int {
+	out := make([]int, len(buckets))
+	for i, b := range buckets {
+		out[i] = -1
+		if j.maxAge == nil {
+			if k, ok := slices.BinarySearch(at, b); ok {
+				out[i] = k
+			}
+			continue
+		}
+		end := p.end(b)
+		behind := sort.Search(len(at), func(k int) bool { return at[k] >= end })
+		if behind > 0 && at[behind-1] >= j.maxAge.add(end, true) {
+			out[i], _ = slices.BinarySearch(at, at[behind-1]) // the preferred source comes first
+		}
+	}
+	return out
+}
+
+// each visits a plan and those of its joins.
+func (p *plan) each(visit func(*plan)) {
+	visit(p)
+	for i := range p.joins {
+		visit(p.joins[i].plan)
+	}
+}
