@@ -84,6 +84,7 @@ type config struct {
 	compat               bool
 	compatService        string
 	keyHeader            string
+	linkTokenHeader      string
 	teamRate             float64
 	deletionGrace        time.Duration
 	addressRate          float64
@@ -403,6 +404,7 @@ func (c *config) apiFlags(f *flag.FlagSet) {
 	f.BoolVar(&c.compat, "compat", false, "give answers in the shapes of existing clients where they differ from the contract (docs/compat.md)")
 	f.StringVar(&c.compatService, "compat-service", "", "with -compat, the `word` of those clients for service in appointment_with_service")
 	f.StringVar(&c.keyHeader, "api-key-header", "", "`name` of the header with the API key (default x-service-api-key)")
+	f.StringVar(&c.linkTokenHeader, "link-token-header", "", "`name` of the header with a link token (default x-service-link-token)")
 	f.Float64Var(&c.teamRate, "team-rate", -1, "requests a second that a team may make of this process; 0 is no limit (default: 200 in production, no limit in a sandbox)")
 	f.Float64Var(&c.addressRate, "address-rate", -1, "requests a second that an address without a key may make of this process; 0 is no limit (default: 20 in production, no limit in a sandbox)")
 	f.DurationVar(&c.deletionGrace, "deletion-grace", healthdata.GracePeriod, "how long the deletion of a user can be undone; 0: not at all")
@@ -429,8 +431,10 @@ func (c *config) checkAPI() error {
 	if c.deletionGrace == 0 {
 		c.deletionGrace = -1 // zero means the default
 	}
-	if strings.Trim(c.keyHeader, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
-		return errors.New("-api-key-header has letters, digits, and - _ . only")
+	for _, header := range []struct{ flag, name string }{{"api-key-header", c.keyHeader}, {"link-token-header", c.linkTokenHeader}} {
+		if strings.Trim(header.name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
+			return fmt.Errorf("-%s has letters, digits, and - _ . only", header.flag)
+		}
 	}
 	if c.compatService != "" && !c.compat {
 		return errors.New("-compat-service goes with -compat")
