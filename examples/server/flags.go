@@ -93,6 +93,8 @@ type config struct {
 	brand                string
 	brandColor           string
 	log                  *slog.Logger
+	logPath              string
+	logFile              *os.File // of logPath
 }
 
 // flagGroup is flags that belong together.
@@ -127,9 +129,12 @@ const serverFlags = "server"
 // Secrets are best set by the environment or the file: other users of the machine can see
 // arguments.
 func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
-	c, f, err := settings(args, slog.New(slog.NewTextHandler(stderr, nil)))
+	output := &logOutput{to: stderr}
+	c, f, err := settings(args, slog.New(slog.NewTextHandler(output, nil)))
 	if err == nil && !c.version && !c.printConfig {
-		err = c.readSecrets()
+		if err = c.readSecrets(); err == nil {
+			err = c.openLog(output)
+		}
 	}
 	if err != nil {
 		return config{}, nil, err
@@ -168,6 +173,38 @@ func settings(args []string, log *slog.Logger) (config, *flag.FlagSet, error) {
 	return c, f, nil
 }
 
+// logName is the log of a tour, in the folder of the data.
+const logName = "server.log"
+
+// logOutput is where a log goes. to must not change while others write.
+type logOutput struct{ to io.Writer }
+
+// Write writes to where the log goes.
+func (o *logOutput) Write(b []byte) (int, error) { return o.to.Write(b) }
+
+// openLog makes the log go to its file, if it has one.
+func (c *config) openLog(output *logOutput) (err error) {
+	if c.logPath == "" && c.tour && c.dataDir != "" {
+		c.logPath = filepath.Join(c.dataDir, logName)
+	}
+	if c.logPath == "" {
+		return nil
+	}
+	if c.logFile, err = os.OpenFile(c.logPath, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+		return fmt.Errorf("-log: %w", err)
+	}
+	output.to = c.logFile
+	return nil
+}
+
+// closeLog closes the file of the log, if it has one.
+func (c *config) closeLog() error {
+	if c.logFile == nil {
+		return nil
+	}
+	return c.logFile.Close()
+}
+
 // configFile reads the file of -config. A line with a name that is no flag is refused with the nearest
 // one.
 func configFile(f *flag.FlagSet) ff.ConfigFileParser {
@@ -187,6 +224,7 @@ func configFile(f *flag.FlagSet) ff.ConfigFileParser {
 func (c *config) startFlags(f *flag.FlagSet) {
 	f.StringVar((*string)(&c.environment), "env", string(healthlab.Sandbox), "sandbox or production")
 	f.BoolVar(&c.tour, "tour", false, "play the main job once, then serve")
+	f.StringVar(&c.logPath, "log", "", "`file` to which the log is appended (default: standard error, with -tour "+logName+" in the folder of the data)")
 	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
 	f.BoolVar(&c.version, "version", false, "print the version and stop")
 	f.BoolVar(&c.printConfig, "print-config", false, "print the settings that hold, without secrets, and stop")
