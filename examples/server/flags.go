@@ -289,7 +289,7 @@ func (c *config) keyFlags(f *flag.FlagSet) {
 }
 
 func (c *config) providerFlags(f *flag.FlagSet) {
-	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
+	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: manual data and the stores of phones; in a sandbox thirty-six invented ones, too)")
 	f.StringVar(&c.connectors, "connectors", "", "`folder` with providers that people can connect: NAME.json says how one is reached (docs/providers.md), NAME.client has our id there and our secret, a line each; with it, people can connect their own Nightscout, too")
 	f.StringVar(&c.clientsFile, "providers-config", "", "JSON `file` with our client id and secret at each provider of docs/providers that people can connect (docs/providers/README.md)")
 	f.BoolVar(&c.doubles, "doubles", false, "offer doubles of real providers (docs/providers), which speak their APIs and have made-up people; in a sandbox only")
