@@ -82,6 +82,8 @@ type source struct {
 	Attempt   time.Time `json:"-"`
 	Resources int       `json:"-"`
 	Failing   int       `json:"-"`
+	// History is nil if none is being fetched.
+	History *historyOf `json:"-"`
 }
 
 // resourcePage is a page of users with what was read of their sources.
@@ -132,7 +134,7 @@ func (s *Console) sources(r *http.Request, id string) ([]source, error) {
 			}
 		}
 	}
-	return list.Providers, nil
+	return list.Providers, s.addHistories(r, list.Providers)
 }
 
 func (s *Console) person(w http.ResponseWriter, r *http.Request, on *session) error {

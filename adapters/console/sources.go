@@ -16,6 +16,8 @@ type historyPage struct {
 			Pulled map[string]struct {
 				Status   string `json:"status"`
 				Error    string `json:"error_details"`
+				Days     int    `json:"range_days"`
+				Fetched  int    `json:"fetched_days"`
 				Timeline struct {
 					Scheduled time.Time  `json:"scheduled_at"`
 					Started   *time.Time `json:"started_at"`

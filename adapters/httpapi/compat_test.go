@@ -20,10 +20,13 @@ import (
 // existing clients.
 func TestCompat(t *testing.T) {
 	config, user := full(t)
+	port := twoTokens{}
 	links := newLinks(t, memory.New(nil), config.Health, &linking.Options{Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
-		return linking.TeamSettings{Bulk: true}, nil
+		return linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band"}}, nil
 	}})
-	config.Bulk = newBulk(t, memory.New(nil), config.Health, links, config.Pulls, nil, nil)
+	config.Bulk = newBulk(t, memory.New(nil), config.Health, links, config.Pulls, map[string]linking.ProviderConnector{
+		"acme_band": {OAuth: port, TokenCodec: port, Puller: port},
+	}, nil)
 	strict := config.handler()
 	config.Compat = &httpapi.Compat{Service: "acme"}
 	compat := config.handler()
@@ -75,6 +78,17 @@ func TestCompat(t *testing.T) {
 	require.Contains(t, changed, `T00:00:00+00:00"`)
 	both("POST", "/v2/link/bulk_trigger_historical_pull", `{"user_ids":["`+user.String()+`"],"provider":"acme_band"}`, 202, 200)
 
+	recipe := `{"provider":"acme_band","connections":[{"user_id":"` + user.String() + `","access_token":"a","refresh_token":"r","provider_id":"p","expires_at":2147483647}]}`
+	plain, changed = both("POST", "/v2/link/bulk_import", recipe, 202, 202)
+	require.Empty(t, plain)
+	require.JSONEq(t, `{"user_ids_imported":[],"user_ids_failed":[]}`, changed)
+
+	centers := "/v3/order/psc/info?zip_code=85201&lab_id=1"
+	plain, changed = both("GET", centers, "", 200, 200)
+	require.Regexp(t, `"distance":"\d+"`, plain)
+	require.Regexp(t, `"distance":\d+[,}]`, changed)
+	require.NotRegexp(t, `"distance":"`, changed)
+
 	query := `{"accept":"*/*","timeframe":{"type":"relative","anchor":"2026-03-02","past":{"unit":"day","value":7}},"queries":[{"select":[{"activity":"steps"}]}]}`
 	both("POST", "/aggregate/v1/user/"+user.String()+"/query", query, 422, 200)
 
@@ -91,8 +105,8 @@ func TestCompatShapes(t *testing.T) {
 	c := httpapi.Compat{Service: "acme"}
 	for _, tt := range []struct{ id, pattern, body, want string }{
 		{"find_patient_service_centers", "GET /v3/order/psc/info",
-			`{"patient_service_centers":[{"distance":4.6,"metadata":{"distance":4.6},"capabilities":["stat","appointment_scheduling_via_service"]}]}`,
-			`{"patient_service_centers":[{"distance":5,"metadata":{"distance":4.6},"capabilities":["stat","appointment_scheduling_via_acme"]}]}`},
+			`{"patient_service_centers":[{"distance":"5","metadata":{"distance":"4"},"capabilities":["stat","appointment_scheduling_via_service"]}]}`,
+			`{"patient_service_centers":[{"distance":5,"metadata":{"distance":"4"},"capabilities":["stat","appointment_scheduling_via_acme"]}]}`},
 		{"read_area", "GET /v3/order/area/info", `{"central_labs":{"1":{"appointment_with_service":true}}}`, `{"central_labs":{"1":{"appointment_with_acme":true}}}`},
 		{"read_order_result", "GET /v3/order/{order_id}/result", `{"results":[{"value":12.50,"dob":"1984-05-09"}]}`, `{"results":[{"value":12.50,"dob":"1984-05-09"}]}`},
 	} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/linkpages"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/page"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
 
@@ -59,6 +60,8 @@ type FirstImport struct {
 	// Total is the number of kinds of data; 0 until it is known. Done is the number of
 	// those that have ended, and Failed the number of those that ended without success.
 	Total, Done, Failed int
+	// Days is how many days the longest history has, and FetchedDays how many of them are there.
+	Days, FetchedDays int
 }
 
 func (a *api) makePages() {
@@ -74,9 +77,9 @@ func (a *api) makePages() {
 		},
 	}
 	if p.FirstImport != nil {
-		o.FirstImport = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (total, done, failed int, err error) {
+		o.FirstImport = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (page.Import, error) {
 			f, err := p.FirstImport(ctx, team, user, provider)
-			return f.Total, f.Done, f.Failed, err
+			return page.Import{Known: true, Done: f.Done, Total: f.Total, Failed: f.Failed > 0, Days: f.Days, FetchedDays: f.FetchedDays}, err
 		}
 	}
 	pages, err := linkpages.New(o)

@@ -339,6 +339,7 @@ func TestIntrospection(t *testing.T) {
 	require.Regexp(t, "^[0-9a-f]{32}$", trace)
 	require.Equal(t, object{
 		"status": "success", "range_start": "2026-02-02T12:00:00+00:00", "range_end": "2026-03-04T12:00:00+00:00", "days_with_data": 2.0,
+		"range_days": 30.0, "fetched_days": 30.0,
 		"timeline": object{
 			"scheduled_at": "2026-03-04T12:00:00+00:00", "started_at": "2026-03-04T12:00:00+00:00", "ended_at": "2026-03-04T12:00:00+00:00",
 		},

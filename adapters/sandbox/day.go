@@ -26,7 +26,15 @@ const (
 	running  = "running"
 	cycling  = "cycling"
 	swimming = "swimming"
+	walk     = "walking"
+	strength = "strength_training" // goes no distance
 )
+
+// speeds are those of the sports with a distance, in m/s.
+var speeds = map[string]float64{running: 2.6, cycling: 6.8, swimming: 0.9, walk: 1.5}
+
+// cadences are the steps a minute of the sports with steps.
+var cadences = map[string]float64{running: 160, walk: 112}
 
 // day is one local day of a person, minute by minute from midnight: everything that
 // the sandbox measures is read off this one course, so that steps, heart rate, sleep
@@ -37,6 +45,7 @@ type day struct {
 	date  healthlab.Date
 	loc   *time.Location
 	start time.Time // local midnight
+	by    instrument
 
 	// One entry a minute: 1440, or as many as the day has when the clocks change.
 	doing     []activity
@@ -44,10 +53,11 @@ type day struct {
 	steps     []float64
 	heartRate []float64
 	glucose   []float64
+	off       []bool // the device is not worn
 
-	night    night
-	training *session
-	meals    []meal
+	night, nextNight night // that ends, and that begins, on the day
+	training         *session
+	meals            []meal
 }
 
 // night is the sleep that ends on a day.
@@ -66,7 +76,7 @@ type stretch struct {
 type session struct {
 	from, minutes int
 	sport         string
-	speed         float64 // m/s
+	speed         float64 // m/s; 0 without a distance
 }
 
 type meal struct {
@@ -76,10 +86,10 @@ type meal struct {
 	kcal   float64
 }
 
-// dayOf invents a day. The same user and day are always the same, for every caller, and
-// whenever.
-func dayOf(user healthlab.UserID, date healthlab.Date, loc *time.Location) *day {
-	d := &day{person: personOf(user), user: user, date: date, loc: loc, start: date.At(loc)}
+// dayOf invents a day, as the devices of a provider measure it. The same user, day and provider are always
+// the same, for every caller, and whenever.
+func dayOf(user healthlab.UserID, date healthlab.Date, loc *time.Location, provider string) *day {
+	d := &day{person: personOf(user), user: user, date: date, loc: loc, start: date.At(loc), by: instrumentOf(user, provider)}
 	minutes := int(date.AddDays(1).At(loc).Sub(d.start) / time.Minute)
 	d.doing, d.stage = make([]activity, minutes), make([]healthdata.SleepStage, minutes)
 	d.steps, d.heartRate, d.glucose = make([]float64, minutes), make([]float64, minutes), make([]float64, minutes)
@@ -87,8 +97,12 @@ func dayOf(user healthlab.UserID, date healthlab.Date, loc *time.Location) *day 
 	d.move()
 	d.eat()
 	d.beat()
+	d.measure()
 	return d
 }
+
+// before is the day before, in the same time zone and measured by the same devices.
+func (d *day) before() *day { return dayOf(d.user, d.date.AddDays(-1), d.loc, d.by.provider) }
 
 // minutes is how long the day is: another when the clocks change.
 func (d *day) minutes() int { return len(d.doing) }
@@ -134,8 +148,8 @@ func nightOf(p *person, user healthlab.UserID, date healthlab.Date, loc *time.Lo
 
 // sleep lays the night that ends today and the one that begins today over the day.
 func (d *day) sleep() {
-	d.night = nightOf(&d.person, d.user, d.date, d.loc)
-	for _, n := range []night{d.night, nightOf(&d.person, d.user, d.date.AddDays(1), d.loc)} {
+	d.night, d.nextNight = nightOf(&d.person, d.user, d.date, d.loc), nightOf(&d.person, d.user, d.date.AddDays(1), d.loc)
+	for _, n := range []night{d.night, d.nextNight} {
 		for _, s := range n.stages {
 			from, to := int(s.from.Sub(d.start)/time.Minute), int(s.to.Sub(d.start)/time.Minute)
 			for m := max(0, from); m < min(d.minutes(), to); m++ {
@@ -151,12 +165,15 @@ func (d *day) move() {
 	goal := clamp(d.stepGoal*(0.85+0.3*r.Float64())+900*r.NormFloat64(), 800, 30000)
 	if r.Float64() < d.sporty {
 		s := &session{from: 1050 + r.IntN(90), minutes: 25 + r.IntN(40), sport: d.sport}
-		s.speed = map[string]float64{running: 2.6, cycling: 6.8, swimming: 0.9}[s.sport] * (1 + 0.11*r.NormFloat64())
+		if others := []string{running, cycling, swimming, walk, strength}; r.IntN(2) == 0 {
+			s.sport = others[r.IntN(len(others))]
+		}
+		s.speed = speeds[s.sport] * (1 + 0.11*r.NormFloat64())
 		d.training = s
 		for m := s.from; m < min(d.minutes(), s.from+s.minutes); m++ {
 			d.doing[m] = training
-			if s.sport == running {
-				d.steps[m] = 160 + 6*r.NormFloat64()
+			if steps := cadences[s.sport]; steps > 0 {
+				d.steps[m] = steps + 6*r.NormFloat64()
 				goal -= d.steps[m]
 			}
 		}

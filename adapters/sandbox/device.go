@@ -2,14 +2,16 @@ package sandbox
 
 import (
 	"encoding/hex"
+	"math"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// instruments are what people of the sandbox measure with, by the source type of what it
+// models are what people of the sandbox measure with, by the source type of what it
 // records. What people type in themselves, and what laboratories measure, has none.
-var instruments = map[healthdata.SourceType]struct{ model, version string }{
+var models = map[healthdata.SourceType]struct{ model, version string }{
 	healthdata.SourceWatch:       {"Sandbox Watch 2", "2.4.1"},
 	healthdata.SourceAutomatic:   {"Sandbox Sensor", "1.9"},
 	healthdata.SourceCuff:        {"Sandbox Cuff", "1.2"},
@@ -18,14 +20,70 @@ var instruments = map[healthdata.SourceType]struct{ model, version string }{
 }
 
 // Device returns the user's device of a source type; nil if the source type is no device. Each
-// user has one device of a type, which never changes.
-func (Provider) Device(user healthlab.UserID, source healthdata.SourceType) *healthdata.DeviceInfo {
-	made, ok := instruments[source]
+// user has one device of a type at a provider, which never changes.
+func (p Provider) Device(user healthlab.UserID, source healthdata.SourceType) *healthdata.DeviceInfo {
+	made, ok := models[source]
 	if !ok {
 		return nil
 	}
-	seed := seedOf(user, "device "+string(source), healthlab.Date{})
+	seed := seedOf(user, "device "+p.Slug+string(source), healthlab.Date{})
 	return &healthdata.DeviceInfo{
 		Manufacturer: ptr("Sandbox Instruments"), Model: ptr(made.model), Version: ptr(made.version), ID: ptr("SB-" + hex.EncodeToString(seed[:4])),
+	}
+}
+
+// instrument is how the devices of a provider measure a person, which does not change from day to day. The
+// zero value measures everything as it is.
+type instrument struct {
+	provider string
+	// clock is how far the device's clock is ahead.
+	clock time.Duration
+	// steps is how many steps it counts for each, and bpm how many beats a minute it is off.
+	steps, bpm float64
+}
+
+// instrumentOf returns what a provider measures a person with.
+func instrumentOf(user healthlab.UserID, provider string) instrument {
+	if provider == "" {
+		return instrument{}
+	}
+	r := dice(user, "instrument "+provider, healthlab.Date{})
+	i := instrument{provider: provider, clock: time.Duration(5+r.IntN(56)) * time.Second}
+	if r.IntN(2) == 0 {
+		i.clock = -i.clock
+	}
+	i.steps, i.bpm = 0.9+0.2*r.Float64(), 4*r.Float64()-2
+	return i
+}
+
+// reads is what the device's clock shows at an instant. What people write down has the true time, and so has
+// what a laboratory measures.
+func (i instrument) reads(source healthdata.SourceType, at time.Time) time.Time {
+	if source == healthdata.SourceApp || source == healthdata.SourceLab {
+		return at
+	}
+	return at.Add(i.clock)
+}
+
+// measure puts what the devices of a provider count in place of what is true. One or two times a day a device
+// is off for 20 to 90 minutes, awake and not training.
+func (d *day) measure() {
+	d.off = make([]bool, d.minutes())
+	if d.by.provider == "" {
+		return
+	}
+	r := dice(d.user, "gaps "+d.by.provider, d.date)
+	for range 1 + r.IntN(2) {
+		from, minutes := 420+r.IntN(840), 20+r.IntN(71)
+		for m := from; m < min(d.minutes(), from+minutes); m++ {
+			d.off[m] = d.doing[m] == resting || d.doing[m] == walking
+		}
+	}
+	for m := range d.minutes() {
+		d.steps[m] = math.Round(d.steps[m] * d.by.steps * (1 + 0.04*r.NormFloat64()))
+		d.heartRate[m] = math.Round(clamp(d.heartRate[m]+d.by.bpm+0.8*r.NormFloat64(), 36, 220-float64(d.age)))
+		if d.off[m] {
+			d.steps[m], d.doing[m] = 0, resting
+		}
 	}
 }

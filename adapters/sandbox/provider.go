@@ -11,12 +11,17 @@ import (
 // steps, heart rate, sleep, meals and workouts agree with each other. The same user and
 // day are always the same, in every process. The zero value is ready; it is safe for
 // concurrent use.
-type Provider struct{}
+type Provider struct {
+	// Slug names the provider whose devices measure. The devices of two providers differ as real ones do: in
+	// how many steps they count, in their clocks, by up to a minute, and in when they are not worn.
+	// Default: devices that are always worn and never wrong.
+	Slug string
+}
 
 // Day invents the local day date of a user in loc. It costs as much as a few thousand
 // random numbers; a caller that wants several resources of a day asks once.
-func (Provider) Day(user healthlab.UserID, date healthlab.Date, loc *time.Location) *Day {
-	return &Day{dayOf(user, date, loc)}
+func (p Provider) Day(user healthlab.UserID, date healthlab.Date, loc *time.Location) *Day {
+	return &Day{dayOf(user, date, loc, p.Slug)}
 }
 
 // Samples is [Day.Samples] of one day.

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"hash"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -158,7 +159,11 @@ func TestDaysAreBelievable(t *testing.T) {
 				_, list := p.Summaries(r.Slug)
 				found[r.Slug] = found[r.Slug] || len(list) > 0
 			}
-			checkDay(t, p, spring.AddDays(d), loc)
+			checkDay(t, p, sandbox.Provider{}.Day(user, spring.AddDays(d-1), loc), spring.AddDays(d), loc)
+			if d%10 == 0 {
+				own := sandbox.Provider{Slug: []string{"acme_band", "acme_ring"}[i%2]}
+				checkSums(t, own.Day(user, spring.AddDays(d), loc), own.Day(user, spring.AddDays(d-1), loc))
+			}
 			stream := p.WorkoutStream()
 			found["workout_stream"] = found["workout_stream"] || stream != nil
 		}
@@ -200,22 +205,79 @@ func checkSamples(t *testing.T, r *healthdata.Resource, samples []healthdata.Sam
 	}
 }
 
-// checkDay requires what different resources say of one day to agree.
-func checkDay(t *testing.T, p *sandbox.Day, date healthlab.Date, loc *time.Location) {
+// checkSums requires the summaries of a day to be computed from the samples of the day and the one before.
+func checkSums(t *testing.T, p, before *sandbox.Day) {
 	t.Helper()
-	sum := func(resource string) (total float64) {
-		_, samples := p.Samples(resource)
-		for _, s := range samples {
-			total += s.Value.Number
+	values := func(resource string, from, to time.Time) (out []float64) {
+		for _, day := range []*sandbox.Day{before, p} {
+			_, samples := day.Samples(resource)
+			for _, s := range samples {
+				if from.IsZero() && day == p || !s.Timestamp.Before(from) && s.Timestamp.Before(to) {
+					out = append(out, s.Value.Number)
+				}
+			}
+		}
+		return out
+	}
+	sum := func(list []float64) (total float64) {
+		for _, v := range list {
+			total += v
 		}
 		return total
 	}
+	mean := func(list []float64) float64 { return sum(list) / float64(len(list)) }
+	lowest := func(list []float64, n int) float64 {
+		low := mean(list[:n])
+		for i := n; i <= len(list); i++ {
+			low = min(low, mean(list[i-n:i]))
+		}
+		return low
+	}
+	ofDay := func(resource string) []float64 { return values(resource, time.Time{}, time.Time{}) }
 	_, list := p.Summaries("activity")
 	a := list[0].(*healthdata.Activity)
-	require.InDelta(t, sum("steps"), float64(*a.Steps), 0)
-	require.InDelta(t, sum("distance"), *a.Distance, 10)
-	require.InDelta(t, sum("calories_active"), *a.CaloriesActive, 10)
-	require.InDelta(t, sum("calories_active")+sum("calories_basal"), *a.CaloriesTotal, 15)
+	require.InDelta(t, sum(ofDay("steps")), float64(*a.Steps), 0)
+	require.InDelta(t, sum(ofDay("floors_climbed")), float64(*a.FloorsClimbed), 0)
+	require.InDelta(t, sum(ofDay("distance")), *a.Distance, 0.06)
+	require.InDelta(t, sum(ofDay("calories_active")), *a.CaloriesActive, 0.06)
+	require.InDelta(t, sum(ofDay("calories_active"))+sum(ofDay("calories_basal")), *a.CaloriesTotal, 0.06)
+	bpm := ofDay("heartrate")
+	require.InDelta(t, slices.Min(bpm), *a.HeartRate.MinBPM, 0)
+	require.InDelta(t, slices.Max(bpm), *a.HeartRate.MaxBPM, 0)
+	require.InDelta(t, mean(bpm), *a.HeartRate.AvgBPM, 0.06)
+	require.InDelta(t, lowest(bpm, 30), *a.HeartRate.RestingBPM, 0.51)
+
+	_, list = p.Summaries("sleep")
+	s := list[0].(*healthdata.Sleep)
+	night := func(resource string) []float64 { return values(resource, s.BedtimeStart.Time, s.BedtimeStop.Time) }
+	bpm = night("heartrate")
+	require.Len(t, bpm, int(math.Ceil(s.BedtimeStop.Sub(s.BedtimeStart.Time).Minutes())), "a minute each")
+	require.InDelta(t, lowest(bpm, 5), float64(*s.HRLowest), 0.51)
+	require.InDelta(t, lowest(bpm, 30), float64(*s.HRResting), 0.51)
+	require.InDelta(t, mean(bpm), float64(*s.HRAverage), 0.51)
+	require.GreaterOrEqual(t, float64(*s.HRLowest), slices.Min(bpm))
+	require.InDelta(t, mean(night("hrv")), *s.AverageHRV, 0.51)
+	require.InDelta(t, mean(night("respiratory_rate")), *s.RespiratoryRate, 0.06)
+
+	_, list = p.Summaries("workouts")
+	if len(list) == 0 {
+		return
+	}
+	w := list[0].(*healthdata.Workout)
+	bpm = values("heartrate", w.TimeStart.Time, w.TimeEnd.Time)
+	require.InDelta(t, mean(bpm), float64(*w.AverageHR), 0.51)
+	require.InDelta(t, slices.Max(bpm), float64(*w.MaxHR), 0)
+	for _, v := range p.WorkoutStream().Heartrate {
+		require.LessOrEqual(t, *v, *w.MaxHR)
+	}
+}
+
+// checkDay requires what different resources say of one day to agree.
+func checkDay(t *testing.T, p, before *sandbox.Day, date healthlab.Date, loc *time.Location) {
+	t.Helper()
+	checkSums(t, p, before)
+	_, list := p.Summaries("activity")
+	a := list[0].(*healthdata.Activity)
 	minutes := date.AddDays(1).At(loc).Sub(date.At(loc)).Minutes()
 	require.LessOrEqual(t, *a.Low+*a.Medium+*a.High, minutes)
 	_, beats := p.Samples("heartrate")
@@ -235,25 +297,90 @@ func checkDay(t *testing.T, p *sandbox.Day, date healthlab.Date, loc *time.Locat
 	stream := p.WorkoutStream()
 	_, workouts := p.Summaries("workouts")
 	src, distances := p.Samples("workout_distance")
-	require.Len(t, distances, len(workouts))
 	if len(workouts) == 0 {
+		require.Empty(t, distances)
 		require.Nil(t, stream)
 		return
 	}
 	w := workouts[0].(*healthdata.Workout)
-	require.InDelta(t, distances[0].Value.Number, *w.Distance, 0)
-	require.Equal(t, w.TimeStart, *distances[0].Start)
-	require.Equal(t, w.TimeEnd, *distances[0].End)
 	require.Equal(t, w.Sport.Slug, *src.Sport)
 	require.Equal(t, w.TimeStart.Unix(), stream.Time[0])
 	require.LessOrEqual(t, stream.Time[len(stream.Time)-1], w.TimeEnd.Unix())
-	require.InDelta(t, *w.Distance, *stream.Distance[len(stream.Distance)-1], 1, "the stream goes as far as the workout")
+	if w.Distance == nil {
+		require.Empty(t, distances)
+		require.Empty(t, stream.Distance)
+	} else {
+		require.InDelta(t, distances[0].Value.Number, *w.Distance, 0)
+		require.Equal(t, w.TimeStart, *distances[0].Start)
+		require.Equal(t, w.TimeEnd, *distances[0].End)
+		require.InDelta(t, *w.Distance, *stream.Distance[len(stream.Distance)-1], 1, "the stream goes as far as the workout")
+	}
 	require.LessOrEqual(t, *w.AverageHR, *w.MaxHR)
 	zones := int64(0)
 	for _, z := range w.HRZones {
 		zones += z
 	}
 	require.Equal(t, *w.MovingTime, zones)
+}
+
+// Two devices measure one day as real ones do: with clocks, counts and gaps of their own. Both are close to
+// the truth, and what a person writes down is the same at each provider.
+func TestDevicesDiffer(t *testing.T) {
+	for i, user := range people(20) {
+		clock := map[string]time.Duration{}
+		total := map[string]float64{}
+		for _, slug := range []string{"", "acme_band", "acme_ring"} {
+			p := sandbox.Provider{Slug: slug}
+			for d := range 5 {
+				_, samples := p.Samples(user, "heartrate", spring.AddDays(d), time.UTC)
+				var first time.Time
+				for _, s := range samples {
+					if first.IsZero() {
+						first = s.Timestamp.Time
+					}
+				}
+				clock[slug] = first.Sub(spring.AddDays(d).At(time.UTC))
+				if gaps := 1440 - len(samples); slug == "" {
+					require.Zero(t, gaps)
+				} else {
+					require.Less(t, gaps, 181)
+				}
+				_, samples = p.Samples(user, "steps", spring.AddDays(d), time.UTC)
+				for _, s := range samples {
+					total[slug] += s.Value.Number
+				}
+			}
+			_, water := p.Samples(user, "water", spring, time.UTC)
+			_, truth := sandbox.Provider{}.Samples(user, "water", spring, time.UTC)
+			require.Equal(t, truth, water)
+		}
+		require.Zero(t, clock[""])
+		require.NotEqual(t, clock["acme_band"], clock["acme_ring"], i)
+		require.NotEqual(t, total["acme_band"], total["acme_ring"])
+		for _, slug := range []string{"acme_band", "acme_ring"} {
+			require.NotZero(t, clock[slug])
+			require.LessOrEqual(t, clock[slug].Abs(), time.Minute)
+			require.InEpsilon(t, total[""], total[slug], 0.35)
+		}
+		require.NotEqual(t, sandbox.Provider{Slug: "acme_band"}.Device(user, healthdata.SourceWatch).ID, sandbox.Provider{Slug: "acme_ring"}.Device(user, healthdata.SourceWatch).ID)
+	}
+}
+
+// Most people do several sports.
+func TestSports(t *testing.T) {
+	all := map[string]bool{}
+	for _, user := range people(10) {
+		own := map[string]bool{}
+		for d := range 90 {
+			_, list := sandbox.Provider{}.Summaries(user, "workouts", spring.AddDays(d), time.UTC)
+			for _, w := range list {
+				sport := w.(*healthdata.Workout).Sport.Slug
+				own[sport], all[sport] = true, true
+			}
+		}
+		require.GreaterOrEqual(t, len(own), 2)
+	}
+	require.Len(t, all, 5)
 }
 
 // The service accepts and stores all generated data, in all kinds of time zones and over a

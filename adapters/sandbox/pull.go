@@ -28,7 +28,7 @@ func (d Demo) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage
 	if ctx.Err() != nil {
 		return linking.PullPage{}, ctx.Err()
 	}
-	return invent(r, now(), sameZone)
+	return invent(Provider{}, r, now(), sameZone)
 }
 
 // streamSlug is the resource of the recordings of workouts.
@@ -78,7 +78,7 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	case BehaviourHourly:
 		r = wholeDays(r)
 	}
-	page, err := invent(r, now, zones)
+	page, err := invent(Provider{Slug: c.provider}, r, now, zones)
 	for i := range page.Items {
 		for _, s := range page.Items[i].Summaries {
 			healthdata.HeadOf(s).Raw = payload(summaryOf(r.Resource), s)
@@ -172,8 +172,8 @@ func otherZones(home *time.Location, day healthlab.Date) *time.Location {
 	return loc
 }
 
-// invent makes up a page, of what was recorded before now.
-func invent(r linking.PullRequest, now time.Time, zones func(*time.Location, healthlab.Date) *time.Location) (linking.PullPage, error) {
+// invent makes up a page of a provider, of what was recorded before now.
+func invent(p Provider, r linking.PullRequest, now time.Time, zones func(*time.Location, healthlab.Date) *time.Location) (linking.PullPage, error) {
 	var page linking.PullPage
 	at := 0
 	if r.Cursor != "" {
@@ -196,7 +196,6 @@ func invent(r linking.PullRequest, now time.Time, zones func(*time.Location, hea
 			return page, nil
 		}
 		loc := zones(home, day)
-		var p Provider
 		var item linking.PullItem
 		if resource.Class == healthdata.ClassTimeseries {
 			source, samples := p.Samples(r.User, r.Resource, day, loc)

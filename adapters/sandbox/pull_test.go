@@ -21,6 +21,9 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
+// band makes up what [watch] fetches.
+var band = sandbox.Provider{Slug: "acme_band"}
+
 // watch is a user who links sources of the sandbox, and a service that fetches their data.
 type watch struct {
 	t         *testing.T
@@ -84,7 +87,7 @@ func busyWatch(t *testing.T, resource string, slugs ...string) *watch {
 	for {
 		w := newWatch(t, slugs...)
 		for day := healthlab.DateOf(w.now).AddDays(-15); day.Before(healthlab.DateOf(w.now).AddDays(-2)); day = day.AddDays(1) {
-			if _, samples := (sandbox.Provider{}).Samples(w.user, resource, day, time.UTC); len(samples) > 0 {
+			if _, samples := band.Samples(w.user, resource, day, time.UTC); len(samples) > 0 {
 				return w
 			}
 		}
@@ -142,7 +145,7 @@ func (w *watch) steps(from, to time.Time) []healthdata.Sample {
 // truth is what the provider holds of a stretch of time, at home.
 func (w *watch) truth(from, to time.Time) (out []string) {
 	for day := healthlab.DateOf(from).AddDays(-1); !day.After(healthlab.DateOf(to)); day = day.AddDays(1) {
-		_, samples := sandbox.Provider{}.Samples(w.user, "steps", day, time.UTC)
+		_, samples := band.Samples(w.user, "steps", day, time.UTC)
 		for _, s := range samples {
 			if !s.Timestamp.Before(from) && s.Timestamp.Before(to) {
 				out = append(out, fmt.Sprint(s.Timestamp, s.Value.Number))
@@ -404,7 +407,7 @@ func TestDevicesOfWhatIsFetched(t *testing.T) {
 	require.Len(t, list, 2)
 	ids := map[healthdata.SourceType]*uuid.UUID{}
 	for _, d := range list {
-		want := sandbox.Provider{}.Device(w.user, d.SourceType)
+		want := band.Device(w.user, d.SourceType)
 		require.Equal(t, healthdata.Device{
 			ID: d.ID, UserID: w.user, Provider: "acme_band", SourceType: d.SourceType, Manufacturer: want.Manufacturer, Model: want.Model,
 			Version: want.Version, DeviceID: want.ID,
@@ -451,7 +454,7 @@ func TestADiaryByTheHour(t *testing.T) {
 			}
 			sums, texts := map[hour]float64{}, map[hour]int{}
 			for day := healthlab.DateOf(begin).AddDays(-20); !day.After(healthlab.DateOf(w.now)); day = day.AddDays(1) {
-				_, samples := sandbox.Provider{}.Samples(w.user, resource, day, time.UTC)
+				_, samples := band.Samples(w.user, resource, day, time.UTC)
 				for _, s := range samples {
 					if s.Timestamp.After(w.now) {
 						continue
@@ -499,7 +502,7 @@ func TestWhatBelongsToAWorkout(t *testing.T) {
 		known[workout.ID] = workout
 		stream, err := w.health.WorkoutStream(t.Context(), w.team, workout.ID)
 		require.NoError(t, err)
-		require.Equal(t, sandbox.Provider{}.WorkoutStream(w.user, workout.CalendarDate, time.UTC).Distance, stream.Distance)
+		require.Equal(t, band.WorkoutStream(w.user, workout.CalendarDate, time.UTC).Distance, stream.Distance)
 	}
 	page, err := w.health.Samples(t.Context(), w.team, w.user, healthdata.SampleQuery{Resource: "workout_distance", From: w.now.AddDate(0, 0, -20)})
 	require.NoError(t, err)

@@ -67,13 +67,11 @@ var rarities = map[string]rare{
 func (d *day) samples(r *healthdata.Resource) []healthdata.Sample {
 	switch r.Slug {
 	case "heartrate":
-		return d.course(r, 1, func(m int) (float64, bool) { return d.heartRate[m], true })
+		return d.course(r, 1, d.beats)
 	case "respiratory_rate":
-		return d.course(r, 10, func(m int) (float64, bool) { return round(10+d.heartRate[m]/15, 1), true })
+		return d.course(r, 10, d.breaths)
 	case "hrv":
-		return d.course(r, 5, func(m int) (float64, bool) {
-			return round(d.night.hrv+float64(m%7)-3, 0), d.doing[m] == asleep && d.stage[m] != healthdata.SleepStageAwake
-		})
+		return d.course(r, 5, d.variability)
 	case "glucose":
 		return d.course(r, 5, func(m int) (float64, bool) { return round(d.glucose[m], 1), true })
 	case "steps":
@@ -107,6 +105,20 @@ func (d *day) samples(r *healthdata.Resource) []healthdata.Sample {
 	default:
 		return d.rare(r)
 	}
+}
+
+// beats is the heart rate of a minute, breaths the respiratory rate, and variability that of the heart. Each
+// is there or not.
+func (d *day) beats(m int) (float64, bool) { return d.heartRate[m], !d.off[m] }
+
+func (d *day) breaths(m int) (float64, bool) { return round(10+d.heartRate[m]/15, 1), !d.off[m] }
+
+func (d *day) variability(m int) (float64, bool) {
+	hrv := d.night.hrv
+	if !d.at(m).Before(d.nextNight.from) {
+		hrv = d.nextNight.hrv
+	}
+	return round(hrv+float64(m%7)-3, 0), d.doing[m] == asleep && d.stage[m] != healthdata.SleepStageAwake
 }
 
 func one(b bool) float64 {
@@ -147,6 +159,7 @@ func (d *day) kcalBasal() float64 {
 
 // sample makes a sample of a resource at an instant.
 func (d *day) sample(r *healthdata.Resource, at time.Time, v float64) healthdata.Sample {
+	at = d.by.reads(sourceTypeOf(r), at)
 	_, offset := at.In(d.loc).Zone()
 	return healthdata.Sample{
 		Timestamp: healthlab.At(at), TimezoneOffset: &offset, Unit: r.Unit, Value: healthdata.Number(v),
@@ -156,7 +169,7 @@ func (d *day) sample(r *healthdata.Resource, at time.Time, v float64) healthdata
 // interval makes a sample that covers some time.
 func (d *day) interval(r *healthdata.Resource, at time.Time, length time.Duration, v float64) healthdata.Sample {
 	s := d.sample(r, at, v)
-	start, end := s.Timestamp, healthlab.At(at.Add(length))
+	start, end := s.Timestamp, healthlab.At(s.Timestamp.Add(length))
 	s.Start, s.End = &start, &end
 	return s
 }
@@ -322,6 +335,9 @@ func (d *day) workoutSamples(r *healthdata.Resource) []healthdata.Sample {
 	length := time.Duration(t.minutes) * time.Minute
 	switch r.Slug {
 	case "workout_distance":
+		if t.speed == 0 {
+			return nil
+		}
 		return []healthdata.Sample{d.interval(r, d.at(t.from), length, round(t.speed*length.Seconds(), 0))}
 	case "workout_swimming_stroke":
 		if t.sport != swimming {

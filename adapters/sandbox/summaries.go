@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -38,54 +40,100 @@ func ptr[T any](v T) *T { return &v }
 
 func (d *day) activity() *healthdata.Activity {
 	a := &healthdata.Activity{CalendarDate: d.date, TimeZone: ptr(d.loc.String())}
-	var steps, metres, active, low, medium, high, sum float64
-	lowest, highest := math.Inf(1), 0.0
+	var low, medium, high float64
 	for m := range d.minutes() {
-		steps += d.steps[m]
-		metres += d.metres(m)
-		active += d.kcalActive(m)
 		switch d.doing[m] {
 		case walking:
 			medium++
 		case training:
 			high++
 		case resting:
-			low++
+			if !d.off[m] {
+				low++
+			}
 		}
-		sum += d.heartRate[m]
-		lowest, highest = math.Min(lowest, d.heartRate[m]), math.Max(highest, d.heartRate[m])
 	}
-	a.Steps = ptr(int64(steps))
-	a.Distance = ptr(round(metres, 1))
-	a.CaloriesActive = ptr(round(active, 1))
-	a.CaloriesTotal = ptr(round(active+d.kcalBasal()*float64(d.minutes()), 1))
+	total := func(resource string) (sum float64) {
+		for _, s := range d.samples(healthdata.ResourceBySlug(resource)) {
+			sum += s.Value.Number
+		}
+		return sum
+	}
+	a.Steps, a.FloorsClimbed = ptr(int64(total("steps"))), ptr(int64(total("floors_climbed")))
+	a.Distance = ptr(round(total("distance"), 1))
+	a.CaloriesActive = ptr(round(total("calories_active"), 1))
+	a.CaloriesTotal = ptr(round(total("calories_active")+total("calories_basal"), 1))
 	a.Low, a.Medium, a.High = &low, &medium, &high
+	bpm := d.readings(1, (*day).beats, d.start, d.at(d.minutes()))
 	a.HeartRate = &healthdata.ActivityHeartRate{
-		AvgBPM: ptr(round(sum/float64(d.minutes()), 1)), MinBPM: &lowest, MaxBPM: &highest, RestingBPM: ptr(round(d.restingBPM, 0)),
+		AvgBPM: ptr(round(mean(bpm), 1)), MinBPM: ptr(slices.Min(bpm)), MaxBPM: ptr(slices.Max(bpm)), RestingBPM: ptr(round(lowestMean(bpm, restingMinutes), 0)),
 	}
 	return a
 }
 
+// readings are the values of the samples of a course in a part of the day.
+func (d *day) readings(every int, value func(*day, int) (float64, bool), from, to time.Time) []float64 {
+	var out []float64
+	for m := 0; m < d.minutes(); m += every {
+		if at := d.at(m); at.Before(from) || !at.Before(to) {
+			continue
+		}
+		if v, ok := value(d, m); ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// The lowest heart rate of a night is a mean of five minutes, and the resting one of thirty.
+const lowestMinutes, restingMinutes = 5, 30
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// lowestMean is the lowest mean of n values in a row.
+func lowestMean(values []float64, n int) float64 {
+	lowest := mean(values[:n])
+	for i := range values[n:] {
+		lowest = math.Min(lowest, mean(values[i+1:i+1+n]))
+	}
+	return lowest
+}
+
 func (d *day) sleepSummary() *healthdata.Sleep {
+	from, to := d.by.reads(healthdata.SourceWatch, d.night.from), d.by.reads(healthdata.SourceWatch, d.night.to)
+	before := d.before()
+	night := func(every int, value func(*day, int) (float64, bool)) []float64 {
+		return append(before.readings(every, value, d.night.from, d.night.to), d.readings(every, value, d.night.from, d.night.to)...)
+	}
+	bpm := night(1, (*day).beats)
+	beats := func(v float64) *int64 { return ptr(int64(math.Round(v))) }
 	s := &healthdata.Sleep{
-		BedtimeStart: healthlab.At(d.night.from), BedtimeStop: healthlab.At(d.night.to), CalendarDate: d.date,
+		BedtimeStart: healthlab.At(from), BedtimeStop: healthlab.At(to), CalendarDate: d.date,
 		Latency: ptr(int64(d.night.stages[0].to.Sub(d.night.from) / time.Second)), State: ptr("confirmed"),
-		AverageHRV: ptr(round(d.night.hrv, 0)), RespiratoryRate: ptr(round(11+d.restingBPM/20, 1)),
-		HRResting: ptr(int64(d.restingBPM)), HRLowest: ptr(int64(d.restingBPM - 5)), HRAverage: ptr(int64(d.restingBPM - 1)),
+		AverageHRV:      ptr(round(mean(night(5, (*day).variability)), 0)),
+		RespiratoryRate: ptr(round(mean(night(10, (*day).breaths)), 1)),
+		HRResting:       beats(lowestMean(bpm, restingMinutes)), HRLowest: beats(lowestMean(bpm, lowestMinutes)), HRAverage: beats(mean(bpm)),
 	}
 	for _, of := range d.night.stages {
 		s.AddStage(of.stage, int64(of.to.Sub(of.from)/time.Second))
 	}
 	total := float64(*s.Light + *s.REM + *s.Deep)
 	s.Score = ptr(int64(clamp(60*total/(d.sleepHours*3600)+30*float64(*s.Deep+*s.REM)/(0.45*total)+8, 20, 100)))
-	_, offset := d.night.to.In(d.loc).Zone()
+	_, offset := to.In(d.loc).Zone()
 	s.TimezoneOffset = &offset
 	return s
 }
 
 func (d *day) sleepCycle() *healthdata.SleepCycle {
 	c := &healthdata.SleepCycle{
-		SessionStart: healthlab.At(d.night.from), SessionEnd: healthlab.At(d.night.to), TimeZone: ptr(d.loc.String()),
+		SessionStart: healthlab.At(d.by.reads(healthdata.SourceWatch, d.night.from)),
+		SessionEnd:   healthlab.At(d.by.reads(healthdata.SourceWatch, d.night.to)), TimeZone: ptr(d.loc.String()),
 	}
 	for _, s := range d.night.stages {
 		c.StageStartOffsetSecond = append(c.StageStartOffsetSecond, int64(s.from.Sub(d.night.from)/time.Second))
@@ -113,29 +161,28 @@ func (d *day) workout() []healthdata.Summary {
 	if t == nil {
 		return nil
 	}
-	var sum, highest, active, steps float64
+	var active, steps float64
 	bpm, seconds := make([]float64, t.minutes), make([]float64, t.minutes)
 	for i := range t.minutes {
 		m := min(t.from+i, d.minutes()-1)
 		bpm[i], seconds[i] = d.heartRate[m], 60
-		sum += d.heartRate[m]
-		highest = math.Max(highest, d.heartRate[m])
 		active += d.kcalActive(m)
 		steps += d.steps[m]
 	}
 	length := time.Duration(t.minutes) * time.Minute
-	from := d.at(t.from)
+	from := d.by.reads(healthdata.SourceWatch, d.at(t.from))
 	_, offset := from.In(d.loc).Zone()
 	w := &healthdata.Workout{
-		Title: ptr("Evening " + t.sport), TimezoneOffset: &offset, CalendarDate: d.date,
+		Title: ptr("Evening " + strings.ReplaceAll(t.sport, "_", " ")), TimezoneOffset: &offset, CalendarDate: d.date,
 		TimeStart: healthlab.At(from), TimeEnd: healthlab.At(from.Add(length)),
-		AverageHR: ptr(int64(sum / float64(t.minutes))), MaxHR: ptr(int64(highest)),
-		Distance: ptr(round(t.speed*length.Seconds(), 0)), Calories: ptr(round(active, 0)),
-		Sport: healthdata.SportOf(t.sport), MovingTime: ptr(int64(length / time.Second)),
-		AverageSpeed: ptr(round(t.speed, 2)), HRZones: healthdata.HeartRateZones(bpm, seconds, 220-d.age),
+		AverageHR: ptr(int64(math.Round(mean(bpm)))), MaxHR: ptr(int64(slices.Max(bpm))), Calories: ptr(round(active, 0)),
+		Sport: healthdata.SportOf(t.sport), MovingTime: ptr(int64(length / time.Second)), HRZones: healthdata.HeartRateZones(bpm, seconds, 220-d.age),
 	}
 	w.ExternalID = WorkoutID(d.user, d.date).String()
-	if t.sport == running {
+	if t.speed > 0 {
+		w.Distance, w.AverageSpeed = ptr(round(t.speed*length.Seconds(), 0)), ptr(round(t.speed, 2))
+	}
+	if cadences[t.sport] > 0 {
 		w.Steps = ptr(int64(steps))
 	}
 	return []healthdata.Summary{w}
@@ -147,7 +194,8 @@ func (d *day) stream() *healthdata.WorkoutStream {
 	if t == nil {
 		return nil
 	}
-	g := dice(d.user, "stream", d.date)
+	g := dice(d.user, "stream "+d.by.provider, d.date)
+	start := d.by.reads(healthdata.SourceWatch, d.at(t.from)).Unix()
 	s := &healthdata.WorkoutStream{}
 	// A circle around an invented place in the middle of an ocean.
 	const lat0, lng0, radius = 12.0, -38.0, 0.004
@@ -166,8 +214,11 @@ func (d *day) stream() *healthdata.WorkoutStream {
 		speed := t.speed * share * float64(len(speeds)) / sum
 		distance += every * speed
 		turn := distance / 2500 * 2 * math.Pi
-		s.Time = append(s.Time, d.at(t.from).Unix()+int64(sec))
-		s.Heartrate = append(s.Heartrate, ptr(int64(d.heartRate[m]+g.NormFloat64())))
+		s.Time = append(s.Time, start+int64(sec))
+		s.Heartrate = append(s.Heartrate, ptr(int64(d.heartRate[m])))
+		if t.speed == 0 {
+			continue
+		}
 		s.VelocitySmooth = append(s.VelocitySmooth, ptr(round(speed, 2)))
 		s.Distance = append(s.Distance, ptr(round(distance, 1)))
 		s.Altitude = append(s.Altitude, ptr(round(40+8*math.Sin(turn), 1)))
@@ -193,7 +244,7 @@ func (d *day) mealSummaries() []healthdata.Summary {
 		out = append(out, &healthdata.Meal{
 			Timestamp: healthlab.At(d.at(m.minute)), CalendarDate: d.date, Name: m.name,
 			Energy: &healthdata.Energy{Unit: "kcal", Value: round(m.kcal, 0)},
-			Macros: &healthdata.Macros{Carbs: ptr(round(m.carbs, 1)), Protein: &protein, Fats: &healthdata.Fats{Total: &fat}},
+			Macros: &healthdata.Macros{Carbs: ptr(round(m.carbs, 0)), Protein: &protein, Fats: &healthdata.Fats{Total: &fat}},
 		})
 	}
 	return out
@@ -218,7 +269,7 @@ func (d *day) electrocardiogram() []healthdata.Summary {
 	}
 	return []healthdata.Summary{&healthdata.Electrocardiogram{
 		SessionStart: volts[0].Timestamp, SessionEnd: healthlab.At(volts[0].Timestamp.Add(30 * time.Second)),
-		VoltageSampleCount: int64(len(volts)), HeartRateMean: ptr(int64(d.restingBPM)), SamplingFrequencyHz: ptr(128.0),
+		VoltageSampleCount: int64(len(volts)), HeartRateMean: ptr(int64(math.Round(d.restingBPM))), SamplingFrequencyHz: ptr(128.0),
 		Classification: ptr("sinus_rhythm"), TimeZone: ptr(d.loc.String()),
 	}}
 }

@@ -42,8 +42,9 @@ func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host)
 		return err
 	}
 	if c.freshDir {
-		return errors.Join(errors.New("-tour is for server serve"), os.RemoveAll(c.dataDir))
+		return errors.Join(errors.New("-tour is for server serve"), c.closeLog(), os.RemoveAll(c.dataDir))
 	}
+	defer func() { err = errors.Join(err, c.closeLog()) }()
 	t, err := newTelemetry(ctx, "")
 	if err != nil {
 		return err

@@ -43,6 +43,9 @@ type sources struct {
 // connected to providers that do not exist, where any password is right.
 func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
 	list, err := readProviders(c.providers)
+	if err == nil && c.providers == "" && c.environment != healthlab.Sandbox {
+		list, err = existing(list)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +69,14 @@ func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
 		s.connectors = all
 	}
 	return s, nil
+}
+
+// existing leaves out the invented ones of the default list: what exists of it is the team's own data, and
+// the stores of phones.
+func existing(list *healthdata.Providers) (*healthdata.Providers, error) {
+	return healthdata.NewProviders(slices.DeleteFunc(list.List(""), func(p healthdata.Provider) bool {
+		return p.Class != "manual" && p.Class != "sdk_store"
+	}))
 }
 
 // read adds the providers of a folder: NAME.json says how one is reached, and NAME.client

@@ -35,6 +35,11 @@ func TestOnlyASandboxInventsProviders(t *testing.T) {
 		require.NotNil(t, real.connectors[slug].Puller)
 		require.NotNil(t, real.providers.Get(slug))
 	}
+	var slugs []string
+	for _, p := range real.providers.List("") {
+		slugs = append(slugs, p.Slug)
+	}
+	require.ElementsMatch(t, []string{"manual", "apple_health_kit", "health_connect", "samsung_health", "fjord_ring", "nightscout"}, slugs, "no invented ones")
 	mixed, err := (&config{environment: healthlab.Sandbox, connectors: dir}).sources(invented)
 	require.NoError(t, err)
 	require.Len(t, mixed.connectors, len(made.connectors)+2)

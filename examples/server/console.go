@@ -40,5 +40,5 @@ func (s *host) printConsoleLink(out io.Writer, page string) {
 	if key == "" && len(s.teamKeys) > 0 {
 		key = s.teamKeys[0].key
 	}
-	fmt.Fprintf(out, "\nThe console shows last night: %s%s\n", s.url, s.console.Link(key, page))
+	fmt.Fprintf(out, "The console shows last night: %s%s\n", s.url, s.console.Link(key, page))
 }

@@ -84,6 +84,7 @@ type config struct {
 	compat               bool
 	compatService        string
 	keyHeader            string
+	linkTokenHeader      string
 	teamRate             float64
 	deletionGrace        time.Duration
 	addressRate          float64
@@ -92,6 +93,8 @@ type config struct {
 	brand                string
 	brandColor           string
 	log                  *slog.Logger
+	logPath              string
+	logFile              *os.File // of logPath
 }
 
 // flagGroup is flags that belong together.
@@ -126,9 +129,12 @@ const serverFlags = "server"
 // Secrets are best set by the environment or the file: other users of the machine can see
 // arguments.
 func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
-	c, f, err := settings(args, slog.New(slog.NewTextHandler(stderr, nil)))
+	output := &logOutput{to: stderr}
+	c, f, err := settings(args, slog.New(slog.NewTextHandler(output, nil)))
 	if err == nil && !c.version && !c.printConfig {
-		err = c.readSecrets()
+		if err = c.readSecrets(); err == nil {
+			err = c.openLog(output)
+		}
 	}
 	if err != nil {
 		return config{}, nil, err
@@ -167,6 +173,38 @@ func settings(args []string, log *slog.Logger) (config, *flag.FlagSet, error) {
 	return c, f, nil
 }
 
+// logName is the log of a tour, in the folder of the data.
+const logName = "server.log"
+
+// logOutput is where a log goes. to must not change while others write.
+type logOutput struct{ to io.Writer }
+
+// Write writes to where the log goes.
+func (o *logOutput) Write(b []byte) (int, error) { return o.to.Write(b) }
+
+// openLog makes the log go to its file, if it has one.
+func (c *config) openLog(output *logOutput) (err error) {
+	if c.logPath == "" && c.tour && c.dataDir != "" {
+		c.logPath = filepath.Join(c.dataDir, logName)
+	}
+	if c.logPath == "" {
+		return nil
+	}
+	if c.logFile, err = os.OpenFile(c.logPath, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+		return fmt.Errorf("-log: %w", err)
+	}
+	output.to = c.logFile
+	return nil
+}
+
+// closeLog closes the file of the log, if it has one.
+func (c *config) closeLog() error {
+	if c.logFile == nil {
+		return nil
+	}
+	return c.logFile.Close()
+}
+
 // configFile reads the file of -config. A line with a name that is no flag is refused with the nearest
 // one.
 func configFile(f *flag.FlagSet) ff.ConfigFileParser {
@@ -186,6 +224,7 @@ func configFile(f *flag.FlagSet) ff.ConfigFileParser {
 func (c *config) startFlags(f *flag.FlagSet) {
 	f.StringVar((*string)(&c.environment), "env", string(healthlab.Sandbox), "sandbox or production")
 	f.BoolVar(&c.tour, "tour", false, "play the main job once, then serve")
+	f.StringVar(&c.logPath, "log", "", "`file` to which the log is appended (default: standard error, with -tour "+logName+" in the folder of the data)")
 	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
 	f.BoolVar(&c.version, "version", false, "print the version and stop")
 	f.BoolVar(&c.printConfig, "print-config", false, "print the settings that hold, without secrets, and stop")
@@ -250,7 +289,7 @@ func (c *config) keyFlags(f *flag.FlagSet) {
 }
 
 func (c *config) providerFlags(f *flag.FlagSet) {
-	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
+	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: manual data and the stores of phones; in a sandbox thirty-six invented ones, too)")
 	f.StringVar(&c.connectors, "connectors", "", "`folder` with providers that people can connect: NAME.json says how one is reached (docs/providers.md), NAME.client has our id there and our secret, a line each; with it, people can connect their own Nightscout, too")
 	f.StringVar(&c.clientsFile, "providers-config", "", "JSON `file` with our client id and secret at each provider of docs/providers that people can connect (docs/providers/README.md)")
 	f.BoolVar(&c.doubles, "doubles", false, "offer doubles of real providers (docs/providers), which speak their APIs and have made-up people; in a sandbox only")
@@ -403,6 +442,7 @@ func (c *config) apiFlags(f *flag.FlagSet) {
 	f.BoolVar(&c.compat, "compat", false, "give answers in the shapes of existing clients where they differ from the contract (docs/compat.md)")
 	f.StringVar(&c.compatService, "compat-service", "", "with -compat, the `word` of those clients for service in appointment_with_service")
 	f.StringVar(&c.keyHeader, "api-key-header", "", "`name` of the header with the API key (default x-service-api-key)")
+	f.StringVar(&c.linkTokenHeader, "link-token-header", "", "`name` of the header with a link token (default x-service-link-token)")
 	f.Float64Var(&c.teamRate, "team-rate", -1, "requests a second that a team may make of this process; 0 is no limit (default: 200 in production, no limit in a sandbox)")
 	f.Float64Var(&c.addressRate, "address-rate", -1, "requests a second that an address without a key may make of this process; 0 is no limit (default: 20 in production, no limit in a sandbox)")
 	f.DurationVar(&c.deletionGrace, "deletion-grace", healthdata.GracePeriod, "how long the deletion of a user can be undone; 0: not at all")
@@ -429,8 +469,10 @@ func (c *config) checkAPI() error {
 	if c.deletionGrace == 0 {
 		c.deletionGrace = -1 // zero means the default
 	}
-	if strings.Trim(c.keyHeader, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
-		return errors.New("-api-key-header has letters, digits, and - _ . only")
+	for _, header := range []struct{ flag, name string }{{"api-key-header", c.keyHeader}, {"link-token-header", c.linkTokenHeader}} {
+		if strings.Trim(header.name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
+			return fmt.Errorf("-%s has letters, digits, and - _ . only", header.flag)
+		}
 	}
 	if c.compatService != "" && !c.compat {
 		return errors.New("-compat-service goes with -compat")

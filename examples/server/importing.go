@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -35,8 +36,8 @@ func (s *host) importFiles(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	sink := &intake{host: s, user: user.ID, connected: map[string]bool{}, out: stdout, shown: time.Now()}
-	opts := &fileimport.Options{Database: healthconnect.Read}
+	sink := &intake{host: s, user: user.ID, connected: map[string]bool{}, out: stdout, began: time.Now(), shown: time.Now()}
+	opts := &fileimport.Options{Database: healthconnect.Read, Progress: func(read, size int64) { sink.done = float64(read) / float64(size) }}
 	if s.importZone != "" {
 		if opts.Zone, err = time.LoadLocation(s.importZone); err != nil {
 			return errors.New("-import-zone: must be an IANA zone such as Europe/Berlin")
@@ -85,18 +86,34 @@ type intake struct {
 	connected map[string]bool
 
 	out    io.Writer
-	stored int       // items
-	shown  time.Time // when the number was last printed
+	stored int     // items
+	done   float64 // the part of the files that is read, from 0 to 1
+	began  time.Time
+	shown  time.Time // when the progress was last printed
 }
 
-// count prints how many items are stored, every few seconds.
+// count prints how far the import is, every few seconds.
 func (in *intake) count(n int) {
 	const every = 2 * time.Second
 	in.stored += n
-	if time.Since(in.shown) >= every {
-		in.shown = time.Now()
-		fmt.Fprintf(in.out, "importing: %d items stored\n", in.stored)
+	if now := time.Now(); now.Sub(in.shown) >= every {
+		in.shown = now
+		fmt.Fprintf(in.out, "importing: %s, %d items stored\n", progressOf(in.done, now.Sub(in.began)), in.stored)
 	}
+}
+
+// progressOf says the percent that is done, from 0 to 1, and how long the rest takes if it is as fast as what is
+// done, which took so long.
+func progressOf(done float64, took time.Duration) string {
+	percent := fmt.Sprintf("%.0f %%", math.Floor(100*done))
+	if done <= 0 || done >= 1 {
+		return percent
+	}
+	left := time.Duration(float64(took) * (1 - done) / done)
+	if left < time.Minute {
+		return fmt.Sprintf("%s, %d s left", percent, int(math.Ceil(left.Seconds())))
+	}
+	return fmt.Sprintf("%s, %d min left", percent, int(math.Ceil(left.Minutes())))
 }
 
 // upload connects a source on first sight, and says how its data was recorded.

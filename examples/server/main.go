@@ -72,6 +72,7 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) (err
 	if c.freshDir {
 		defer func() { err = errors.Join(err, os.RemoveAll(c.dataDir)) }()
 	}
+	defer func() { err = errors.Join(err, c.closeLog()) }()
 	// Links name the address, so it has to be known first.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.addr)
 	if err != nil {

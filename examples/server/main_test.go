@@ -136,8 +136,9 @@ func TestTour(t *testing.T) {
 	require.Equal(t, "tour: ok", said[len(said)-1], all)
 	for _, want := range []string{
 		"daily.data.heartrate.created", "daily.data.sleep.created", "labtest.order.created", "signature verified",
-		"provider.connection.created", "historical.data.meal.created", "refreshed fern_diary/vitals/water",
-		"completed.testkit.completed", "transaction: completed", "requisition/pdf: ", "labels/pdf: ", "collection_instruction_pdf: ", "result/pdf: ",
+		"provider.connection.created", "historical.data.meal.created", "  fern_diary/vitals/water",
+		"completed.testkit.completed", "transaction is completed", "requisition/pdf of ", "labels/pdf of ", "collection_instruction_pdf of ", "result/pdf of ",
+		"of the watch", "of the phone", "daily.data.workouts.created", "The log is in ",
 	} {
 		require.Contains(t, all, want)
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -251,5 +252,23 @@ func TestPhoneClients(t *testing.T) {
 				names(body)
 			}
 		})
+	}
+}
+
+// Progress says the percent of the files that is read, and how long the rest takes.
+func TestProgressOf(t *testing.T) {
+	for _, c := range []struct {
+		done float64
+		took time.Duration
+		want string
+	}{
+		{0, 0, "0 %"},
+		{0.25, 30 * time.Second, "25 %, 2 min left"},
+		{0.5, 10 * time.Second, "50 %, 10 s left"},
+		{0.999, 10 * time.Second, "99 %, 1 s left"},
+		{0.01, time.Hour, "1 %, 5940 min left"},
+		{1, time.Hour, "100 %"},
+	} {
+		require.Equal(t, c.want, progressOf(c.done, c.took))
 	}
 }

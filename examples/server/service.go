@@ -128,7 +128,7 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 // api are the flags of the API.
 func (c *config) api() httpapi.Config {
 	api := httpapi.Config{
-		KeyHeader: c.keyHeader, IgnoreUnknown: c.ignoreUnknown,
+		KeyHeader: c.keyHeader, LinkTokenHeader: c.linkTokenHeader, IgnoreUnknown: c.ignoreUnknown,
 		Limits: httpapi.Limits{Timeout: requestTimeout, TeamRate: c.teamRate, AddressRate: c.addressRate, AddressBurst: int(4 * c.addressRate)},
 	}
 	if len(c.proxies) > 0 {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -27,50 +28,128 @@ type tour struct {
 	out io.Writer
 	url string
 	key string
-	// keyHeader names the header with the key.
-	keyHeader string
-	seen      *receiver
+	// keyHeader and linkHeader name the headers with the key and a link token.
+	keyHeader, linkHeader string
+	seen                  *receiver
+	// days are the local days of the tour's week in loc, the last one being yesterday.
+	days []healthlab.Date
+	loc  *time.Location
+	// person is whom the devices of the tour measure.
+	person healthlab.UserID
 }
 
 // tourLabTest is the kit that the tour orders, in lab.json.
 const tourLabTest = "dfe2bc7d-9b6d-50bf-a9af-9c33cb9131f2"
 
-// tourZone is where the tour's person lives, tourDays is how long they are watched.
+// tourZone is where the tour's person lives, tourDays is how long they are watched, and tourSports how many
+// sports they do in that time.
 const (
-	tourZone = "America/New_York"
-	tourDays = 7
+	tourZone   = "America/New_York"
+	tourDays   = 7
+	tourSports = 3
 )
 
-// playTour plays the main job and prints it. The receiver is taken down before it
-// returns.
+// tourEndpoint describes the webhook endpoint of the tour.
+const tourEndpoint = "receiver of the tour"
+
+// playTour plays the main job and prints it. The receiver takes events until the server stops.
 func (s *host) playTour(ctx context.Context, stdout io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	playing, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	secret, err := webhook.GenerateSecret(randomReader)
+	seen, err := s.receiveTour(playing)
 	if err != nil {
 		return err
+	}
+	loc, err := time.LoadLocation(tourZone)
+	if err != nil {
+		return err
+	}
+	t := &tour{
+		out: stdout, url: s.url, key: s.apiKey, seen: seen, loc: loc, days: lastDays(time.Now().In(loc)),
+		keyHeader: cmp.Or(s.keyHeader, "x-service-api-key"), linkHeader: cmp.Or(s.linkTokenHeader, "x-service-link-token"),
+	}
+	t.person = sportyPerson(t.days, loc)
+	user, err := t.play(playing)
+	if err != nil {
+		return err
+	}
+	seen.forget()
+	t.step("Where to look next")
+	s.printConsoleLink(stdout, "/users/"+user.String()+"/sleep")
+	t.say("Steps of both devices, and which one counted: %s%s/users/%s?resource=steps", s.url, consolePath, user)
+	t.say("Every event that was sent: %s%s/events", s.url, consolePath)
+	t.say("Every operation: %s/docs/", s.url)
+	t.say("A service with data of your own, step by step: docs/first-day.md")
+	t.say("The secrets are %s.", s.secretPlace())
+	if s.logPath != "" {
+		t.say("The log is in %s.", s.logPath)
+	}
+	fmt.Fprintln(stdout, "\ntour: ok")
+	return nil
+}
+
+// receiveTour starts the receiver of the tour and registers its endpoint, in place of those of tours before
+// on the same store. When the server stops, the endpoint is disabled.
+func (s *host) receiveTour(ctx context.Context) (*receiver, error) {
+	secret, err := webhook.GenerateSecret(randomReader)
+	if err != nil {
+		return nil, err
 	}
 	seen, err := receive(ctx, secret)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer seen.close()
-	e, err := s.Webhooks.Create(ctx, s.team, webhook.NewEndpoint{URL: seen.url, Secret: secret.Text()})
+	s.closers = append(s.closers, seen.close)
+	page, err := s.Webhooks.List(ctx, webhook.EndpointQuery{Team: s.team})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t := &tour{out: stdout, url: s.url, key: s.apiKey, keyHeader: cmp.Or(s.keyHeader, "x-service-api-key"), seen: seen}
-	user, err := t.play(ctx)
+	for _, old := range page.Endpoints {
+		if old.Description == tourEndpoint {
+			if err := s.Webhooks.Delete(ctx, s.team, old.ID); err != nil {
+				return nil, err
+			}
+		}
+	}
+	e, err := s.Webhooks.Create(ctx, s.team, webhook.NewEndpoint{URL: seen.url, Secret: secret.Text(), Description: tourEndpoint})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.Webhooks.Delete(ctx, s.team, e.ID); err != nil {
-		return err
+	if s.store.volatile || s.freshDir {
+		return seen, nil
 	}
-	s.printConsoleLink(stdout, "/users/"+user.String()+"/sleep")
-	fmt.Fprintln(stdout, "\nsecrets:", s.secretPlace())
-	fmt.Fprintln(stdout, "\ntour: ok")
-	return nil
+	s.closers = append(s.closers, func() error {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+		defer cancel()
+		_, err := s.Webhooks.Patch(stopping, s.team, e.ID, webhook.Patch{Disabled: new(true)})
+		return err
+	})
+	return seen, nil
+}
+
+// lastDays are the tourDays days before the one of an instant.
+func lastDays(now time.Time) (list []healthlab.Date) {
+	for i := range tourDays {
+		list = append(list, healthlab.DateOf(now).AddDays(i-tourDays))
+	}
+	return list
+}
+
+// sportyPerson is a person who does not exist, and who does tourSports sports in these days.
+func sportyPerson(list []healthlab.Date, loc *time.Location) healthlab.UserID {
+	for i := 0; ; i++ {
+		person := healthlab.UserID{UUID: uuid.NewSHA1(uuid.NameSpaceURL, fmt.Appendf(nil, "healthlab:tour:%d", i))}
+		sports := map[string]bool{}
+		for _, day := range list {
+			_, all := tourWatch.Summaries(person, "workouts", day, loc)
+			for _, w := range all {
+				sports[w.(*healthdata.Workout).Sport.Slug] = true
+			}
+		}
+		if len(sports) >= tourSports {
+			return person
+		}
+	}
 }
 
 // play returns the user whose data it made.
@@ -79,7 +158,7 @@ func (t *tour) play(ctx context.Context) (healthlab.UserID, error) {
 	if err != nil {
 		return user, err
 	}
-	for _, part := range []func(context.Context, healthlab.UserID) error{t.bringData, t.readBack, t.ask, t.connect, t.order} {
+	for _, part := range []func(context.Context, healthlab.UserID) error{t.bringData, t.readBack, t.merge, t.connect, t.order} {
 		if err := part(ctx, user); err != nil {
 			return user, err
 		}
@@ -87,12 +166,25 @@ func (t *tour) play(ctx context.Context) (healthlab.UserID, error) {
 	return user, nil
 }
 
+// step prints a heading.
 func (t *tour) step(format string, args ...any) {
 	fmt.Fprintf(t.out, "\n— "+format+"\n", args...)
 }
 
+// say prints a line.
+func (t *tour) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
+
+// table prints rows whose cells end with a tab.
+func (t *tour) table(rows []string) error {
+	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, row := range rows {
+		fmt.Fprintln(w, row)
+	}
+	return w.Flush()
+}
+
 func (t *tour) createUser(ctx context.Context) (healthlab.UserID, error) {
-	t.step("A team creates a user who lives in %s, and connects a source", tourZone)
+	t.step("A team adds a person")
 	var user struct {
 		ID healthlab.UserID `json:"user_id"`
 	}
@@ -106,69 +198,48 @@ func (t *tour) createUser(ctx context.Context) (healthlab.UserID, error) {
 	if err != nil {
 		return healthlab.UserID{}, err
 	}
-	fmt.Fprintf(t.out, "  user %s, connected to: manual\n", user.ID)
-	return user.ID, t.printEvents(ctx, 1, "provider.connection.created")
+	t.say("The person lives in %s and is user %s.", tourZone, user.ID)
+	t.say("The team connects the provider manual, which is for data that it sends itself.")
+	return user.ID, t.printEvents(ctx, map[string]int{"provider.connection.created": 1})
 }
 
-// days returns the local days that the tour looks at, the last one being yesterday.
-func days() (list []healthlab.Date, loc *time.Location) {
-	loc, err := time.LoadLocation(tourZone)
-	if err != nil {
-		loc = time.UTC
-	}
-	yesterday := healthlab.DateOf(time.Now().In(loc)).AddDays(-1)
-	for i := range tourDays {
-		list = append(list, yesterday.AddDays(i-tourDays+1))
-	}
-	return list, loc
+// tourWatch and tourPhone are what the tour's person wears and carries.
+var tourWatch, tourPhone = sandbox.Provider{Slug: "watch"}, sandbox.Provider{Slug: "phone"}
+
+// tourUpload is what the tour uploads of one resource.
+type tourUpload struct {
+	kind, resource string
+	device         sandbox.Provider
+	source         healthdata.SourceType
 }
 
 // bringData uploads a week of a person who does not exist.
 func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
-	t.step("A week of data comes in")
-	var device sandbox.Provider
-	list, loc := days()
-	type upload struct {
-		kind, resource string
-		data           []any
-		source         string
+	t.step("The team sends a week of the person's watch, and of the phone")
+	uploads := []tourUpload{
+		{"timeseries", "heartrate", tourWatch, healthdata.SourceWatch}, {"timeseries", "steps", tourWatch, healthdata.SourceWatch},
+		{"timeseries", "steps", tourPhone, healthdata.SourcePhone}, {"summary", "activity", tourWatch, healthdata.SourceWatch},
+		{"summary", "sleep", tourWatch, healthdata.SourceWatch}, {"summary", "sleep_cycle", tourWatch, healthdata.SourceWatch},
+		{"summary", "workouts", tourWatch, healthdata.SourceWatch},
 	}
-	uploads := []upload{
-		{kind: "timeseries", resource: "heartrate"}, {kind: "timeseries", resource: "steps"},
-		{kind: "summary", resource: "activity"}, {kind: "summary", resource: "sleep"},
-		{kind: "summary", resource: "sleep_cycle"},
-	}
-	for i := range uploads {
-		up := &uploads[i]
-		for _, day := range list {
-			if up.kind == "timeseries" {
-				src, samples := device.Samples(user, up.resource, day, loc)
-				up.source = string(src.Type)
-				for _, s := range samples {
-					up.data = append(up.data, s)
-				}
-				continue
-			}
-			src, items := device.Summaries(user, up.resource, day, loc)
-			up.source = string(src.Type)
-			for _, item := range items {
-				plain, err := withoutHead(item)
-				if err != nil {
-					return err
-				}
-				up.data = append(up.data, plain)
-			}
+	events := map[string]int{} // of summaries one each, of samples one or more an upload
+	rows := []string{"resource\tsource\tnew\t"}
+	for _, up := range uploads {
+		data, err := t.dataOf(up)
+		if err != nil {
+			return err
 		}
-		path := fmt.Sprintf("/v2/timeseries/%s/%s", user, up.resource)
+		path, least := fmt.Sprintf("/v2/timeseries/%s/%s", user, up.resource), 1
 		if up.kind == "summary" {
-			path = fmt.Sprintf("/v2/summary/%s/%s", up.resource, user)
+			path, least = fmt.Sprintf("/v2/summary/%s/%s", up.resource, user), len(data)
 		}
+		events["daily.data."+up.resource+".created"] += least
 		var counts struct{ New, Changed, Same, Dropped int }
-		body := map[string]any{"provider": "manual", "source": map[string]any{"type": up.source}, "data": up.data}
+		body := map[string]any{"provider": "manual", "source": map[string]any{"type": up.source}, "data": data}
 		if err := t.call(ctx, "POST", path, body, &counts); err != nil {
 			return err
 		}
-		fmt.Fprintf(t.out, "  %-10s %6d new\n", up.resource, counts.New)
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%d\t", up.resource, up.source, counts.New))
 		// The same again changes nothing and has no event.
 		if err := t.call(ctx, "POST", path, body, &counts); err != nil {
 			return err
@@ -177,9 +248,34 @@ func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 			return fmt.Errorf("a resend of %s changed something", up.resource)
 		}
 	}
-	fmt.Fprintln(t.out, "  … and once more, which changes nothing")
-	t.step("The team is told, in signed events")
-	return t.printEvents(ctx, 2*tourDays+4, "daily.data.")
+	if err := t.table(rows); err != nil {
+		return err
+	}
+	t.say("The team sends all of it once more, which changes nothing and has no event.")
+	return t.printEvents(ctx, events)
+}
+
+// dataOf is the data of an upload.
+func (t *tour) dataOf(up tourUpload) (data []any, err error) {
+	for _, date := range t.days {
+		day := up.device.Day(t.person, date, t.loc)
+		if up.kind == "timeseries" {
+			_, samples := day.Samples(up.resource)
+			for _, s := range samples {
+				data = append(data, s)
+			}
+			continue
+		}
+		_, items := day.Summaries(up.resource)
+		for _, item := range items {
+			plain, err := withoutHead(item)
+			if err != nil {
+				return nil, err
+			}
+			data = append(data, plain)
+		}
+	}
+	return data, nil
 }
 
 // withoutHead returns a summary as it is uploaded: without what the service fills in.
@@ -199,17 +295,21 @@ func withoutHead(item any) (map[string]any, error) {
 	return out, nil
 }
 
-// printEvents waits for so many events whose type begins with kind, and prints all that have arrived, one
-// line for each type.
-func (t *tour) printEvents(ctx context.Context, least int, kind string) error {
+// printEvents waits for so many events of each kind, which is how their types begin, and prints all that have
+// arrived, one line for each type.
+func (t *tour) printEvents(ctx context.Context, least map[string]int) error {
 	events, err := t.seen.take(ctx, func(all []received) bool {
-		n := 0
-		for _, e := range all {
-			if strings.HasPrefix(e.eventType, kind) {
-				n++
+		for kind, missing := range least {
+			for _, e := range all {
+				if strings.HasPrefix(e.eventType, kind) {
+					missing--
+				}
+			}
+			if missing > 0 {
+				return false
 			}
 		}
-		return n >= least
+		return true
 	})
 	if err != nil {
 		return err
@@ -222,82 +322,125 @@ func (t *tour) printEvents(ctx context.Context, least int, kind string) error {
 		}
 		counts[e.eventType]++
 	}
+	t.say("The team's endpoint received these events, each with its signature verified:")
 	for _, name := range order {
-		fmt.Fprintf(t.out, "  event %-38s × %-2d signature verified\n", name, counts[name])
+		t.say("  %3d × %s", counts[name], name)
 	}
 	return nil
 }
 
 func (t *tour) readBack(ctx context.Context, user healthlab.UserID) error {
-	t.step("The team reads the nights")
-	list, _ := days()
+	t.step("The team reads the nights and the workouts")
 	var answer struct {
 		Sleep []struct {
 			Date       healthlab.Date `json:"calendar_date"`
 			Total      int            `json:"total"`
 			REM        int            `json:"rem"`
 			Deep       int            `json:"deep"`
+			HRLowest   int            `json:"hr_lowest"`
 			AverageHRV float64        `json:"average_hrv"`
 		} `json:"sleep"`
+		Workouts []struct {
+			Date      healthlab.Date        `json:"calendar_date"`
+			Sport     struct{ Name string } `json:"sport"`
+			Moving    int                   `json:"moving_time"`
+			Distance  *float64              `json:"distance"`
+			AverageHR int                   `json:"average_hr"`
+		} `json:"workouts"`
 	}
-	path := fmt.Sprintf("/v2/summary/sleep/%s?start_date=%s", user, list[0])
-	if err := t.call(ctx, "GET", path, nil, &answer); err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "night to\tasleep\tREM\tdeep\tHRV ms\t")
-	for _, n := range answer.Sleep {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.0f\t\n", n.Date, hours(n.Total), hours(n.REM), hours(n.Deep), n.AverageHRV)
+	for _, resource := range []string{"sleep", "workouts"} {
+		if err := t.call(ctx, "GET", fmt.Sprintf("/v2/summary/%s/%s?start_date=%s", resource, user, t.days[0]), nil, &answer); err != nil {
+			return err
+		}
 	}
 	if len(answer.Sleep) != tourDays {
 		return errors.New("not every night came back")
 	}
-	return w.Flush()
+	rows := []string{"night to\tasleep\tREM\tdeep\tlowest bpm\tHRV ms\t"}
+	for _, n := range answer.Sleep {
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%.0f\t", n.Date, hours(n.Total), hours(n.REM), hours(n.Deep), n.HRLowest, n.AverageHRV))
+	}
+	if err := t.table(rows); err != nil {
+		return err
+	}
+	rows = []string{"workout\tsport\ttime\tkm\tmean bpm\t"}
+	for _, w := range answer.Workouts {
+		km := "-"
+		if w.Distance != nil {
+			km = fmt.Sprintf("%.1f", *w.Distance/1000)
+		}
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t", w.Date, w.Sport.Name, hours(w.Moving), km, w.AverageHR))
+	}
+	return t.table(rows)
 }
 
 func hours(seconds int) string { return fmt.Sprintf("%d:%02d", seconds/3600, seconds/60%60) }
 
-// ask puts a question over the week: heart rate by day of the user's own calendar.
-func (t *tour) ask(ctx context.Context, user healthlab.UserID) error {
-	t.step("A question: heart rate by day, in the user's local time")
-	list, _ := days()
-	value := map[string]any{"timeseries": "heartrate", "field": "value"}
-	fn := func(name string) map[string]any { return map[string]any{"func": name, "arg": value} }
-	question := map[string]any{
-		"timeframe": map[string]any{
-			"type": "relative", "anchor": list[len(list)-1], "past": map[string]any{"unit": "day", "value": tourDays},
-		},
-		"queries": []any{map[string]any{
-			"select": []any{fn("count"), fn("min"), fn("mean"), fn("max")},
-			"group_by": []any{map[string]any{
-				"date_trunc": map[string]any{"unit": "day", "value": 1}, "arg": map[string]any{"index": "timeseries"},
-			}},
+// stepsAnswer is what a query for steps by day returns.
+type stepsAnswer struct {
+	Results []struct {
+		Table struct {
+			Index []string  `json:"index"`
+			Sum   []float64 `json:"sum"`
+		} `json:"table"`
+	} `json:"results"`
+	Explain []struct {
+		Merged struct {
+			Totals []struct {
+				Type             string
+				Used, Part, Lost int
+			} `json:"totals"`
+		} `json:"merged"`
+	} `json:"explain"`
+}
+
+// stepsByDay queries the steps of each day of the person's own calendar, of a source type or merged.
+func (t *tour) stepsByDay(ctx context.Context, user healthlab.UserID, source healthdata.SourceType) (a stepsAnswer, err error) {
+	query := map[string]any{
+		"select": []any{map[string]any{"func": "sum", "arg": map[string]any{"timeseries": "steps", "field": "value"}}},
+		"group_by": []any{map[string]any{
+			"date_trunc": map[string]any{"unit": "day", "value": 1}, "arg": map[string]any{"index": "timeseries"},
 		}},
 	}
-	var answer struct {
-		Results []struct {
-			Table struct {
-				Index []string  `json:"index"`
-				Count []int     `json:"count"`
-				Min   []float64 `json:"min"`
-				Mean  []float64 `json:"mean"`
-				Max   []float64 `json:"max"`
-			} `json:"table"`
-		} `json:"results"`
+	if source != "" {
+		query["where"] = fmt.Sprintf("source_type = '%s'", source)
 	}
-	if err := t.call(ctx, "POST", fmt.Sprintf("/aggregate/v1/user/%s/query", user), question, &answer); err != nil {
+	question := map[string]any{
+		"timeframe": map[string]any{"type": "relative", "anchor": t.days[tourDays-1], "past": map[string]any{"unit": "day", "value": tourDays}},
+		"queries":   []any{query}, "config": map[string]any{"explain": true},
+	}
+	if err = t.call(ctx, "POST", fmt.Sprintf("/aggregate/v1/user/%s/query", user), question, &a); err != nil {
+		return a, err
+	}
+	if len(a.Results) != 1 || len(a.Explain) != 1 || len(a.Results[0].Table.Index) != tourDays {
+		return a, errors.New("not every day has an answer")
+	}
+	return a, nil
+}
+
+// merge shows what two devices count, and what the service makes of them.
+func (t *tour) merge(ctx context.Context, user healthlab.UserID) error {
+	t.step("The team asks for the steps of each day")
+	var of [3]stepsAnswer
+	for i, source := range []healthdata.SourceType{healthdata.SourceWatch, healthdata.SourcePhone, ""} {
+		var err error
+		if of[i], err = t.stepsByDay(ctx, user, source); err != nil {
+			return err
+		}
+	}
+	rows := []string{"day\twatch\tphone\tmerged\t"}
+	for i, day := range of[2].Results[0].Table.Index {
+		rows = append(rows, fmt.Sprintf("%s\t%.0f\t%.0f\t%.0f\t", day[:10], of[0].Results[0].Table.Sum[i], of[1].Results[0].Table.Sum[i], of[2].Results[0].Table.Sum[i]))
+	}
+	if err := t.table(rows); err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "day\tsamples\tmin\tmean\tmax\t")
-	table := answer.Results[0].Table
-	for i, day := range table.Index {
-		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.1f\t%.0f\t\n", day[:10], table.Count[i], table.Min[i], table.Mean[i], table.Max[i])
+	t.say("Each device has gaps, a clock and counts of its own. The service prefers the watch, and takes the phone's")
+	t.say("steps where the watch has a gap. The explanation of the query lists each stretch. In all:")
+	for _, total := range of[2].Explain[0].Merged.Totals {
+		t.say("  of the %s %d intervals count in full, %d in part, %d not", total.Type, total.Used, total.Part, total.Lost)
 	}
-	if len(table.Index) != tourDays {
-		return errors.New("not every day has an answer")
-	}
-	return w.Flush()
+	return nil
 }
 
 // tourSource is what the tour's person connects, with five kinds of data.
@@ -306,7 +449,7 @@ const tourSource, tourKinds = "fern_diary", 5
 // connect links a source at the sign-in page of its provider, as the person's browser
 // would, waits for its history, and asks for news.
 func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
-	t.step("The person connects a source, and its history comes")
+	t.step("The person connects a source, and the service fetches its history")
 	var issued struct {
 		Token string `json:"link_token"`
 	}
@@ -317,7 +460,7 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 		Name string `json:"name"`
 		URL  string `json:"oauth_url"`
 	}
-	if err := t.call(ctx, "GET", "/v2/link/provider/oauth/"+tourSource, nil, &source, "x-service-link-token", issued.Token); err != nil {
+	if err := t.call(ctx, "GET", "/v2/link/provider/oauth/"+tourSource, nil, &source, t.linkHeader, issued.Token); err != nil {
 		return err
 	}
 	form := url.Values{"name": {"tour"}, "answer": {"allow"}}
@@ -334,11 +477,11 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("sign-in: %s", answer.Status)
 	}
-	fmt.Fprintf(t.out, "  %s is connected\n", source.Name)
-	if err := t.printEvents(ctx, tourKinds, "historical.data."); err != nil {
+	t.say("The person signs in at %s.", source.Name)
+	if err := t.printEvents(ctx, map[string]int{"historical.data.": tourKinds}); err != nil {
 		return err
 	}
-	t.step("A refresh: is there anything new?")
+	t.say("The team asks for a refresh. The service asks the source for news of:")
 	var news struct {
 		Refreshed  []string `json:"refreshed_sources"`
 		InProgress []string `json:"in_progress_sources"`
@@ -348,7 +491,7 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 		return err
 	}
 	for _, name := range news.Refreshed {
-		fmt.Fprintf(t.out, "  refreshed %s\n", name)
+		t.say("  %s", name)
 	}
 	if len(news.Refreshed) != tourKinds {
 		return errors.New("not everything was refreshed")
@@ -358,7 +501,7 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 
 // order sends for a kit, and lets the simulated laboratory finish it.
 func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
-	t.step("A lab order: a test kit, simulated to its result")
+	t.step("The team orders a test kit, and a simulated laboratory brings it to its result")
 	var placed struct {
 		Order struct {
 			ID string `json:"id"`
@@ -378,7 +521,7 @@ func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 	}, &placed); err != nil {
 		return err
 	}
-	fmt.Fprintf(t.out, "  order %s placed\n", placed.Order.ID)
+	t.say("The order is %s. It goes through:", placed.Order.ID)
 	path := "/v3/order/" + placed.Order.ID
 	if err := t.call(ctx, "POST", path+"/test", map[string]any{}, nil); err != nil {
 		return err
@@ -406,13 +549,13 @@ func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 		}
 	}
 	for _, e := range order.Events {
-		fmt.Fprintf(t.out, "  %3d  %s\n", e.ID, e.Status)
+		t.say("  %3d  %s", e.ID, e.Status)
 	}
-	fmt.Fprintf(t.out, "  transaction: %s\n", order.Transaction.Status)
+	t.say("Its transaction is %s. The service prints its documents:", order.Transaction.Status)
 	if err := t.documents(ctx, path); err != nil {
 		return err
 	}
-	return t.printEvents(ctx, len(order.Events), "labtest.order.")
+	return t.printEvents(ctx, map[string]int{"labtest.order.": len(order.Events)})
 }
 
 // documents reads what there is on paper of an order.
@@ -435,7 +578,7 @@ func (t *tour) documents(ctx context.Context, path string) error {
 			return fmt.Errorf("%s: %s", name, answer.Status)
 		}
 		name, _, _ = strings.Cut(name, "?")
-		fmt.Fprintf(t.out, "  %s: %d kB\n", name, (len(file)+999)/1000)
+		t.say("  %s of %d kB", name, (len(file)+999)/1000)
 	}
 	return nil
 }

@@ -12,6 +12,9 @@ type Progress struct {
 	// Total is how many resources have a history to fetch; 0 before it is planned. Done is
 	// how many of them have come to an end, and Failed how many of those without success.
 	Total, Done, Failed int
+	// Days is the length of the longest history, and FetchedDays the part of it that is fetched, by the days
+	// of all histories; those that failed count as fetched.
+	Days, FetchedDays int
 }
 
 // Progress says how far the history of a user's connection has come since it was linked
@@ -28,19 +31,27 @@ func (s *Service) Progress(ctx context.Context, team healthlab.TeamID, user heal
 	}
 	var out Progress
 	c := u.Connection(provider)
+	all, fetched := 0, 0 // days of all histories
 	for _, t := range tasks {
 		if c == nil || t.Provider != provider || t.Kind != History || !t.Linked.Equal(c.LinkedAt) {
 			continue
 		}
 		out.Total++
+		days, got := t.historyDays()
+		out.Days = max(out.Days, days)
 		switch t.Status {
 		case Failure:
 			out.Done++
 			out.Failed++
+			got = days
 		case Success:
 			out.Done++
 		case Scheduled, InProgress, Retrying:
 		}
+		all, fetched = all+days, fetched+got
+	}
+	if all > 0 {
+		out.FetchedDays = out.Days * fetched / all
 	}
 	return out, nil
 }

@@ -60,11 +60,11 @@ func TestRefusedPages(t *testing.T) {
 			require.NoError(t, err)
 			history := list[0].Providers[band].Pulled["heartrate"]
 			if c.status == pull.Success {
-				require.Equal(t, pull.Progress{Total: 1, Done: 1}, p)
+				require.Equal(t, pull.Progress{Total: 1, Done: 1, Days: 90, FetchedDays: 90}, p)
 				require.Nil(t, history.Error)
 				return
 			}
-			require.Equal(t, pull.Progress{Total: 1, Done: 1, Failed: 1}, p)
+			require.Equal(t, pull.Progress{Total: 1, Done: 1, Failed: 1, Days: 90, FetchedDays: 90}, p)
 			require.Equal(t, pull.NonRetriable, *history.Error)
 			require.Contains(t, log.String(), "unit: not a unit that can be converted to bpm")
 			require.Contains(t, log.String(), "provider="+band)
@@ -136,7 +136,7 @@ func TestRefusedFollower(t *testing.T) {
 	w.idle(s)
 	p, err := s.Progress(t.Context(), team, ann, band)
 	require.NoError(t, err)
-	require.Equal(t, pull.Progress{Total: 2, Done: 2, Failed: 1}, p)
+	require.Equal(t, pull.Progress{Total: 2, Done: 2, Failed: 1, Days: 90, FetchedDays: 90}, p)
 	require.Len(t, w.said(ann, historyDone), 1)
 	require.Empty(t, w.said(ann, "historical.data.steps.created"))
 }

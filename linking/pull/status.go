@@ -81,6 +81,9 @@ type HistoryPull struct {
 	From     *healthlab.Time `json:"range_start"`
 	To       *healthlab.Time `json:"range_end"`
 	Timeline Timeline        `json:"timeline"`
+	// RangeDays is how many days From to To has, and FetchedDays how many of them are fetched.
+	RangeDays   int `json:"range_days"`
+	FetchedDays int `json:"fetched_days"`
 	// Days counts the days that have data.
 	Days int `json:"days_with_data"`
 	// Release is [Release].
@@ -174,6 +177,7 @@ func (s *Service) histories(slug string, tasks []Task) ProviderHistories {
 			Status: t.Status, From: orNever(t.From), To: orNever(t.To), Days: t.DaysWithData(), Release: Release,
 			Timeline: Timeline{ScheduledAt: healthlab.At(t.ScheduledAt), StartedAt: orNever(t.StartedAt), EndedAt: orNever(t.EndedAt)},
 		}
+		x.RangeDays, x.FetchedDays = t.historyDays()
 		if t.Error != "" && (t.Status == Retrying || t.Status == Failure) {
 			why := t.Error
 			x.Error = &why

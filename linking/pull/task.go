@@ -169,6 +169,23 @@ func (t *Task) DaysWithData() (n int) {
 	return n
 }
 
+// historyDays returns how many days the range of a history has, and how many of them are fetched. All are of
+// one that succeeded, and none of one that was given up.
+func (t *Task) historyDays() (days, fetched int) {
+	const day = 24 * time.Hour
+	if !t.To.After(t.From) {
+		return 0, 0
+	}
+	days = int((t.To.Sub(t.From) + day - 1) / day)
+	switch {
+	case t.Status == Success:
+		return days, days
+	case t.running():
+		return days, int(t.To.Sub(t.Until) / day)
+	}
+	return days, 0
+}
+
 // maxDays is how many days a history can have at most: 365, and some at its ends.
 const maxDays = 400
 

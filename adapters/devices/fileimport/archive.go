@@ -63,12 +63,20 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	open := openerOf(entries)
 	var faults []error
 	good := 0
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		if owned(path.Dir(name), func(owner string) bool { return entries[owner] != nil }) {
-			continue
-		}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(entries)), func(name string) bool {
+		return owned(path.Dir(name), func(owner string) bool { return entries[owner] != nil })
+	})
+	whole, offset := int64(0), int64(0) // packed bytes
+	for _, name := range names {
+		whole += int64(entries[name].CompressedSize64)
+	}
+	for _, name := range names {
+		packed := int64(entries[name].CompressedSize64)
+		inner.span = o.span.part(offset, packed, whole, int64(entries[name].UncompressedSize64))
+		offset += packed
 		inner.nested = !o.inArchive && garminUploads(name)
 		one, err := importEntry(ctx, open, name, sink, &inner)
+		inner.span.end()
 		if inner.nested { // all of them together are bounded
 			inner.unpacked += one.unpacked
 		}

@@ -168,7 +168,7 @@ func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.Worko
 		return none, false
 	}
 	defer func() { _ = f.Close() }()
-	data, err := readWhole(&ctxReader{e.out.ctx, f}, e.out.opts.MaxRecordingBytes, GPX)
+	data, err := readWhole(&ctxReader{ctx: e.out.ctx, r: f}, e.out.opts.MaxRecordingBytes, GPX)
 	if err != nil {
 		e.out.note("the track of a workout cannot be read")
 		return none, false

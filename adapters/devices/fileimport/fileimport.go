@@ -91,6 +91,11 @@ type Options struct {
 	// wrapped. db is valid until it returns. Default: nil, and a database is an ErrFormat.
 	Database func(ctx context.Context, db io.ReaderAt, size int64, sink Sink, opts *Options) (Report, error)
 
+	// Progress is called by ImportFile and ImportDir while they read, from the goroutine that called them, with
+	// the number of bytes that are read and that of all files. read grows with each call, to size. Default: none.
+	Progress func(read, size int64)
+
+	span      *span  // of the file
 	inArchive bool   // the file is part of an archive
 	nested    bool   // the file is an archive that may be part of one
 	unpacked  uint64 // bytes that the archives around the file unpack to
@@ -234,7 +239,11 @@ func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Rep
 		return Report{Name: filepath.Base(name)}, fmt.Errorf("import file: %w", err)
 	}
 	defer func() { _ = root.Close() }()
+	if info, err := f.Stat(); err == nil {
+		o.span = spanOf(&o, info.Size())
+	}
 	rep, err := importFrom(ctx, f, filepath.Base(name), besideOf(root, filepath.Base(name)), sink, &o)
+	o.span.end()
 	rep.Name = filepath.Base(name)
 	return rep, err
 }
@@ -256,15 +265,23 @@ func ImportDir(ctx context.Context, dir string, sink Sink, opts *Options) ([]Rep
 		return nil, fmt.Errorf("import folder: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	names, err := filesOf(root.FS())
+	names, sizes, err := filesOf(root.FS())
 	if err != nil {
 		return nil, fmt.Errorf("import folder: %w", err)
 	}
+	whole, offset := int64(0), int64(0)
+	for _, size := range sizes {
+		whole += size
+	}
+	all := spanOf(&o, whole)
 	var reports []Report
 	var faults []error
 	good := 0
-	for _, name := range names {
+	for i, name := range names {
+		o.span = all.part(offset, sizes[i], whole, sizes[i])
+		offset += sizes[i]
 		rep, err := importRooted(ctx, root, name, sink, &o)
+		o.span.end()
 		rep.Name, rep.Err = name, err
 		reports = append(reports, rep)
 		var fromSink *sinkError
@@ -302,9 +319,8 @@ func owned(dir string, exists func(name string) bool) bool {
 	return owner != "" && exists(path.Join(path.Dir(dir), owner))
 }
 
-// filesOf lists the regular files of a tree by name, without those that another file reads.
-func filesOf(fsys fs.FS) ([]string, error) {
-	var names []string
+// filesOf lists the regular files of a tree by name, and their sizes, without those that another file reads.
+func filesOf(fsys fs.FS) (names []string, sizes []int64, _ error) {
 	exists := func(name string) bool {
 		_, err := fs.Stat(fsys, name)
 		return err == nil
@@ -317,11 +333,15 @@ func filesOf(fsys fs.FS) ([]string, error) {
 			return fs.SkipDir
 		}
 		if d.Type().IsRegular() {
-			names = append(names, name)
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			names, sizes = append(names, name), append(sizes, info.Size())
 		}
 		return nil
 	})
-	return names, err
+	return names, sizes, err
 }
 
 func importRooted(ctx context.Context, root *os.Root, name string, sink Sink, o *Options) (Report, error) {
@@ -355,7 +375,7 @@ func importFrom(ctx context.Context, r io.Reader, name string, beside opener, si
 	if err := ctx.Err(); err != nil {
 		return rep, err
 	}
-	r = &ctxReader{ctx, r}
+	r = &ctxReader{ctx: ctx, r: r, span: o.span}
 	return importText(ctx, r, name, beside, sink, o)
 }
 
@@ -471,6 +491,9 @@ func importDatabase(ctx context.Context, r io.Reader, head []byte, sink Sink, o 
 		return Report{Format: SQLite}, err
 	}
 	defer done()
+	if o.span != nil {
+		db = &spanReaderAt{db, o.span}
+	}
 	partial := &partialSink{output{ctx: ctx, sink: sink, rep: &Report{}, opts: o}}
 	rep, err := o.Database(ctx, db, size, partial, o)
 	for resource, n := range partial.out.rep.Refused {
@@ -533,15 +556,20 @@ func readWhole(r io.Reader, most int64, format Format) ([]byte, error) {
 	return data, nil
 }
 
-// ctxReader ends reading when ctx ends.
+// ctxReader ends reading when ctx ends. It adds what it read to a span when more is asked for.
 type ctxReader struct {
-	ctx context.Context //nolint:containedctx // lives as long as one import
-	r   io.Reader
+	ctx  context.Context //nolint:containedctx // lives as long as one import
+	r    io.Reader
+	span *span
+	last int // bytes of the last read
 }
 
 func (c *ctxReader) Read(b []byte) (int, error) {
 	if err := c.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return c.r.Read(b)
+	c.span.add(c.last)
+	n, err := c.r.Read(b)
+	c.last = n
+	return n, err
 }

@@ -181,7 +181,7 @@ func stravaRecording(r *rows, name string, w *healthdata.Workout) (*healthdata.W
 
 // readRecorded reads the workouts of a recording.
 func readRecorded(out *output, r io.Reader) (Recordings, error) {
-	text := bufio.NewReaderSize(&ctxReader{out.ctx, r}, detectBytes)
+	text := bufio.NewReaderSize(&ctxReader{ctx: out.ctx, r: r}, detectBytes)
 	head, err := text.Peek(detectBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err

@@ -95,12 +95,12 @@ func walkOAuth(t *testing.T, b *browse.Browser) {
 
 	// Without a redirect the last page is ours, and shows the first import.
 	issued = w.invite(linking.NewToken{})
-	w.set(func() { w.imported = httpapi.FirstImport{Total: 4, Done: 1} })
+	w.set(func() { w.imported = httpapi.FirstImport{Total: 4, Done: 1, Days: 90, FetchedDays: 34} })
 	tab.Go(issued.WebURL)
 	tab.Press("Acme Ring")
 	tab.Press("Continue to Acme Ring")
 	tab.Press("Answer right")
-	tab.See("Acme Ring is connected", "1 of 4 kinds of data are here")
+	tab.See("Acme Ring is connected", "34 of 90 days are here", "1 of 4 kinds of data are here")
 	seen(tab, "done-importing")
 	w.set(func() { w.imported = httpapi.FirstImport{Total: 4, Done: 3} })
 	tab.Wait("3 of 4 kinds of data are here") // by itself

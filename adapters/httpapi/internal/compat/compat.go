@@ -57,6 +57,9 @@ func (h *Answer) Send(c Shapes, op *server.Operation) {
 	if op.ID == "bulk_trigger_historical_pull" && h.status < http.StatusMultipleChoices {
 		h.status, body = http.StatusOK, []byte("{}")
 		h.Header().Set("Content-Type", "application/json")
+	} else if op.ID == "bulk_import" && h.status == http.StatusAccepted {
+		body = []byte(`{"user_ids_imported":[],"user_ids_failed":[]}`)
+		h.Header().Set("Content-Type", "application/json")
 	} else if strings.HasPrefix(h.Header().Get("Content-Type"), "application/json") && h.status < http.StatusMultipleChoices {
 		body = c.Reshape(op, body)
 	}
@@ -105,15 +108,21 @@ func (c Shapes) value(op *server.Operation, above, key string, v any) any {
 		switch {
 		case key == "dob" && above == "patient_details", key == "date" && op.ID == "read_team_metrics":
 			return dateTime(v)
+		case key == "distance" && above == "patient_service_centers":
+			return number(v)
 		case key == "capabilities":
 			return c.Name(v)
 		}
-	case json.Number:
-		if f, err := v.Float64(); key == "distance" && above == "patient_service_centers" && err == nil {
-			return int64(f + 0.5)
-		}
 	}
 	return v
+}
+
+// number makes a whole number in text a number. Other text stays.
+func number(s string) any {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n
+	}
+	return s
 }
 
 // dateTime makes a date a date and time: midnight UTC.

@@ -377,11 +377,9 @@ func (a *Pages) pageDone(v *visit) error {
 		out.Demo = c.Demo
 	}
 	if a.FirstImport != nil && p.Class == "cloud" {
-		total, done, failed, err := a.FirstImport(v.ctx(), x.Team, x.User, p.Slug)
-		if err != nil {
+		if out.Import, err = a.FirstImport(v.ctx(), x.Team, x.User, p.Slug); err != nil {
 			return err
 		}
-		out.Import = page.Import{Known: true, Done: done, Total: total, Failed: failed > 0}
 	}
 	v.view.Closable, v.view.Event, v.view.Provider, v.view.Origins = false, "success", p.Slug, a.FrameAncestors
 	return a.draw(v, http.StatusOK, "done", out)

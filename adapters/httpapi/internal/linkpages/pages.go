@@ -34,10 +34,9 @@ type Options struct {
 	Texts          map[string]map[string]string
 
 	OnDevice, Manual, Demo bool
-	// FirstImport returns how many kinds of data the first import of a connection has, how many
-	// of them have come to an end, and how many of those without success. Nil: the last page
-	// does not speak of it.
-	FirstImport func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (total, done, failed int, err error)
+	// FirstImport returns how far the first import of a connection is. Nil: the last page does not
+	// speak of it.
+	FirstImport func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (page.Import, error)
 
 	// NoteToken is called with the link token of each request, for the access log.
 	NoteToken func(ctx context.Context, token string)

@@ -325,6 +325,8 @@ type Import struct {
 	Known       bool
 	Done, Total int
 	Failed      bool
+	// Days is how many days the longest history has, and FetchedDays how many of them are there.
+	Days, FetchedDays int
 }
 
 // Running reports whether there is more to come.

@@ -1,0 +1,41 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+)
+
+// historyOf is how far the histories of a source are fetched: of resources, and of the days of all of them.
+type historyOf struct {
+	Ended, Resources int
+	Days             int // of the longest
+	Fetched          int // of Days, by the days of all
+}
+
+// addHistories adds to the sources of the person of a page the histories that are being fetched.
+func (s *Console) addHistories(r *http.Request, list []source) error {
+	page, err := s.histories(r, url.Values{"user_id": {userPath(r)}})
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		for _, u := range page.Data {
+			var h historyOf
+			all, fetched := 0, 0
+			for _, one := range u.Provider[list[i].Slug].Pulled {
+				h.Resources++
+				h.Days, all = max(h.Days, one.Days), all+one.Days
+				if one.Status == "success" || one.Status == "failure" {
+					h.Ended, fetched = h.Ended+1, fetched+one.Days
+				} else {
+					fetched += one.Fetched
+				}
+			}
+			if all > 0 && h.Ended < h.Resources {
+				h.Fetched = h.Days * fetched / all
+				list[i].History = &h
+			}
+		}
+	}
+	return nil
+}
