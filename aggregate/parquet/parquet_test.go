@@ -13,6 +13,7 @@ import (
 	parquetgo "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
@@ -112,7 +113,7 @@ func valueOf(t *testing.T, typ aggregate.Type, v parquetgo.Value) any {
 	case typ == tables.TypeString:
 		return string(v.ByteArray())
 	case typ == tables.TypeDate:
-		return time.Unix(int64(v.Int32())*86400, 0).UTC()
+		return healthlab.DateOf(time.Unix(int64(v.Int32())*86400, 0).UTC())
 	default:
 		return time.UnixMicro(v.Int64()).UTC()
 	}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // FinishedHistory says what an app has uploaded of the time before its source was connected.
@@ -38,7 +40,13 @@ func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user
 		p.Add("not_pushed", "the history of this provider is fetched", "provider")
 	}
 	if r := healthdata.ResourceBySlug(f.Resource); r == nil || !r.Events {
-		p.Add("unknown_resource", "not a resource with a history", "resource")
+		var known []string
+		for _, r := range healthdata.Resources() {
+			if r.Events {
+				known = append(known, r.Slug)
+			}
+		}
+		p.Add("unknown_resource", "must be a resource with a history; the nearest names are "+strings.Join(nearest.Names(f.Resource, known, 3), ", "), "resource")
 	}
 	switch {
 	case f.To.Before(f.From):
