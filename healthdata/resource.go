@@ -285,14 +285,14 @@ func ResourceBySlug(slug string) *Resource { return bySlug[slug] }
 // ResourceByPath returns the resource that read URLs call path, or nil.
 func ResourceByPath(path string) *Resource { return byPath[path] }
 
-// UnknownResource returns the error for a name that is not one of the known ones: healthlab.NotFound, with the
-// nearest three of them, and without the name.
-func UnknownResource(name string, known []string) error {
-	return fmt.Errorf("%w: resource: %s", healthlab.NotFound, nearestResources(name, known))
+// unknownResource says what a name must be that is none of a list of resources, without the name.
+func unknownResource(name string, of []*Resource) string {
+	return "must be a resource of the catalogue; the nearest names are " + NearestNames(name, slugsOf(of))
 }
 
-func nearestResources(name string, known []string) string {
-	return "must be a resource of the catalogue; the nearest names are " + strings.Join(nearest.Names(name, known, 3), ", ")
+// NearestNames returns the three known names that are nearest to a misspelt one, for errors: "heartrate, hrv, weight".
+func NearestNames(name string, known []string) string {
+	return strings.Join(nearest.Names(name, known, 3), ", ")
 }
 
 // resourceOf returns the resource of a class that events call slug, or the error that says which there are.
@@ -300,7 +300,7 @@ func resourceOf(slug string, class Class) (*Resource, error) {
 	r := ResourceBySlug(slug)
 	switch {
 	case r == nil:
-		return nil, UnknownResource(slug, slugsOf(ofClass(class)))
+		return nil, fmt.Errorf("%w: resource: %s", healthlab.NotFound, unknownResource(slug, ofClass(class)))
 	case r.Class != class:
 		return nil, fmt.Errorf("%w: resource: %s is of class %s, and must be of class %s", healthlab.NotFound, r.Slug, r.Class, class)
 	}

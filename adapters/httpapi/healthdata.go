@@ -14,7 +14,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // healthOperations are the reads of health data. Those of summaries come from the
@@ -135,7 +134,7 @@ func resourceAt(path string, of []*healthdata.Resource) (*healthdata.Resource, e
 	for i, r := range of {
 		known[i] = r.Path
 	}
-	near := strings.Join(nearest.Names(path, known, 3), ", ")
+	near := healthdata.NearestNames(path, known)
 	return nil, &wire.Fault{Status: http.StatusNotFound, Type: "NOT_FOUND", Msg: "resource not found; the nearest names are " + near}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	parquetgo "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
@@ -89,8 +89,12 @@ func sameColumn(t *testing.T, c *aggregate.Column, chunk parquetgo.ColumnChunk, 
 			require.ErrorIs(t, err, io.EOF)
 		}
 		for _, v := range values {
-			if got := valueOf(t, c.Type, v); got != c.Value(row) {
-				require.Equal(t, c.Value(row), got, "column %s, row %d", c.Name, row)
+			want := c.Value(row)
+			if want != nil && slices.Contains([]aggregate.Type{tables.TypeDate, tables.TypeTimestamp, tables.TypeInstant}, c.Type) {
+				want = c.Time(row)
+			}
+			if got := valueOf(t, c.Type, v); got != want {
+				require.Equal(t, want, got, "column %s, row %d", c.Name, row)
 			}
 			row++
 		}
@@ -113,7 +117,7 @@ func valueOf(t *testing.T, typ aggregate.Type, v parquetgo.Value) any {
 	case typ == tables.TypeString:
 		return string(v.ByteArray())
 	case typ == tables.TypeDate:
-		return healthlab.DateOf(time.Unix(int64(v.Int32())*86400, 0).UTC())
+		return time.Unix(int64(v.Int32())*86400, 0).UTC()
 	default:
 		return time.UnixMicro(v.Int64()).UTC()
 	}

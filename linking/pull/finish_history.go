@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // FinishedHistory says what an app has uploaded of the time before its source was connected.
@@ -46,7 +44,7 @@ func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user
 				known = append(known, r.Slug)
 			}
 		}
-		p.Add("unknown_resource", "must be a resource with a history; the nearest names are "+strings.Join(nearest.Names(f.Resource, known, 3), ", "), "resource")
+		p.Add("unknown_resource", "must be a resource with a history; the nearest names are "+healthdata.NearestNames(f.Resource, known), "resource")
 	}
 	switch {
 	case f.To.Before(f.From):

@@ -11,7 +11,6 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // How a client says who it is.
@@ -198,7 +197,7 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 		for _, r := range healthdata.Resources() {
 			known = append(known, r.Slug)
 		}
-		k.p.Add("unknown_resource", "must be a resource of the catalogue; the nearest names are "+strings.Join(nearest.Names(e.Resource, known, 3), ", "), path("resource")...)
+		k.p.Add("unknown_resource", "must be a resource of the catalogue; the nearest names are "+healthdata.NearestNames(e.Resource, known), path("resource")...)
 		return
 	case !c.Provider.Supports(e.Resource):
 		k.p.Add("unknown_resource", "the provider's record does not list it", path("resource")...)
