@@ -516,3 +516,35 @@ func TestFrame_columnThatIsNotThere(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 	require.ErrorContains(t, err, `no column "average"; its columns are mean`)
 }
+
+// A bucket of days, weeks, months and years is a healthlab.Date, a bucket of hours a time; also in a frame that was
+// stored, and in a part of one.
+func TestColumn_bucketsOfDaysAreDates(t *testing.T) {
+	s := service(t, robin(), nil)
+	for _, value := range []aggregate.Expr{aggregate.Samples("steps"), aggregate.Index{Table: "sleep"}} {
+		for unit, want := range map[aggregate.Unit]any{
+			aggregate.Hour: time.Time{}, aggregate.Day: healthlab.Date{}, aggregate.Week: healthlab.Date{}, aggregate.Month: healthlab.Date{}, aggregate.Year: healthlab.Date{},
+		} {
+			out, err := s.Query(t.Context(), team, user, aggregate.Ask(aggregate.Last(28, date("2026-03-15")), aggregate.Query{
+				Select:  []aggregate.Expr{aggregate.Keys(), aggregate.Count.Of(value)},
+				GroupBy: []aggregate.Expr{aggregate.By(aggregate.Period{Unit: unit})},
+			}))
+			require.NoError(t, err)
+			f := &out.Frames[0]
+			require.NotZero(t, f.Len())
+			stored, err := f.MarshalBinary()
+			require.NoError(t, err)
+			var read aggregate.Frame
+			require.NoError(t, read.UnmarshalBinary(stored))
+			part := f.Pick([]int{0})
+			for _, f := range []*aggregate.Frame{f, &read, &part} {
+				for _, c := range f.Columns[:2] { // the index and the key
+					require.IsType(t, want, c.Value(0), "%s of %s", c.Name, unit)
+					if at, ok := c.Value(0).(healthlab.Date); ok {
+						require.Equal(t, c.Date(0), at)
+					}
+				}
+			}
+		}
+	}
+}

@@ -99,6 +99,8 @@ func answer(q aggregate.Query) {
 				continue // a row number
 			}
 			switch v := v.(type) {
+			case healthlab.Date:
+				words = append(words, v.At(time.UTC).Format("Mon 2006-01-02"))
 			case time.Time:
 				words = append(words, v.Format("Mon 2006-01-02"))
 			case float64:

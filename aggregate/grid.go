@@ -116,7 +116,7 @@ func (p *plan) frame(g *grid) Frame {
 	case p.rows:
 		index.v.Ints = g.at
 	case p.trunc >= 0:
-		index.v.Ints = g.keys[p.trunc].v.Ints
+		index.v.Ints, index.days = g.keys[p.trunc].v.Ints, p.keys[p.trunc].days()
 	default:
 		index.v.Ints = make([]int64, g.n)
 		for i := range index.v.Ints {
@@ -128,7 +128,7 @@ func (p *plan) frame(g *grid) Frame {
 		col := Column{Name: o.name, Type: o.typ}
 		switch o.kind {
 		case outKey:
-			col.v = g.keys[o.n].v
+			col.v, col.days = g.keys[o.n].v, p.keys[o.n].days()
 		case outAgg:
 			col.v = g.aggs[o.n].v
 		default:

@@ -47,6 +47,11 @@ type key struct {
 	typ    Type
 }
 
+// days reports whether the key is the bucket of one or more whole days.
+func (k *key) days() bool {
+	return k.kind == keyTrunc && k.period.Unit != Minute && k.period.Unit != Hour
+}
+
 type keyKind uint8
 
 const (

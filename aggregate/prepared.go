@@ -274,6 +274,7 @@ func (p *plan) patch(old, fresh *Frame, w window) Frame {
 	at := old.Columns[0].v.Ints // the index is the bucket
 	for i := range out.Columns {
 		c := newColumn(fresh.Columns[i].Name, fresh.Columns[i].Type)
+		c.days = fresh.Columns[i].days
 		for r, t := range at {
 			if t < w.from || t >= w.to {
 				c.v.Add(old.Columns[i].v.Cell(r))

@@ -67,7 +67,7 @@ func (f *Frame) Rows() iter.Seq2[int, []any] {
 func (f *Frame) Pick(rows []int) Frame {
 	out := Frame{Columns: make([]Column, len(f.Columns))}
 	for i, c := range f.Columns {
-		some := newColumn(c.Name, c.Type)
+		some := Column{Name: c.Name, Type: c.Type, days: c.days, v: vector.Vec{Type: c.Type}}
 		for _, r := range rows {
 			some.v.Add(c.v.Cell(r))
 		}
@@ -84,6 +84,7 @@ type storedColumn struct {
 	Ints   []int64
 	Floats []float64
 	Texts  []string
+	Days   bool
 }
 
 // MarshalBinary returns the frame in the form that stores keep: compressed gob.
@@ -91,7 +92,7 @@ func (f *Frame) MarshalBinary() ([]byte, error) {
 	columns := make([]storedColumn, len(f.Columns))
 	for i := range f.Columns {
 		c := &f.Columns[i]
-		columns[i] = storedColumn{c.Name, c.Type, c.v.Nulls, c.v.Ints, c.v.Floats, c.v.Texts}
+		columns[i] = storedColumn{c.Name, c.Type, c.v.Nulls, c.v.Ints, c.v.Floats, c.v.Texts, c.days}
 	}
 	var out bytes.Buffer
 	zip, err := flate.NewWriter(&out, flate.BestSpeed)
@@ -112,21 +113,22 @@ func (f *Frame) UnmarshalBinary(data []byte) error {
 	}
 	f.Columns = nil
 	for _, c := range columns {
-		f.Columns = append(f.Columns, Column{Name: c.Name, Type: c.Type, v: vector.Vec{
+		f.Columns = append(f.Columns, Column{Name: c.Name, Type: c.Type, days: c.Days, v: vector.Vec{
 			Type: c.Type, Nulls: c.Nulls, Ints: c.Ints, Floats: c.Floats, Texts: c.Texts,
 		}})
 	}
 	return nil
 }
 
-// Column is one column of a result.
+// Column is one column of a result. A method for values of another type than the column's panics.
 type Column struct {
 	Name string
 	// Type is TypeInt64, TypeFloat64, TypeBool, TypeString, TypeDate, TypeTimestamp
 	// (the person's clock) or TypeInstant (UTC). It depends on the query only.
 	Type Type
 
-	v vector.Vec
+	days bool // buckets of whole days
+	v    vector.Vec
 }
 
 // NewColumn returns a column of values as [Column.Value] has them, nil for null. Invalid
@@ -154,6 +156,8 @@ func NewColumn(name string, t Type, values []any) (Column, error) {
 			if t == typeDate {
 				cell = vector.IntCell(v.Unix() / 86400)
 			}
+		case healthlab.Date:
+			cell, known = vector.IntCell(v.At(time.UTC).Unix()/86400), t == typeDate
 		default:
 			known = false
 		}
@@ -219,8 +223,8 @@ func (c *Column) Date(i int) healthlab.Date {
 	return healthlab.DateOf(c.Time(i))
 }
 
-// Value returns the value of row i as int64, float64, bool, string or time.Time; nil
-// for null.
+// Value returns the value of row i; nil for null. It is an int64, a float64, a bool, a string or a time.Time, and
+// a healthlab.Date for a date and for a bucket of days, weeks, months or years.
 func (c *Column) Value(i int) any {
 	if c.Null(i) {
 		return nil
@@ -234,7 +238,11 @@ func (c *Column) Value(i int) any {
 		return c.Bool(i)
 	case typeText:
 		return c.v.Texts[i]
-	default:
-		return c.Time(i)
+	case typeDate:
+		return c.Date(i)
 	}
+	if c.days {
+		return c.Date(i)
+	}
+	return c.Time(i)
 }

@@ -1,7 +1,7 @@
 // Package healthdata keeps what people's devices and apps measured: users, the sources they have
 // connected, and the data of those sources.
 //
-//	store := memory.New(nil)
+//	store := memory.New(&memory.Options{Events: stores.NoEvents}) // or stores.Outbox, and a webhook.Dispatcher
 //	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 //	user, err := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-42"})
 //	counts, err := health.IngestSamples(ctx, team, user.ID, "steps", upload, samples)

@@ -28,9 +28,9 @@ import (
 // the upload's own fields, and a healthlab.RuleError of type [RuleNoConnection] or
 // [RuleConsentWithdrawn].
 func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Counts, error) {
-	r := ResourceBySlug(resource)
-	if r == nil || r.Class != ClassTimeseries {
-		return Counts{}, fmt.Errorf("ingest samples: %w", healthlab.NotFound)
+	r, err := resourceOf(resource, ClassTimeseries)
+	if err != nil {
+		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
 	if err := s.starting(ctx, team, user, &up, r); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
@@ -58,9 +58,9 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 //
 // Errors: as of IngestSamples, but for problems of items and the source.
 func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Received, error) {
-	r := ResourceBySlug(resource)
-	if r == nil || r.Class != ClassTimeseries {
-		return Received{}, fmt.Errorf("receive samples: %w", healthlab.NotFound)
+	r, err := resourceOf(resource, ClassTimeseries)
+	if err != nil {
+		return Received{}, fmt.Errorf("receive samples: %w", err)
 	}
 	up.Device = up.Device.kept()
 	in, err := s.admit(ctx, team, user, up, r)

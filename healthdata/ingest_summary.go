@@ -20,9 +20,9 @@ import (
 // summaries are changed: ids, source and what the source left out are filled in. Refused items and
 // errors are as of [Service.IngestSamples].
 func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, items []Summary) (Counts, error) {
-	r := ResourceBySlug(resource)
-	if r == nil || r.Class != ClassSummary {
-		return Counts{}, fmt.Errorf("ingest summaries: %w", healthlab.NotFound)
+	r, err := resourceOf(resource, ClassSummary)
+	if err != nil {
+		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
 	if err := s.starting(ctx, team, user, &up, r); err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
@@ -63,9 +63,9 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 //
 // Errors: as of IngestSummaries, but for problems of items and sources.
 func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, parts []SummaryPart) ([]Received, error) {
-	r := ResourceBySlug(resource)
-	if r == nil || r.Class != ClassSummary {
-		return nil, fmt.Errorf("receive summaries: %w", healthlab.NotFound)
+	r, err := resourceOf(resource, ClassSummary)
+	if err != nil {
+		return nil, fmt.Errorf("receive summaries: %w", err)
 	}
 	out := make([]Received, len(parts))
 	checked := make([]checkedPart, len(parts))

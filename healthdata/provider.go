@@ -337,7 +337,7 @@ func checkProvider(p *healthlab.Problems, v *Provider) {
 	}
 	for i, r := range v.Resources {
 		if ResourceBySlug(r.Resource) == nil {
-			p.Add("unknown_resource", "not a resource of the catalogue", "resources", i, "resource")
+			p.Add("unknown_resource", unknownResource(r.Resource, Resources()), "resources", i, "resource")
 		}
 		oneOf(p, r.Affinity, affinities, "resources", i, "affinity")
 	}

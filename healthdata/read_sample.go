@@ -58,8 +58,8 @@ func (q *SampleQuery) series() SeriesQuery {
 
 // check refuses a resource that has no samples and a range that ends before it begins.
 func (q *SampleQuery) check() error {
-	if r := ResourceBySlug(q.Resource); r == nil || r.Class != ClassTimeseries {
-		return healthlab.NotFound
+	if _, err := resourceOf(q.Resource, ClassTimeseries); err != nil {
+		return err
 	}
 	if err := q.Days.check(); err != nil {
 		return err

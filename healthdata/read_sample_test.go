@@ -494,3 +494,66 @@ func FuzzCursor(f *testing.F) {
 		}
 	})
 }
+
+// A name that is no resource is answered with the nearest ones, and a resource of another shape with its class, by
+// each method that takes one.
+func TestService_unknownResource(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	calls := map[string]func(resource string) error{
+		"Samples": func(r string) error {
+			_, err := s.Samples(t.Context(), s.team, s.user, healthdata.SampleQuery{Resource: r})
+			return err
+		},
+		"AllSamples": func(r string) error {
+			_, err := s.AllSamples(t.Context(), s.team, s.user, healthdata.SampleQuery{Resource: r})
+			return err
+		},
+		"IngestSamples": func(r string) error {
+			_, err := s.IngestSamples(t.Context(), s.team, s.user, r, band, nil)
+			return err
+		},
+		"ReceiveSamples": func(r string) error {
+			_, err := s.ReceiveSamples(t.Context(), s.team, s.user, r, band, nil)
+			return err
+		},
+		"RemoveSamples": func(r string) error {
+			_, err := s.RemoveSamples(t.Context(), s.team, s.user, r, band, "", nil)
+			return err
+		},
+	}
+	summaries := map[string]func(resource string) error{
+		"Summaries": func(r string) error {
+			_, err := s.Summaries(t.Context(), s.team, s.user, healthdata.SummaryQuery{Resource: r})
+			return err
+		},
+		"RawSummaries": func(r string) error {
+			_, err := s.RawSummaries(t.Context(), s.team, s.user, healthdata.SummaryQuery{Resource: r})
+			return err
+		},
+		"IngestSummaries": func(r string) error {
+			_, err := s.IngestSummaries(t.Context(), s.team, s.user, r, band, nil)
+			return err
+		},
+		"ReceiveSummaries": func(r string) error {
+			_, err := s.ReceiveSummaries(t.Context(), s.team, s.user, r, nil)
+			return err
+		},
+		"RemoveSummaries": func(r string) error {
+			_, err := s.RemoveSummaries(t.Context(), s.team, s.user, r, band, nil)
+			return err
+		},
+	}
+	check := func(calls map[string]func(string) error, misspelt, near, other, class string) {
+		for name, call := range calls {
+			err := call(misspelt)
+			require.ErrorIs(t, err, healthlab.NotFound, name)
+			require.ErrorContains(t, err, "the nearest names are "+near+", ", name)
+			require.NotContains(t, err.Error(), misspelt, name)
+			err = call(other)
+			require.ErrorIs(t, err, healthlab.NotFound, name)
+			require.ErrorContains(t, err, other+" is of class "+class, name)
+		}
+	}
+	check(calls, "hartrate", "heartrate", "sleep", "summary")
+	check(summaries, "workouts_", "workouts", "heartrate", "timeseries")
+}

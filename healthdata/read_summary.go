@@ -36,9 +36,9 @@ var dayIndexed = map[string]bool{"activity": true, "menstrual_cycle": true}
 
 // record returns the query as a store understands it.
 func (q SummaryQuery) record(user *User) (RecordQuery, error) {
-	r := ResourceBySlug(q.Resource)
-	if r == nil || r.Class != ClassSummary {
-		return RecordQuery{}, healthlab.NotFound
+	r, err := resourceOf(q.Resource, ClassSummary)
+	if err != nil {
+		return RecordQuery{}, err
 	}
 	if err := checkRange(q.From, q.To); err != nil {
 		return RecordQuery{}, err

@@ -24,9 +24,9 @@ import (
 //
 // Errors: as of [Service.IngestSamples].
 func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, kind string, at []healthlab.Time) (int, error) {
-	r := ResourceBySlug(resource)
-	if r == nil || r.Class != ClassTimeseries {
-		return 0, fmt.Errorf("remove samples: %w", healthlab.NotFound)
+	r, err := resourceOf(resource, ClassTimeseries)
+	if err != nil {
+		return 0, fmt.Errorf("remove samples: %w", err)
 	}
 	in, err := s.admit(ctx, team, user, up, r)
 	if err != nil {
@@ -95,9 +95,9 @@ func (s *Service) seriesOfOrigins(ctx context.Context, in *intake, key SeriesKey
 // Errors: as of [Service.IngestSummaries]; healthlab.Invalid for a resource whose summaries
 // are not known by the source's ids: there is one a day, or one at all.
 func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, external []string) (int, error) {
-	r := ResourceBySlug(resource)
-	if r == nil || r.Class != ClassSummary {
-		return 0, fmt.Errorf("remove summaries: %w", healthlab.NotFound)
+	r, err := resourceOf(resource, ClassSummary)
+	if err != nil {
+		return 0, fmt.Errorf("remove summaries: %w", err)
 	}
 	in, err := s.admit(ctx, team, user, up, r)
 	if err != nil {

@@ -1,8 +1,13 @@
 package healthdata
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // Class says what shape the data of a resource has.
@@ -279,6 +284,36 @@ func ResourceBySlug(slug string) *Resource { return bySlug[slug] }
 
 // ResourceByPath returns the resource that read URLs call path, or nil.
 func ResourceByPath(path string) *Resource { return byPath[path] }
+
+// unknownResource says what a name must be that is none of a list of resources, without the name.
+func unknownResource(name string, of []*Resource) string {
+	return "must be a resource of the catalogue; the nearest names are " + NearestNames(name, slugsOf(of))
+}
+
+// NearestNames returns the three known names that are nearest to a misspelt one, for errors: "heartrate, hrv, weight".
+func NearestNames(name string, known []string) string {
+	return strings.Join(nearest.Names(name, known, 3), ", ")
+}
+
+// resourceOf returns the resource of a class that events call slug, or the error that says which there are.
+func resourceOf(slug string, class Class) (*Resource, error) {
+	r := ResourceBySlug(slug)
+	switch {
+	case r == nil:
+		return nil, fmt.Errorf("%w: resource: %s", healthlab.NotFound, unknownResource(slug, ofClass(class)))
+	case r.Class != class:
+		return nil, fmt.Errorf("%w: resource: %s is of class %s, and must be of class %s", healthlab.NotFound, r.Slug, r.Class, class)
+	}
+	return r, nil
+}
+
+func slugsOf(list []*Resource) []string {
+	out := make([]string, len(list))
+	for i, r := range list {
+		out[i] = r.Slug
+	}
+	return out
+}
 
 // HasType reports whether t is one of the known sample types.
 func (r *Resource) HasType(t string) bool { return slices.Contains(r.Types, t) }

@@ -71,7 +71,7 @@ type pendingOutcome struct {
 // room for a request.
 func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal healthlab.Sealer, opts *Options) (*Dispatcher, error) {
 	if types == nil || d == nil || e == nil || n == nil || seal == nil {
-		return nil, fmt.Errorf("%w: a dispatcher needs event types, deliveries, endpoints, a notifier and a sealer", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: a dispatcher needs event types, deliveries, endpoints, a notifier and a sealer%s", healthlab.Invalid, outboxHint(d == nil || e == nil))
 	}
 	o := opts.orDefaults()
 	if o.Lease <= o.Timeout+o.StartMargin {
@@ -93,6 +93,14 @@ func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal
 		wakeClaim:  make(chan struct{}, 1),
 		news:       make(chan struct{}, 1),
 	}, nil
+}
+
+// outboxHint says how stores have deliveries and endpoints.
+func outboxHint(missing bool) string {
+	if !missing {
+		return ""
+	}
+	return "; stores have deliveries and endpoints where stores.Options.Events is stores.Outbox"
 }
 
 // Wake says that events were written: call it after a commit in the same process, so

@@ -74,7 +74,7 @@ type Service struct {
 // is missing. n sends the test messages.
 func NewService(types *Catalogue, d Deliveries, e Endpoints, l Log, n Notifier, seal healthlab.Sealer, opts *ServiceOptions) (*Service, error) {
 	if types == nil || d == nil || e == nil || l == nil || n == nil || seal == nil {
-		return nil, fmt.Errorf("%w: a webhook service needs event types, deliveries, endpoints, a log, a notifier and a sealer", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: a webhook service needs event types, deliveries, endpoints, a log, a notifier and a sealer%s", healthlab.Invalid, outboxHint(d == nil || e == nil || l == nil))
 	}
 	o := ServiceOptions{}
 	if opts != nil {

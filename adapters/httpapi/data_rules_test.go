@@ -58,3 +58,24 @@ func TestRefusalsListAllowedValues(t *testing.T) {
 	body := string(c.post(c.timeseries("heartrate"), strings.Replace(upload(), `"provider"`, `"stage":"weekly","provider"`, 1), 422).Body)
 	require.Contains(t, body, "must be one of: daily, historical")
 }
+
+// A resource that is not there is answered with the nearest names of paths.
+func TestUnknownResourcesNameTheNearest(t *testing.T) {
+	c := newFixture(t, nil)
+	samples, summaries := "/v2/timeseries/"+c.user.String()+"/body_wieght", "/v2/summary/slep/"+c.user.String()
+	for _, call := range []struct {
+		method, target, near string
+		body                 any
+	}{
+		{"GET", samples + "?start_date=2026-03-01", "body_weight", nil},
+		{"GET", samples + "/grouped?start_date=2026-03-01", "body_weight", nil},
+		{"POST", samples, "body_weight", upload(`{"timestamp":"2026-03-01T08:00:00Z","unit":"kg","value":70}`)},
+		{"POST", samples + "/remove", "body_weight", object{"provider": "manual", "source": object{"type": "app"}, "timestamps": []string{"2026-03-01T08:00:00Z"}}},
+		{"POST", summaries + "/remove", "sleep", object{"provider": "manual", "source": object{"type": "app"}, "external_ids": []string{"1"}}},
+	} {
+		reply := c.Send(t, call.method, call.target, call.body).Want(t, 404)
+		require.Equal(t, "NOT_FOUND", reply.ErrorType(t))
+		require.Contains(t, string(reply.Body), "the nearest names are "+call.near+", ", call.target)
+		require.NotContains(t, string(reply.Body), "wieght")
+	}
+}

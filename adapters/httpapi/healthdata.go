@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,30 +125,55 @@ func (a api) readProfile(ctx context.Context, in *wire.In, team healthlab.TeamID
 	return a.Health.Profile(ctx, team, user, provider)
 }
 
-// sampleQuery reads what all reads of samples have in common. A resource that is not
-// there is found later, by the service.
-func sampleQuery(in *wire.In, path string) healthdata.SampleQuery {
-	q := healthdata.SampleQuery{Provider: providerFilter(in)}
-	if res := healthdata.ResourceByPath(path); res != nil {
-		q.Resource = res.Slug
+// resourceAt returns the resource of a path, of those in a list. The error for another path names the nearest ones.
+func resourceAt(path string, of []*healthdata.Resource) (*healthdata.Resource, error) {
+	if res := healthdata.ResourceByPath(path); res != nil && slices.Contains(of, res) {
+		return res, nil
 	}
+	known := make([]string, len(of))
+	for i, r := range of {
+		known[i] = r.Path
+	}
+	near := healthdata.NearestNames(path, known)
+	return nil, &wire.Fault{Status: http.StatusNotFound, Type: "NOT_FOUND", Msg: "resource not found; the nearest names are " + near}
+}
+
+// sampleQuery reads what all reads of samples have in common. The query of a path that is none of a list of
+// resources is refused like what else is wrong.
+func sampleQuery(in *wire.In, path string, of []*healthdata.Resource) (q healthdata.SampleQuery, err error) {
+	q.Provider = providerFilter(in)
 	q.From, q.To, q.Days = span(in)
-	return q
+	if err := in.Err(); err != nil {
+		return q, err
+	}
+	res, err := resourceAt(path, of)
+	if err != nil {
+		return q, err
+	}
+	q.Resource = res.Slug
+	return q, nil
+}
+
+// ungrouped are the resources with a read of samples without groups.
+func ungrouped() []*healthdata.Resource {
+	return slices.DeleteFunc(healthdata.Timeseries(), func(r *healthdata.Resource) bool { return !r.Legacy })
 }
 
 func (a api) readGrouped(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := userID(in)
-	q := sampleQuery(in, in.PathText("resource", 256))
 	// cursor is the old name of next_cursor, which wins.
+	cursor := ""
 	for _, name := range [...]string{"cursor", "next_cursor"} {
 		if c := in.OptText(name, maxCursor); c != nil && *c != "" {
-			q.Cursor = *c
+			cursor = *c
 		}
 	}
-	if err := in.Err(); err != nil {
+	q, err := sampleQuery(in, in.PathText("resource", 256), healthdata.Timeseries())
+	if err != nil {
 		return err
 	}
+	q.Cursor = cursor
 	page, err := a.Health.Samples(r.Context(), team, user, q)
 	if err != nil {
 		return err
@@ -203,8 +229,11 @@ func appendText(b []byte, s string) []byte {
 func (a api) readSamples(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := userID(in)
-	q := sampleQuery(in, in.PathText("resource", 256))
-	return a.answerSamples(w, r, in, team, user, q)
+	q, err := sampleQuery(in, in.PathText("resource", 256), ungrouped())
+	if err != nil {
+		return err
+	}
+	return a.answerSamples(w, r, team, user, q)
 }
 
 // readCholesterol reads the samples of one type.
@@ -212,20 +241,17 @@ func (a api) readCholesterol(kind string) func(http.ResponseWriter, *http.Reques
 	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 		in := wire.From(r)
 		user := userID(in)
-		q := sampleQuery(in, "cholesterol")
+		q, err := sampleQuery(in, "cholesterol", ungrouped())
+		if err != nil {
+			return err
+		}
 		q.Type = kind
-		return a.answerSamples(w, r, in, team, user, q)
+		return a.answerSamples(w, r, team, user, q)
 	}
 }
 
-func (a api) answerSamples(w http.ResponseWriter, r *http.Request, in *wire.In, team healthlab.TeamID, user healthlab.UserID, q healthdata.SampleQuery) error {
-	if err := in.Err(); err != nil {
-		return err
-	}
+func (a api) answerSamples(w http.ResponseWriter, r *http.Request, team healthlab.TeamID, user healthlab.UserID, q healthdata.SampleQuery) error {
 	res := healthdata.ResourceBySlug(q.Resource)
-	if res == nil || !res.Legacy {
-		return healthlab.NotFound
-	}
 	samples, err := a.Health.AllSamples(r.Context(), team, user, q)
 	if err != nil {
 		return err

@@ -160,7 +160,7 @@ type samplesIn struct {
 
 func (a api) ingestSamples(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	user := userID(in)
-	res := healthdata.ResourceByPath(in.PathText("resource", 256))
+	path := in.PathText("resource", 256)
 	atomic := in.Bool("atomic", false)
 	var body samplesIn
 	unparsed := in.Items(&body)
@@ -168,8 +168,9 @@ func (a api) ingestSamples(in *wire.In, team healthlab.TeamID) (*server.Change, 
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	if res == nil || res.Class != healthdata.ClassTimeseries {
-		return nil, healthlab.NotFound
+	res, err := resourceAt(path, healthdata.Timeseries())
+	if err != nil {
+		return nil, err
 	}
 	return &server.Change{Do: func(ctx context.Context) (any, error) {
 		up := body.upload()
@@ -239,14 +240,15 @@ type removedOut struct {
 
 func (a api) removeSamples(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	user := userID(in)
-	res := healthdata.ResourceByPath(in.PathText("resource", 256))
+	path := in.PathText("resource", 256)
 	var body sampleRemovalIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	if res == nil {
-		return nil, healthlab.NotFound
+	res, err := resourceAt(path, healthdata.Timeseries())
+	if err != nil {
+		return nil, err
 	}
 	up := body.upload()
 	up.TimeZone = orEmpty(body.TimeZone)
@@ -264,14 +266,15 @@ type summaryRemovalIn struct {
 
 func (a api) removeSummaries(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	user := userID(in)
-	res := healthdata.ResourceByPath(in.PathText("resource", 256))
+	path := in.PathText("resource", 256)
 	var body summaryRemovalIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	if res == nil {
-		return nil, healthlab.NotFound
+	res, err := resourceAt(path, healthdata.Summaries())
+	if err != nil {
+		return nil, err
 	}
 	return &server.Change{Do: func(ctx context.Context) (any, error) {
 		n, err := a.Health.RemoveSummaries(ctx, team, user, res.Slug, body.upload(), body.ExternalIDs)

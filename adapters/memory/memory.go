@@ -26,8 +26,8 @@ type Options struct {
 	// Now is the store's clock: it decides what is due and when a lease ends.
 	// Default time.Now.
 	Now func() time.Time
-	// Events takes the events of changes: see stores.Options. Default: an outbox, which a running
-	// webhook.Dispatcher empties.
+	// Events takes the events of changes: see stores.Options. Default: stores.Outbox, whose events stay until
+	// a webhook.Dispatcher sends them. A program that runs none says stores.NoEvents.
 	Events store.Events
 	// Envelope says how bodies of messages are made.
 	Envelope webhook.Envelope
@@ -57,10 +57,13 @@ func New(opts *Options) *Store {
 	if opts == nil {
 		opts = &Options{}
 	}
-	engine := engineOf(stores.Tables(), opts)
+	engine, events := engineOf(stores.Tables(), opts), opts.Events
+	if events == nil {
+		events = stores.Outbox
+	}
 	return &Store{
 		stores.New(engine, &stores.Options{
-			Keys: opts.Keys, EncryptSamples: opts.EncryptSamples, Events: opts.Events, Envelope: opts.Envelope, Retention: opts.Retention,
+			Keys: opts.Keys, EncryptSamples: opts.EncryptSamples, Events: events, Envelope: opts.Envelope, Retention: opts.Retention,
 			UsersElsewhere: opts.UsersElsewhere,
 		}),
 		engine, newBlobs(opts.Keys),

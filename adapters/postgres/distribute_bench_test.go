@@ -61,6 +61,6 @@ func serverSamples(b *testing.B) healthdatatest.SampleStore {
 func samplesOn(b *testing.B, pool *pgxpool.Pool) healthdatatest.SampleStore {
 	engine, err := postgres.Open(b.Context(), pool, stores.Tables(), nil)
 	require.NoError(b, err)
-	s := stores.New(engine, nil)
+	s := stores.New(engine, &stores.Options{Events: stores.Outbox})
 	return healthdatatest.SampleStoreOf(b, healthdatatest.DataHarness{Data: s.Data(), Users: s.Users()})
 }

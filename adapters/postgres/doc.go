@@ -4,7 +4,7 @@
 //	config, err := postgres.PoolConfig("postgres://healthlab@db.example.com/healthlab")
 //	pool, err := pgxpool.NewWithConfig(ctx, config)
 //	engine, err := postgres.Open(ctx, pool, stores.Tables(), nil)
-//	all := stores.New(engine, &stores.Options{Keys: keys})
+//	all := stores.New(engine, &stores.Options{Keys: keys, Events: stores.Outbox})
 //	s, err := service.New(ctx, service.Config{Stores: all, …})
 //
 // # Schema

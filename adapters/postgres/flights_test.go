@@ -121,7 +121,7 @@ func onPostgres(t *testing.T) (*service.Service, *wire, *stores.Stores, healthla
 	team := healthlab.TeamID{UUID: uuid.New()}
 	c := service.Config{
 		AllowPlaintext: true, Environment: healthlab.Sandbox, URL: "http://localhost:8080",
-		Stores: stores.New(engine, &stores.Options{Keys: personkey.New(memory.NewPersonKeys(), sealer, nil)}), Files: memory.New(nil).Blobs(),
+		Stores: stores.New(engine, &stores.Options{Keys: personkey.New(memory.NewPersonKeys(), sealer, nil), Events: stores.Outbox}), Files: memory.New(nil).Blobs(),
 		Secret: bytes.Repeat([]byte{7}, 32), Providers: providers, Catalogue: book, Laboratory: sandbox.NewLab(nil),
 	}
 	c.HTTP.Authenticate = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil }

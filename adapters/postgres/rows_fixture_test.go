@@ -93,8 +93,13 @@ func (m loggedMessages) Message(ctx context.Context, team healthlab.TeamID, even
 
 func (s rowStore) messages() webhook.Log { return loggedMessages{events: s.log} }
 
-// storesOn returns the stores of a service over a database of [pgtest.URL].
+// storesOn returns the stores of a service over a database of [pgtest.URL], with the outbox.
 func storesOn(t testing.TB, pool *pgxpool.Pool, now func() time.Time, opts *stores.Options) *stores.Stores {
 	t.Helper()
-	return stores.New(openEngine(t, pool, stores.Tables(), postgres.Options{Now: now}), opts)
+	all := stores.Options{}
+	if opts != nil {
+		all = *opts
+	}
+	all.Events = stores.Outbox
+	return stores.New(openEngine(t, pool, stores.Tables(), postgres.Options{Now: now}), &all)
 }

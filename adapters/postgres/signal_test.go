@@ -62,7 +62,7 @@ func TestStore_Signal_processes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	engine, second := openEngine(t, pool, stores.Tables(), postgres.Options{}), openEngine(t, pgtest.Connect(t, pool.Config().ConnString()), stores.Tables(), postgres.Options{})
-	here, there := stores.New(engine, nil), stores.New(second, nil)
+	here, there := stores.New(engine, &stores.Options{Events: stores.Outbox}), stores.New(second, &stores.Options{Events: stores.Outbox})
 	team := anyTeam()
 	got := make(chan string)
 	receive := notifierFunc(func(_ context.Context, n webhook.Notification) webhook.Result {

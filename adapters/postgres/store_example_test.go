@@ -36,7 +36,7 @@ func Example() {
 		fmt.Println("try again later:", errors.Is(err, healthlab.Unavailable))
 		return
 	}
-	all := stores.New(engine, nil)
+	all := stores.New(engine, &stores.Options{Events: stores.Outbox})
 	fmt.Println(all.Backlog(ctx))
 	// Output:
 	// migrate the store: unavailable: no connection to PostgreSQL

@@ -68,7 +68,7 @@ func senderChild(address string) {
 	if err != nil {
 		panic(err)
 	}
-	s := stores.New(engine, nil)
+	s := stores.New(engine, &stores.Options{Events: stores.Outbox})
 	o := &webhook.Options{
 		Slots: 16, Busy: 10 * time.Millisecond, Idle: 10 * time.Millisecond, Timeout: senderLease / 4, StartMargin: senderLease / 4,
 	}

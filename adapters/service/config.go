@@ -152,7 +152,7 @@ func (c *Config) check() error {
 	missing(!strings.HasPrefix(c.URL, "http://") && !strings.HasPrefix(c.URL, "https://"), "URL begins with http:// or https://")
 	missing(strings.HasSuffix(c.URL, "/"), "URL has no slash at the end")
 	missing(c.Stores == nil, "Stores is required")
-	missing(c.Stores != nil && !c.Stores.HasOutbox(), "Stores has the outbox, which deliveries and continuous queries read: leave stores.Options.Events nil")
+	missing(c.Stores != nil && !c.Stores.HasOutbox(), "Stores has the outbox, which deliveries read: stores.Options.Events is stores.Outbox")
 	missing(c.Files == nil, "Files is required")
 	missing(len(c.Secret) < secretBytes, fmt.Sprintf("Secret has at least %d bytes", secretBytes))
 	missing(c.Providers == nil, "Providers is required")

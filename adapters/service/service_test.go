@@ -115,7 +115,7 @@ func TestFailingStore(t *testing.T) {
 	broken := errors.New("no connection")
 	c := config(t)
 	engine := &failing{Store: c.Stores.Engine()}
-	c.Stores = stores.New(engine, nil)
+	c.Stores = stores.New(engine, &stores.Options{Events: stores.Outbox})
 	s, err := service.New(t.Context(), c)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())

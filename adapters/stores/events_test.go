@@ -1,6 +1,8 @@
 package stores_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +17,8 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// A host without a dispatcher keeps its data and no events; the default keeps both.
+// A host keeps its data, and no events unless it says that they go to the outbox or to a sink of its own. What
+// needs the outbox is refused without it.
 func TestOptions_eventsAreAnOption(t *testing.T) {
 	kept := func(events store.Events) (rows map[string]int, all *stores.Stores) {
 		engine, err := memstore.New(stores.Tables(), nil)
@@ -40,7 +43,7 @@ func TestOptions_eventsAreAnOption(t *testing.T) {
 		}
 		return rows, all
 	}
-	rows, all := kept(nil)
+	rows, all := kept(stores.Outbox)
 	require.True(t, all.HasOutbox())
 	events := 0
 	for _, d := range webhook.Tables() {
@@ -48,15 +51,42 @@ func TestOptions_eventsAreAnOption(t *testing.T) {
 	}
 	require.NotZero(t, events)
 
-	rows, all = kept(stores.NoEvents)
-	require.NotEmpty(t, rows)
-	for _, d := range webhook.Tables() {
-		require.Zero(t, rows[d.Name], d.Name)
+	own := &sink{}
+	for _, events := range []store.Events{nil, stores.NoEvents, own} {
+		rows, all = kept(events)
+		require.NotEmpty(t, rows)
+		for _, d := range webhook.Tables() {
+			require.Zero(t, rows[d.Name], d.Name)
+		}
+		require.False(t, all.HasOutbox())
+		types, err := webhook.NewCatalogue(healthdata.EventTypes())
+		require.NoError(t, err)
+		sealer, err := healthlab.NewAESSealer("1", map[string][]byte{"1": make([]byte, 32)})
+		require.NoError(t, err)
+		notifier := webhook.NewHTTP(nil)
+		_, err = webhook.NewDispatcher(types, all.Deliveries(), all.Endpoints(), notifier, sealer, nil)
+		require.ErrorIs(t, err, healthlab.Invalid)
+		require.ErrorContains(t, err, "stores.Outbox")
+		_, err = webhook.NewService(types, all.Deliveries(), all.Endpoints(), all.WebhookLog(), notifier, sealer, nil)
+		require.ErrorIs(t, err, healthlab.Invalid)
+		require.ErrorContains(t, err, "stores.Outbox")
+		waiting, err := all.Backlog(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, webhook.Backlog{}, waiting)
 	}
-	require.False(t, all.HasOutbox())
-	_, err := webhook.NewDispatcher(nil, all.Deliveries(), all.Endpoints(), nil, nil, nil)
-	require.ErrorIs(t, err, healthlab.Invalid)
-	waiting, err := all.Backlog(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, webhook.Backlog{}, waiting)
+	require.Positive(t, own.events.Load())
+	require.Positive(t, own.forgotten.Load(), "a sink is told of an erasure")
+}
+
+// sink is a host's own store.Events.
+type sink struct{ events, forgotten atomic.Int64 }
+
+func (s *sink) Append(_ context.Context, _ store.Tx, events []healthlab.Event) error {
+	s.events.Add(int64(len(events)))
+	return nil
+}
+
+func (s *sink) Forget(context.Context, store.Tx, healthlab.TeamID, healthlab.UserID) error {
+	s.forgotten.Add(1)
+	return nil
 }

@@ -2,7 +2,7 @@
 // encrypted, their events in one outbox, and their erasures complete.
 //
 //	engine, err := sqlite.Open(ctx, "healthlab.db", stores.Tables(), nil)
-//	all := stores.New(engine, &stores.Options{Keys: keys})
+//	all := stores.New(engine, &stores.Options{Keys: keys, Events: stores.Outbox})
 //	health, err := healthdata.New(all.Users(), all.Data(), providers, nil)
 //
 // A host that needs one package takes that package's own constructor (healthdata.NewUsers,
@@ -47,13 +47,12 @@ type Options struct {
 	// EncryptSamples encrypts samples with Keys too. Default: samples are kept in clear. It has no
 	// effect without Keys.
 	EncryptSamples bool
-	// Events takes the events of changes, in their transaction. Default: an outbox in the store, which a
-	// running webhook.Dispatcher sends and empties. A program that runs none says [NoEvents], or gives a
-	// sink of its own: else the outbox grows without end. Stores without the outbox have no deliveries,
-	// endpoints and messages: those methods return nil, and a dispatcher or the assembled service over
-	// them is refused.
+	// Events takes the events of changes, in their transaction: a sink of the host's own, or [Outbox] for
+	// a program with a webhook.Dispatcher. Default: no event is kept. Stores without the outbox have no
+	// deliveries, endpoints and messages: those methods return nil, and a dispatcher, a webhook.Service or
+	// the assembled service over them is refused.
 	Events store.Events
-	// Envelope says how bodies of messages are made.
+	// Envelope says how bodies of messages are made. With Envelope.Sequence they have a sequence.
 	Envelope webhook.Envelope
 	// Retention is how long messages and attempts are kept. Default 30 days.
 	Retention time.Duration
@@ -62,7 +61,16 @@ type Options struct {
 	UsersElsewhere bool
 }
 
-// NoEvents is an [Options].Events that keeps none.
+// Outbox is an [Options].Events that keeps events in the store until a webhook.Dispatcher, their one reader, has
+// sent them; what was sent is removed after [Options].Retention. If no dispatcher runs, they stay without end.
+// Every program that writes to one store says the same.
+//
+// Continuous queries and pulls learn of changes without it; continuous queries write events of their own to it.
+var Outbox store.Events = outbox{}
+
+type outbox struct{ noEvents } // New puts a webhook.Store in its place
+
+// NoEvents is an [Options].Events that keeps none, the default.
 var NoEvents store.Events = noEvents{}
 
 type noEvents struct{}
@@ -120,8 +128,13 @@ func New(engine store.Store, opts *Options) *Stores {
 			(*written)()
 		}
 	}}
-	if v.outbox = v.opts.Events; v.outbox == nil {
+	switch v.opts.Events.(type) {
+	case nil:
+		v.outbox = NoEvents
+	case outbox:
 		v.events, v.outbox = webhook.NewStore(v.s, messages), webhook.NewOutbox(messages)
+	default:
+		v.outbox = v.opts.Events
 	}
 	users := &healthdata.UserOptions{
 		Events: v.outbox, OnErase: []healthdata.UserHook{labreport.EraseJobs, personexport.EraseJobs, bulk.EraseItems},
@@ -150,7 +163,7 @@ func (v *Stores) PersonKeys() *personkey.Keys { return v.opts.Keys }
 // be woken. It is called from many goroutines, and must not block.
 func (v *Stores) OnWritten(written func()) { v.written.Store(&written) }
 
-// HasOutbox reports whether events are kept for delivery: false if Options.Events takes them.
+// HasOutbox reports whether events are kept for delivery: whether [Options].Events is [Outbox].
 func (v *Stores) HasOutbox() bool { return v.events != nil }
 
 // Backlog counts what is still to be delivered: nothing without the outbox.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,8 +89,12 @@ func sameColumn(t *testing.T, c *aggregate.Column, chunk parquetgo.ColumnChunk, 
 			require.ErrorIs(t, err, io.EOF)
 		}
 		for _, v := range values {
-			if got := valueOf(t, c.Type, v); got != c.Value(row) {
-				require.Equal(t, c.Value(row), got, "column %s, row %d", c.Name, row)
+			want := c.Value(row)
+			if want != nil && slices.Contains([]aggregate.Type{tables.TypeDate, tables.TypeTimestamp, tables.TypeInstant}, c.Type) {
+				want = c.Time(row)
+			}
+			if got := valueOf(t, c.Type, v); got != want {
+				require.Equal(t, want, got, "column %s, row %d", c.Name, row)
 			}
 			row++
 		}

@@ -57,7 +57,7 @@ func serve(t *testing.T, dir string) *server {
 	ctx, cancel := context.WithCancel(t.Context())
 	s.Service, err = service.New(ctx, service.Config{
 		Environment: healthlab.Sandbox, URL: "http://localhost:8080", Secret: secret, Providers: providers,
-		Stores: stores.New(rows, &stores.Options{Keys: keys}), Files: memory.New(&memory.Options{Keys: keys}).Blobs(),
+		Stores: stores.New(rows, &stores.Options{Keys: keys, Events: stores.Outbox}), Files: memory.New(&memory.Options{Keys: keys}).Blobs(),
 		Catalogue: catalogue, Laboratory: sandbox.NewLab(nil), Notifier: s,
 	})
 	require.NoError(t, err)

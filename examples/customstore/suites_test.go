@@ -83,7 +83,7 @@ func openFile(t testing.TB, usersElsewhere bool) *file {
 	require.NoError(t, err)
 	f.Stores = stores.New(open(f.path, stores.Tables()), &stores.Options{
 		Keys:           personkey.New(personkey.NewStore(open(filepath.Join(dir, "keys.db"), personkey.Tables())), sealer, nil),
-		EncryptSamples: true, UsersElsewhere: usersElsewhere,
+		EncryptSamples: true, UsersElsewhere: usersElsewhere, Events: stores.Outbox,
 	})
 	return f
 }

@@ -37,7 +37,7 @@ func main() {
 	listener := must((&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"))
 	s := must(service.New(ctx, service.Config{
 		Environment: healthlab.Sandbox, URL: "http://" + listener.Addr().String(), Secret: secret[32:64],
-		Stores: stores.New(data, &stores.Options{Keys: keys}), Files: must(blob.New(files, sealer, &blob.Options{Keys: keys})),
+		Stores: stores.New(data, &stores.Options{Keys: keys, Events: stores.Outbox}), Files: must(blob.New(files, sealer, &blob.Options{Keys: keys})),
 		Providers: must(healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", SourceType: "app"}})),
 	}))
 	must(s.Organisations.EnsureTeam(ctx, org, organisation.NewTeam{ID: team, Name: "Clinic"}))

@@ -54,7 +54,7 @@ func newRenewing(t *testing.T, database, provider string) *renewing {
 	var r renewing
 	engine, err := postgres.Open(t.Context(), pgtest.Connect(t, database), stores.Tables(), nil)
 	require.NoError(t, err)
-	r.store = stores.New(engine, nil)
+	r.store = stores.New(engine, &stores.Options{Events: stores.Outbox})
 	r.sealer, err = healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
 	list, err := healthdata.NewProviders([]healthdata.Provider{whoop.Record()})

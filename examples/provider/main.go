@@ -1,52 +1,60 @@
-// Provider is a connector of your own: it signs a person in at an invented maker of scales,
-// and fetches a month of weights. connector.go is the connector, double.go stands for the
-// provider's API, and the test runs the conformance suite of connectors.
-//
-//	go run ./examples/provider
-//
-// A service fetches by itself: give it Record in service.Config.Providers, and
-// NewConnector(url).Flows() in service.Config.Connectors.
+// Provider is a host with a connector of its own: ann signs in at an invented maker of scales, and the host fetches
+// a month of her weights. connector.go is the connector, double.go stands for the provider's API, and the test runs
+// the conformance suite of connectors: go run ./examples/provider
 package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net/http/httptest"
 	"os"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "provider:", err)
-		os.Exit(1)
-	}
-}
+func main() { run(context.Background(), os.Stdout) }
 
-func run(ctx context.Context, out io.Writer) error {
+func run(ctx context.Context, out io.Writer) {
 	api := httptest.NewServer(&double{tokens: map[string]bool{}})
 	defer api.Close()
-	c := NewConnector(api.URL).Flows()
+	secret := make([]byte, 64) // kept like the data: it seals what the provider gives, and signs link tokens
+	must(rand.Read(secret))
+	sealer := must(healthlab.NewAESSealer("1", map[string][]byte{"1": secret[:32]}))
+	store := memory.New(&memory.Options{Events: stores.NoEvents}) // or stores.New over sqlite.Open or postgres.Open
+	connectors := map[string]linking.ProviderConnector{Record().Slug: NewConnector(api.URL).Flows()}
+	options := &healthdata.Options{Environment: healthlab.Sandbox}
+	health := must(healthdata.New(store.Users(), store.Data(), must(healthdata.NewProviders([]healthdata.Provider{Record()})), options))
+	links := must(linking.New(store.Linking(), health, connectors, sealer, [][]byte{secret[32:]}, &linking.Options{Environment: healthlab.Sandbox}))
+	refresher := must(linking.NewCredentialRefresher(store.Credentials(), health, connectors, sealer, nil))
+	pulls := must(pull.New(store.Pulls(), health, refresher, connectors, nil))
+	go func() { must(0, health.Run(ctx)) }() // erases deleted users
+	go func() { must(0, pulls.Run(ctx)) }()  // fetches
 
-	answer, err := c.Password.SignIn(ctx, linking.PasswordRequest{Username: "ann", Password: "correct horse"})
+	team := healthlab.TeamID{UUID: uuid.UUID{2}} // choose it once
+	ann := must(health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "ann"}))
+	token := must(links.CreateToken(ctx, team, linking.NewToken{User: ann.ID})).Token // for the person's browser
+	signIn := linking.PasswordSignIn{Provider: Record().Slug, Username: "ann", Password: "correct horse"}
+	fmt.Fprintln(out, "signed in:", must(links.SignIn(ctx, token, signIn)).State)
+	for must(pulls.Progress(ctx, team, ann.ID, Record().Slug)).Done == 0 { // a host serves other people meanwhile
+		time.Sleep(50 * time.Millisecond)
+	}
+	weights := must(health.AllSamples(ctx, team, ann.ID, healthdata.SampleQuery{Resource: "weight"}))
+	fmt.Fprintln(out, len(weights), "weights since", healthlab.DateOf(weights[0].Timestamp.Time))
+}
+
+func must[T any](v T, err error) T {
 	if err != nil {
-		return err
+		panic(err)
 	}
-	fmt.Fprintln(out, "signed in as", answer.Grant.ExternalUserID)
-	to := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)
-	request := linking.PullRequest{Secret: answer.Grant.Secret, Resource: "weight", From: to.AddDate(0, -1, 0), To: to}
-	for pages := 1; ; pages++ {
-		page, err := c.Puller.Pull(ctx, request)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "page %d: %d weights\n", pages, len(page.Items[0].Samples))
-		if page.Next == "" {
-			return c.Revoker.Revoke(ctx, answer.Grant.Secret)
-		}
-		request.Cursor = page.Next
-	}
+	return v
 }

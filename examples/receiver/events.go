@@ -3,19 +3,32 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"sync"
 	"time"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/sqlite"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
 
-// receiver makes the kit: one function for each type of payload that this program
-// wants. A program that matters would store it, by the id of the thing.
-func (d *reporter) receiver(secrets []webhook.Secret) (*receiver.Receiver, error) {
-	r, err := receiver.New(secrets, memory.NewSeen(nil), &receiver.Options{Observe: d.observe})
+// newReceiver makes the kit: one function for each type of payload that this program wants. A program that matters
+// stores it, by the id of the thing. What it has handled is remembered in a file; without one, until it ends.
+func newReceiver(ctx context.Context, secrets []webhook.Secret, file string, out io.Writer) (*receiver.Receiver, error) {
+	d := &reporter{out: out}
+	seen := memory.NewSeen(nil)
+	if file != "" {
+		engine, err := sqlite.Open(ctx, file, receiver.Tables(), nil)
+		if err != nil {
+			return nil, err
+		}
+		seen = receiver.NewSeen(engine)
+	}
+	r, err := receiver.New(secrets, seen, &receiver.Options{Observe: d.observe})
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +66,28 @@ func (d *reporter) receiver(secrets []webhook.Secret) (*receiver.Receiver, error
 		return d.printEvent(e, "%d bytes", len(e.Data))
 	})
 	return r, nil
+}
+
+// reporter prints events, a line each.
+type reporter struct {
+	mu  sync.Mutex // keeps lines from mixing
+	out io.Writer
+}
+
+func (d *reporter) print(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, _ = fmt.Fprintf(d.out, format+"\n", args...)
+}
+
+// observe prints what did not reach a function.
+func (d *reporter) observe(_ context.Context, e receiver.Event, o receiver.Outcome, err error) {
+	switch {
+	case err != nil:
+		d.print("refused: %s", healthlab.KindOf(err))
+	case o != receiver.Applied: // printed already
+		d.print("%s: %s", o, e.Type)
+	}
 }
 
 // printEvent prints one event.

@@ -57,5 +57,5 @@ func rowsOf(t testing.TB, pool *pgxpool.Pool) *stores.Stores {
 	t.Helper()
 	engine, err := postgres.Open(t.Context(), pool, stores.Tables(), nil)
 	require.NoError(t, err)
-	return stores.New(engine, nil)
+	return stores.New(engine, &stores.Options{Events: stores.Outbox})
 }

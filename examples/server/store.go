@@ -109,7 +109,7 @@ func openFolder(ctx context.Context, dir string, at keysAt) (*storage, error) {
 		keys = personkey.New(personkey.NewStore(kept), at.sealer, nil)
 	}
 	return &storage{
-		Stores: stores.New(data, &stores.Options{Keys: keys, EncryptSamples: at.samples}), place: "the folder " + dir,
+		Stores: stores.New(data, &stores.Options{Keys: keys, Events: stores.Outbox, EncryptSamples: at.samples}), place: "the folder " + dir,
 		close: func(context.Context) error { return closeAll() },
 	}, nil
 }
@@ -141,7 +141,7 @@ func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*sto
 		return nil, err
 	}
 	return &storage{
-		Stores: stores.New(engine, &stores.Options{Keys: keys, EncryptSamples: at.keys.samples}), place: "the database", pool: pool,
+		Stores: stores.New(engine, &stores.Options{Keys: keys, Events: stores.Outbox, EncryptSamples: at.keys.samples}), place: "the database", pool: pool,
 		close: func(context.Context) error {
 			closePools(pool.Close, closeKeys)
 			return nil

@@ -138,7 +138,7 @@ func assemble(ctx context.Context, engine *postgres.Store, keys *personkey.Keys,
 	}
 	return service.New(ctx, service.Config{
 		Environment: healthlab.Production, URL: url, Secret: secret, Providers: providers,
-		Stores: stores.New(engine, &stores.Options{Keys: keys}), Files: memory.New(&memory.Options{Keys: keys}).Blobs(),
+		Stores: stores.New(engine, &stores.Options{Keys: keys, Events: stores.Outbox}), Files: memory.New(&memory.Options{Keys: keys}).Blobs(),
 	})
 }
 

@@ -35,3 +35,18 @@ func TestDocsNameFilesThatExist(t *testing.T) {
 	}
 	require.Greater(t, checked, 100)
 }
+
+// The hosts of the guide are programs with a test, whose main.go has 60 lines at most.
+func TestHostsAreShort(t *testing.T) {
+	root := filepath.Join("..", "..")
+	guide, err := os.ReadFile(filepath.Join(root, "docs/guides/embed.md"))
+	require.NoError(t, err)
+	hosts := regexp.MustCompile("(?m)^\\| .* \\| `(examples/[a-z]+)` \\|").FindAllStringSubmatch(string(guide), -1)
+	require.Len(t, hosts, 5)
+	for _, host := range hosts {
+		text, err := os.ReadFile(filepath.Join(root, host[1], "main.go"))
+		require.NoError(t, err)
+		require.LessOrEqual(t, strings.Count(string(text), "\n"), 60, host[1])
+		require.FileExists(t, filepath.Join(root, host[1], "main_test.go"))
+	}
+}

@@ -57,7 +57,7 @@ var mayImport = forSuites(map[string][]string{
 	"webhook":                       {".", "store", "internal/fsm", "internal/work"},
 	"healthdata/series":             {".", "store", "internal/fsm", "internal/work"},
 	"healthdata/internal/check":     {".", "store"},
-	"healthdata":                    {".", "store", "internal/fsm", "internal/work", "internal/ucum", "healthdata/series", "healthdata/internal/check"},
+	"healthdata":                    {".", "store", "internal/fsm", "internal/nearest", "internal/work", "internal/ucum", "healthdata/series", "healthdata/internal/check"},
 	"healthdata/organisation":       {".", "store", "healthdata/internal/check"},
 	"healthdata/teamsettings":       {".", "store", "healthdata", "healthdata/internal/check"},
 	"healthdata/tables":             {".", "store", "healthdata", "healthdata/internal/check"},

@@ -52,6 +52,10 @@ func same(t testing.TB, want, got []any, what string) {
 			require.True(t, ok, "column %d of %s", i, what)
 			require.InDelta(t, w, g, 1e-9*max(1e-6, math.Abs(w)), "column %d of %s", i, what)
 		case time.Time:
+			if d, ok := got[i].(healthlab.Date); ok {
+				require.Equal(t, healthlab.DateOf(w), d, "column %d of %s", i, what)
+				continue
+			}
 			g, ok := got[i].(time.Time)
 			require.True(t, ok && w.Equal(g), "column %d of %s", i, what)
 		default:

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
@@ -171,6 +172,7 @@ type questionKey struct {
 	sql   string
 	name  string // of a field; empty for time
 	value func(*row) any
+	days  bool // of a bucket of whole days
 }
 
 type questionFunc struct{ fn, field string }
@@ -301,6 +303,7 @@ func (q *Question) drawKeys(t *rapid.T) {
 			json:  fmt.Sprintf(`{"date_trunc":{"unit":%q,"value":%d},"arg":{"index":"timeseries"}}`, unit, n),
 			sql:   truncSQL(unit, n),
 			value: func(r *row) any { return truncate(unit, n, r.at()) },
+			days:  unit != "minute" && unit != "hour",
 		})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "more") {
@@ -610,7 +613,11 @@ func RequireAnswer(t require.TestingT, q *Question, f *aggregate.Frame, keys, va
 	require.Equal(t, len(values), f.Len(), "rows of %s", q.Body)
 	for i := range values {
 		for k := range q.keys {
-			require.Equal(t, keys[i][k], f.Columns[1+k].Value(i), "key %d of row %d of %s", k, i, q.Body)
+			want := keys[i][k]
+			if q.keys[k].days {
+				want = healthlab.DateOf(want.(time.Time))
+			}
+			require.Equal(t, want, f.Columns[1+k].Value(i), "key %d of row %d of %s", k, i, q.Body)
 		}
 		at := 1 + len(q.keys)
 		for k, want := range values[i] {

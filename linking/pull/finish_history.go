@@ -38,7 +38,13 @@ func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user
 		p.Add("not_pushed", "the history of this provider is fetched", "provider")
 	}
 	if r := healthdata.ResourceBySlug(f.Resource); r == nil || !r.Events {
-		p.Add("unknown_resource", "not a resource with a history", "resource")
+		var known []string
+		for _, r := range healthdata.Resources() {
+			if r.Events {
+				known = append(known, r.Slug)
+			}
+		}
+		p.Add("unknown_resource", "must be a resource with a history; the nearest names are "+healthdata.NearestNames(f.Resource, known), "resource")
 	}
 	switch {
 	case f.To.Before(f.From):

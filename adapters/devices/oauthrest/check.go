@@ -193,7 +193,11 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 	r := healthdata.ResourceBySlug(e.Resource)
 	switch {
 	case r == nil:
-		k.p.Add("unknown_resource", "not a resource of the catalogue", path("resource")...)
+		var known []string
+		for _, r := range healthdata.Resources() {
+			known = append(known, r.Slug)
+		}
+		k.p.Add("unknown_resource", "must be a resource of the catalogue; the nearest names are "+healthdata.NearestNames(e.Resource, known), path("resource")...)
 		return
 	case !c.Provider.Supports(e.Resource):
 		k.p.Add("unknown_resource", "the provider's record does not list it", path("resource")...)

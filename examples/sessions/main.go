@@ -1,0 +1,60 @@
+// Sessions is a clinic with users and sessions of its own. It mounts the health data of the person who is signed in:
+// go run ./examples/sessions, then POST http://127.0.0.1:8080/login?name=ann, and GET /health/v2/user/ with its cookie.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+func main() {
+	ctx, team := context.Background(), healthlab.TeamID{UUID: uuid.UUID{2}} // the clinic; choose the id once
+	must(0, httpserver.New(clinic(ctx, team), nil).Serve(must((&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:8080"))))
+}
+
+func clinic(ctx context.Context, team healthlab.TeamID) http.Handler {
+	store := memory.New(&memory.Options{Events: stores.NoEvents}) // or stores.New over sqlite.Open or postgres.Open
+	providers := must(healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", SourceType: "app"}}))
+	health := must(healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox}))
+	go func() { must(0, health.Run(ctx)) }()                                     // erases deleted users when their grace period is over
+	mux, sessions := http.NewServeMux(), new(sync.Map)                           // cookies, and whose they are
+	mux.HandleFunc("POST /login", func(w http.ResponseWriter, r *http.Request) { // a clinic checks a password here
+		ann, _, err := health.CreateOrGet(r.Context(), team, healthdata.NewUser{ClientUserID: r.FormValue("name")})
+		if session := rand.Text(); err == nil { // else the person stays signed out
+			sessions.Store(session, ann.ID)
+			http.SetCookie(w, &http.Cookie{Name: "session", Value: session, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		}
+	})
+	mux.Handle("/health/", http.StripPrefix("/health", httpapi.Handler(httpapi.Config{
+		Parts: []httpapi.Part{httpapi.HealthData(health)},
+		URL:   "/health", SignIn: []byte(`{"type": "apiKey", "in": "cookie", "name": "session"}`),
+		Authenticate: func(r *http.Request) (httpapi.Caller, error) {
+			for _, cookie := range r.CookiesNamed("session") {
+				if user, ok := sessions.Load(cookie.Value); ok {
+					return httpapi.Caller{Team: team, User: user.(healthlab.UserID)}, nil
+				}
+			}
+			return httpapi.Caller{}, healthlab.Unauthenticated
+		},
+	})))
+	return mux
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
