@@ -97,7 +97,7 @@ func (c *hourChoice) decide(ctx context.Context) error {
 		}
 	}
 	scan := hourScan{c: c, hold: samples < min(slabSamples, parallelFrom)} // one goroutine
-	owner := make([]int32, n) // 0: no source has the hour; else its place and one
+	owner := make([]int32, n)                                              // 0: no source has the hour; else its place and one
 	for _, run := range c.p.units(c.set) {
 		if err := c.decideUnit(ctx, &scan, run, owner); err != nil {
 			return err

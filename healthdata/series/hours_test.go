@@ -33,7 +33,7 @@ func TestHoursAreThoseOfTheSamples(t *testing.T) {
 		}
 		want := map[int64]map[uint32]seen{}
 		for _, s := range samplesOf(b) {
-			h := time.UnixMicro(s.Time + int64(s.Offset)*second).UTC().Truncate(time.Hour).UnixMicro() / hour
+			h := time.UnixMicro(s.Time+int64(s.Offset)*second).UTC().Truncate(time.Hour).UnixMicro() / hour
 			if want[h] == nil {
 				want[h] = map[uint32]seen{}
 			}
