@@ -23,6 +23,7 @@ type bucketPlan struct {
 	aggs     []int           // which of columns, by agg
 	filters  []vector.Bounds // by series
 	leave    []bool          // series that the condition leaves out
+	hours    *hourChoice     // of series that compete; nil if none do
 	lanes    []lane
 	parallel int
 	limit    int
@@ -37,10 +38,15 @@ type lane struct {
 
 // bucketPlanOf says whether a plan can go the fast way, and how.
 func bucketPlanOf(p *plan, set *sampleSet) (*bucketPlan, bool) {
-	if p.rows || p.fill || len(p.resources) != 1 || p.merge && p.competing(set) || len(p.contested(set)) > 0 {
+	if p.rows || p.fill || len(p.resources) != 1 {
 		return nil, false
 	}
 	b := &bucketPlan{p: p, set: set}
+	if contested := p.contested(set); p.merge && p.competing(set) || len(contested) > 0 {
+		if b.hours = p.hourChoiceOf(set, contested); b.hours == nil {
+			return nil, false
+		}
+	}
 	for i := range p.aggs {
 		n, ok := b.column(&p.aggs[i])
 		if !ok {
@@ -145,6 +151,11 @@ const slabBuckets = 1 << 13
 
 // run answers the plan.
 func (b *bucketPlan) run(ctx context.Context) (*grid, error) {
+	if b.hours != nil {
+		if err := b.hours.decide(ctx); err != nil {
+			return nil, err
+		}
+	}
 	out := b.p.newGrid()
 	rest := b.p.window
 	var edges, starts []int64
@@ -338,7 +349,7 @@ func (s *slab) tasks(sr *sampleSeries) (list []task, samples int) {
 		for i := range p.chunks {
 			c := &p.chunks[i]
 			from, to := local(&c.Header)
-			if to >= first && from < last && !s.won(from, to) {
+			if to >= first && from < last && !s.won(from, to) && s.b.hours.keeps(sr, from, to) {
 				t.widen(s.edges, from, to)
 				samples += c.N
 				continue
@@ -392,7 +403,8 @@ const parallelFrom = 1 << 20
 // reduceSeries adds up one series.
 func (s *slab) reduceSeries(ctx context.Context, i, column int, list []task, samples int) ([]series.Acc, error) {
 	sr := &s.b.set.list[i]
-	r := series.Reduction{Local: true, Second: s.b.columns[column] == fieldSecond, Edges: s.edges}
+	edges, buckets := s.keptEdges(i)
+	r := series.Reduction{Local: true, Second: s.b.columns[column] == fieldSecond, Edges: edges}
 	if f := s.b.filters[i]; f.Slot >= 0 {
 		r.Filter, r.AtLeast, r.AtMost = true, f.Least, f.Most
 	}
@@ -406,25 +418,27 @@ func (s *slab) reduceSeries(ctx context.Context, i, column int, list []task, sam
 				return nil, err
 			}
 		}
-		return reducer.Buckets(), nil
+		return s.sumUp(reducer.Buckets(), buckets), nil
 	}
-	total := make([]series.Acc, len(s.starts))
+	total := make([]series.Acc, len(edges)-1)
 	err := inOrder(ctx, len(list), s.b.parallel, func(ctx context.Context, k int) ([]series.Acc, error) {
 		r := r
-		r.Edges = s.edges[list[k].lo : list[k].hi+1]
+		lo, hi := s.edgesOf(edges, &list[k])
+		r.Edges = edges[lo : hi+1]
 		reducer, err := series.NewReducer(r)
 		if err != nil {
 			return nil, err
 		}
 		return reducer.Buckets(), s.b.reducePiece(ctx, sr, &list[k].piece, reducer)
 	}, func(k int, accs []series.Acc) {
+		lo, _ := s.edgesOf(edges, &list[k])
 		for j := range accs {
 			if accs[j].N > 0 {
-				total[list[k].lo+j].Add(&accs[j])
+				total[lo+j].Add(&accs[j])
 			}
 		}
 	})
-	return total, err
+	return s.sumUp(total, buckets), err
 }
 
 // reducePiece adds up one piece of a series.

@@ -198,20 +198,26 @@ func (d *decider) rankOrigins() {
 	for i := range until {
 		until[i] = math.MinInt64
 	}
-	slices.SortStableFunc(d.items, func(a, b told) int { return cmp.Compare(a.from, b.from) })
+	points := d.resource.Kind == healthdata.Discrete
+	if !points {
+		slices.SortStableFunc(d.items, func(a, b told) int { return cmp.Compare(a.from, b.from) })
+	}
 	days := map[int64]bool{}
+	var at, in originDate // the day and the hour of the item before
+	var s *originDay
 	for i := range d.items {
 		t := &d.items[i]
-		key := originDate{floorDiv(t.index, day), t.origin}
-		s := stats[key]
-		if s == nil {
-			s = &originDay{last: math.MinInt64}
-			stats[key] = s
+		if key := (originDate{floorDiv(t.index, day), t.origin}); s == nil || key != at {
+			at = key
+			if s = stats[key]; s == nil {
+				s = &originDay{last: math.MinInt64}
+				stats[key] = s
+			}
+			days[key.day] = true
 		}
-		days[key.day] = true
-		if d.resource.Kind == healthdata.Discrete {
-			if h := (originDate{floorDiv(t.index, hour), t.origin}); !hours[h] {
-				hours[h] = true
+		if points {
+			if h := (originDate{floorDiv(t.index, hour), t.origin}); (i == 0 || h != in) && !hours[h] {
+				hours[h], in = true, h
 				s.covered += hour
 			}
 		} else if from := max(t.from, until[t.origin]); from < t.to {
@@ -260,6 +266,9 @@ func (d *decider) decideHours() {
 	for i := range d.items {
 		t := &d.items[i]
 		h := floorDiv(t.index, hour)
+		if i > 0 && d.items[i-1].origin == t.origin && floorDiv(d.items[i-1].index, hour) == h {
+			continue // as the one before
+		}
 		if o := owners[h]; o == nil || d.before(t, o) {
 			owners[h] = t
 		}
@@ -268,6 +277,10 @@ func (d *decider) decideHours() {
 		t := &d.items[i]
 		h := floorDiv(t.index, hour)
 		out := &d.out[t.place]
+		if i > 0 && d.items[i-1].origin == t.origin && floorDiv(d.items[i-1].index, hour) == h {
+			*out = d.out[d.items[i-1].place]
+			continue
+		}
 		if d.across {
 			owner, ok := d.c.hours[h]
 			if !ok {

@@ -99,10 +99,18 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 	reach := p.window
 	contested := p.contested(set)
 	var merger *sampleMerger
+	var hours *hourChoice
 	if len(contested) > 0 || p.merge && p.competing(set) {
 		reach = p.readWindow()
-		merger = newSampleMerger(p, set, out)
-		out = merger
+		if hours = p.hourChoiceOf(set, contested); hours != nil {
+			if err := hours.decide(ctx); err != nil {
+				return nil, err
+			}
+			out = &hourTaker{hours, out}
+		} else {
+			merger = newSampleMerger(p, set, out)
+			out = merger
+		}
 	}
 	f := &filler{holds: p.overTime()}
 	read := func(s *sampleSeries, w window, skip func(from, to int64) bool, take func(*vector.Batch) error) error {
@@ -128,7 +136,7 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 		return err
 	}
 	for _, run := range p.units(set) {
-		if contested[p.unitOf(&set.list[run[0]])] {
+		if merger != nil && contested[p.unitOf(&set.list[run[0]])] {
 			err := merger.takeUnit(ctx, set, run, reach, func(s *sampleSeries, w window, take func(*vector.Batch) error) error { return read(s, w, nil, take) })
 			if err != nil {
 				return nil, err
@@ -136,7 +144,7 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 			continue
 		}
 		w := reach
-		if !p.merge {
+		if !p.merge && hours == nil {
 			w = p.window
 		}
 		for i := run[0]; i < run[1]; i++ {
@@ -144,6 +152,9 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 			var skip func(from, to int64) bool
 			if g, ok := out.(*grouper); ok && g.byTime() && p.chosen && !p.fill && !f.holds {
 				skip = func(from, to int64) bool { return g.lost(s.source, s.resource, from, to) }
+			}
+			if hours != nil && !f.holds {
+				skip = func(from, to int64) bool { return !hours.keeps(s, from, to) }
 			}
 			if err := read(s, w, skip, out.take); err != nil {
 				return nil, err

@@ -45,12 +45,13 @@ type lockedView struct {
 	view healthdata.View
 }
 
+// load loads chunks of a series. Those that have their data are returned as they are.
 func (v *lockedView) load(ctx context.Context, key healthdata.SeriesKey, chunks []series.Chunk) ([]series.Chunk, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(chunks) == 0 {
-		return nil, nil
+	if !slices.ContainsFunc(chunks, func(c series.Chunk) bool { return c.Data == nil }) {
+		return chunks, nil
 	}
 	starts := make([]int64, len(chunks))
 	for i := range chunks {

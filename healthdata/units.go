@@ -68,18 +68,20 @@ func bodyMass(text string) bool {
 	return ok && ucum.Same(u.UCUM, "kg/m2")
 }
 
+// GlucoseMilligrams is how many mg/dL of glucose are 1 mmol/L.
+const GlucoseMilligrams = ucum.GlucoseMass / 10
+
 // massUnits turns mass per volume into amount per volume, which depends on the
-// substance: mg/dL of glucose (molar mass 180.182), of cholesterol (386.7) and of
-// triglycerides (885.7).
+// substance: glucose, cholesterol or triglycerides.
 func massUnits(resource, sampleType, unit string) (ucum.Conversion, bool) {
 	var perMillimole float64 // mg/dL of 1 mmol/L
 	switch {
 	case resource == "glucose":
-		perMillimole = 18.0182
+		perMillimole = GlucoseMilligrams
 	case resource == "cholesterol" && sampleType == "cholesterol/triglycerides":
-		perMillimole = 88.57
+		perMillimole = ucum.TriglycerideMass / 10
 	case resource == "cholesterol":
-		perMillimole = 38.67
+		perMillimole = ucum.CholesterolMass / 10
 	default:
 		return ucum.Conversion{}, false
 	}

@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // The target range of glucose in mmol/L, and its value in mg/dL. Source: Battelino et al.,
 // Clinical Targets for Continuous Glucose Monitoring Data Interpretation, Diabetes Care 2019;42(8).
 const (
 	targetLow, targetHigh = 3.9, 10.0
-	mgPerMmol             = 18.0182
+	mgPerMmol             = healthdata.GlucoseMilligrams
 )
 
 // glucoseProfile is the ambulatory glucose profile of some days: all days laid over one day.

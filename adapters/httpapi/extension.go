@@ -22,8 +22,11 @@ type Extension struct {
 	// Handle answers. It must call Access.Concerns for every person whose data it reads, before it
 	// writes, and obey Caller.User.
 	Handle func(w http.ResponseWriter, r *http.Request, by Access) error
-	// Refuse writes the answer to an error, that of authentication included.
+	// Refuse writes the answer to an error, that of authentication included. Default: the answer of the
+	// contract.
 	Refuse func(w http.ResponseWriter, f Refusal) error
+	// MaxBody is the largest request body, in bytes. Default Config.MaxBody.
+	MaxBody int64
 }
 
 // Access is who calls an [Extension].
@@ -35,6 +38,10 @@ type Access struct {
 // Concerns notes that the request is about a person: the access log gets a line for each. Zero is a
 // person who is not known.
 func (a Access) Concerns(user healthlab.UserID) { a.note.persons = append(a.note.persons, user) }
+
+// Body reads the body of a request to its end, without its content-encoding. Its errors answer 413 and 400;
+// Handle returns them.
+func (a Access) Body(r *http.Request) ([]byte, error) { return wire.ReadBody(r) }
 
 // Refusal is the answer to an error.
 type Refusal struct {
@@ -57,10 +64,10 @@ func Extend(c Config, extensions ...Extension) []http.Handler {
 	a := newAPI(c)
 	out := make([]http.Handler, len(extensions))
 	for i, e := range extensions {
-		if e.ID == "" || len(e.Scopes) == 0 || e.Handle == nil || e.Refuse == nil {
-			panic("httpapi: an Extension needs ID, Scopes, Handle and Refuse")
+		if e.ID == "" || len(e.Scopes) == 0 || e.Handle == nil {
+			panic("httpapi: an Extension needs ID, Scopes and Handle")
 		}
-		op := &server.Operation{ID: e.ID}
+		op := &server.Operation{ID: e.ID, MaxBody: e.MaxBody}
 		out[i] = httpserver.LimitBodies(a.handler(op, call{op: op, needs: requirement{scopes: e.Scopes}, extension: &e}), a.Limits.Body)
 	}
 	return out
@@ -68,10 +75,11 @@ func Extend(c Config, extensions ...Extension) []http.Handler {
 
 // refuse writes the answer to an error in the form of the operation.
 func (c *call) refuse(w http.ResponseWriter, f *wire.Fault, problems []healthlab.Problem) error {
+	own := c.extension != nil && c.extension.Refuse != nil
 	switch {
-	case c.extension == nil && problems != nil:
+	case !own && problems != nil:
 		return wire.RefuseInput(w, problems)
-	case c.extension == nil:
+	case !own:
 		return wire.Refuse(w, f)
 	case problems != nil:
 		return c.extension.Refuse(w, Refusal{Status: http.StatusUnprocessableEntity, Type: "INVALID_REQUEST", Msg: "the request is not valid", Problems: problems})

@@ -114,6 +114,9 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 	if err != nil {
 		return nil, err
 	}
+	if api, err = s.withFileUpload(api); err != nil {
+		return nil, err
+	}
 	pages, err := s.withConsole(api)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@
 //   - [Apply]: what a store must put and drop when new samples arrive; [Fold] and
 //     [Delete] likewise.
 //   - [Scanner]: reads chunks and pending segments as one series, in time order.
+//   - [HourScanner]: the local hours that have samples, without their values.
 //   - [Reducer]: count, sum, min, max, first and last per bucket of time, without
 //     decoding what need not be decoded.
 //
@@ -40,5 +41,5 @@
 // # Concurrency
 //
 // Functions are safe for concurrent use; a [Chunk] is immutable by convention. A
-// [Block], [Builder], [Scanner] or [Reducer] belongs to one goroutine.
+// [Block], [Builder], [Scanner], [Reducer] or [HourScanner] belongs to one goroutine.
 package series

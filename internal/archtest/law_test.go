@@ -112,6 +112,8 @@ var mayImport = forSuites(map[string][]string{
 	"adapters/devices/providers/recording": append([]string{".", "adapters/devices/fileimport"}, domain...),
 	// The reader of Health Connect's export takes the sink and the options of an import.
 	"adapters/sqlite/healthconnect": append([]string{".", "adapters/devices/fileimport"}, domain...),
+	// Files that are sent run under the rules of the API.
+	"adapters/devices/fileupload": append([]string{".", "adapters/httpapi", "adapters/devices/fileimport"}, domain...),
 	// FHIR runs under the rules of the API, and writes units in UCUM.
 	"adapters/fhir": append([]string{".", "adapters/httpapi", "internal/ucum"}, domain...),
 	// The assembly mounts the API, and exports for persons.

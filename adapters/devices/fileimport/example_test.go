@@ -2,13 +2,9 @@ package fileimport_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/devices/fileimport"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
@@ -73,39 +69,4 @@ func Example() {
 	//          2  heartrate
 	//          1  skipped: the end of the file: it ends before its elements do
 	//   note: line 4: left out: the end of the file: it ends before its elements do
-}
-
-// Health Auto Export sends what a phone's store has to a URL, on a schedule. The handler knows the
-// person by the key that the app sends as a header, and its sink stores what is theirs.
-func ExampleImport_requests() {
-	sinks := map[string]fileimport.Sink{"key-of-the-person": printer{}}
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sink := sinks[r.Header.Get("X-Upload-Key")]
-		if sink == nil {
-			http.Error(w, "missing or unknown X-Upload-Key", http.StatusUnauthorized)
-			return
-		}
-		opts := &fileimport.Options{Aggregation: fileimport.AggregationOf(r.Header.Get("automation-aggregation"))}
-		report, err := fileimport.Import(r.Context(), http.MaxBytesReader(w, r.Body, 16<<20), sink, opts)
-		switch {
-		case errors.Is(err, healthlab.Invalid):
-			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
-		case err != nil: // the app tries again, which stores nothing twice
-			http.Error(w, "not stored", http.StatusServiceUnavailable)
-		default:
-			fmt.Fprint(w, report)
-		}
-	})
-
-	const body = `{"data":{"metrics":[{"name":"step_count","units":"count","data":[{"date":"2026-03-28 00:00:00 +0100","qty":9312}]}]}}`
-	r := httptest.NewRequest(http.MethodPost, "/upload", strings.NewReader(body))
-	r.Header.Set("X-Upload-Key", "key-of-the-person")
-	r.Header.Set("automation-aggregation", "Days")
-	answer := httptest.NewRecorder()
-	handler.ServeHTTP(answer, r)
-	fmt.Print(answer.Code, " ", answer.Body)
-	// Output:
-	// 1 samples of steps, the first 9312 count
-	// 200 file (health_auto_export)
-	//          1  steps
 }

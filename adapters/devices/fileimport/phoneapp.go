@@ -50,8 +50,7 @@ const (
 )
 
 // AggregationOf returns the aggregation that a request of Health Auto Export names in its header
-// automation-aggregation; empty for another text. With it, a host that receives the app's requests
-// calls Import with their bodies.
+// automation-aggregation; empty for another text. Package fileupload receives such requests.
 func AggregationOf(header string) Aggregation {
 	a := Aggregation(strings.ToLower(strings.TrimSpace(header)))
 	if _, known := aggregationLengths[a]; !known {

@@ -3,12 +3,10 @@ package vector
 import (
 	"math"
 
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
-
-// MilligramPerMillimole is how many mg/dL of glucose are 1 mmol/L.
-const MilligramPerMillimole = 18.0182
 
 // Range bounds glucose in mmol/L, both ends included.
 type Range struct{ Low, High float64 }
@@ -31,7 +29,7 @@ var (
 	PregnancyRange = Range{from(63), 7.8}
 )
 
-func from(mgdL float64) float64  { return mgdL/MilligramPerMillimole - 1e-9 }
+func from(mgdL float64) float64  { return mgdL/healthdata.GlucoseMilligrams - 1e-9 }
 func below(mgdL float64) float64 { return math.Nextafter(from(mgdL), math.Inf(-1)) }
 func above(mmol float64) float64 { return math.Nextafter(mmol, math.Inf(1)) }
 
@@ -46,7 +44,7 @@ func (a *GMI) Result() (tables.Cell, error) {
 	mean := FloatSum{sum: a.sum, n: a.n, Mean: true}
 	v, err := mean.Result()
 	if v.Valid {
-		v.Float = 3.31 + 0.02392*v.Float*MilligramPerMillimole
+		v.Float = 3.31 + 0.02392*v.Float*healthdata.GlucoseMilligrams
 	}
 	return v, err
 }
@@ -124,7 +122,7 @@ func (a *RiskIndex) Add(v *Vec, _ *Batch, i, j int) {
 		if v.IsNull(i) {
 			continue
 		}
-		log := math.Log(v.Floats[i] * MilligramPerMillimole)
+		log := math.Log(v.Floats[i] * healthdata.GlucoseMilligrams)
 		if !(log > 0) {
 			continue // the formula has no value there
 		}

@@ -94,6 +94,15 @@ func (in *In) read() ([]byte, *Fault) {
 	return data, fault
 }
 
+// ReadBody reads the body of a request that has settings to its end.
+func ReadBody(r *http.Request) ([]byte, error) {
+	data, fault := From(r).drain()
+	if fault != nil {
+		return nil, fault
+	}
+	return data, nil
+}
+
 func (in *In) drain() ([]byte, *Fault) {
 	limit := in.settings.MaxBody
 	if in.r.ContentLength > limit {

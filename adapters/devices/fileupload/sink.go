@@ -1,0 +1,43 @@
+package fileupload
+
+import (
+	"context"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/devices/fileimport"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// sink stores what a file holds as the data of a user.
+type sink struct {
+	health *healthdata.Service
+	team   healthlab.TeamID
+	user   healthlab.UserID
+	counts healthdata.Counts
+}
+
+func upload(source healthdata.Source) healthdata.Upload {
+	return healthdata.Upload{Provider: source.Provider, Source: source}
+}
+
+func (s *sink) add(c healthdata.Counts, err error) error {
+	s.counts.New, s.counts.Changed, s.counts.Same = s.counts.New+c.New, s.counts.Changed+c.Changed, s.counts.Same+c.Same
+	return fileimport.Refusals(c, err)
+}
+
+// Summaries stores objects of one resource and one source.
+func (s *sink) Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error {
+	return s.add(s.health.IngestSummaries(ctx, s.team, s.user, resource, upload(source), items))
+}
+
+// Samples stores samples of one resource and one source.
+func (s *sink) Samples(ctx context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error {
+	return s.add(s.health.IngestSamples(ctx, s.team, s.user, resource, upload(source), samples))
+}
+
+// Stream stores the recording of a workout that was stored before, and so has its id.
+func (s *sink) Stream(ctx context.Context, workout *healthdata.Workout, stream healthdata.WorkoutStream) error {
+	c, err := s.health.IngestWorkoutStream(ctx, s.team, s.user, workout.ID, upload(workout.Source), &stream)
+	c.New, c.Changed, c.Same = 0, 0, 0 // of points; the workout is counted
+	return s.add(c, err)
+}

@@ -1,0 +1,79 @@
+package series
+
+const hourMicros = int64(3_600_000_000)
+
+// HourRun is a stretch of samples in one hour of their local clock that have one rank.
+type HourRun struct {
+	// Hour counts from 1970, on the clock that the offset of the samples makes.
+	Hour int64
+	// Last is the time of the last sample, in microseconds since 1970 UTC.
+	Last int64
+	Rank uint32
+}
+
+// HourScanner finds the local hours in which a series has samples. It decodes no values.
+// The zero value is ready. It belongs to one goroutine.
+type HourScanner struct {
+	layout layout
+	times  []int64
+	runs   Block // its attributes alone
+}
+
+// Chunk visits the hours of a chunk, in order of time. An hour comes several times where offsets or ranks
+// change. The error is [ErrCorrupt].
+func (s *HourScanner) Chunk(c *Chunk, visit func(HourRun)) error {
+	l := &s.layout
+	if err := l.read(c.Data); err != nil {
+		return err
+	}
+	k := clock{n: l.n}
+	var ok bool
+	if k.start, k.step, ok = l.regular(); !ok {
+		s.times = grown(s.times, l.n, l.n)
+		if err := l.decodeTimes(s.times); err != nil {
+			return err
+		}
+		k.times = s.times
+	}
+	if l.n != c.N || k.at(0) != c.Start || k.at(l.n-1) != c.Stop {
+		return corrupt("header of another chunk")
+	}
+	if c.OneOffset && c.MaxRank == 0 {
+		k.hours(0, l.n, &Attrs{Offset: c.Offset}, visit)
+		return nil
+	}
+	if err := decodeAttrs(&s.runs, l.attrs, l.n); err != nil {
+		return err
+	}
+	k.runs(s.runs.Runs, visit)
+	return nil
+}
+
+// Block visits the hours of samples that are columns already. The block must be valid.
+func (s *HourScanner) Block(b *Block, visit func(HourRun)) {
+	k := clock{n: b.Len(), times: b.Time}
+	k.runs(b.Runs, visit)
+}
+
+func (k *clock) runs(runs []Run, visit func(HourRun)) {
+	at := 0
+	for i := range runs {
+		k.hours(at, at+runs[i].N, &runs[i].Attrs, visit)
+		at += runs[i].N
+	}
+}
+
+// hours visits the hours of the samples from one position to another.
+func (k *clock) hours(from, to int, a *Attrs, visit func(HourRun)) {
+	shift := int64(a.Offset) * 1_000_000
+	for i, run := from, 0; i < to; {
+		at := k.at(i) + shift
+		hour := at / hourMicros
+		if at%hourMicros < 0 {
+			hour--
+		}
+		j := min(k.reach(i, run, (hour+1)*hourMicros-shift), to)
+		visit(HourRun{hour, k.at(j - 1), a.Rank})
+		i, run = j, j-i
+	}
+}
