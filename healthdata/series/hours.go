@@ -72,7 +72,7 @@ func (k *clock) hours(from, to int, a *Attrs, visit func(HourRun)) {
 		if at%hourMicros < 0 {
 			hour--
 		}
-		j := min(k.reach(i, run, (hour+1)*hourMicros-shift), to)
+		j := min(k.firstAt(i, run, (hour+1)*hourMicros-shift), to)
 		visit(HourRun{hour, k.at(j - 1), a.Rank})
 		i, run = j, j-i
 	}
