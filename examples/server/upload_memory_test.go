@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,7 +34,7 @@ func peakBytes(pid int) int64 {
 	return 0
 }
 
-// largeUpload is an upload of heart rates of 9.6 MB. item returns the i-th sample.
+// largeUpload is an upload of 9.6 MB. item returns the i-th item.
 func largeUpload(item func(i int) string) string {
 	var b strings.Builder
 	b.WriteString(`{"provider":"manual","source":{"type":"app"},"data":[`)
@@ -47,8 +48,8 @@ func largeUpload(item func(i int) string) string {
 	return b.String()
 }
 
-// Twenty uploads of 9.6 MB at once need less than 1 GB, whether their samples are stored, are refused by
-// a check, or cannot be read. None is an error of the server; one that finds no memory says when to
+// Twenty uploads of 9.6 MB at once need less than 1 GB, whether their items are stored, are refused by
+// a check, or cannot be read. The smallest summaries are the most items. None is an error of the server; one that finds no memory says when to
 // come again.
 func TestMemoryOfLargeUploads(t *testing.T) {
 	if prove.Race || !prove.All() {
@@ -62,6 +63,16 @@ func TestMemoryOfLargeUploads(t *testing.T) {
 			return fmt.Sprintf(`{"timestamp":"2026-%02d-%02dT%02d:%02d:%02dZ","unit":%q,"value":%d}`, 1+i/2419200%3, 1+i/86400%28, i/3600%24, i/60%60, i%60, unit, 50+i%50)
 		}
 	}
+	at := func(i int) string { return time.Unix(1_577_836_800+int64(i), 0).UTC().Format(time.RFC3339) }
+	for path, item := range map[string]func(i int) string{
+		"summary/body":     func(i int) string { return `{"measured_at":"` + at(i) + `"}` },
+		"summary/activity": func(i int) string { return `{"calendar_date":"` + at(86400 * (i % 2000))[:10] + `"}` },
+		"summary/sleep": func(i int) string {
+			return `{"bedtime_start":"` + at(1000*i) + `","bedtime_stop":"` + at(1000*i+600) + `"}`
+		},
+	} {
+		t.Run(path, func(t *testing.T) { measureUploads(t, binary, "/v2/"+path+"/%s", largeUpload(item)) })
+	}
 	for name, item := range map[string]func(i int) string{
 		"valid": sample("bpm"), "refused": sample("furlong"),
 		"half refused": func(i int) string { return sample([]string{"bpm", "furlong"}[i%2])(i) },
@@ -70,12 +81,12 @@ func TestMemoryOfLargeUploads(t *testing.T) {
 			return strings.TrimSuffix(sample("bpm")(i), "}") + fmt.Sprintf(`,"type":"t%d"}`, i%1000)
 		},
 	} {
-		t.Run(name, func(t *testing.T) { measureUploads(t, binary, largeUpload(item)) })
+		t.Run(name, func(t *testing.T) { measureUploads(t, binary, "/v2/timeseries/%s/heartrate", largeUpload(item)) })
 	}
 }
 
-// measureUploads sends a body for twenty users at once to a server of its own.
-func measureUploads(t *testing.T, binary, body string) {
+// measureUploads sends a body for twenty users at once to a server of its own. path has a place for the user.
+func measureUploads(t *testing.T, binary, path, body string) {
 	cmd := exec.CommandContext(t.Context(), binary, "-addr", "127.0.0.1:0", "-data", filepath.Join(t.TempDir(), "data"))
 	pipe, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -103,7 +114,7 @@ func measureUploads(t *testing.T, binary, body string) {
 		ask(p, "POST", "/v2/user/", fmt.Sprintf(`{"client_user_id":"u%d"}`, i), 200, &user)
 		post(p, "/v2/link/provider/manual/manual", `{"user_id":"`+user.ID+`"}`)
 		all.Go(func() {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v2/timeseries/"+user.ID+"/heartrate", strings.NewReader(body))
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+fmt.Sprintf(path, user.ID), strings.NewReader(body))
 			if err != nil {
 				return
 			}
