@@ -49,7 +49,7 @@ func (a api) ingestOperations() []server.Operation {
 }
 
 // summaryCost is how many times its size a body of summaries takes, measured with the smallest items.
-const summaryCost = 40
+const summaryCost = 50
 
 // maxAtomicSummaries is the greatest number of summaries of an atomic upload: one transaction holds all of
 // them, each as a record and an event.
