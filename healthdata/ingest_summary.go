@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -44,13 +45,53 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	if err := refused.err(len(items), up.Atomic); err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
-	var got Received
-	refused.addTo(&got.Counts)
-	if err := s.put(ctx, in, good, &got); err != nil {
-		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
+	var out Counts
+	refused.addTo(&out)
+	kept := in.last(good, &out)
+	size := max(len(kept), 1) // of a part
+	if up.Within != nil && size > SummariesOfPart {
+		slices.SortStableFunc(kept, func(a, b Summary) int { return a.index().Compare(b.index()) })
+		size = SummariesOfPart
 	}
-	s.reportUpload(ctx, in, &got)
-	return got.Counts, nil
+	for begin := 0; begin == 0 || begin < len(kept); begin += size {
+		var got Received
+		write, err := s.prepare(ctx, in, kept[begin:min(begin+size, len(kept))], &got)
+		if err != nil {
+			return Counts{}, fmt.Errorf("ingest summaries: %w", err)
+		}
+		err = up.within(ctx, func(ctx context.Context) error {
+			if begin == 0 && len(kept) > 0 {
+				if err := s.putDevice(ctx, in, newestOf(kept)); err != nil {
+					return err
+				}
+			}
+			if err := write(ctx); err != nil {
+				return err
+			}
+			told := got
+			if begin == 0 { // with what was not written
+				told.Counts = out
+				told.Counts.add(&got.Counts)
+			}
+			s.reportUpload(ctx, in, &told)
+			return nil
+		})
+		if err != nil {
+			return Counts{}, fmt.Errorf("ingest summaries: %w", err)
+		}
+		out.add(&got.Counts)
+	}
+	return out, nil
+}
+
+// newestOf returns the last instant of summaries.
+func newestOf(items []Summary) (newest time.Time) {
+	for _, item := range items {
+		if at := item.index(); at.After(newest) {
+			newest = at
+		}
+	}
+	return newest
 }
 
 // ReceiveSummaries is [Service.IngestSummaries] of the answer of a provider, and returns
@@ -181,62 +222,74 @@ func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Rec
 	if len(kept) == 0 {
 		return nil
 	}
-	if err := s.keepSummaryOffsets(ctx, in, kept); err != nil {
-		return err
-	}
-	if err := s.fillZones(ctx, in, kept); err != nil {
-		return err
-	}
-	records := make([]Record, len(kept))
-	var err error
-	for i, item := range kept {
-		if records[i], err = in.record(item); err != nil {
-			return err
-		}
-		got.see(records[i].Index, item.day())
-	}
-	if err := s.putDevice(ctx, in, got.Newest); err != nil {
-		return err
-	}
-	var put Counts
-	sent := 0
-	err = s.data.PutRecords(ctx, in.team, in.user.ID, records, func(results []PutResult) ([]healthlab.Event, error) {
-		put, sent = Counts{}, 0
-		var events []healthlab.Event
-		for i, res := range results[:len(records)] {
-			put.count(res.Outcome)
-			if !in.emitsEvents() {
-				continue
-			}
-			e, err := s.sessionEvent(in, kept[i], res)
-			if err != nil {
-				return nil, err
-			}
-			events = append(events, e...)
-		}
-		for _, res := range results[len(records):] {
-			if !in.emitsEvents() {
-				break
-			}
-			item, err := res.Record.Decode()
-			if err != nil {
-				return nil, err
-			}
-			e, err := s.sessionEvent(in, item, res)
-			if err != nil {
-				return nil, err
-			}
-			events = append(events, e...)
-		}
-		sent = len(events)
-		return events, nil
-	})
+	var part Received
+	write, err := s.prepare(ctx, in, kept, &part)
 	if err != nil {
 		return err
 	}
-	got.New, got.Changed, got.Sent = put.New, put.Changed, sent
-	got.Same += put.Same
+	if err := s.putDevice(ctx, in, newestOf(kept)); err != nil {
+		return err
+	}
+	if err := write(ctx); err != nil {
+		return err
+	}
+	got.Counts.add(&part.Counts)
+	got.Sent, got.Oldest, got.Newest, got.Days = part.Sent, part.Oldest, part.Newest, part.Days
 	return nil
+}
+
+// prepare fills in what summaries take from what is stored, and returns the function that writes them and
+// sets what became of them. It may run more than once.
+func (s *Service) prepare(ctx context.Context, in *intake, kept []Summary, got *Received) (write func(context.Context) error, err error) {
+	if err := s.keepSummaryOffsets(ctx, in, kept); err != nil {
+		return nil, err
+	}
+	if err := s.fillZones(ctx, in, kept); err != nil {
+		return nil, err
+	}
+	records := make([]Record, len(kept))
+	for i, item := range kept {
+		if records[i], err = in.record(item); err != nil {
+			return nil, err
+		}
+		got.see(records[i].Index, item.day())
+	}
+	if len(kept) == 0 {
+		return func(context.Context) error { return nil }, nil
+	}
+	return func(ctx context.Context) error {
+		return s.data.PutRecords(ctx, in.team, in.user.ID, records, func(results []PutResult) ([]healthlab.Event, error) {
+			got.Counts, got.Sent = Counts{}, 0
+			var events []healthlab.Event
+			for i, res := range results {
+				if res.Record == nil {
+					got.count(res.Outcome)
+				}
+				if !in.emitsEvents() {
+					continue
+				}
+				item, err := summaryOf(kept, i, res)
+				if err != nil {
+					return nil, err
+				}
+				e, err := s.sessionEvent(in, item, res)
+				if err != nil {
+					return nil, err
+				}
+				events = append(events, e...)
+			}
+			got.Sent = len(events)
+			return events, nil
+		})
+	}, nil
+}
+
+// summaryOf returns the summary of the i-th result of a write of summaries.
+func summaryOf(written []Summary, i int, res PutResult) (Summary, error) {
+	if res.Record != nil {
+		return res.Record.Decode()
+	}
+	return written[i], nil
 }
 
 // sessionEvent makes the event of a summary that was put, or whose mark has changed. What is covered is not

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,10 +94,17 @@ func (d *dataRows) begin(tx store.Tx, team healthlab.TeamID, user healthlab.User
 	return d.admitted(store.StateOf(got[0]))
 }
 
-// finish writes the events of a write and schedules what depends on what it changed.
+// eventsAtOnce is how many events are appended at once.
+const eventsAtOnce = 1000
+
+// finish writes the events of a write and schedules what depends on what it changed. It clears the list of
+// events as it goes, so that many need not be in memory in two forms.
 func (d *dataRows) finish(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, events []healthlab.Event, spans changedSpans) error {
-	if err := store.AppendEvents(ctx, d.opts.Events, tx, events); err != nil {
-		return err
+	for part := range slices.Chunk(events, eventsAtOnce) {
+		if err := store.AppendEvents(ctx, d.opts.Events, tx, part); err != nil {
+			return err
+		}
+		clear(part)
 	}
 	if d.opts.Changes == nil || len(spans) == 0 {
 		return nil

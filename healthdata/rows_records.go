@@ -22,57 +22,26 @@ func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 		return err
 	}
 	return d.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		at := owner{team, user}
-		resource, ids := "", make([]uuid.UUID, len(records))
-		for i := range records {
-			resource, ids[i] = records[i].Resource, records[i].ID
+		w := recordWrite{at: owner{team, user}, results: make([]PutResult, 0, len(records)), spans: changedSpans{}, sessions: map[sessionTeller][]series.Range{}}
+		if len(records) > 0 {
+			w.resource = records[0].Resource
 		}
-		if err := d.begin(tx, team, user, at.recordQueries(resource, ids)); err != nil || len(records) == 0 {
+		first := w.at.recordQueries(w.resource, idsOf(records[:min(len(records), recordsAtOnce)]))
+		if err := d.begin(tx, team, user, first); err != nil || len(records) == 0 {
 			return err
 		}
-		stored, err := at.storedRecords(tx, resource, ids)
-		if err != nil {
-			return err
-		}
-		results, spans := make([]PutResult, len(records)), changedSpans{}
-		sessions := map[sessionTeller][]series.Range{}
-		for i := range records {
-			r, was := normalRecord(&records[i]), stored.records[i]
-			if want := records[i].Replaces; want != nil && !bytes.Equal(want, was.Value.Doc) {
-				return fmt.Errorf("%w: the record has changed", healthlab.Precondition)
-			}
-			results[i] = PutResult{Outcome: PutNew, CreatedAt: r.CreatedAt}
-			if was.Revision > 0 {
-				old := &was.Value.Record
-				covered := old.CoveredBy != uuid.Nil
-				results[i] = PutResult{Outcome: PutChanged, CreatedAt: old.CreatedAt, Covered: covered, WasCovered: covered}
-				if sameRecord(old, &r) {
-					results[i].Outcome = PutSame
-					continue
-				}
-				r.CreatedAt, r.CoveredBy = old.CreatedAt, old.CoveredBy
-				if old.isSession() {
-					sessions[old.teller()] = append(sessions[old.teller()], old.Session)
-				}
-				spans.add(resource, old.Index.UnixMicro(), old.Index.UnixMicro())
-			}
-			if r.isSession() {
-				sessions[r.teller()] = append(sessions[r.teller()], r.Session)
-			} else {
-				r.CoveredBy = uuid.Nil
-			}
-			spans.add(resource, r.Index.UnixMicro(), r.Index.UnixMicro())
-			if err := stored.put(tx, i, &r); err != nil {
+		for part := range slices.Chunk(records, recordsAtOnce) {
+			if err := w.put(tx, part); err != nil {
 				return err
 			}
 		}
-		marked, err := at.coverSessions(tx, resource, sessions, spans)
+		marked, err := w.at.coverSessions(tx, w.resource, w.sessions, w.spans)
 		if err != nil {
 			return err
 		}
-		results = withMarks(results, records, marked)
-		if len(spans) > 0 {
-			if err := recordVersions.Put(tx, stored.version); err != nil {
+		results := withMarks(w.results, records, marked)
+		if len(w.spans) > 0 {
+			if err := recordVersions.Put(tx, w.version); err != nil {
 				return err
 			}
 		}
@@ -82,15 +51,86 @@ func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 				return err
 			}
 		}
-		return d.finish(ctx, tx, team, user, out, spans)
+		return d.finish(ctx, tx, team, user, out, w.spans)
 	})
+}
+
+// recordsAtOnce is how many records are read and put at once. Of the others a write keeps what waits for
+// the commit alone.
+const recordsAtOnce = 1000
+
+func idsOf(records []Record) []uuid.UUID {
+	ids := make([]uuid.UUID, len(records))
+	for i := range records {
+		ids[i] = records[i].ID
+	}
+	return ids
+}
+
+// recordWrite is a write of records under way.
+type recordWrite struct {
+	at       owner
+	resource string
+	version  *store.Entry[recordVersion]
+	results  []PutResult
+	spans    changedSpans
+	sessions map[sessionTeller][]series.Range // that changed
+}
+
+// put puts records and adds their results.
+func (w *recordWrite) put(tx store.Tx, records []Record) error {
+	stored, err := w.at.storedRecords(tx, w.resource, idsOf(records))
+	if err != nil {
+		return err
+	}
+	w.version = stored.version
+	for i := range records {
+		r, was := normalRecord(&records[i]), stored.records[i]
+		if want := records[i].Replaces; want != nil && !bytes.Equal(want, was.Value.Doc) {
+			return fmt.Errorf("%w: the record has changed", healthlab.Precondition)
+		}
+		result := PutResult{Outcome: PutNew, CreatedAt: r.CreatedAt}
+		if was.Revision > 0 {
+			old := &was.Value.Record
+			covered := old.CoveredBy != uuid.Nil
+			result = PutResult{Outcome: PutChanged, CreatedAt: old.CreatedAt, Covered: covered, WasCovered: covered}
+			if sameRecord(old, &r) {
+				result.Outcome = PutSame
+				w.results = append(w.results, result)
+				continue
+			}
+			r.CreatedAt, r.CoveredBy = old.CreatedAt, old.CoveredBy
+			if old.isSession() {
+				w.sessions[old.teller()] = append(w.sessions[old.teller()], old.Session)
+			}
+			w.spans.add(w.resource, old.Index.UnixMicro(), old.Index.UnixMicro())
+		}
+		w.results = append(w.results, result)
+		if r.isSession() {
+			w.sessions[r.teller()] = append(w.sessions[r.teller()], r.Session)
+		} else {
+			r.CoveredBy = uuid.Nil
+		}
+		w.spans.add(w.resource, r.Index.UnixMicro(), r.Index.UnixMicro())
+		if err := stored.put(tx, i, &r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // withMarks adds what has become of the marks of sessions.
 func withMarks(results []PutResult, records []Record, marked []*Record) []PutResult {
+	if len(marked) == 0 {
+		return results
+	}
+	at := make(map[uuid.UUID]int, len(records))
+	for i := range records {
+		at[records[i].ID] = i
+	}
 	for _, m := range marked {
 		covered := m.CoveredBy != uuid.Nil
-		if i := slices.IndexFunc(records, func(r Record) bool { return r.ID == m.ID }); i >= 0 {
+		if i, ok := at[m.ID]; ok {
 			results[i].Covered = covered
 			continue
 		}

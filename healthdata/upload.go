@@ -53,10 +53,26 @@ type Upload struct {
 	// Atomic refuses the whole upload if an item is refused. It holds for the Ingest
 	// functions.
 	Atomic bool
+	// Within, where it is set, writes the upload in parts: it gets a write of each part of at most
+	// [SummariesOfPart] summaries, runs it in a transaction, perhaps more than once, and returns its
+	// error. The parts are in the order of the times of the summaries. If one fails, those before it stay
+	// written. Nil: the whole upload is one write. It holds for [Service.IngestSummaries].
+	Within func(ctx context.Context, write func(context.Context) error) error
 	// Unparsed are items of the upload that the caller could not read. They are not among the
 	// items that are handed over, and they are refused. It holds for [Service.IngestSamples]
 	// and [Service.IngestSummaries].
 	Unparsed Unparsed
+}
+
+// SummariesOfPart is the largest number of summaries that [Upload].Within writes at once.
+const SummariesOfPart = 2000
+
+// within runs a write as Within does.
+func (u *Upload) within(ctx context.Context, write func(context.Context) error) error {
+	if u.Within == nil {
+		return write(ctx)
+	}
+	return u.Within(ctx, write)
 }
 
 // MostRefusals is the largest number of refused items of an upload that are named. All are counted.
@@ -146,6 +162,10 @@ func (c *Counts) count(o PutOutcome) {
 	case PutSame:
 		c.Same++
 	}
+}
+
+func (c *Counts) add(o *Counts) {
+	c.New, c.Changed, c.Same, c.Dropped = c.New+o.New, c.Changed+o.Changed, c.Same+o.Same, c.Dropped+o.Dropped
 }
 
 // Received says what became of what a provider sent.

@@ -30,9 +30,9 @@ type Buffer struct {
 	now   time.Time
 
 	seen   map[ident]seenRow
-	ranges map[Query][]Row // of the engine, without what waits
-	writes map[ident]Write
-	broken error // the first broken rule
+	ranges map[Query][]Row  // of the engine, without what waits
+	writes map[ident]*Write // what they lead to is not changed
+	broken error            // the first broken rule
 	after  []func()
 }
 
@@ -42,10 +42,11 @@ type ident struct {
 	team      uuid.UUID
 }
 
-// seenRow is what the transaction knows of a row.
+// seenRow is what the transaction knows of a row. It is small, because a transaction may read many rows
+// that are absent.
 type seenRow struct {
+	row   *Row // if known is present
 	known known
-	row   Row // if known is present
 	lock  Lock
 }
 
@@ -62,7 +63,7 @@ const (
 func NewBuffer(now time.Time, fetch func([]Query) ([][]Row, error)) *Buffer {
 	return &Buffer{
 		fetch: fetch, now: now.UTC().Truncate(time.Microsecond),
-		seen: map[ident]seenRow{}, ranges: map[Query][]Row{}, writes: map[ident]Write{},
+		seen: map[ident]seenRow{}, ranges: map[Query][]Row{}, writes: map[ident]*Write{},
 	}
 }
 
@@ -126,7 +127,12 @@ func (b *Buffer) Committed() {
 
 // Writes returns what is to be committed, in the order of table, team and ID.
 func (b *Buffer) Writes() []Write {
-	return slices.SortedFunc(maps.Values(b.writes), func(x, y Write) int { return CompareKeys(x.Key, y.Key) })
+	out := make([]Write, 0, len(b.writes))
+	for _, w := range b.writes {
+		out = append(out, *w)
+	}
+	slices.SortFunc(out, func(x, y Write) int { return CompareKeys(x.Key, y.Key) })
+	return out
 }
 
 // CompareKeys orders keys by table, team and ID. Engines lock and write in this order.
@@ -136,10 +142,14 @@ func CompareKeys(a, b Key) int {
 
 // Read answers queries, from memory where it can.
 func (b *Buffer) Read(qs ...Query) ([][]Row, error) {
-	ask := make([]Query, 0, len(qs))
+	var ask []Query
+	asked := map[Query]bool{}
 	for _, q := range qs {
-		if _, known := b.answer(q); !known && !slices.Contains(ask, b.widened(q)) {
-			ask = append(ask, b.widened(q))
+		if b.knows(q) {
+			continue
+		}
+		if q = b.widened(q); !asked[q] {
+			asked[q], ask = true, append(ask, q)
 		}
 	}
 	if len(ask) > 0 {
@@ -184,11 +194,11 @@ func (b *Buffer) learn(q Query, rows []Row) {
 	} else if len(rows) == 0 && q.Lock != Skip { // a row that Skip left out may be there
 		b.see(q.Key, seenRow{known: absent, lock: q.Lock})
 	}
-	for _, r := range rows {
+	for i := range rows {
 		if q.Bare {
-			b.see(r.Key, seenRow{lock: q.Lock})
+			b.see(rows[i].Key, seenRow{lock: q.Lock})
 		} else {
-			b.see(r.Key, seenRow{known: present, row: r, lock: q.Lock})
+			b.see(rows[i].Key, seenRow{known: present, row: &rows[i], lock: q.Lock})
 		}
 	}
 }
@@ -217,6 +227,17 @@ func strength(l Lock) int {
 	default:
 		return 2
 	}
+}
+
+// knows reports whether answer needs no engine.
+func (b *Buffer) knows(q Query) bool {
+	if q.By != ByKey {
+		_, ok := b.ranges[b.widened(q)]
+		return ok
+	}
+	k := identOf(q.Key)
+	s := b.seen[k]
+	return b.writes[k] != nil || s.known != nothing && strength(s.lock) >= strength(q.Lock)
 }
 
 // answer answers a query from memory. False if the engine must be asked.
@@ -248,19 +269,16 @@ func (b *Buffer) answer(q Query) ([]Row, bool) {
 
 func (b *Buffer) answerKey(q Query) ([]Row, bool) {
 	k := identOf(q.Key)
-	w, written := b.writes[k]
-	s := b.seen[k]
+	w, s := b.writes[k], b.seen[k]
 	switch {
-	case written && w.Gone:
-		return nil, true
-	case written:
-		return CopyRows([]Row{w.Row}, q.Bare), true
-	case s.known == nothing || strength(s.lock) < strength(q.Lock):
+	case !b.knows(q):
 		return nil, false
-	case s.known == absent:
+	case w != nil && w.Gone, w == nil && s.known == absent:
 		return nil, true
+	case w != nil:
+		return CopyRows([]Row{w.Row}, q.Bare), true
 	}
-	return CopyRows([]Row{s.row}, q.Bare), true
+	return CopyRows([]Row{*s.row}, q.Bare), true
 }
 
 // CopyRows returns rows that share no memory with these; without documents if bare.
@@ -335,7 +353,7 @@ func (b *Buffer) put(r Row) error {
 	}
 	k := identOf(r.Key)
 	s, read := b.seen[k]
-	w := Write{Row: r, Was: r.Revision}
+	w := &Write{Row: r, Was: r.Revision}
 	w.Revision++
 	before, written := b.writes[k]
 	switch {
@@ -345,7 +363,10 @@ func (b *Buffer) put(r Row) error {
 		if s.known == nothing {
 			return rule(r.Table, "a row that is deleted and put in one transaction must be read first")
 		}
-		w.Was, w.Revision = s.row.Revision, s.row.Revision+1
+		if s.known == present {
+			w.Was = s.row.Revision
+		}
+		w.Revision = w.Was + 1
 	case written && !before.Gone && r.Revision == before.Revision: // changed twice
 		w.Was = before.Was
 	case written && !before.Gone && r.Revision == 0:
@@ -367,9 +388,13 @@ func (b *Buffer) mayAdd(k Key) bool {
 	if k.User.IsZero() || k.Table == UserTable {
 		return true
 	}
-	of := func(u ident) bool {
-		return u.table == UserTable && u.id == UUID(k.User.UUID) && (k.Team.IsZero() || u.team == k.Team.UUID)
+	user := identOf(UserKey(k.Team, k.User))
+	if !k.Team.IsZero() {
+		w := b.writes[user]
+		s, seen := b.seen[user]
+		return seen && strength(s.lock) >= strength(Shared) || w != nil && !w.Gone
 	}
+	of := func(u ident) bool { return u.table == user.table && u.id == user.id }
 	for u, s := range b.seen {
 		if of(u) && strength(s.lock) >= strength(Shared) {
 			return true
@@ -396,6 +421,6 @@ func (b *Buffer) Delete(keys ...Key) {
 		case !written && read && s.known == present && strength(s.lock) < strength(Held) && b.broken == nil:
 			b.broken = rule(key.Table, "a row that is deleted after it was read must be read with the lock Held")
 		}
-		b.writes[k] = Write{Row: Row{Key: key}, Gone: true}
+		b.writes[k] = &Write{Row: Row{Key: key}, Gone: true}
 	}
 }

@@ -23,7 +23,7 @@ func newAPI(c Config) api {
 	c = c.withDefaults()
 	l := c.Limits
 	a := api{
-		Config: c, bodies: server.NewBodyMemory(l.Memory),
+		Config: c, bodies: server.NewBodyMemory(l.Memory, l.MemoryWait),
 		teams:     &server.RateLimits{Rate: l.TeamRate, Burst: l.TeamBurst, Now: l.Now},
 		addresses: &server.RateLimits{Rate: l.AddressRate, Burst: l.AddressBurst, Now: l.Now},
 		store:     &server.StoreWatch{Ping: c.Ping, Timeout: l.StoreTimeout, Log: c.Log},

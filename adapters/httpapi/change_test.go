@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,6 +39,8 @@ type changes struct {
 	again int
 	// lost is what a transaction fails with at its end; nil commits.
 	lost error
+	// lostAfter, if it is not 0, is how many transactions are committed before all others fail.
+	lostAfter int
 }
 
 var errLostRun = errors.New("lost against another transaction")
@@ -90,6 +95,9 @@ func (c *changes) transact(ctx context.Context, run func(context.Context) error)
 		if err := update(errLostRun); !errors.Is(err, errLostRun) {
 			return err
 		}
+	}
+	if c.lostAfter > 0 && c.commits == c.lostAfter {
+		return update(healthlab.Unavailable)
 	}
 	c.commits++
 	return update(c.lost)
@@ -224,4 +232,86 @@ func TestChange_withoutItsLine(t *testing.T) {
 	c := newChanges(t, func(s accesslog.Store) accesslog.Store { return downLog{s} })
 	c.uploadUnavailable()
 	require.Zero(t, c.samples())
+}
+
+// bodies uploads n summaries at one minute after the other, the last ones first, with query behind the path.
+func (c *changes) bodies(n int, query string) *httptest.ResponseRecorder {
+	c.t.Helper()
+	var items strings.Builder
+	for i := range n {
+		at := time.Date(2026, 3, 1, 0, n-i, 0, 0, time.UTC)
+		fmt.Fprintf(&items, `,{"measured_at":%q,"weight":%d}`, at.Format(time.RFC3339), 60+i%9)
+	}
+	body := `{"provider":"manual","data":[{"no":1}` + items.String() + `]}`
+	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(c.t.Context(), http.MethodPost, "/v2/summary/body/"+c.user.String()+query, strings.NewReader(body))
+	r.Header.Set("x-service-api-key", goodKey)
+	r.Header.Set("Content-Type", "application/json")
+	c.handler.ServeHTTP(w, r)
+	return w
+}
+
+// stored returns how many of the summaries that bodies uploads are stored.
+func (c *changes) stored() int {
+	c.t.Helper()
+	list, err := c.health.Summaries(c.t.Context(), team, c.user, healthdata.SummaryQuery{Resource: "body"})
+	require.NoError(c.t, err)
+	return len(list)
+}
+
+// An upload of many summaries is stored in parts, each with its line in the access log. The answer is that
+// of a single write.
+func TestChange_inParts(t *testing.T) {
+	const n = 2*healthdata.SummariesOfPart + 1
+	for _, again := range []int{0, 1} {
+		c := newChanges(t, nil)
+		c.again = again
+		w := c.bodies(n, "")
+		require.Equal(t, http.StatusOK, w.Code, w.Body)
+		var counts healthdata.Counts
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &counts))
+		require.Equal(t, n, counts.New)
+		require.Equal(t, 1, counts.RefusedCount)
+		require.Equal(t, 3, c.commits)
+		require.Equal(t, []string{"ingest_body", "ingest_body", "ingest_body"}, c.operations())
+		require.Equal(t, n, c.stored())
+		require.Contains(t, c.bodies(n, "").Body.String(), fmt.Sprintf(`"same":%d`, n))
+	}
+}
+
+// If a part cannot be stored, those before it are, and the upload sent once more stores the rest.
+func TestChange_inPartsThatFails(t *testing.T) {
+	const n = 2*healthdata.SummariesOfPart + 1
+	c := newChanges(t, nil)
+	c.lostAfter = 1
+	require.Equal(t, http.StatusServiceUnavailable, c.bodies(n, "").Code)
+	require.Equal(t, healthdata.SummariesOfPart, c.stored())
+	lines, err := c.access.Lines(t.Context(), accesslog.Query{Team: team, N: 9})
+	require.NoError(t, err)
+	require.Len(t, lines, 2, "that of the part, and that of the answer")
+	require.ElementsMatch(t, []int{200, 503}, []int{lines[0].Status, lines[1].Status})
+	c.lostAfter = 0
+	require.Contains(t, c.bodies(n, "").Body.String(), fmt.Sprintf(`{"new":%d,"changed":0,"same":%d,`, n-healthdata.SummariesOfPart, healthdata.SummariesOfPart))
+	require.Equal(t, n, c.stored())
+}
+
+// An atomic upload is one transaction, however many summaries it has.
+func TestChange_atomicIsOneTransaction(t *testing.T) {
+	const n = 2*healthdata.SummariesOfPart + 1
+	c := newChanges(t, nil)
+	require.Equal(t, http.StatusUnprocessableEntity, c.bodies(n, "?atomic=true").Code, "an item is refused")
+	require.Zero(t, c.stored())
+	c.commits = 0
+	send := func(n int) *contract.Reply {
+		items := make([]object, n)
+		for i := range items {
+			items[i] = object{"measured_at": time.Date(2026, 3, 1, 0, i, 0, 0, time.UTC).Format(time.RFC3339)}
+		}
+		return c.Send(t, "POST", "/v2/summary/body/"+c.user.String()+"?atomic=true", object{"provider": "manual", "data": items})
+	}
+	var counts healthdata.Counts
+	send(n).Want(t, 200).JSON(t, &counts)
+	require.Equal(t, n, counts.New)
+	require.Equal(t, 1, c.commits)
+	require.Contains(t, string(send(10_001).Want(t, 422).Body), "must have at most 10000 items with atomic=true")
+	require.Equal(t, n, c.stored())
 }

@@ -157,10 +157,12 @@ type Limits struct {
 	// Default 6 seconds.
 	StoreTimeout time.Duration
 	// Memory bounds what requests with large bodies may take together, in bytes, while their bodies
-	// are read and stored. A body of samples takes 13 times its size, one of summaries 100 times, and
-	// one that takes more than all runs alone. A body waits for its share, for at most ten seconds;
-	// then the answer is 429. Default 512 MiB.
+	// are read and stored. A body of samples takes 13 times its size, one of summaries 50 times, and
+	// one that takes more than all runs alone. Default 512 MiB.
 	Memory int64
+	// MemoryWait is how long a large body waits for its share of Memory; then the answer is 429.
+	// Default 25 seconds.
+	MemoryWait time.Duration
 	// TeamRate is how many requests a second one team may make, and TeamBurst how many at
 	// once. Zero is no limit.
 	TeamRate  float64
@@ -182,6 +184,9 @@ func (l *Limits) defaults() {
 	}
 	if l.Memory <= 0 {
 		l.Memory = 512 << 20
+	}
+	if l.MemoryWait <= 0 {
+		l.MemoryWait = 25 * time.Second
 	}
 	if l.Now == nil {
 		l.Now = time.Now

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/google/uuid"
 
@@ -47,9 +48,12 @@ func (a api) ingestOperations() []server.Operation {
 	return ops
 }
 
-// summaryCost is how many times its size a body of summaries takes, measured with the smallest items:
-// each becomes a record, an event and what the service derives.
-const summaryCost = 100
+// summaryCost is how many times its size a body of summaries takes, measured with the smallest items.
+const summaryCost = 50
+
+// maxAtomicSummaries is the greatest number of summaries of an atomic upload: one transaction holds all of
+// them, each as a record and an event.
+const maxAtomicSummaries = 10_000
 
 // maxStreamBody is the largest body with a stream. Longer streams come in parts.
 const maxStreamBody = 10 << 20
@@ -195,22 +199,32 @@ func ingest[T any, P interface {
 		var body summariesIn[T]
 		unparsed := in.Items(&body)
 		body.check(in)
+		if atomic && len(body.Data) > maxAtomicSummaries {
+			in.Problem("too_many_items", fmt.Sprintf("must have at most %d items with atomic=true", maxAtomicSummaries), "body", "data")
+		}
 		if err := in.Err(); err != nil {
 			return nil, err
 		}
-		fresh := freshBody(in, &body)
-		return &server.Change{Do: func(ctx context.Context) (any, error) {
-			if err := fresh(); err != nil {
-				return nil, err
-			}
+		ingest := func(ctx context.Context, within func(context.Context, func(context.Context) error) error) (any, error) {
 			items := make([]healthdata.Summary, len(body.Data))
 			for i := range body.Data {
 				items[i] = P(&body.Data[i])
 			}
 			up := body.upload()
-			up.Atomic, up.Unparsed = atomic, *unparsed
+			up.Atomic, up.Unparsed, up.Within = atomic, *unparsed, within
 			return a.Health.IngestSummaries(ctx, team, user, resource, up, items)
-		}}, nil
+		}
+		fresh := freshBody(in, &body)
+		change := &server.Change{Do: func(ctx context.Context) (any, error) {
+			if err := fresh(); err != nil {
+				return nil, err
+			}
+			return ingest(ctx, nil)
+		}}
+		if len(body.Data) > healthdata.SummariesOfPart && !atomic {
+			change.InParts = ingest
+		}
+		return change, nil
 	}
 }
 

@@ -49,9 +49,9 @@ func TestRateLimits(t *testing.T) {
 // Large bodies share a bounded memory; a request that finds no room is refused with
 // Retry-After.
 func TestLargeBodiesShareMemory(t *testing.T) {
-	t.Parallel() // the second request waits for memory
+	t.Parallel()
 	c := newFixture(t, nil)
-	c.config.Limits = httpapi.Limits{Memory: 1 << 20}
+	c.config.Limits = httpapi.Limits{Memory: 1 << 20, MemoryWait: 100 * time.Millisecond}
 	server := httptest.NewServer(c.config.handler())
 	defer server.Close()
 	// A body is sent once the server reads it, which is after it has its share.

@@ -204,20 +204,46 @@ func (a api) change(w *server.Tracker, r *http.Request, c *call) error {
 		return answer.Send(w)
 	}
 	var answer *server.Answer
-	persons := slices.Clip(c.access.persons)
-	err = a.Transact(r.Context(), func(ctx context.Context) error {
-		c.access.persons = persons // it may have run before
-		var err error
-		if answer, err = change.Answer(ctx); err != nil {
-			return err
-		}
-		return a.recordIn(ctx, r, c, answer.Status(), answer.Body())
-	})
+	if change.InParts != nil {
+		answer, err = a.inParts(r, c, change)
+	} else {
+		err = a.transact(r.Context(), c, func(ctx context.Context) error {
+			var err error
+			if answer, err = change.Answer(ctx); err != nil {
+				return err
+			}
+			return a.recordIn(ctx, r, c, answer.Status(), answer.Body())
+		})
+	}
 	if err != nil {
 		return err
 	}
 	w.Record = nil // it was recorded
 	return answer.Send(w)
+}
+
+// transact runs a part of a request in a transaction.
+func (a api) transact(ctx context.Context, c *call, run func(context.Context) error) error {
+	persons := slices.Clip(c.access.persons)
+	return a.Transact(ctx, func(ctx context.Context) error {
+		c.access.persons = persons // it may have run before
+		return run(ctx)
+	})
+}
+
+// inParts makes a change in several transactions, each with its line in the access log.
+func (a api) inParts(r *http.Request, c *call, change *server.Change) (*server.Answer, error) {
+	change.Do = func(ctx context.Context) (any, error) {
+		return change.InParts(ctx, func(ctx context.Context, part func(context.Context) error) error {
+			return a.transact(ctx, c, func(ctx context.Context) error {
+				if err := part(ctx); err != nil {
+					return err
+				}
+				return a.recordIn(ctx, r, c, http.StatusOK, nil)
+			})
+		})
+	}
+	return change.Answer(r.Context())
 }
 
 // refuseKey refuses the idempotency headers where the operation ignores them: a caller

@@ -89,7 +89,7 @@ func (w *wire) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) 
 
 // onPostgres returns a service over PostgreSQL whose trips are counted, and a team that every key is of.
 // Its persons may have data of two providers: manual, and a store of a phone.
-func onPostgres(t *testing.T) (*service.Service, *wire, *stores.Stores, healthlab.TeamID) {
+func onPostgres(t testing.TB) (*service.Service, *wire, *stores.Stores, healthlab.TeamID) {
 	t.Helper()
 	w := &wire{}
 	at, err := pgxpool.ParseConfig(pgtest.Empty(t))

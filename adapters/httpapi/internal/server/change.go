@@ -15,6 +15,10 @@ type Change struct {
 	// transaction of the store and may run again: it sets anew whatever it sets. The ids of new persons
 	// are made before, because their keys are made between two runs.
 	Do func(context.Context) (any, error)
+	// InParts, if it is set, takes the place of Do, for a change that is too large for one transaction. It
+	// runs once, and hands each part of the change to within, which runs the part in a transaction, perhaps
+	// again, with a line of the access log.
+	InParts func(ctx context.Context, within func(context.Context, func(context.Context) error) error) (any, error)
 	// Status is that of the answer. Default 200; without a body 204.
 	Status int
 	// Outside says that Do does more than that. It runs once and in no transaction.

@@ -24,8 +24,6 @@ const (
 	sampleCost = 13
 	// smallBody is the size up to which a body needs no share of the memory.
 	smallBody = 64 << 10
-	// memoryWait is how long a body waits for its share.
-	memoryWait = 10 * time.Second
 )
 
 // BodyMemory bounds the memory of bodies that are being read and decoded. Safe for concurrent
@@ -33,14 +31,16 @@ const (
 type BodyMemory struct {
 	turn  chan struct{} // of the body that takes shares: two that take some each would wait for each other
 	taken chan struct{} // one for each share
+	wait  time.Duration // for a share
 }
 
 // memoryShare is the number of bytes of a share.
 const memoryShare = 1 << 20
 
-// NewBodyMemory returns a bound of a number of bytes, rounded up to shares of 1 MiB.
-func NewBodyMemory(total int64) *BodyMemory {
-	return &BodyMemory{turn: make(chan struct{}, 1), taken: make(chan struct{}, shares(total))}
+// NewBodyMemory returns a bound of a number of bytes, rounded up to shares of 1 MiB. A body waits for its
+// share as long as wait says.
+func NewBodyMemory(total int64, wait time.Duration) *BodyMemory {
+	return &BodyMemory{turn: make(chan struct{}, 1), taken: make(chan struct{}, shares(total)), wait: wait}
 }
 
 func shares(bytes int64) int { return int((bytes + memoryShare - 1) / memoryShare) }
@@ -81,7 +81,7 @@ func (m *BodyMemory) Share(r *http.Request, limit, cost int64) (release func(), 
 		return func() {}, nil
 	}
 	n := min(shares(size*cmp.Or(cost, sampleCost)), cap(m.taken))
-	ctx, stop := context.WithTimeout(r.Context(), memoryWait)
+	ctx, stop := context.WithTimeout(r.Context(), m.wait)
 	defer stop()
 	if err := m.take(ctx, n); err != nil {
 		return nil, tooMany("too many large bodies are being read; try again", time.Second)
