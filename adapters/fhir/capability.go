@@ -23,9 +23,15 @@ type restCapability struct {
 
 type resourceCapability struct {
 	Type             string        `json:"type"`
-	SupportedProfile []string      `json:"supportedProfile"`
+	SupportedProfile []string      `json:"supportedProfile,omitempty"`
 	Interaction      []interaction `json:"interaction"`
-	SearchParam      []searchParam `json:"searchParam"`
+	SearchParam      []searchParam `json:"searchParam,omitempty"`
+	Operation        []operation   `json:"operation,omitempty"`
+}
+
+type operation struct {
+	Name       string `json:"name"`
+	Definition string `json:"definition"`
 }
 
 type interaction struct {
@@ -42,28 +48,28 @@ const capabilityDate = "2026-11-28"
 
 var paramTypes = map[string]string{
 	"_id": "token", "_lastUpdated": "date", "patient": "reference", "code": "token", "category": "token", "date": "date", "status": "token",
+	"interval": "token",
 }
 
 // capability says what this server can do.
 func (s *server) capability() capabilityStatement {
-	profiles := map[string][]string{
-		"Patient": {usCore + "patient"}, "Observation": {usCore + "observation-lab"},
-		"DiagnosticReport": {usCore + "diagnosticreport-lab"}, "ServiceRequest": {usCore + "servicerequest"},
-	}
-	for i := range vitals {
-		profiles["Observation"] = append(profiles["Observation"], vitals[i].profile)
-	}
 	out := capabilityStatement{
 		ResourceType: "CapabilityStatement", Status: "active", Date: capabilityDate, Kind: "instance", FHIRVersion: "4.0.1",
 		Format: []string{"json"}, Implementation: implementation{"Health data and laboratory results of the team of an API key", s.URL},
 		Rest: []restCapability{{Mode: "server"}},
 	}
 	for _, k := range s.kinds() {
-		r := resourceCapability{Type: k.name, SupportedProfile: profiles[k.name], Interaction: []interaction{{"read"}, {"search-type"}}}
+		r := resourceCapability{Type: k.name, SupportedProfile: k.profiles, Interaction: []interaction{{"read"}, {"search-type"}}}
 		for _, name := range k.params {
 			r.SearchParam = append(r.SearchParam, searchParam{name, paramTypes[name]})
 		}
+		if k.name == "Patient" {
+			r.Operation = []operation{{"everything", "http://hl7.org/fhir/OperationDefinition/Patient-everything"}}
+		}
 		out.Rest[0].Resource = append(out.Rest[0].Resource, r)
+	}
+	if s.Orders != nil && s.Documents != nil {
+		out.Rest[0].Resource = append(out.Rest[0].Resource, resourceCapability{Type: "Binary", Interaction: []interaction{{"read"}}})
 	}
 	return out
 }

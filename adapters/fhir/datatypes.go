@@ -115,6 +115,17 @@ type referenceRange struct {
 	Text string    `json:"text,omitempty"`
 }
 
+type period struct {
+	Start string `json:"start,omitempty"`
+	End   string `json:"end,omitempty"`
+}
+
+type attachment struct {
+	ContentType string `json:"contentType"`
+	URL         string `json:"url,omitempty"`
+	Title       string `json:"title,omitempty"`
+}
+
 type annotation struct {
 	Text string `json:"text"`
 }

@@ -1,9 +1,10 @@
-// Package fhir serves the data of a team as FHIR R4, read only: Patient, Observation (vital signs and
-// laboratory), DiagnosticReport and ServiceRequest, by the profiles of US Core 5.0.1.
+// Package fhir serves the data of a team as FHIR R4, read only, by the profiles of US Core 5.0.1: Patient,
+// Observation, Device and Consent, and with a laboratory DiagnosticReport, ServiceRequest, Specimen,
+// Appointment, Provenance, Coverage, Organization, Practitioner and DocumentReference.
 //
 //	h, err := fhir.Handler(fhir.Config{
 //		API: s.API(), URL: "https://api.example.com/fhir/r4",
-//		Health: s.Health, Aggregate: s.Aggregate, Orders: s.Orders,
+//		Health: s.Health, Aggregate: s.Aggregate, Orders: s.Orders, Documents: s.Documents,
 //	})
 //	mux.Handle("/fhir/r4/", http.StripPrefix("/fhir/r4", h))
 //
@@ -12,13 +13,15 @@
 //
 // # Values
 //
-// A vital sign is the mean of a day on the clock of the person, over the sources that package aggregate
-// merges, rounded to three decimal places. Laboratory results have the numbers and units of the
-// laboratory; a unit has a UCUM code only where the text of the laboratory says which. What is
-// missing is left out, or has a data-absent-reason where the profile requires the element.
+// An observation of a device is the mean or the sum of a day or an hour on the clock of the person, over the
+// sources that package aggregate merges, rounded to three decimal places; or, by request, a day of numbers by
+// the minute. Laboratory results have the numbers and units of the laboratory; a unit has a UCUM code only
+// where the text of the laboratory says which. What is missing is left out, or has a data-absent-reason where
+// the profile requires the element.
 //
 // # Ids and versions
 //
 // Ids follow from what a resource is about, and the version from its content, so that two processes give
-// the same. Patient and vital signs have no time of the last update: nothing stored says it.
+// the same. Patient, Device and observations of devices have no time of the last update: nothing stored
+// says it.
 package fhir

@@ -2,6 +2,7 @@ package fhir_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -24,7 +25,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -42,7 +45,20 @@ type clinic struct {
 	ben     healthlab.UserID // has vital signs
 	foreign healthlab.UserID
 	order   orders.OrderID
+	visited orders.OrderID      // another one of ann, with a physician and an appointment
 	scopes  organisation.Scopes // of the key of the team
+}
+
+// personal are the types that are searched by person.
+var personal = []string{
+	"Observation", "DiagnosticReport", "ServiceRequest", "Specimen", "Appointment", "Provenance", "Coverage", "Device", "Consent", "DocumentReference",
+}
+
+// printer lays out documents as files of nothing but a title.
+type printer struct{}
+
+func (printer) Print(_ context.Context, d documents.Document) ([]byte, error) {
+	return []byte("%PDF-" + d.Title), nil
 }
 
 // lines is a log that many may write to.
@@ -73,10 +89,13 @@ func newClinic(t *testing.T) *clinic {
 	require.NoError(t, err)
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)
+	registry, err := sandbox.Registry()
+	require.NoError(t, err)
 	store := memory.New(nil)
 	c.s, err = service.New(t.Context(), service.Config{
 		AllowPlaintext: true, Environment: healthlab.Sandbox, URL: "https://api.example.com", Stores: store.Stores, Files: store.Blobs(),
 		Secret: bytes.Repeat([]byte{7}, 32), Providers: providers, Catalogue: book, Laboratory: sandbox.NewLab(nil),
+		Orders: orders.Options{Registry: registry}, Printer: printer{},
 		Log: slog.New(slog.NewTextHandler(c.logs, nil)),
 		HTTP: httpapi.Config{Authenticate: func(r *http.Request) (httpapi.Caller, error) {
 			switch r.Header.Get("x-service-api-key") {
@@ -91,10 +110,11 @@ func newClinic(t *testing.T) *clinic {
 		}},
 	})
 	require.NoError(t, err)
-	c.handler, err = fhir.Handler(fhir.Config{API: c.s.API(), URL: base, Health: c.s.Health, Aggregate: c.s.Aggregate, Orders: c.s.Orders})
+	c.handler, err = fhir.Handler(fhir.Config{API: c.s.API(), URL: base, Health: c.s.Health, Aggregate: c.s.Aggregate, Orders: c.s.Orders, Documents: c.s.Documents})
 	require.NoError(t, err)
 	c.ann, c.ben, c.foreign = c.person(c.team, "ann"), c.person(c.team, "ben"), c.person(c.other, "eve")
 	c.order = c.result(c.ann)
+	c.enrich(c.ann)
 	return c
 }
 
@@ -170,6 +190,93 @@ func (c *clinic) result(user healthlab.UserID) orders.OrderID {
 	return o.ID
 }
 
+// enrich adds devices, glucose, sleep, activity, consents, insurance, and an order with an appointment.
+func (c *clinic) enrich(user healthlab.UserID) {
+	c.t.Helper()
+	ctx := c.t.Context()
+	text := func(s string) *string { return &s }
+	at := func(d, hour int) healthlab.Time { return healthlab.At(noon(d).Add(time.Duration(hour-12) * time.Hour)) }
+	sensor := healthdata.Upload{
+		Provider: "manual", Stage: healthdata.StageDaily, Source: healthdata.Source{Type: healthdata.SourceAutomatic},
+		Device: &healthdata.DeviceInfo{Manufacturer: text("Example Devices"), Model: text("Sensor 2"), Version: text("2.1"), ID: text("serial-marker")},
+	}
+	for kind, up := range map[healthdata.SourceType]healthdata.Upload{"automatic": sensor, "fingerprick": {Provider: "manual", Stage: healthdata.StageDaily}, "app": {Provider: "manual", Stage: healthdata.StageDaily}} {
+		up.Source.Type = kind
+		var list []healthdata.Sample
+		for i := range 4 {
+			list = append(list, healthdata.Sample{Timestamp: healthlab.At(at(0, 9).Add(time.Duration(5*i) * time.Minute)), Unit: "mmol/L", Value: &healthdata.Value{Number: 5 + float64(i)}})
+		}
+		_, err := c.s.Health.IngestSamples(ctx, c.team, user, "glucose", up, list)
+		require.NoError(c.t, err)
+	}
+	var steps []healthdata.Sample
+	for hour := range 3 {
+		from, to := at(0, 9+hour), at(0, 10+hour)
+		steps = append(steps, healthdata.Sample{Timestamp: from, Start: &from, End: &to, Unit: "count", Value: &healthdata.Value{Number: 1000}})
+	}
+	daily := healthdata.Upload{Provider: "manual", Stage: healthdata.StageDaily, Source: healthdata.Source{Type: healthdata.SourceWatch}}
+	_, err := c.s.Health.IngestSamples(ctx, c.team, user, "steps", daily, steps)
+	require.NoError(c.t, err)
+	seconds := func(n int64) *int64 { return &n }
+	calories, resting := 2100.5, 52.0
+	_, err = c.s.Health.IngestSummaries(ctx, c.team, user, "sleep", daily, []healthdata.Summary{&healthdata.Sleep{
+		Head: healthdata.Head{ExternalID: "night"}, CalendarDate: healthlab.DateOf(noon(0)), BedtimeStart: at(1, 22), BedtimeStop: at(0, 6),
+		Light: seconds(14400), REM: seconds(3600), Deep: seconds(7200), Awake: seconds(3600), Total: seconds(25200),
+	}})
+	require.NoError(c.t, err)
+	_, err = c.s.Health.IngestSummaries(ctx, c.team, user, "activity", daily, []healthdata.Summary{&healthdata.Activity{
+		Head: healthdata.Head{ExternalID: "day"}, CalendarDate: healthlab.DateOf(noon(0)), CaloriesTotal: &calories, HeartRate: &healthdata.ActivityHeartRate{RestingBPM: &resting},
+	}})
+	require.NoError(c.t, err)
+	for _, version := range []string{"1", "2"} {
+		_, err = c.s.Health.RecordConsent(ctx, c.team, user, healthdata.NewConsent{Provider: "manual", Version: version, Means: healthdata.ConsentByLink})
+		require.NoError(c.t, err)
+	}
+	address := object{"first_line": "1 Example Street", "city": "Phoenix", "state": "AZ", "zip": "85004", "country": "US"}
+	for _, primary := range []bool{true, false} {
+		body := object{"payor_code": "ASPEN", "member_id": "member-marker", "group_id": "G1", "relationship": "Self", "is_primary": primary,
+			"insured": object{"first_name": "Annika", "last_name": "Markerson", "gender": "female", "dob": "1984-01-02", "email": "ann@example.org", "phone_number": "+12175550100", "address": address}}
+		c.post("/v2/user/"+user.String()+"/insurance", body)
+	}
+	placed := c.post("/v3/order", object{
+		"user_id": user.String(), "order_set": object{"lab_test_ids": []string{"5ab0c1d2-0000-4000-8000-000000000003"}},
+		"patient_details": object{"first_name": "Annika", "last_name": "Markerson", "dob": "1984-01-02", "gender": "female", "phone_number": "+12175550100", "email": "ann@example.org"},
+		"patient_address": object{"receiver_name": "Annika Markerson", "phone_number": "+12175550100", "first_line": "1 Example Street", "city": "Phoenix", "state": "AZ", "zip": "85004", "country": "US"},
+		"physician":       object{"first_name": "Petra", "last_name": "Physician", "npi": "1234567893"}, "billing_type": "commercial_insurance", "icd_codes": []string{"E11.9"},
+	})
+	id, err := uuid.Parse(placed["order"].(object)["id"].(string))
+	require.NoError(c.t, err)
+	c.visited = orders.OrderID{UUID: id}
+	_, err = c.s.Orders.SubmitDue(ctx)
+	require.NoError(c.t, err)
+	free, err := c.s.Orders.Appointments().HomeSlots(ctx, c.team, nil, appointment.AddressInput{FirstLine: "1 Example Street", City: "Phoenix", State: "AZ", ZipCode: "85004"})
+	require.NoError(c.t, err)
+	_, err = c.s.Orders.Bookings().Book(ctx, c.team, c.visited, appointment.Phlebotomy, orders.BookRequest{BookingKey: *free.Slots[0].Slots[0].BookingKey})
+	require.NoError(c.t, err)
+}
+
+func (c *clinic) post(path string, body object) object {
+	c.t.Helper()
+	text, err := json.Marshal(body)
+	require.NoError(c.t, err)
+	status, answer := c.send(c.s.Handler(), "POST", path, "team", string(text))
+	require.Equal(c.t, 200, status, string(answer))
+	var out object
+	require.NoError(c.t, json.Unmarshal(answer, &out))
+	return out
+}
+
+// results are the observations of the laboratory.
+func (c *clinic) results() (out []object) {
+	c.t.Helper()
+	for _, o := range entries(c.get("team", "/Observation?_count=500&category=laboratory&patient="+c.ann.String(), 200)) {
+		if o["basedOn"] != nil {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
 func (c *clinic) send(h http.Handler, method, path, key, body string) (int, []byte) {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), method, path, strings.NewReader(body))
@@ -208,8 +315,10 @@ func entries(bundle object) (out []object) {
 	return out
 }
 
-func ids(bundle object) (out []string) {
-	for _, r := range entries(bundle) {
+func ids(bundle object) []string { return idsOf(entries(bundle)) }
+
+func idsOf(all []object) (out []string) {
+	for _, r := range all {
 		out = append(out, r["id"].(string))
 	}
 	return out

@@ -1,7 +1,6 @@
 package fhir
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 )
 
 // Config is what a mount consists of.
@@ -30,6 +29,8 @@ type Config struct {
 	Aggregate *aggregate.Service
 	// Orders stands behind laboratory resources and names. Nil: there are none.
 	Orders *orders.Service
+	// Documents stands behind DocumentReference and Binary. Nil: there are none.
+	Documents *documents.Service
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -39,30 +40,6 @@ type server struct{ Config }
 
 // caller is who calls.
 type caller = httpapi.Access
-
-// kind is a type of resources.
-type kind struct {
-	name   string
-	scopes organisation.Scopes
-	params []string // beside _count and _after
-	read   func(ctx context.Context, by caller, id string) (resource, error)
-	search func(ctx context.Context, by caller, q *query) (found, error)
-}
-
-func (s *server) kinds() []kind {
-	out := []kind{
-		{"Patient", organisation.Scopes{organisation.DataRead, organisation.OrdersRead}, []string{"_id"}, s.readPatient, s.searchPatients},
-		{"Observation", organisation.Scopes{organisation.DataRead, organisation.OrdersRead}, clinicalParams, s.readObservation, s.searchObservations},
-	}
-	if s.Orders != nil {
-		lab := organisation.Scopes{organisation.OrdersRead}
-		out = append(out, kind{"DiagnosticReport", lab, clinicalParams, s.readReport, s.searchReports},
-			kind{"ServiceRequest", lab, clinicalParams, s.readRequest, s.searchRequests})
-	}
-	return out
-}
-
-var clinicalParams = []string{"_id", "_lastUpdated", "patient", "code", "category", "date", "status"}
 
 // Handler serves FHIR at the paths below Config.URL, such as /metadata and /Patient/{id}. It is safe for
 // concurrent use. Invalid lists what is missing in c or wrong.
@@ -86,16 +63,23 @@ func Handler(c Config) (http.Handler, error) {
 	s := &server{c}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metadata", func(w http.ResponseWriter, _ *http.Request) { _ = write(w, http.StatusOK, s.capability()) })
+	serve := func(e httpapi.Extension, patterns ...string) {
+		e.Refuse = refuse
+		h := httpapi.Extend(c.API, e)[0]
+		for _, p := range patterns {
+			mux.Handle(p, h)
+		}
+	}
 	for _, k := range s.kinds() {
 		reads := func(w http.ResponseWriter, r *http.Request, by caller) error { return s.read(w, r, by, &k) }
 		searches := func(w http.ResponseWriter, r *http.Request, by caller) error { return s.search(w, r, by, &k) }
 		name := strings.ToLower(k.name)
-		h := httpapi.Extend(c.API,
-			httpapi.Extension{ID: "fhir_read_" + name, Scopes: k.scopes, Handle: reads, Refuse: refuse},
-			httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches, Refuse: refuse})
-		mux.Handle("GET /"+k.name+"/{id}", h[0])
-		mux.Handle("GET /"+k.name, h[1])
-		mux.Handle("POST /"+k.name+"/_search", h[1])
+		serve(httpapi.Extension{ID: "fhir_read_" + name, Scopes: k.scopes, Handle: reads}, "GET /"+k.name+"/{id}")
+		serve(httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches}, "GET /"+k.name, "POST /"+k.name+"/_search")
+	}
+	serve(httpapi.Extension{ID: "fhir_everything", Scopes: everyScope, Timeout: streamTime, Handle: s.everything}, "GET /Patient/{id}/$everything")
+	if c.Documents != nil && c.Orders != nil {
+		serve(httpapi.Extension{ID: "fhir_read_binary", Scopes: ordersScope, Handle: s.binary}, "GET /Binary/{id}")
 	}
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
 		_ = refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "no such resource type or operation; /metadata lists those that there are"})

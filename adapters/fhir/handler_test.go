@@ -50,7 +50,10 @@ func TestPatient(t *testing.T) {
 // Every resource of a search can be read by its id, and is the same there, version included.
 func TestReadsAreSearchResults(t *testing.T) {
 	c := newClinic(t)
-	for kind, least := range map[string]int{"Observation": 7*days + 2, "DiagnosticReport": 1, "ServiceRequest": 1} {
+	for kind, least := range map[string]int{
+		"Observation": 7*days + 2, "DiagnosticReport": 1, "ServiceRequest": 2, "Specimen": 1, "Appointment": 1, "Provenance": 1, "Coverage": 2,
+		"Device": 1, "Consent": 2, "DocumentReference": 2,
+	} {
 		found := c.get("team", "/"+kind+"?_count=500&patient="+c.ann.String(), 200)
 		require.GreaterOrEqual(t, len(entries(found)), least, kind)
 		require.EqualValues(t, len(entries(found)), found["total"])
@@ -90,14 +93,14 @@ func TestLaboratory(t *testing.T) {
 	require.Equal(t, "final", report["status"])
 	request := c.get("team", "/ServiceRequest/"+c.order.String(), 200)
 	require.Equal(t, "completed", request["status"])
-	results := c.get("team", "/Observation?category=laboratory&patient="+c.ann.String(), 200)
+	results := c.results()
 	var named []string
 	for _, r := range report["result"].([]any) {
 		named = append(named, strings.TrimPrefix(r.(object)["reference"].(string), "Observation/"))
 	}
-	require.ElementsMatch(t, named, ids(results))
+	require.ElementsMatch(t, named, idsOf(results))
 	cancelled := 0
-	for _, o := range entries(results) {
+	for _, o := range results {
 		values := 0
 		for name := range o {
 			if strings.HasPrefix(name, "value") {
@@ -116,7 +119,7 @@ func TestLaboratory(t *testing.T) {
 	require.Equal(t, 1, cancelled)
 	require.Len(t, entries(c.get("team", "/DiagnosticReport?status=final,corrected&category=LAB&patient="+c.ann.String(), 200)), 1)
 	require.Empty(t, entries(c.get("team", "/DiagnosticReport?status=partial&patient="+c.ann.String(), 200)))
-	require.Len(t, entries(c.get("team", "/ServiceRequest?_lastUpdated=gt2020-01-01&patient="+c.ann.String(), 200)), 1)
+	require.Len(t, entries(c.get("team", "/ServiceRequest?_lastUpdated=gt2020-01-01&patient="+c.ann.String(), 200)), 2)
 	require.Empty(t, entries(c.get("team", "/ServiceRequest?_lastUpdated=lt2020-01-01&patient="+c.ann.String(), 200)))
 }
 
@@ -157,28 +160,52 @@ func TestRefusals(t *testing.T) {
 	c := newClinic(t)
 	at := "&patient=" + c.ann.String()
 	for path, status := range map[string]int{
-		"/Observation":                         400,
-		"/Observation?code=8867-4":             400,
-		"/Observation?_id=a&code=8867-4":       400,
-		"/Observation?secret=marker" + at:      400,
-		"/Observation?date=marker" + at:        400,
-		"/Observation?date=2026-02-30" + at:    400,
-		"/Observation?date=xx2026-02-03" + at:  400,
-		"/Observation?_count=0" + at:           400,
-		"/Observation?_count=marker" + at:      400,
-		"/Observation?_after=marker" + at:      400,
-		"/Observation?patient=marker":          400,
-		"/Observation?_format=marker" + at:     400,
-		"/Observation?%zz":                     400,
-		"/Patient?name=marker":                 400,
-		"/Patient/marker":                      404,
-		"/Observation/vs.marker.hr.2026-01-01": 404,
-		"/Observation/marker":                  404,
-		"/ServiceRequest/marker":               404,
-		"/marker/1":                            404,
-		"/Practitioner":                        404,
+		"/Observation":                                              400,
+		"/Observation?code=8867-4":                                  400,
+		"/Observation?_id=a&code=8867-4":                            400,
+		"/Observation?secret=marker" + at:                           400,
+		"/Observation?date=marker" + at:                             400,
+		"/Observation?date=2026-02-30" + at:                         400,
+		"/Observation?date=xx2026-02-03" + at:                       400,
+		"/Observation?_count=0" + at:                                400,
+		"/Observation?_count=marker" + at:                           400,
+		"/Observation?_after=marker" + at:                           400,
+		"/Observation?patient=marker":                               400,
+		"/Observation?_format=marker" + at:                          400,
+		"/Observation?%zz":                                          400,
+		"/Patient?name=marker":                                      400,
+		"/Patient/marker":                                           404,
+		"/Observation/vs.marker.hr.2026-01-01":                      404,
+		"/Observation/marker":                                       404,
+		"/ServiceRequest/marker":                                    404,
+		"/marker/1":                                                 404,
+		"/Practitioner":                                             400,
+		"/Practitioner?_id=marker":                                  200,
+		"/Practitioner/marker":                                      404,
+		"/Organization/marker":                                      404,
+		"/Organization/lab.marker":                                  404,
+		"/Organization/payor.marker":                                404,
+		"/Coverage/marker":                                          404,
+		"/Device/marker":                                            404,
+		"/Consent/marker":                                           404,
+		"/Specimen/marker":                                          404,
+		"/Binary/marker":                                            404,
+		"/Goal":                                                     404,
+		"/Device":                                                   400,
+		"/Coverage?code=a" + at:                                     400,
+		"/Observation?interval=marker" + at:                         400,
+		"/Observation?interval=sampled" + at:                        400,
+		"/Observation?interval=hour&date=ge2020-01-01" + at:         400,
+		"/Patient/marker/$everything":                               404,
+		"/Patient/" + c.ann.String() + "/$everything?_type=Goal":    400,
+		"/Patient/" + c.ann.String() + "/$everything?_since=marker": 400,
+		"/Patient/" + c.ann.String() + "/$everything?interval=sampled&marker=marker": 400,
 	} {
 		out := c.get("team", path, status)
+		if status == 200 {
+			require.Empty(t, entries(out))
+			continue
+		}
 		require.Equal(t, "OperationOutcome", out["resourceType"], path)
 		text, err := json.Marshal(out)
 		require.NoError(t, err)
@@ -198,7 +225,7 @@ func TestRefusals(t *testing.T) {
 // paths are all ways to something of a user with an order.
 func (c *clinic) paths(user healthlab.UserID) (reads, searches []string) {
 	reads = []string{"/Patient/" + user.String()}
-	for _, kind := range []string{"Observation", "DiagnosticReport", "ServiceRequest"} {
+	for _, kind := range personal {
 		searches = append(searches, "/"+kind+"?patient="+user.String())
 		for _, id := range ids(c.get("team", "/"+kind+"?_count=500&patient="+user.String(), 200)) {
 			reads = append(reads, "/"+kind+"/"+id)
@@ -269,12 +296,19 @@ func TestAccessLog(t *testing.T) {
 		"/metadata":                                   nil,
 		"/Observation?marker=1":                       nil,
 		"/DiagnosticReport?patient=" + c.ben.String(): {"orders fhir_search_diagnosticreport ben 200"},
+		"/Patient/" + c.ann.String() + "/$everything": {"data fhir_everything ann 200"},
+		"/Device?patient=" + c.ann.String():           {"data fhir_search_device ann 200"},
+		"/Coverage?patient=" + c.ann.String():         {"orders fhir_search_coverage ann 200"},
+		"/Practitioner/" + c.visited.String():         {"orders fhir_read_practitioner ann 200"},
+		"/Binary/" + c.order.String() + ".results":    {"orders fhir_read_binary ann 200"},
+		"/Organization":                               nil,
 	} {
 		status := 200
 		if strings.Contains(path, "marker") {
 			status = 400
 		}
-		c.get("team", path, status)
+		code, _ := c.send(c.handler, "GET", path, "team", "")
+		require.Equal(t, status, code, path)
 		require.Equal(t, want, read(), path)
 	}
 	c.get("team", "/ServiceRequest/"+uuid.NewString(), 404)
@@ -305,11 +339,12 @@ func TestCapabilityStatement(t *testing.T) {
 	// What it names is there: each parameter of each type is known.
 	for _, r := range out["rest"].([]any)[0].(object)["resource"].([]any) {
 		kind := r.(object)["type"].(string)
-		for _, p := range r.(object)["searchParam"].([]any) {
+		params, _ := r.(object)["searchParam"].([]any)
+		for _, p := range params {
 			name := p.(object)["name"].(string)
-			value := map[string]string{"date": "2026-01-01", "_lastUpdated": "2026-01-01"}[name]
+			value := map[string]string{"date": "2026-01-01", "_lastUpdated": "2026-01-01", "interval": "day"}[name]
 			path := "/" + kind + "?" + name + "=" + value
-			if kind != "Patient" {
+			if kind != "Patient" && kind != "Organization" && kind != "Practitioner" {
 				path += "&patient=" + c.ann.String()
 			}
 			if name == "patient" {
@@ -349,8 +384,16 @@ func TestValidator(t *testing.T) {
 	}
 	add(c.get("", "/metadata", 200))
 	add(c.get("team", "/Observation", 400))
-	for _, path := range []string{"/Patient", "/Observation?_count=500&patient=" + c.ann.String(), "/DiagnosticReport?patient=" + c.ann.String(), "/ServiceRequest?patient=" + c.ann.String()} {
+	paths := []string{"/Patient", "/Organization", "/Practitioner?_id=" + c.visited.String(), "/Patient/" + c.ann.String() + "/$everything"}
+	for _, kind := range personal {
+		paths = append(paths, "/"+kind+"?_count=500&patient="+c.ann.String())
+	}
+	for _, by := range []string{"hour", "sampled"} {
+		paths = append(paths, "/Observation?_count=500&interval="+by+"&date=ge"+noon(days).Format(time.DateOnly)+"&date=le"+noon(0).Format(time.DateOnly)+"&patient="+c.ann.String())
+	}
+	for _, path := range paths {
 		found := c.get("team", path, 200)
+		require.NotEmpty(t, entries(found), path)
 		add(found)
 		for _, r := range entries(found) {
 			add(r)
@@ -368,6 +411,171 @@ func TestValidator(t *testing.T) {
 	require.Contains(t, check(`{"resourceType":"Observation","id":"a","code":{"text":"x"}}`), "status")
 }
 
+// Every reference leads to a resource that can be read.
+func TestReferences(t *testing.T) {
+	c := newClinic(t)
+	seen := map[string]bool{}
+	var follow func(v any)
+	follow = func(v any) {
+		switch v := v.(type) {
+		case object:
+			for name, part := range v {
+				at, ok := part.(string)
+				if name == "reference" && ok && !seen[at] {
+					seen[at] = true
+					r := c.get("team", "/"+at, 200)
+					require.Equal(t, at, r["resourceType"].(string)+"/"+r["id"].(string))
+					follow(r)
+				}
+				follow(part)
+			}
+		case []any:
+			for _, part := range v {
+				follow(part)
+			}
+		}
+	}
+	follow(c.get("team", "/Patient/"+c.ann.String()+"/$everything", 200))
+	kinds := map[string]bool{}
+	for at := range seen {
+		kind, _, _ := strings.Cut(at, "/")
+		kinds[kind] = true
+	}
+	for _, kind := range []string{"Patient", "Observation", "DiagnosticReport", "ServiceRequest", "Specimen", "Organization", "Practitioner"} {
+		require.True(t, kinds[kind], kind)
+	}
+}
+
+// $everything is what the searches find, and each resource is there once.
+func TestEverything(t *testing.T) {
+	c := newClinic(t)
+	all := func(path string) (out []string) {
+		for _, r := range entries(c.get("team", path, 200)) {
+			out = append(out, r["resourceType"].(string)+"/"+r["id"].(string))
+		}
+		return out
+	}
+	var want []string
+	for _, kind := range personal {
+		want = append(want, all("/"+kind+"?_count=500&patient="+c.ann.String())...)
+	}
+	path := "/Patient/" + c.ann.String() + "/$everything"
+	got := all(path)
+	require.Equal(t, "Patient/"+c.ann.String(), got[0])
+	others := slices.DeleteFunc(slices.Clone(got), func(id string) bool {
+		kind, _, _ := strings.Cut(id, "/")
+		return slices.Contains([]string{"Patient", "Organization", "Practitioner"}, kind)
+	})
+	require.ElementsMatch(t, want, others)
+	slices.Sort(got)
+	require.Equal(t, slices.Compact(slices.Clone(got)), got)
+	for _, r := range entries(c.get("team", path, 200)) {
+		require.Equal(t, r, c.get("team", "/"+r["resourceType"].(string)+"/"+r["id"].(string), 200))
+	}
+	require.Equal(t, []string{"Patient/" + c.ben.String()}, all("/Patient/"+c.ben.String()+"/$everything?_type=Patient,Device"))
+	require.Empty(t, all(path+"?_type=DiagnosticReport&_since=2100-01-01T00:00:00Z"))
+	require.Len(t, all(path+"?_type=DiagnosticReport&_since=2020-01-01T00:00:00Z"), 1)
+	day := noon(1).Format(time.DateOnly)
+	require.Len(t, all(path+"?_type=Observation&start="+day+"&end="+day), 7)
+	c.get("bound", path, 404)
+	c.get("other", path, 404)
+	c.get("bound", "/Patient/"+c.ben.String()+"/$everything", 200)
+}
+
+// An hour begins at the offset of the person, and samples have a place a minute.
+func TestIntervals(t *testing.T) {
+	c := newClinic(t)
+	at := "&date=" + noon(0).Format(time.DateOnly) + "&patient=" + c.ann.String()
+	glucose := func(by, code string) []object {
+		return entries(c.get("team", "/Observation?code="+code+"&interval="+by+at, 200))
+	}
+	day := glucose("day", "105273-7")
+	require.Len(t, day, 1)
+	require.EqualValues(t, 6.5, day[0]["valueQuantity"].(object)["value"])
+	require.Equal(t, object{"start": noon(0).Format(time.DateOnly), "end": noon(0).Format(time.DateOnly)}, day[0]["effectivePeriod"])
+	require.Len(t, glucose("day", "14743-9"), 1)
+	require.Len(t, glucose("day", base+"/CodeSystem/measurement|glucose"), 3, "a sensor, a fingerprick, and another source")
+	hour := glucose("hour", "105273-7")
+	require.Len(t, hour, 1)
+	begin := noon(0).Add(-3 * time.Hour).Format("2006-01-02T15:04:05Z")
+	require.Equal(t, begin, hour[0]["effectivePeriod"].(object)["start"])
+	samples := glucose("sampled", "105272-9")
+	require.Len(t, samples, 1)
+	data := samples[0]["component"].([]any)[0].(object)["valueSampledData"].(object)
+	require.Equal(t, "5 E E E E 6 E E E E 7 E E E E 8", data["data"])
+	require.EqualValues(t, 60000, data["period"])
+	require.Equal(t, begin, samples[0]["effectivePeriod"].(object)["start"])
+	for _, o := range []object{day[0], hour[0], samples[0]} {
+		require.Equal(t, o, c.get("team", "/Observation/"+o["id"].(string), 200))
+	}
+	steps := glucose("hour", "55423-8")
+	require.Len(t, steps, 3)
+	require.EqualValues(t, 1000, steps[0]["valueQuantity"].(object)["value"])
+	require.EqualValues(t, 3000, glucose("day", "41950-7")[0]["valueQuantity"].(object)["value"])
+	sleep := glucose("day", "93832-4")
+	require.EqualValues(t, 7, sleep[0]["valueQuantity"].(object)["value"])
+	require.Len(t, sleep[0]["component"], 3)
+	require.EqualValues(t, 52, glucose("day", "40443-4")[0]["valueQuantity"].(object)["value"])
+}
+
+// A document is a file, and a Binary for who asks for FHIR.
+func TestDocuments(t *testing.T) {
+	c := newClinic(t)
+	found := entries(c.get("team", "/DocumentReference?patient="+c.ann.String(), 200))
+	require.NotEmpty(t, found)
+	for _, d := range found {
+		at := strings.TrimPrefix(d["content"].([]any)[0].(object)["attachment"].(object)["url"].(string), base)
+		status, file := c.send(c.handler, "GET", at, "team", "")
+		require.Equal(t, 200, status)
+		require.True(t, strings.HasPrefix(string(file), "%PDF-"))
+		for _, key := range []string{"other", "bound"} {
+			status, _ = c.send(c.handler, "GET", at, key, "")
+			require.Equal(t, 404, status)
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, at, http.NoBody)
+		r.Header.Set("x-service-api-key", "team")
+		r.Header.Set("Accept", "application/fhir+json")
+		w := httptest.NewRecorder()
+		c.handler.ServeHTTP(w, r)
+		var b struct {
+			ResourceType, ContentType string
+			Data                      []byte
+		}
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &b))
+		require.Equal(t, "Binary", b.ResourceType)
+		require.Equal(t, file, b.Data)
+	}
+}
+
+// What US Core 5.0.1 requires of types beside R4 is there: the validator does not have its profiles for
+// them.
+func TestOtherProfiles(t *testing.T) {
+	c := newClinic(t)
+	required := map[string][]string{
+		"Organization": {"active", "name"}, "Practitioner": {"identifier", "name"}, "Provenance": {"target", "recorded", "agent"},
+		"DocumentReference": {"status", "type", "category", "subject", "content"},
+	}
+	seen := map[string]bool{}
+	for _, r := range entries(c.get("team", "/Patient/"+c.ann.String()+"/$everything", 200)) {
+		kind := r["resourceType"].(string)
+		seen[kind] = true
+		for _, name := range required[kind] {
+			require.NotEmpty(t, r[name], kind+" "+name)
+		}
+		switch kind {
+		case "Provenance":
+			for _, a := range r["agent"].([]any) {
+				require.NotEmpty(t, a.(object)["who"])
+			}
+		case "Practitioner":
+			require.NotEmpty(t, r["name"].([]any)[0].(object)["family"])
+		}
+	}
+	for kind := range required {
+		require.True(t, seen[kind], kind)
+	}
+}
+
 // Laboratory resources have what US Core 5.0.1 requires beside R4: the validator does not have its
 // profiles for them.
 func TestLaboratoryProfiles(t *testing.T) {
@@ -379,6 +587,7 @@ func TestLaboratoryProfiles(t *testing.T) {
 		"ServiceRequest?":                  {"status", "intent", "code", "subject"},
 	} {
 		found := entries(c.get("team", "/"+kind+"_count=500&patient="+c.ann.String(), 200))
+		found = slices.DeleteFunc(found, func(r object) bool { return strings.HasPrefix(r["id"].(string), "vs.") })
 		require.NotEmpty(t, found)
 		for _, r := range found {
 			for _, name := range required {

@@ -2,18 +2,14 @@ package fhir
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
@@ -31,6 +27,8 @@ type diagnosticReport struct {
 	Effective       string       `json:"effectiveDateTime,omitempty"`
 	EffectiveAbsent *element     `json:"_effectiveDateTime,omitempty"`
 	Issued          string       `json:"issued,omitempty"`
+	Performer       []reference  `json:"performer,omitempty"`
+	Specimen        []reference  `json:"specimen,omitempty"`
 	Result          []reference  `json:"result,omitempty"`
 }
 
@@ -77,7 +75,7 @@ var requestStatus = map[orders.Stage]string{
 	orders.StageCompleted: "completed", orders.StageCancelled: "revoked", orders.StageFailed: "revoked",
 }
 
-func (s *server) request(r *orders.Record) match {
+func (s *server) request(_ context.Context, r *orders.Record) ([]match, error) {
 	out := &serviceRequest{
 		head: head{ResourceType: "ServiceRequest", ID: r.ID.String(), Meta: meta{
 			LastUpdated: instant(r.UpdatedAt.Time), Profile: []string{usCore + "servicerequest"},
@@ -94,8 +92,8 @@ func (s *server) request(r *orders.Record) match {
 	}
 	if p := r.Physician; p != nil {
 		out.Requester = &reference{Display: strings.TrimSpace(p.FirstName + " " + p.LastName)}
-		if p.NPI != "" {
-			out.Requester.Identifier = &identifier{npiSystem, p.NPI}
+		if isPractitioner(p) {
+			out.Requester.Reference = "Practitioner/" + r.ID.String()
 		}
 	}
 	for _, code := range r.ICDCodes {
@@ -105,19 +103,19 @@ func (s *server) request(r *orders.Record) match {
 		out.Note = []annotation{{*r.ClinicalNotes}}
 	}
 	at := r.CreatedAt.Truncate(time.Millisecond)
-	return match{
+	return []match{{
 		resource: out, codes: out.Code.Coding, categories: out.Category[0].Coding, status: out.Status,
 		when: span{at, at.Add(time.Millisecond)}, updated: r.UpdatedAt.Time,
-	}
+	}}, nil
 }
 
 // reportStatus are the statuses of reports.
 var reportStatus = map[labresult.Status]string{labresult.Partial: "partial", labresult.Final: "final", labresult.Corrected: "corrected"}
 
-// report returns the DiagnosticReport of an order; false if the laboratory has reported nothing.
-func (s *server) report(r *orders.Record) (match, bool) {
+// report returns the DiagnosticReport of an order; none if the laboratory has reported nothing.
+func (s *server) report(ctx context.Context, r *orders.Record) ([]match, error) {
 	if !r.HasResults() {
-		return match{}, false
+		return nil, nil
 	}
 	out := &diagnosticReport{
 		head: head{ResourceType: "DiagnosticReport", ID: r.ID.String(), Meta: meta{
@@ -136,12 +134,22 @@ func (s *server) report(r *orders.Record) (match, bool) {
 	} else {
 		out.EffectiveAbsent = absent("unknown")
 	}
-	for _, m := range s.results(r) {
+	if lab := r.LabTest.Lab; lab != nil {
+		out.Performer = []reference{labReference(lab)}
+	}
+	for _, key := range samplesOf(r) {
+		out.Specimen = append(out.Specimen, specimenReference(r, key))
+	}
+	results, err := s.results(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range results {
 		out.Result = append(out.Result, reference{Reference: "Observation/" + m.start().ID})
 	}
-	return match{
+	return []match{{
 		resource: out, codes: out.Code.Coding, categories: out.Category[0].Coding, status: out.Status, when: when, updated: r.LatestReportAt,
-	}, true
+	}}, nil
 }
 
 // collected returns when the sample of a result was collected; without a sample, the earliest of the
@@ -162,17 +170,16 @@ func collected(r *labresult.Report, sample *string) *labresult.TimestampWithOffs
 }
 
 // results are the Observations of an order, those that the laboratory could not measure among them.
-func (s *server) results(r *orders.Record) []match {
+func (s *server) results(_ context.Context, r *orders.Record) ([]match, error) {
 	if !r.HasResults() {
-		return nil
+		return nil, nil
 	}
 	seen := map[string]int{}
 	begin := func(key, name string, code *string, sample *string) (*observation, span) {
-		sum := sha256.Sum256([]byte(key))
-		short := hex.EncodeToString(sum[:6])
-		seen[short]++
+		id := ofOrderID(r.ID, key)
+		seen[id]++
 		o := &observation{
-			head: head{ResourceType: "Observation", ID: fmt.Sprintf("%s.%s.%d", r.ID, short, seen[short]), Meta: meta{
+			head: head{ResourceType: "Observation", ID: fmt.Sprintf("%s.%d", id, seen[id]), Meta: meta{
 				LastUpdated: instant(r.LatestReportAt), Profile: []string{usCore + "observation-lab"},
 			}},
 			BasedOn: requestReference(r), Category: category(laboratory), Code: concept{Text: name}, Subject: personReference(r.UserID),
@@ -183,6 +190,9 @@ func (s *server) results(r *orders.Record) []match {
 		var when span
 		if at := collected(r.Results, sample); at != nil {
 			o.Effective, when = dateTime(*at)
+		}
+		if lab := r.LabTest.Lab; lab != nil {
+			o.Performer = []reference{labReference(lab)}
 		}
 		return o, when
 	}
@@ -196,6 +206,17 @@ func (s *server) results(r *orders.Record) []match {
 		res := &r.Results.Results[i]
 		o, when := begin(res.Finding(), res.Name, res.LOINC, res.SourceSampleID)
 		o.fill(res, r.Results.Metadata.Status)
+		if at := res.SourceSampleID; at != nil {
+			if sample, ok := r.Results.SampleInformation[*at]; ok {
+				ref := specimenReference(r, *at)
+				o.Specimen = &ref
+				if key := res.PerformingLaboratory; key != nil {
+					if lab, ok := sample.PerformingLaboratories[*key]; ok && lab.Name != "" {
+						o.Performer = []reference{{Reference: "Organization/" + ofOrderID(r.ID, *at, *key), Display: lab.Name}}
+					}
+				}
+			}
+		}
 		add(o, when)
 	}
 	for i := range r.Results.MissingResults {
@@ -207,7 +228,7 @@ func (s *server) results(r *orders.Record) []match {
 		}
 		add(o, when)
 	}
-	return out
+	return out, nil
 }
 
 // fill adds what the laboratory measured.
@@ -335,53 +356,4 @@ func rangeOf(r *labresult.Result) (out referenceRange, ok bool) {
 		out.High = measure(json.Number(n.String()), r.Unit)
 	}
 	return out, out.Text != "" || out.Low != nil || out.High != nil
-}
-
-func (s *server) readReport(ctx context.Context, by caller, id string) (resource, error) {
-	r, err := s.record(ctx, by, id)
-	if err != nil {
-		return nil, err
-	}
-	m, ok := s.report(&r)
-	if !ok {
-		return nil, healthlab.NotFound
-	}
-	return m.resource, nil
-}
-
-func (s *server) readRequest(ctx context.Context, by caller, id string) (resource, error) {
-	r, err := s.record(ctx, by, id)
-	if err != nil {
-		return nil, err
-	}
-	return s.request(&r).resource, nil
-}
-
-func (s *server) searchReports(ctx context.Context, by caller, q *query) (found, error) {
-	return s.searchOrders(ctx, by, q, s.readReport, s.report)
-}
-
-func (s *server) searchRequests(ctx context.Context, by caller, q *query) (found, error) {
-	return s.searchOrders(ctx, by, q, s.readRequest, func(r *orders.Record) (match, bool) { return s.request(r), true })
-}
-
-// searchOrders finds what orders of one person are, by what of makes of each.
-func (s *server) searchOrders(ctx context.Context, by caller, q *query, read func(context.Context, caller, string) (resource, error), of func(*orders.Record) (match, bool)) (found, error) {
-	if q.patient.IsZero() {
-		return s.byIDs(ctx, by, q, read)
-	}
-	u, err := s.searched(ctx, by, q)
-	if err != nil || u.ID.IsZero() {
-		return found{}, err
-	}
-	var all []match
-	err = s.eachRecord(ctx, by.Team, u.ID, func(r *orders.Record) {
-		if m, ok := of(r); ok {
-			all = append(all, m)
-		}
-	})
-	if err != nil {
-		return found{}, err
-	}
-	return q.page(slices.Clip(all)), nil
 }

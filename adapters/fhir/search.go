@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -33,6 +34,7 @@ type query struct {
 	count                  int
 	after                  string
 	offset                 int // after, of Patient
+	interval               interval
 }
 
 // token is a code, of a system where one is named.
@@ -66,43 +68,51 @@ type found struct {
 // readQuery reads the parameters of a search. No problem repeats a value.
 func readQuery(text string, k *kind) (*query, []healthlab.Problem) {
 	q := &query{count: defaultCount}
-	var problems []healthlab.Problem
-	wrong := func(name, msg string) {
-		problems = append(problems, healthlab.Problem{Path: []any{"query", name}, Code: "invalid", Msg: msg})
-	}
-	values, err := url.ParseQuery(text)
-	if err != nil {
-		wrong("query", "must be encoded as a form")
-		return nil, problems
-	}
+	values, problems := parseParams(text, k.name, append([]string{"_count", "_after", "_format"}, k.params...))
 	q.values = values
-	known := append([]string{"_count", "_after", "_format"}, k.params...)
-	for _, name := range slices.Sorted(mapsKeys(values)) {
-		if !slices.Contains(known, name) {
-			wrong("", fmt.Sprintf("a parameter is not known; %s takes %s", k.name, strings.Join(known, ", ")))
-			continue
-		}
+	wrong := func(name, msg string) { problems = append(problems, parameterProblem(name, msg)) }
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		for _, value := range values[name] {
 			if msg := q.set(name, value, k); msg != "" {
 				wrong(name, msg)
 			}
 		}
 	}
+	if k.byID && len(q.ids) == 0 && len(problems) == 0 {
+		wrong("_id", "must be given")
+	}
 	filtered := len(q.code)+len(q.category)+len(q.status)+len(q.date)+len(q.updated) > 0
 	if slices.Contains(k.params, "patient") && q.patient.IsZero() && (len(q.ids) == 0 || filtered) && len(problems) == 0 {
 		wrong("patient", "must be given, as the id of a Patient, unless _id is the only filter")
 	}
+	if q.interval == sampled || q.interval == byHour {
+		limit := map[interval]int{byHour: 366, sampled: 31}[q.interval]
+		first, last := days(q.date, healthlab.Date{Year: 1, Month: 1, Day: 3}, healthlab.Date{Year: 9999, Month: 1, Day: 1})
+		if len(q.ids) == 0 && last.After(first.AddDays(limit+2)) {
+			wrong("date", fmt.Sprintf("must bound at most %d days on both sides where interval is %s", limit, q.interval))
+		}
+	}
 	return q, problems
 }
 
-func mapsKeys(v url.Values) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for name := range v {
-			if !yield(name) {
-				return
-			}
+// parseParams reads parameters, and returns those that are known.
+func parseParams(text, what string, known []string) (url.Values, []healthlab.Problem) {
+	values, err := url.ParseQuery(text)
+	if err != nil {
+		return nil, []healthlab.Problem{parameterProblem("query", "must be encoded as a form")}
+	}
+	var problems []healthlab.Problem
+	for name := range values {
+		if !slices.Contains(known, name) {
+			problems = append(problems, parameterProblem("", fmt.Sprintf("a parameter is not known; %s takes %s", what, strings.Join(known, ", "))))
+			delete(values, name)
 		}
 	}
+	return values, problems
+}
+
+func parameterProblem(name, msg string) healthlab.Problem {
+	return healthlab.Problem{Path: []any{"query", name}, Code: "invalid", Msg: msg}
 }
 
 // set reads one parameter, and returns what is wrong with it.
@@ -140,6 +150,11 @@ func (q *query) set(name, value string, k *kind) string {
 			return "must be the id of one Patient"
 		}
 		q.patient = healthlab.UserID{UUID: id}
+	case "interval":
+		q.interval = interval(value)
+		if !slices.Contains([]interval{byDay, byHour, sampled}, q.interval) {
+			return "must be day, hour or sampled"
+		}
 	case "code", "category", "status":
 		into := map[string]*[][]token{"code": &q.code, "category": &q.category, "status": &q.status}[name]
 		*into = append(*into, readTokens(value))

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/httpserver"
@@ -19,6 +20,9 @@ type Extension struct {
 	// Scopes are what the API key must have, all of them; at least one. The part of the first one before
 	// the colon is the kind of the lines in the access log.
 	Scopes organisation.Scopes
+	// Timeout is the longest that the operation may take, for those that stream. Default: Limits.Timeout
+	// of the Config.
+	Timeout time.Duration
 	// Handle answers. It must call Access.Concerns for every person whose data it reads, before it
 	// writes, and obey Caller.User.
 	Handle func(w http.ResponseWriter, r *http.Request, by Access) error
@@ -67,7 +71,7 @@ func Extend(c Config, extensions ...Extension) []http.Handler {
 		if e.ID == "" || len(e.Scopes) == 0 || e.Handle == nil {
 			panic("httpapi: an Extension needs ID, Scopes and Handle")
 		}
-		op := &server.Operation{ID: e.ID, MaxBody: e.MaxBody}
+		op := &server.Operation{ID: e.ID, MaxBody: e.MaxBody, Timeout: e.Timeout}
 		out[i] = httpserver.LimitBodies(a.handler(op, call{op: op, needs: requirement{scopes: e.Scopes}, extension: &e}), a.Limits.Body)
 	}
 	return out

@@ -19,7 +19,10 @@ const base = 'http://hl7.org/fhir/us/core/StructureDefinition/us-core-';
 const r4 = {
   'heart-rate': 'heartrate', 'respiratory-rate': 'resprate', 'pulse-oximetry': 'oxygensat', 'body-temperature': 'bodytemp',
   'body-weight': 'bodyweight', bmi: 'bmi', 'observation-lab': 'Observation', 'diagnosticreport-lab': 'DiagnosticReport', servicerequest: 'ServiceRequest',
+  organization: 'Organization', practitioner: 'Practitioner', provenance: 'Provenance', documentreference: 'DocumentReference',
 };
+// The guide of glucose sensors is not in the package.
+profiles.set('http://hl7.org/fhir/uv/cgm/StructureDefinition/cgm-summary-mean-glucose-moles-per-volume', profiles.get('http://hl7.org/fhir/StructureDefinition/Observation'));
 const profileOf = (url) => profiles.get(url) ?? profiles.get(`http://hl7.org/fhir/StructureDefinition/${r4[url.slice(base.length)]}`);
 
 const failed = (where, issues) => {

@@ -1,0 +1,196 @@
+package fhirlab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
+)
+
+// Backend is a laboratory that speaks FHIR, as an orders.LabBackend. What the laboratory sends comes in through
+// [Backend.Handler] or [Backend.Receive]. It is safe for concurrent use, and any number of processes may share a
+// journal.
+type Backend struct {
+	sender  Sender
+	journal journal
+	opts    Options
+}
+
+// New returns a laboratory behind a sender. Its journal in the store has the name [Options].LabSlug: two
+// laboratories of one store need two slugs.
+func New(s Sender, store labjournal.Store, o *Options) *Backend {
+	opts := o.withDefaults()
+	return &Backend{sender: s, journal: journal{store, opts.LabSlug}, opts: opts}
+}
+
+// Submit implements orders.LabBackend. A repeat sends the same bundle, byte for byte, which creates nothing
+// twice. The sample id is our number. Invalid for a kit, which laboratories of this kind do not send.
+func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+	if err := ctx.Err(); err != nil {
+		return orders.Accepted{}, err
+	}
+	if s.Stage != orders.SubmitRequisition {
+		return orders.Accepted{}, fmt.Errorf("%w: a laboratory that speaks FHIR takes requisitions, and sends no kits", healthlab.Invalid)
+	}
+	d, err := b.open(ctx, s)
+	switch {
+	case err != nil:
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+	case d.Order != s.Order.ID || d.Team != s.Order.TeamID:
+		return orders.Accepted{}, fmt.Errorf("submit order: %w: another order has its number", healthlab.Conflict)
+	case d.Refused || d.Cancelled:
+		return orders.Accepted{}, fmt.Errorf("%w: the laboratory does not take the order", healthlab.Invalid)
+	case d.Answered:
+		return orders.Accepted{SampleID: d.Number}, nil
+	}
+	answer, err := b.sender.Send(ctx, d.Request)
+	if kind := healthlab.KindOf(err); err != nil && kind != healthlab.Invalid {
+		if kind == healthlab.NotFound { // its address is wrong
+			err = fmt.Errorf("%w: %v", healthlab.Unavailable, err)
+		}
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+	}
+	refusal := err
+	for _, at := range requestReferences(answer) {
+		if _, err := b.journal.open(ctx, aliasRecord+at, &dossier{Number: d.Number, Team: d.Team, User: d.User}); err != nil {
+			return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+		}
+	}
+	err = b.note(ctx, d.Number, "answer", answer, func(held *dossier) { held.Answered, held.Refused = refusal == nil, refusal != nil })
+	if err == nil {
+		err = refusal
+	}
+	if err != nil {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+	}
+	return orders.Accepted{SampleID: d.Number}, nil
+}
+
+// note keeps an answer of the laboratory with its effect on an order.
+func (b *Backend) note(ctx context.Context, number, what string, answer []byte, change func(*dossier)) error {
+	return b.journal.take(ctx, labjournal.Delivery{Key: shortID(what, number, string(answer)), At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: answer}, []string{number}, func(found map[string]*dossier) outcome {
+		if held := found[number]; held != nil {
+			change(held)
+		}
+		return outcome{}
+	})
+}
+
+// open stores the order, unless it is stored.
+func (b *Backend) open(ctx context.Context, s orders.Submission) (dossier, error) {
+	number := b.opts.Number(s.Order)
+	d, err := b.journal.dossier(ctx, number)
+	if !errors.Is(err, healthlab.NotFound) {
+		return d, err
+	}
+	r := request{Submission: s, number: number, opts: &b.opts}
+	if id := s.Order.HealthInsuranceID; id != nil && b.opts.Insurance != nil {
+		c, err := b.opts.Insurance(ctx, s.Order.TeamID, *id)
+		if err != nil {
+			return dossier{}, fmt.Errorf("insurance: %w", err)
+		}
+		r.coverage = &c
+	}
+	bundle, err := r.bundle()
+	if err != nil {
+		return dossier{}, err
+	}
+	return b.journal.open(ctx, number, r.dossier(bundle))
+}
+
+// Cancel implements orders.LabBackend: the ServiceRequests are updated with the status revoked.
+func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error {
+	number := b.opts.Number(orders.Order{ID: id, TeamID: team})
+	d, err := b.journal.dossier(ctx, number)
+	switch {
+	case errors.Is(err, healthlab.NotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("cancel order: %w", err)
+	case d.Cancelled || d.Refused || d.Team != team:
+		return nil
+	}
+	bundle, err := revoke(d.Request)
+	if err != nil {
+		return fmt.Errorf("cancel order: %w", err)
+	}
+	answer, err := b.sender.Send(ctx, bundle)
+	switch {
+	case err == nil, errors.Is(err, healthlab.NotFound): // the order is unknown there
+	case errors.Is(err, healthlab.Invalid):
+		return fmt.Errorf("cancel order: %w: the laboratory does not take it back", healthlab.Precondition)
+	default:
+		return fmt.Errorf("cancel order: %w", err)
+	}
+	if err := b.note(ctx, number, "cancelled", answer, func(held *dossier) { held.Cancelled = true }); err != nil {
+		return fmt.Errorf("cancel order: %w", err)
+	}
+	return nil
+}
+
+// revoke returns the bundle that takes back the order of another one.
+func revoke(placed []byte) ([]byte, error) {
+	var b struct {
+		ResourceType string   `json:"resourceType"`
+		Type         string   `json:"type"`
+		Entry        []object `json:"entry"`
+	}
+	if err := json.Unmarshal(placed, &b); err != nil {
+		return nil, fmt.Errorf("decode order: %w", err)
+	}
+	for _, e := range b.Entry {
+		resource, _ := e["resource"].(object)
+		request, _ := e["request"].(object)
+		if resource["resourceType"] == "ServiceRequest" {
+			resource["status"] = "revoked"
+			e["request"] = object{"method": "PUT", "url": fmt.Sprint("ServiceRequest?", request["ifNoneExist"])}
+		}
+	}
+	out, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("encode order: %w", err)
+	}
+	return out, nil
+}
+
+// requestReferences are the references to ServiceRequests in the answer to a transaction.
+func requestReferences(answer []byte) (out []string) {
+	var b struct {
+		Entry []struct {
+			Response struct {
+				Location string `json:"location"`
+			} `json:"response"`
+		} `json:"entry"`
+	}
+	if json.Unmarshal(answer, &b) != nil {
+		return nil
+	}
+	for _, e := range b.Entry {
+		if at := relative(e.Response.Location); strings.HasPrefix(at, "ServiceRequest/") {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// relative is the type and the id of an address of a resource.
+func relative(at string) string {
+	at, _, _ = strings.Cut(at, "/_history")
+	parts := strings.Split(at, "/")
+	if len(parts) < 2 {
+		return at
+	}
+	return strings.Join(parts[len(parts)-2:], "/")
+}
+
+// uuidOf is a UUID made from names.
+func uuidOf(parts ...string) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(strings.Join(parts, "\x00"))).String()
+}

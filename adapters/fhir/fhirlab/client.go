@@ -1,0 +1,74 @@
+package fhirlab
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Sender sends a transaction to the laboratory and returns its answer. Errors: [healthlab.Invalid] if the
+// laboratory refuses the content for good, [healthlab.NotFound] if it knows what is named no more; after any
+// other error the bundle may have arrived or not, and is sent again. It must be safe for concurrent use.
+type Sender interface {
+	Send(ctx context.Context, bundle []byte) (answer []byte, err error)
+}
+
+// Client is a [Sender] over HTTP.
+type Client struct {
+	url   string
+	token func(ctx context.Context) (string, error)
+	http  *http.Client
+}
+
+// answerLimit bounds the answer of a laboratory.
+const answerLimit = 4 << 20
+
+// NewClient returns a client of the base address of a laboratory's FHIR server. token returns the bearer token
+// of a request; nil for none. client is what sends; nil for one that waits at most 30 seconds.
+func NewClient(url string, token func(ctx context.Context) (string, error), client *http.Client) *Client {
+	if client == nil {
+		client = &http.Client{Timeout: 30 * time.Second}
+	}
+	return &Client{strings.TrimSuffix(url, "/"), token, client}
+}
+
+// Send implements [Sender].
+func (c *Client) Send(ctx context.Context, bundle []byte) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(bundle))
+	if err != nil {
+		return nil, fmt.Errorf("send bundle: %w", err)
+	}
+	r.Header.Set("Content-Type", "application/fhir+json")
+	r.Header.Set("Accept", "application/fhir+json")
+	if c.token != nil {
+		token, err := c.token(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("token of the laboratory: %w", err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	w, err := c.http.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("send bundle: %w", err)
+	}
+	defer func() { _ = w.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(w.Body, answerLimit))
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	switch w.StatusCode {
+	case http.StatusOK, http.StatusCreated:
+		return answer, nil
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge:
+		return nil, fmt.Errorf("%w: the laboratory answers %d", healthlab.Invalid, w.StatusCode)
+	case http.StatusNotFound, http.StatusGone:
+		return nil, fmt.Errorf("%w: the laboratory answers %d", healthlab.NotFound, w.StatusCode)
+	}
+	return nil, fmt.Errorf("%w: the laboratory answers %d", healthlab.Unavailable, w.StatusCode)
+}

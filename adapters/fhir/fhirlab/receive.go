@@ -1,0 +1,330 @@
+package fhirlab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
+)
+
+// The reasons for review in the journal.
+const (
+	// ReviewNoMatch: the report names no order of ours, and there is no review team.
+	ReviewNoMatch = "no_match"
+	// ReviewNoResult: the report has nothing that the orders.Service could hold, and may be another
+	// person's, or withdraws what was reported.
+	ReviewNoResult = "no_result"
+)
+
+// group is the reports of one bundle about the same order, patient and numbers.
+type group struct {
+	// held is the order that they name; nil for none.
+	held *dossier
+	// foreign are reported numbers that are not the order's.
+	foreign []string
+	patient orders.ReportedPatient
+	// apart: a number or a part of the patient is not the order's, or neither the name nor the birth date
+	// is reported. The reports have a state of their own, so that a later one about the order's patient does not
+	// bring them.
+	apart   bool
+	reports []*Report
+}
+
+// said is the patient of a report that is compared with an order: of several names the one that contradicts.
+func said(r *Report, of *dossier) orders.ReportedPatient {
+	for _, p := range r.Patients {
+		if of != nil && p.Contradicts(of.Patient) {
+			return p
+		}
+	}
+	return r.Patients[0]
+}
+
+// assign groups the reports of a bundle. alias has our numbers by references of the laboratory.
+func assign(reports []Report, found map[string]*dossier, alias map[string]string) (out []*group) {
+	for i := range reports {
+		r := &reports[i]
+		g := &group{}
+		name := func(number, as string) {
+			switch held := found[number]; {
+			case held == nil || g.held != nil && g.held != held:
+				g.foreign = add(g.foreign, as)
+			default:
+				g.held = held
+			}
+		}
+		for _, n := range r.Numbers {
+			name(orderNumber(n, found), n)
+		}
+		for _, ref := range r.References {
+			name(alias[ref], ref)
+		}
+		if g.held != nil {
+			for _, n := range r.PatientNumbers {
+				if n != g.held.User.String() {
+					g.foreign = add(g.foreign, n)
+				}
+			}
+		}
+		g.patient = said(r, g.held)
+		if g.held != nil {
+			g.apart = len(g.foreign) > 0 || !g.patient.Matches(g.held.Patient)
+		}
+		at := slices.IndexFunc(out, func(o *group) bool {
+			return o.held == g.held && o.apart == g.apart && (g.held != nil && !g.apart || o.patient == g.patient && slices.Equal(o.foreign, g.foreign))
+		})
+		if at < 0 {
+			at, out = len(out), append(out, g)
+		}
+		out[at].reports = append(out[at].reports, r)
+	}
+	return out
+}
+
+// orderNumber is the number of the order of a test: that without the place of the test.
+func orderNumber(n string, found map[string]*dossier) string {
+	if found[n] == nil {
+		if order, ok := withoutPlace(n); ok {
+			return order
+		}
+	}
+	return n
+}
+
+func withoutPlace(n string) (string, bool) {
+	i := strings.LastIndexByte(n, '-')
+	if i < 0 {
+		return "", false
+	}
+	_, err := strconv.Atoi(n[i+1:])
+	return n[:i], err == nil
+}
+
+// Receive takes in what a laboratory sends: a bundle, a DiagnosticReport or an Observation. A repeat changes
+// nothing. Results that belong to no order for certain are kept for review. Invalid if something cannot be read
+// without loss: nothing of it is kept. After any other error, call it again.
+func (b *Backend) Receive(ctx context.Context, raw []byte) error {
+	reports, err := Read(raw, &b.opts)
+	if err != nil {
+		return err
+	}
+	alias := map[string]string{}
+	var numbers []string
+	for i := range reports {
+		for _, n := range reports[i].Numbers {
+			numbers = add(numbers, n)
+			if order, ok := withoutPlace(n); ok {
+				numbers = add(numbers, order)
+			}
+		}
+		for _, ref := range reports[i].References {
+			held, err := b.journal.dossier(ctx, aliasRecord+ref)
+			if err != nil && !errors.Is(err, healthlab.NotFound) {
+				return fmt.Errorf("take in bundle: %w", err)
+			}
+			alias[ref] = held.Number
+			numbers = add(numbers, held.Number)
+		}
+	}
+	if err := healthlab.CheckText(numbers...); err != nil {
+		return fmt.Errorf("%w: a number of an order has characters that cannot be kept", healthlab.Invalid)
+	}
+	if err := b.keepFiles(ctx, reports, numbers, alias); err != nil {
+		return fmt.Errorf("take in bundle: %w", err)
+	}
+	d := labjournal.Delivery{Key: contentKey(raw), At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: raw}
+	err = b.journal.take(ctx, d, numbers, func(found map[string]*dossier) (out outcome) {
+		for i, g := range assign(reports, found, alias) {
+			m, review := g.take(&d, i, &b.opts)
+			if m != nil {
+				out.messages = append(out.messages, *m)
+			}
+			if review != "" {
+				out.review = review
+			}
+		}
+		return out
+	})
+	if err != nil {
+		return fmt.Errorf("take in bundle: %w", err)
+	}
+	return nil
+}
+
+// take adds a group to the state of its order, and returns the message to the orders.Service and the reason for
+// which the bundle waits in the journal.
+func (g *group) take(d *labjournal.Delivery, n int, opts *Options) (*orders.Message, string) {
+	if g.held == nil {
+		if opts.ReviewTeam.IsZero() {
+			return nil, ReviewNoMatch
+		}
+		stranger := dossier{}
+		stranger.State.take(g.reports)
+		m := stranger.message(d.Key, d.At, &g.patient, opts)
+		if m == nil {
+			return nil, ReviewNoResult
+		}
+		m.ID, m.Team, m.SampleID, m.ForeignNumbers = shortID("unassigned", d.Key, fmt.Sprint(n)), opts.ReviewTeam, "", g.foreign
+		for _, r := range g.reports {
+			for _, number := range r.LabNumbers {
+				m.LabNumbers = add(m.LabNumbers, number)
+			}
+		}
+		return m, ""
+	}
+	withdrawn := slices.ContainsFunc(g.reports, func(r *Report) bool { return r.Status == "entered-in-error" })
+	if !g.apart {
+		g.held.State.take(g.reports)
+		m := g.held.message(d.Key, d.At, &g.patient, opts)
+		if m == nil && (withdrawn || g.held.Cancelled) {
+			return nil, ReviewNoResult
+		}
+		return m, ""
+	}
+	key := g.key()
+	apart := *g.held
+	apart.State = g.held.Others[key]
+	apart.State.take(g.reports)
+	m := apart.message(d.Key, d.At, &g.patient, opts)
+	others := maps.Clone(g.held.Others)
+	if others == nil {
+		others = map[string]orderState{}
+	}
+	others[key] = apart.State
+	g.held.Others = others
+	if m == nil || len(m.Results.Results) == 0 {
+		return nil, ReviewNoResult
+	}
+	m.ID, m.ForeignNumbers, m.ReportFile = shortID(m.ID, key), g.foreign, ""
+	return m, ""
+}
+
+// key names what a group reports of patient and numbers.
+func (g *group) key() string {
+	patient, err := json.Marshal(g.patient)
+	if err != nil {
+		panic(err) // of texts and a date
+	}
+	return shortID(append([]string{string(patient)}, g.foreign...)...)
+}
+
+// keepFiles keeps PDF files of reports that are an order's. Keeping one twice has no effect.
+func (b *Backend) keepFiles(ctx context.Context, reports []Report, numbers []string, alias map[string]string) error {
+	if b.opts.Reports == nil || !slices.ContainsFunc(reports, func(r Report) bool { return len(r.Documents) == 1 }) {
+		return nil
+	}
+	found, err := b.known(ctx, numbers)
+	if err != nil {
+		return err
+	}
+	for _, g := range assign(reports, found, alias) {
+		if g.held == nil || g.apart {
+			continue
+		}
+		for _, r := range g.reports {
+			if len(r.Documents) != 1 {
+				continue
+			}
+			err := b.opts.Reports(ctx, g.held.Team, g.held.Order, shortID(string(r.Documents[0])), r.Documents[0])
+			if kind := healthlab.KindOf(err); err != nil && kind != healthlab.NotFound && kind != healthlab.Invalid {
+				return fmt.Errorf("keep report: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// contentKey is the same for bundles that differ in the layout of their JSON alone.
+func contentKey(raw []byte) string {
+	var v any
+	if json.Unmarshal(raw, &v) == nil {
+		if b, err := json.Marshal(v); err == nil {
+			return shortID(string(b))
+		}
+	}
+	return shortID(string(raw))
+}
+
+// Handler receives what the laboratory sends: POST of a bundle to the root or to /$process-message, POST or
+// PUT of a DiagnosticReport. authorize fails for a request that is not the laboratory's; it is required.
+// The answer is sent after everything was stored: 200 or 201. 422 says what cannot be read; after 5xx the
+// laboratory sends it again.
+func (b *Backend) Handler(authorize func(*http.Request) error) http.Handler {
+	if authorize == nil {
+		panic("fhirlab: authorize is nil")
+	}
+	mux := http.NewServeMux()
+	take := func(w http.ResponseWriter, r *http.Request) {
+		if err := authorize(r); err != nil {
+			answer(w, http.StatusUnauthorized, "login", "the credential is missing or not the laboratory's")
+			return
+		}
+		raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, b.opts.MaxBytes))
+		var large *http.MaxBytesError
+		switch {
+		case errors.As(err, &large):
+			answer(w, http.StatusRequestEntityTooLarge, "too-long", fmt.Sprintf("must have at most %d bytes", b.opts.MaxBytes))
+			return
+		case err != nil:
+			return
+		}
+		err = b.Receive(r.Context(), raw)
+		switch {
+		case err == nil:
+			b.accept(w, raw)
+		case errors.Is(err, healthlab.Invalid):
+			b.opts.Log.Warn("bundle refused", "error", err.Error())
+			answer(w, http.StatusUnprocessableEntity, "invalid", err.Error())
+		default:
+			b.opts.Log.Warn("bundle not taken in", "error", err.Error())
+			answer(w, http.StatusServiceUnavailable, "transient", "nothing was stored; send it again")
+		}
+	}
+	for _, pattern := range []string{"POST /{$}", "POST /$process-message", "POST /DiagnosticReport", "POST /Observation", "PUT /DiagnosticReport/{id}", "PUT /Observation/{id}"} {
+		mux.HandleFunc(pattern, take)
+	}
+	return mux
+}
+
+// accept answers what was stored.
+func (b *Backend) accept(w http.ResponseWriter, raw []byte) {
+	var in bundleIn
+	_ = json.Unmarshal(raw, &in)
+	if in.ResourceType != "Bundle" || in.Type == "message" || in.Type == "collection" {
+		answer(w, http.StatusOK, "informational", "stored")
+		return
+	}
+	out := object{"resourceType": "Bundle", "type": in.Type + "-response"}
+	var entries []any
+	for range in.Entry {
+		entries = append(entries, object{"response": object{"status": "201 Created"}})
+	}
+	if entries != nil {
+		out["entry"] = entries
+	}
+	send(w, http.StatusOK, out)
+}
+
+func answer(w http.ResponseWriter, status int, code, text string) {
+	severity := "error"
+	if status < http.StatusBadRequest {
+		severity = "information"
+	}
+	send(w, status, object{"resourceType": "OperationOutcome", "issue": []any{object{"severity": severity, "code": code, "diagnostics": text}}})
+}
+
+func send(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/fhir+json; charset=utf-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}

@@ -1,0 +1,86 @@
+package fhir_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/prove"
+)
+
+// meter is an answer that is not kept: it counts its bytes, and the memory that is in use on the way.
+type meter struct {
+	header http.Header
+	status int
+	bytes  int
+	next   int
+	every  int
+	most   uint64
+}
+
+func (m *meter) Header() http.Header { return m.header }
+
+func (m *meter) WriteHeader(status int) { m.status = status }
+
+func (m *meter) Write(b []byte) (int, error) {
+	if m.bytes += len(b); m.every > 0 && m.bytes >= m.next {
+		m.next = m.bytes + m.every
+		m.most = max(m.most, inUse())
+	}
+	return len(b), nil
+}
+
+func inUse() uint64 {
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc
+}
+
+// What $everything keeps in memory does not grow with a person's data.
+func TestEverythingIsAStream(t *testing.T) {
+	c := newClinic(t)
+	minutes := prove.Counts(10, 30, 365) * 24 * 60
+	start := noon(0).Add(-time.Duration(minutes) * time.Minute)
+	for _, resource := range []string{"heartrate", "respiratory_rate", "blood_oxygen"} {
+		list := make([]healthdata.Sample, 0, 10_000)
+		send := func() {
+			_, err := c.s.Health.IngestSamples(t.Context(), c.team, c.ben, resource, healthdata.Upload{
+				Provider: "manual", Stage: healthdata.StageDaily, Source: healthdata.Source{Type: healthdata.SourceWatch},
+			}, list)
+			require.NoError(t, err)
+			list = list[:0]
+		}
+		for i := range minutes / 5 {
+			list = append(list, healthdata.Sample{
+				Timestamp: healthlab.At(start.Add(time.Duration(5*i) * time.Minute)), Unit: healthdata.ResourceBySlug(resource).Unit, Value: &healthdata.Value{Number: float64(60 + i%30)},
+			})
+			if len(list) == cap(list) {
+				send()
+			}
+		}
+		send()
+	}
+	ask := func(every int) *meter {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/Patient/"+c.ben.String()+"/$everything?interval=hour", http.NoBody)
+		r.Header.Set("x-service-api-key", "team")
+		m := &meter{header: http.Header{}, every: every}
+		c.handler.ServeHTTP(m, r)
+		require.Contains(t, []int{0, http.StatusOK}, m.status)
+		return m
+	}
+	began := time.Now()
+	whole := ask(0)
+	t.Logf("%d kB, %.1f MB/s", whole.bytes>>10, float64(whole.bytes)/1e6/time.Since(began).Seconds())
+	before := inUse()
+	m := ask(whole.bytes / 20)
+	require.Equal(t, whole.bytes, m.bytes)
+	t.Logf("%d kB beside what is stored", (int64(m.most)-int64(before))>>10)
+	require.Less(t, int64(m.most)-int64(before), int64(64<<20))
+}
