@@ -62,7 +62,7 @@ func fakeAPI() http.Handler {
 	reply("GET /aggregate/v1/schema", `{"tables":[],"timeseries":[{"name":"glucose","columns":[{"name":"value","type":"float64","unit":"mmol/L"}]},
 		{"name":"note","columns":[{"name":"value","type":"string","unit":""}]}],"value_macros":[],"functions":["mean"]}`)
 	reply("POST /aggregate/v1/user/"+person+"/query", `{"results":[{"table":{"index":["2026-01-01T09:00:00","2026-01-01T10:00:00","2026-01-02T08:00:00"],
-		"group_key.1":["a","a","b"],"group_key.2":["cgm","cgm","manual"],"mean.glucose.value":[5,7,6],"mean.heartrate.value":[50,51,52]}}]}`)
+		"group_key.1":["a","a","b"],"group_key.2":["cgm","cgm","manual"],"mean.glucose.value":[5,7,6],"min.glucose.value":[4,7,6],"max.glucose.value":[6,7,6],"mean.heartrate.value":[50,51,52]}}]}`)
 	reply("GET /v2/summary/sleep/"+person, `{"sleep":[{"id":"n","bedtime_start":"2026-01-01T22:00:00Z","bedtime_stop":"2026-01-02T08:30:00Z","calendar_date":"2026-01-02","total":25200}]}`)
 	reply("GET /v2/summary/sleep_cycle/"+person, `{"sleep_cycle":[{"sleep_id":"n","session_start":"2026-01-01T22:00:00Z",
 		"stage_start_offset_second":[0,3600,25200],"stage_end_offset_second":[3600,25200,28800],"stage_type":[4,1,3]}]}`)
