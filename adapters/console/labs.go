@@ -176,7 +176,7 @@ func (s *Console) labs(w http.ResponseWriter, r *http.Request, on *session) erro
 	data.Chosen = chosenMarkers(r.Form["marker"], data.Markers)
 	for _, m := range data.Markers {
 		if slices.Contains(data.Chosen, m.Key) && len(m.line.points) > 0 {
-			panels = append(panels, panel{title: m.Name, ranges: m.ranges, lines: []line{m.line}})
+			panels = append(panels, panel{title: m.Name, unit: m.Unit, ranges: m.ranges, lines: []line{m.line}})
 		}
 	}
 	data.Chart = draw("lab results beside "+words(res.name), panels...)
@@ -240,7 +240,7 @@ func trends(list []historyResult) (out []*markerTrend) {
 
 // add appends a result. Its reference range holds from the middle between it and the result before it.
 func (m *markerTrend) add(at time.Time, v float64, of *historyResult) {
-	note := of.Text()
+	note := strings.TrimSuffix(of.Text(), " "+m.Unit)
 	if of.Outside() {
 		note += ", " + of.Interpretation
 	}

@@ -212,7 +212,7 @@ func (p *personPage) setRange(r *http.Request, days rangeOf, latest time.Time, p
 		}
 		q.Set("from", from.Format(time.DateOnly))
 		q.Set("to", to.Format(time.DateOnly))
-		p.Ranges = append(p.Ranges, rangeLink{name, q.Encode(), current})
+		p.Ranges = append(p.Ranges, rangeLink{name, "?" + q.Encode(), current})
 	}
 	n := days.days()
 	for _, one := range presets {
@@ -346,7 +346,7 @@ func (s *Console) person(w http.ResponseWriter, r *http.Request, on *session) er
 	}
 	data.setRange(r, days, latest, dataPresets)
 	for _, one := range data.having(all) {
-		data.Resources = append(data.Resources, rangeLink{words(one.name), url.Values{"resource": {one.name}}.Encode(), one.name == res.name})
+		data.Resources = append(data.Resources, rangeLink{words(one.name), "?" + url.Values{"resource": {one.name}}.Encode(), one.name == res.name})
 	}
 	data.Buckets, data.By = buckets, r.FormValue("by")
 	most := mostSteps

@@ -111,7 +111,7 @@ var buckets = []bucket{
 // mostSteps bounds the points of a line whose step nobody chose: lines of more have a point for
 // every pixel, and bars no place.
 const (
-	mostSteps = 750
+	mostSteps = 400
 	mostBars  = 62
 )
 

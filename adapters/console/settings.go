@@ -92,7 +92,13 @@ func (o *setting) fill(value json.RawMessage) error {
 		}
 		o.Raw = string(value)
 		for i, row := range append(rows, nil) {
-			o.Rows = append(o.Rows, o.fields(fmt.Sprintf("set.%s.%d", o.Name, i), row))
+			fields := o.fields(fmt.Sprintf("set.%s.%d", o.Name, i), row)
+			for k := range fields {
+				if i < len(rows) { // the blank row has the descriptions
+					fields[k].Description = ""
+				}
+			}
+			o.Rows = append(o.Rows, fields)
 		}
 	case "history":
 		return o.fillHistory(value)
@@ -186,11 +192,7 @@ func (o *setting) value(r *http.Request) (any, error) {
 		return o.object(r, "set."+o.Name)
 	case o.Kind == "rows":
 		var list []any
-		for i := range 1000 {
-			key := fmt.Sprintf("set.%s.%d", o.Name, i)
-			if !o.sent(r, key) {
-				break
-			}
+		for _, key := range o.rows(r) {
 			row, err := o.object(r, key)
 			if err != nil {
 				return nil, err
@@ -226,14 +228,22 @@ func wholeNumber(name, text string) (int, error) {
 	return n, nil
 }
 
-// sent reports whether the form has controls below a key.
-func (o *setting) sent(r *http.Request, key string) bool {
-	for name := range o.schema.Properties {
-		if _, ok := r.PostForm[key+"."+name]; ok {
-			return true
+// rows returns the keys of the rows of a form, in their order.
+func (o *setting) rows(r *http.Request) (keys []string) {
+	head := "set." + o.Name + "."
+	var numbers []int
+	for name := range r.PostForm {
+		rest, ok := strings.CutPrefix(name, head)
+		number, _, _ := strings.Cut(rest, ".")
+		if n, err := strconv.Atoi(number); ok && err == nil && !slices.Contains(numbers, n) {
+			numbers = append(numbers, n)
 		}
 	}
-	return false
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		keys = append(keys, head+strconv.Itoa(n))
+	}
+	return keys
 }
 
 // object returns the fields below a key; nil if all are empty.
@@ -281,11 +291,7 @@ func (o *setting) histories(r *http.Request) (any, error) {
 	for slug := range was {
 		out[slug] = nil
 	}
-	for i := range 1000 {
-		key := fmt.Sprintf("set.%s.%d", o.Name, i)
-		if _, ok := r.PostForm[key+".provider"]; !ok {
-			break
-		}
+	for _, key := range o.rows(r) {
 		slug, days := strings.TrimSpace(r.PostFormValue(key+".provider")), r.PostFormValue(key+".days")
 		if slug == "" || strings.TrimSpace(days) == "" {
 			continue
