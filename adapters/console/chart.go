@@ -374,7 +374,7 @@ func (p *panel) draw(x func(time.Time) float64) (drawnPanel, string) {
 		d.Areas = append(d.Areas, drawn{Name: b.name, Class: b.class, Path: b.path(x, y), Area: true})
 	}
 	for _, l := range p.lines {
-		if l.low != nil {
+		if l.spreads() {
 			b := l.spread()
 			d.Areas = append(d.Areas, drawn{Name: "lowest to highest", Class: "area " + class(l.colour), Path: b.path(x, y), Area: true})
 		}
@@ -437,6 +437,16 @@ func (p *panel) columns(i int, x func(time.Time) float64, y func(float64) float6
 		list = append(list, box{x(v.at) + wide*0.08 + wide*k/n, y(from + v.value), max(wide/n, 1), max(y(from)-y(from+v.value), 1), class(l.colour)})
 	}
 	return list
+}
+
+// spreads reports whether a point has values that differ behind it.
+func (l *line) spreads() bool {
+	for i := range l.low {
+		if l.low[i] < l.high[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // spread returns the band between the lowest and the highest values of a line.
@@ -581,8 +591,8 @@ func numberTicks(low, high float64) []float64 {
 
 // timeSteps are the distances of times below a chart.
 var timeSteps = []time.Duration{
-	time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour,
-	12 * time.Hour, day, 2 * day, 7 * day, 14 * day, 30 * day, 91 * day, 182 * day, 365 * day, 5 * 365 * day,
+	time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour,
+	12 * time.Hour, day, 2 * day, 4 * day, 7 * day, 14 * day, 30 * day, 60 * day, 91 * day, 182 * day, 365 * day, 5 * 365 * day,
 }
 
 const day = 24 * time.Hour

@@ -271,7 +271,7 @@ var functions = template.FuncMap{
 	// last is the last part of a status.
 	"last":     func(status string) string { return words(status[strings.LastIndexByte(status, '.')+1:]) },
 	"add":      func(a, b int) int { return a + b },
-	"duration": func(seconds int) string { return fmt.Sprintf("%d:%02d h", seconds/3600, seconds/60%60) },
+	"duration": func(seconds int) string { return fmt.Sprintf("%d:%02d\u00a0h", seconds/3600, seconds/60%60) },
 	// day is the date at the head of a time.
 	"day": func(text string) string { return text[:min(len(text), len(time.DateOnly))] },
 	"count": func(n int, one, many string) string {

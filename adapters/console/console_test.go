@@ -247,7 +247,7 @@ func TestQueryAsCode(t *testing.T) {
 
 func TestSleepPage(t *testing.T) {
 	page := signedInPage(t, "/users/"+person+"/sleep?from=2026-01-01&to=2026-01-02")
-	for _, want := range []string{"Night to 2026-01-02", "7:00 h", "heart rate (bpm): 1 value between 52 and 52; sleep stages: 3 stages", "REM", `class="st0"`, `class="st2"`, `class="st3"`} {
+	for _, want := range []string{"Night to 2026-01-02", "7:00\u00a0h", "heart rate (bpm): 1 value between 52 and 52; sleep stages: 3 stages", "REM", `class="st0"`, `class="st2"`, `class="st3"`} {
 		require.Contains(t, page, want)
 	}
 }

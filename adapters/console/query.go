@@ -32,7 +32,10 @@ type resultTable struct {
 }
 
 // resultColumn is a column of an answer. Unit is empty where there is none.
-type resultColumn struct{ name, Title, Unit string }
+type resultColumn struct {
+	name, Title, Unit string
+	bars              bool // sums and counts are drawn as bars
+}
 
 // query runs a query on a user's data. The body goes to the API as it was typed.
 func (s *Console) query(w http.ResponseWriter, r *http.Request, on *session) error {
@@ -243,7 +246,7 @@ func (q *querySchema) questions(text string) (out [][]resultColumn) {
 			if key.DateTrunc != nil {
 				title = "time"
 			}
-			list = append(list, resultColumn{fmt.Sprintf("group_key.%d", i), words(title), ""})
+			list = append(list, resultColumn{name: fmt.Sprintf("group_key.%d", i), Title: words(title)})
 		}
 		for _, s := range one.Select {
 			list = append(list, q.columns(s)...)
@@ -257,7 +260,7 @@ func (q *querySchema) questions(text string) (out [][]resultColumn) {
 func (q *querySchema) columns(s selection) []resultColumn {
 	if s.Func == "" {
 		name := cmp.Or(s.Source, s.ValueMacro, s.column)
-		return []resultColumn{{name, words(name), q.unit(s.tbl, s.column)}}
+		return []resultColumn{{name: name, Title: words(name), Unit: q.unit(s.tbl, s.column)}}
 	}
 	label, unit := s.Func, q.unit(s.tbl, s.column)
 	if s.Band != "" {
@@ -269,10 +272,15 @@ func (q *querySchema) columns(s selection) []resultColumn {
 	case "cv", "gmi", "time_in_range", "sensor_active":
 		unit = "%"
 	}
-	title := words(label)
-	list := []resultColumn{{label, title, unit}}
-	for _, base := range []string{s.column, s.tbl + "." + s.column} {
-		list = append(list, resultColumn{label + "." + base, title + " of " + words(s.tbl+" "+s.column), unit})
+	of := s.column
+	if of == "value" {
+		of = s.tbl // of a timeseries
+	}
+	one := resultColumn{Title: words(label + " " + of), Unit: unit, bars: s.Func == "sum" || s.Func == "count"}
+	var list []resultColumn
+	for _, name := range []string{label, label + "." + s.column, label + "." + s.tbl + "." + s.column} {
+		one.name = name
+		list = append(list, one)
 	}
 	return list
 }
@@ -315,10 +323,10 @@ func tableOf(columns table, known []resultColumn) resultTable {
 	}
 	for _, name := range slices.Sorted(maps.Keys(columns)) {
 		if !listed[name] && !doubled(name) {
-			rest = append(rest, resultColumn{name, name, ""})
+			rest = append(rest, resultColumn{name: name, Title: name})
 		}
 	}
-	t := resultTable{Columns: append([]resultColumn{{"index", title, ""}}, rest...)}
+	t := resultTable{Columns: append([]resultColumn{{name: "index", Title: title}}, rest...)}
 	lines := make([]line, len(t.Columns))
 	for i := range index {
 		row := make([]string, len(t.Columns))
@@ -337,21 +345,47 @@ func tableOf(columns table, known []resultColumn) resultTable {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	var panels []panel
-	for k, l := range lines { // columns of one unit share a panel
+	t.Chart = draw("result", t.panels(lines)...)
+	return t
+}
+
+// panels returns the lines of columns, those of one unit and kind in one panel.
+func (t *resultTable) panels(lines []line) (list []panel) {
+	step := shortestStep(lines)
+	for k, l := range lines {
 		if len(l.points) == 0 {
 			continue
 		}
-		l.dots = len(l.points) <= 60
-		unit := t.Columns[k].Unit
-		if at := slices.IndexFunc(panels, func(p panel) bool { return p.unit == unit }); at >= 0 {
-			panels[at].lines = append(panels[at].lines, l)
-		} else {
-			panels = append(panels, panel{title: "result", unit: unit, lines: []line{l}})
+		column := t.Columns[k]
+		if l.dots = len(l.points) <= 60; column.bars && step > 0 {
+			l.bars = step
+		}
+		at := slices.IndexFunc(list, func(p panel) bool { return p.unit == column.Unit && p.lines[0].bars == l.bars })
+		if at < 0 {
+			list = append(list, panel{title: column.Title, unit: column.Unit, lines: []line{l}})
+			continue
+		}
+		list[at].title = "result"
+		list[at].lines = append(list[at].lines, l)
+	}
+	for i := range list {
+		if len(list[i].lines) == 1 {
+			list[i].lines[0].name = "" // the title says it
 		}
 	}
-	t.Chart = draw("result", panels...)
-	return t
+	return list
+}
+
+// shortestStep returns the shortest time between two points of a line; 0 without two.
+func shortestStep(lines []line) (step time.Duration) {
+	for _, l := range lines {
+		for i := 1; i < len(l.points); i++ {
+			if d := l.points[i].at.Sub(l.points[i-1].at); d > 0 && (step == 0 || d < step) {
+				step = d
+			}
+		}
+	}
+	return step
 }
 
 // cellText formats a value of a result: numbers with at most six digits behind the point.
