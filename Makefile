@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: world soak walk deps lint verify test prove fuzz bench load audit sbom release clients help
+.PHONY: pictures world soak walk deps lint verify test prove fuzz bench load audit sbom release clients help
 
 # The modules of the workspace. In a workspace ./... is the root module alone.
 MODULES  := $(shell sed -nE 's/^\t(\.[^ ]*)$$/\1/p' go.work)
@@ -107,6 +107,9 @@ prove: deps ## the same tests at their full counts; up to an hour
 clients: ## generate Go clients from the contract with oapi-codegen and ogen, and vet them; check the types of adapters/client; fetches the generators
 	go test ./adapters/httpapi -run '^TestContractGeneratesGoClients$$' -count 1 -v -args -clients
 	go test ./adapters/client/internal/api -count 1 -v -args -clients
+
+pictures: ## take the pictures of docs/console.md anew in headless Chromium
+	HEALTHLABTEST_SCREENSHOTS=$(CURDIR)/docs/console go test ./examples/server -run '^TestPicturesOfTheConsole$$' -count 1
 
 fuzz: ## each fuzz target in turn, FUZZTIME=30s each
 	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | \

@@ -44,8 +44,11 @@ type TableSchema struct {
 	// Aliases are other names that queries may use. Never nil.
 	Aliases []string `json:"aliases"`
 	// IndexType is the type of the column index.
-	IndexType Type           `json:"index_type"`
-	Columns   []ColumnSchema `json:"columns"`
+	IndexType Type `json:"index_type"`
+	// Additive says that the values of a timeseries add up, such as steps. Values of others, such
+	// as a temperature, are levels. False for tables.
+	Additive bool           `json:"additive"`
+	Columns  []ColumnSchema `json:"columns"`
 }
 
 // ColumnSchema is a column.
@@ -79,7 +82,7 @@ func Describe() Schema {
 	resources := tables.SampleTimeseries()
 	slices.SortFunc(resources, func(a, b *healthdata.Resource) int { return strings.Compare(a.Slug, b.Slug) })
 	for _, r := range resources {
-		one := TableSchema{Name: r.Slug, Aliases: []string{}, IndexType: typeTime}
+		one := TableSchema{Name: r.Slug, Aliases: []string{}, IndexType: typeTime, Additive: r.Additive}
 		for _, name := range sampleColumnNames(r) {
 			c, _ := sampleColumn(r, name)
 			one.Columns = append(one.Columns, describe(&c, []string{}))

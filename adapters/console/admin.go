@@ -23,11 +23,15 @@ type apiKey struct {
 	Used    time.Time `json:"last_used_at"`
 }
 
-// keysPath is the path of the API keys of the team's region below the organisation.
-func (s *Console) keysPath(r *http.Request, on *session) (string, error) {
-	var t team
-	err := s.manage(r, on, http.MethodGet, "/team/"+s.Team, nil, nil, &t)
-	return "/team_api_keys/" + s.Environment + "/" + url.PathEscape(t.Region), err
+// keysTeam returns the team whose keys a page or a form is about: that of the field team, else the
+// console's own; and the path of the API keys of its region below the organisation.
+func (s *Console) keysTeam(r *http.Request, on *session) (t team, path string, err error) {
+	id := r.FormValue("team")
+	if id == "" {
+		id = s.Team
+	}
+	err = s.manage(r, on, http.MethodGet, "/team/"+url.PathEscape(id), nil, nil, &t)
+	return t, "/team_api_keys/" + s.Environment + "/" + url.PathEscape(t.Region), err
 }
 
 func (s *Console) team(w http.ResponseWriter, r *http.Request, on *session) error {
@@ -45,6 +49,7 @@ func (s *Console) showTeam(w http.ResponseWriter, r *http.Request, on *session, 
 	var data struct {
 		Teams    []team `json:"teams"`
 		Team     string
+		Chosen   team     // whose keys are shown
 		Keys     []apiKey `json:"api_keys"`
 		Made     *apiKey
 		Settings []setting
@@ -61,11 +66,11 @@ func (s *Console) showTeam(w http.ResponseWriter, r *http.Request, on *session, 
 	if err := s.optional(s.manage(r, on, http.MethodGet, "/team", url.Values{"limit": {"100"}}, nil, &data)); err != nil {
 		return err
 	}
-	path, err := s.keysPath(r, on)
-	if err != nil {
+	var path string
+	if data.Chosen, path, err = s.keysTeam(r, on); err != nil {
 		return err
 	}
-	if err := s.optional(s.manage(r, on, http.MethodGet, path, url.Values{"team_id": {s.Team}}, nil, &data)); err != nil {
+	if err := s.optional(s.manage(r, on, http.MethodGet, path, url.Values{"team_id": {data.Chosen.ID}}, nil, &data)); err != nil {
 		return err
 	}
 	if data.Settings, err = s.settings(r, on, c); err != nil {
@@ -75,12 +80,12 @@ func (s *Console) showTeam(w http.ResponseWriter, r *http.Request, on *session, 
 }
 
 func (s *Console) makeKey(w http.ResponseWriter, r *http.Request, on *session) error {
-	path, err := s.keysPath(r, on)
+	of, path, err := s.keysTeam(r, on)
 	if err != nil {
 		return err
 	}
 	var made apiKey
-	in := map[string]any{"team_id": s.Team, "label": r.PostFormValue("label")}
+	in := map[string]any{"team_id": of.ID, "label": r.PostFormValue("label")}
 	if scopes := r.PostForm["scope"]; len(scopes) > 0 {
 		in["scopes"] = scopes
 	}
@@ -99,7 +104,7 @@ func (s *Console) makeKey(w http.ResponseWriter, r *http.Request, on *session) e
 
 // rotateKey makes a successor of a key, which works for another day.
 func (s *Console) rotateKey(w http.ResponseWriter, r *http.Request, on *session) error {
-	path, err := s.keysPath(r, on)
+	_, path, err := s.keysTeam(r, on)
 	if err != nil {
 		return err
 	}
@@ -120,13 +125,13 @@ func (s *Console) makeTeam(w http.ResponseWriter, r *http.Request, on *session) 
 }
 
 func (s *Console) deleteKey(w http.ResponseWriter, r *http.Request, on *session) error {
-	path, err := s.keysPath(r, on)
+	of, path, err := s.keysTeam(r, on)
 	if err != nil {
 		return err
 	}
 	if err := s.manage(r, on, http.MethodDelete, path, url.Values{"key_id": {r.PathValue("id")}}, nil, nil); err != nil {
 		return err
 	}
-	http.Redirect(w, r, s.Path+"/team", http.StatusSeeOther)
+	http.Redirect(w, r, s.Path+"/team?"+url.Values{"team": {of.ID}}.Encode(), http.StatusSeeOther)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -16,21 +17,26 @@ type point struct {
 
 // line is a named row of points in time order.
 type line struct {
-	name   string
-	points []point
-	step   bool // draw levels that hold until the next point
-	dots   bool // draw a dot at each point, too
-	colour int
+	name      string
+	points    []point
+	low, high []float64     // the lowest and highest value behind each point; nil if there are none
+	step      bool          // draw levels that hold until the next point
+	dots      bool          // draw a dot at each point, too
+	bars      time.Duration // draw a bar of this length of time from 0 to each point, instead of a line
+	notes     []string      // what the table of values shows for each point; nil for its number
+	colour    int
 }
 
 // panel is one plot of a chart, with its own scale.
 type panel struct {
-	title     string
-	lines     []line
-	bands     []band   // areas below the lines
-	labels    []string // names of the levels 0, 1, …, whose stretches are drawn as bars; nil for numbers
-	low, high *float64 // reference range
-	spans     []span   // coloured stretches of time instead of lines
+	title  string
+	unit   string // of the values; "" where there is none
+	lines  []line
+	bands  []band      // areas below the lines
+	ranges []reference // reference ranges
+	labels []string    // names of the levels 0, 1, …, whose stretches are drawn as bars; nil for numbers
+	spans  []span      // coloured stretches of time instead of lines
+	stack  bool        // bars of the lines stand on each other
 }
 
 // band is the area between two lines with the same times.
@@ -40,36 +46,61 @@ type band struct {
 	class        string
 }
 
+// reference is a reference range from an instant to another; zero instants are the ends of the
+// chart, and nil ends are open.
+type reference struct {
+	from, to  time.Time
+	low, high *float64
+}
+
 // span is a stretch of time.
 type span struct {
+	name     string
 	from, to time.Time
 	colour   int
 }
 
-// chart is a drawing of panels above one time axis, in the units of the SVG.
+// heading is the title with the unit.
+func (p *panel) heading() string {
+	if p.unit == "" {
+		return p.title
+	}
+	return p.title + " (" + p.unit + ")"
+}
+
+// chart is a drawing of panels above one time axis. Heights are in pixels, and places along the
+// time axis in percent of its width, so that texts keep their size on every screen.
 type chart struct {
 	Title, Summary string
-	Height         float64
 	Panels         []drawnPanel
 	Times          []tick
 	Legend         []drawn
+	// Columns and Rows are the values as a table.
+	Columns []string
+	Rows    []valueRow
+	Every   int // a row is one of so many; 1 if all are there
+}
+
+// valueRow has the values of one instant.
+type valueRow struct {
+	At    string // in percent of the width
+	Time  string
+	Cells []string
 }
 
 type drawnPanel struct {
-	Title            string
-	Top, Bottom      float64
-	Range            *box
-	Ticks            []tick
-	Bands            []drawn
-	Lines            []drawn
-	Boxes            []box
-	Left, Right, End float64
+	Title        string
+	Size         float64 // its height
+	Ranges       []box
+	Ticks        []tick
+	Areas, Lines []drawn
+	Boxes        []box
 }
 
 type tick struct {
-	At     float64
-	Label  string
-	Anchor string
+	At            float64
+	Label, Anchor string
+	Odd           bool // left out on narrow screens
 }
 
 // box is a rectangle.
@@ -85,15 +116,16 @@ type drawn struct {
 	Dots              []box
 }
 
-// Geometry of a drawing of 800 units in width.
+// Geometry of a drawing.
 const (
-	chartLeft, chartRight    = 64.0, 790.0
-	panelHeight, stripHeight = 170.0, 16.0
-	panelTitle, panelGap     = 24.0, 18.0
-	stagesHeight, barHeight  = 120.0, 16.0
-	chartInset               = 6.0 // between the axis and the first time
-	timesHeight              = 26.0
-	chartColumns             = 720
+	plotWidth    = 1000.0 // of the paths, which are stretched to the width of the plot
+	panelHeight  = 170.0
+	stripHeight  = 16.0
+	stagesHeight = 120.0
+	barHeight    = 16.0
+	chartInset   = 8.0 // between the ends of the plot and the first and last time, of plotWidth
+	chartColumns = 720
+	mostRows     = 1500 // of the table of values
 )
 
 // colours is the number of colours of the style sheet.
@@ -120,6 +152,7 @@ func draw(title string, panels ...panel) *chart {
 			for _, v := range l.points {
 				if !math.IsNaN(v.value) {
 					reach(v.at)
+					reach(v.at.Add(l.bars))
 				}
 			}
 		}
@@ -135,17 +168,15 @@ func draw(title string, panels ...panel) *chart {
 		return nil
 	}
 	x := func(t time.Time) float64 {
-		return chartLeft + chartInset + (chartRight-chartLeft-2*chartInset)*t.Sub(from).Seconds()/max(to.Sub(from).Seconds(), 1)
+		return chartInset + (plotWidth-2*chartInset)*t.Sub(from).Seconds()/max(to.Sub(from).Seconds(), 1)
 	}
 	var parts []string
 	seen := map[string]bool{}
-	at := 4.0
 	for _, p := range kept {
-		drawn, said := p.draw(x, at)
-		at = drawn.Bottom + panelGap
+		drawn, said := p.draw(x)
 		c.Panels = append(c.Panels, drawn)
 		parts = append(parts, said)
-		for _, l := range slices.Concat(drawn.Bands, drawn.Lines) {
+		for _, l := range slices.Concat(drawn.Areas, drawn.Lines) {
 			if !seen[l.Name] && l.Name != "" {
 				seen[l.Name] = true
 				c.Legend = append(c.Legend, l)
@@ -155,35 +186,171 @@ func draw(title string, panels ...panel) *chart {
 	if len(c.Legend) == 1 && len(c.Panels) == 1 {
 		c.Legend[0].Path = ""
 	}
-	c.Times = timeTicks(from, to, x)
-	c.Height = at - panelGap + timesHeight
+	if n := len(kept[0].lines); n > 0 && kept[0].lines[0].bars > 0 { // times are below the middle of their bars
+		length := kept[0].lines[0].bars
+		c.Times = timeTicks(from, to.Add(-length), func(t time.Time) float64 { return x(t.Add(length / 2)) })
+	} else {
+		c.Times = timeTicks(from, to, x)
+	}
 	c.Summary = fmt.Sprintf("%s to %s: %s.", from.Format("2006-01-02 15:04"), to.Format("2006-01-02 15:04"), strings.Join(parts, "; "))
+	c.list(kept, x)
 	return c
 }
 
-// draw places a panel below a height, and says what it shows.
-func (p *panel) draw(x func(time.Time) float64, top float64) (drawnPanel, string) {
-	d := drawnPanel{Title: p.title, Top: top + panelTitle, Left: chartLeft, Right: chartRight, End: top + 14}
-	if p.spans != nil {
-		d.Bottom = d.Top + stripHeight
+// list fills in the table of values.
+func (c *chart) list(panels []panel, x func(time.Time) float64) {
+	type column struct {
+		panel *panel
+		line  *line
+	}
+	var columns []column
+	drawn := 0 // panels with lines
+	for i := range panels {
+		if len(panels[i].lines) > 0 {
+			drawn++
+		}
+	}
+	middle := time.Duration(0) // of bars
+	instants := map[time.Time]bool{}
+	whole := true // all instants are midnights
+	for i := range panels {
+		p := &panels[i]
+		if p.spans != nil {
+			c.Columns = append(c.Columns, p.title)
+			columns = append(columns, column{panel: p})
+		}
+		for k := range p.lines {
+			l := &p.lines[k]
+			name := p.title
+			switch {
+			case l.name != "" && drawn == 1:
+				name = l.name
+			case l.name != "":
+				name += ", " + l.name
+			}
+			if p.unit != "" {
+				name += " (" + p.unit + ")"
+			}
+			middle = max(middle, l.bars/2)
+			c.Columns = append(c.Columns, name)
+			columns = append(columns, column{p, l})
+			for _, v := range l.points {
+				if !math.IsNaN(v.value) {
+					instants[v.at] = true
+					whole = whole && v.at.Equal(v.at.Truncate(day))
+				}
+			}
+		}
+	}
+	times := make([]time.Time, 0, len(instants))
+	for t := range instants {
+		times = append(times, t)
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	layout := "2006-01-02 15:04"
+	if whole {
+		layout = time.DateOnly
+	}
+	c.Every = 1 + len(times)/(mostRows+1)
+	for i := 0; i < len(times); i += c.Every {
+		row := valueRow{At: percentOf(x(times[i].Add(middle))), Time: times[i].Format(layout)}
+		for _, col := range columns {
+			row.Cells = append(row.Cells, col.panel.cell(col.line, times[i]))
+		}
+		c.Rows = append(c.Rows, row)
+	}
+}
+
+// cell returns what a line of the panel has at an instant, or the name of the span without a line.
+func (p *panel) cell(l *line, at time.Time) string {
+	if l == nil {
 		for _, s := range p.spans {
-			d.Boxes = append(d.Boxes, box{x(s.from), d.Top, max(x(s.to)-x(s.from), 1), stripHeight, class(s.colour)})
+			if !at.Before(s.from) && at.Before(s.to) {
+				return s.name
+			}
+		}
+		return ""
+	}
+	i, found := slices.BinarySearchFunc(l.points, at, func(v point, t time.Time) int { return v.at.Compare(t) })
+	if p.labels != nil {
+		if !found {
+			i--
+		}
+		if i >= 0 && i < len(l.points) && !math.IsNaN(l.points[i].value) {
+			return p.labels[int(l.points[i].value)]
+		}
+		return ""
+	}
+	var texts []string
+	for ; found && i < len(l.points) && l.points[i].at.Equal(at); i++ {
+		switch v := l.points[i].value; {
+		case math.IsNaN(v):
+		case l.notes != nil:
+			texts = append(texts, l.notes[i])
+		case l.low != nil && l.low[i] != l.high[i]:
+			texts = append(texts, fmt.Sprintf("%s (%s to %s)", number(v), number(l.low[i]), number(l.high[i])))
+		default:
+			texts = append(texts, number(v))
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// number formats a value: whole numbers and those from 1,000 without decimals, others with four
+// digits.
+func number(v float64) string {
+	if v == math.Trunc(v) || math.Abs(v) >= 1000 {
+		return strconv.FormatFloat(math.Round(v), 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+// shortNumber formats a value of an axis.
+func shortNumber(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 1e6:
+		return strconv.FormatFloat(v/1e6, 'g', 4, 64) + "M"
+	case a >= 1e4:
+		return strconv.FormatFloat(v/1e3, 'g', 4, 64) + "k"
+	}
+	return strconv.FormatFloat(v, 'g', 5, 64)
+}
+
+// percentOf formats a place along the time axis.
+func percentOf(x float64) string { return strconv.FormatFloat(100*x/plotWidth, 'f', 2, 64) }
+
+// Left and Wide are the place and the width of a rectangle in percent.
+func (b box) Left() string { return percentOf(b.X) }
+
+// Wide is the width of a rectangle in percent.
+func (b box) Wide() string { return percentOf(b.Width) }
+
+// Left is the place of a time in percent.
+func (t tick) Left() string { return percentOf(t.At) }
+
+// draw draws a panel, and says what it shows.
+func (p *panel) draw(x func(time.Time) float64) (drawnPanel, string) {
+	d := drawnPanel{Title: p.heading()}
+	if p.spans != nil {
+		d.Size = stripHeight
+		for _, s := range p.spans {
+			d.Boxes = append(d.Boxes, box{x(s.from), 0, max(x(s.to)-x(s.from), 1), stripHeight, class(s.colour)})
 		}
 		return d, fmt.Sprintf("%s in %d stretches", p.title, len(p.spans))
 	}
-	d.Bottom = d.Top + panelHeight
+	d.Size = panelHeight
 	if p.labels != nil {
-		d.Bottom = d.Top + stagesHeight
+		d.Size = stagesHeight
 	}
 	low, high, count := p.extent()
 	noun := "values"
 	if count == 1 {
 		noun = "value"
 	}
-	said := fmt.Sprintf("%s: %d %s between %.4g and %.4g", p.title, count, noun, low, high)
+	said := fmt.Sprintf("%s: %d %s between %s and %s", p.heading(), count, noun, number(low), number(high))
 	var y func(float64) float64
 	scale := func(low, high float64) {
-		y = func(v float64) float64 { return d.Bottom - (d.Bottom-d.Top)*(v-low)/(high-low) }
+		y = func(v float64) float64 { return d.Size - d.Size*(v-low)/(high-low) }
 	}
 	if p.labels != nil {
 		said = fmt.Sprintf("%s: %d stages", p.title, count/2)
@@ -197,50 +364,116 @@ func (p *panel) draw(x func(time.Time) float64, top float64) (drawnPanel, string
 		low, high = min(low, ticks[0]), max(high, ticks[len(ticks)-1])
 		scale(low, high)
 		for _, v := range ticks {
-			d.Ticks = append(d.Ticks, tick{At: y(v), Label: fmt.Sprintf("%.5g", v)})
+			d.Ticks = append(d.Ticks, tick{At: y(v), Label: shortNumber(v)})
 		}
-		if p.low != nil || p.high != nil {
-			above, below := d.Top, d.Bottom
-			if p.high != nil {
-				above = y(*p.high)
-			}
-			if p.low != nil {
-				below = y(*p.low)
-			}
-			d.Range = &box{X: chartLeft, Y: above, Width: chartRight - chartLeft, Height: max(below-above, 1)}
+		for _, r := range p.ranges {
+			d.Ranges = append(d.Ranges, r.draw(x, y, d.Size))
 		}
 	}
 	for _, b := range p.bands {
-		d.Bands = append(d.Bands, drawn{Name: b.name, Class: b.class, Path: b.path(x, y), Area: true})
+		d.Areas = append(d.Areas, drawn{Name: b.name, Class: b.class, Path: b.path(x, y), Area: true})
 	}
 	for _, l := range p.lines {
-		out := drawn{Name: l.name, Class: class(l.colour), Path: path(l, x, y)}
-		if p.labels != nil {
-			out.Class = "step"
-			d.Boxes = append(d.Boxes, bars(l, x, y)...)
+		if l.spreads() {
+			b := l.spread()
+			d.Areas = append(d.Areas, drawn{Name: "lowest to highest", Class: "area " + class(l.colour), Path: b.path(x, y), Area: true})
 		}
-		if l.dots {
-			for _, v := range l.points {
-				if !math.IsNaN(v.value) {
-					out.Dots = append(out.Dots, box{X: x(v.at), Y: y(v.value)})
-				}
-			}
+	}
+	for i, l := range p.lines {
+		out := drawn{Name: l.name, Class: class(l.colour)}
+		switch {
+		case l.bars > 0:
+			d.Boxes = append(d.Boxes, p.columns(i, x, y)...)
+			out.Class, out.Area, out.Path = "area full "+class(l.colour), true, " "
+		case p.labels != nil:
+			out.Class, out.Path = "step", linePath(l, x, y)
+			d.Boxes = append(d.Boxes, stages(l, x, y)...)
+		default:
+			out.Path = linePath(l, x, y)
+			out.Dots = dots(l, x, y)
 		}
 		d.Lines = append(d.Lines, out)
 	}
 	return d, said
 }
 
-// reach widens the scale of a panel to its reference range, and somewhat beyond it.
-func (p *panel) reach(low, high float64) (float64, float64) {
-	if p.low == nil && p.high == nil {
-		return low, high
+// draw places a reference range in a panel of a height.
+func (r *reference) draw(x func(time.Time) float64, y func(float64) float64, size float64) box {
+	left, right, above, below := 0.0, plotWidth, 0.0, size
+	if !r.from.IsZero() {
+		left = max(left, x(r.from))
 	}
-	least := low
-	for _, bound := range []*float64{p.low, p.high} {
-		if bound != nil {
-			low, high = min(low, *bound), max(high, *bound)
+	if !r.to.IsZero() {
+		right = min(right, x(r.to))
+	}
+	if r.high != nil {
+		above = y(*r.high)
+	}
+	if r.low != nil {
+		below = y(*r.low)
+	}
+	return box{X: left, Y: above, Width: max(right-left, 1), Height: max(below-above, 1)}
+}
+
+// columns returns the bars of a line: beside those of the other lines, or on top of those before it.
+func (p *panel) columns(i int, x func(time.Time) float64, y func(float64) float64) (list []box) {
+	l := p.lines[i]
+	under := map[time.Time]float64{}
+	n, k := float64(len(p.lines)), float64(i)
+	if p.stack {
+		n, k = 1, 0
+		for _, before := range p.lines[:i] {
+			for _, v := range before.points {
+				under[v.at] += v.value
+			}
 		}
+	}
+	for _, v := range l.points {
+		if math.IsNaN(v.value) || v.value == 0 {
+			continue
+		}
+		wide := (x(v.at.Add(l.bars)) - x(v.at)) * 0.84
+		from := under[v.at]
+		list = append(list, box{x(v.at) + wide*0.08 + wide*k/n, y(from + v.value), max(wide/n, 1), max(y(from)-y(from+v.value), 1), class(l.colour)})
+	}
+	return list
+}
+
+// spreads reports whether a point has values that differ behind it.
+func (l *line) spreads() bool {
+	for i := range l.low {
+		if l.low[i] < l.high[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// spread returns the band between the lowest and the highest values of a line.
+func (l *line) spread() band {
+	var b band
+	for i, v := range l.points {
+		low, high := math.NaN(), math.NaN()
+		if !math.IsNaN(v.value) {
+			low, high = l.low[i], l.high[i]
+		}
+		b.lower, b.upper = append(b.lower, point{v.at, low}), append(b.upper, point{v.at, high})
+	}
+	return b
+}
+
+// reach widens the scale of a panel to its reference ranges, and somewhat beyond them.
+func (p *panel) reach(low, high float64) (float64, float64) {
+	least, bounded := low, false
+	for _, r := range p.ranges {
+		for _, bound := range []*float64{r.low, r.high} {
+			if bound != nil {
+				low, high, bounded = min(low, *bound), max(high, *bound), true
+			}
+		}
+	}
+	if !bounded {
+		return low, high
 	}
 	room := (high - low) * 0.15
 	if low -= room; least >= 0 {
@@ -249,12 +482,23 @@ func (p *panel) reach(low, high float64) (float64, float64) {
 	return low, high + room
 }
 
-// bars returns a bar for each stretch of a line of levels. Class st and the level colours it.
-func bars(l line, x func(time.Time) float64, y func(float64) float64) (list []box) {
+// stages returns a bar for each stretch of a line of levels. Class st and the level colours it.
+func stages(l line, x func(time.Time) float64, y func(float64) float64) (list []box) {
 	for i := 1; i < len(l.points); i++ {
 		a, b := l.points[i-1], l.points[i]
 		if a.value == b.value { // neither is a gap
 			list = append(list, box{x(a.at), y(a.value) - barHeight/2, max(x(b.at)-x(a.at), 1), barHeight, fmt.Sprintf("st%.0f", a.value)})
+		}
+	}
+	return list
+}
+
+// dots returns the dots of a line: one at each point, or one at each point between two gaps.
+func dots(l line, x func(time.Time) float64, y func(float64) float64) (list []box) {
+	gap := func(i int) bool { return i < 0 || i >= len(l.points) || math.IsNaN(l.points[i].value) }
+	for i, v := range l.points {
+		if !gap(i) && (l.dots || gap(i-1) && gap(i+1)) {
+			list = append(list, box{X: x(v.at), Y: y(v.value)})
 		}
 	}
 	return list
@@ -288,14 +532,27 @@ func (b *band) path(x func(time.Time) float64, y func(float64) float64) string {
 
 func class(colour int) string { return fmt.Sprintf("s%d", colour%colours) }
 
-// extent returns the lowest and highest value of a panel, and the number of its values.
+// extent returns the lowest and highest value of a panel, and the number of its values. Bars reach
+// from 0.
 func (p *panel) extent() (low, high float64, count int) {
 	low, high = math.Inf(1), math.Inf(-1)
+	on := map[time.Time]float64{} // the heights of stacked bars
 	for _, l := range p.lines {
-		for _, v := range l.points {
-			if !math.IsNaN(v.value) {
-				low, high = min(low, v.value), max(high, v.value)
-				count++
+		for i, v := range l.points {
+			if math.IsNaN(v.value) {
+				continue
+			}
+			low, high = min(low, v.value), max(high, v.value)
+			count++
+			if l.low != nil {
+				low, high = min(low, l.low[i]), max(high, l.high[i])
+			}
+			if l.bars > 0 {
+				low = min(low, 0)
+			}
+			if p.stack {
+				on[v.at] += v.value
+				high = max(high, on[v.at])
 			}
 		}
 	}
@@ -334,8 +591,8 @@ func numberTicks(low, high float64) []float64 {
 
 // timeSteps are the distances of times below a chart.
 var timeSteps = []time.Duration{
-	time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour,
-	12 * time.Hour, day, 2 * day, 7 * day, 14 * day, 30 * day, 91 * day, 182 * day, 365 * day, 5 * 365 * day,
+	time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour,
+	12 * time.Hour, day, 2 * day, 4 * day, 7 * day, 14 * day, 30 * day, 60 * day, 91 * day, 182 * day, 365 * day, 5 * 365 * day,
 }
 
 const day = 24 * time.Hour
@@ -357,21 +614,21 @@ func timeTicks(from, to time.Time, x func(time.Time) float64) (list []tick) {
 		layout = "Jan 2006"
 	}
 	for t := from.Add(step - 1).Truncate(step); !t.After(to); t = t.Add(step) {
-		at, anchor := x(t), "middle"
+		one := tick{At: x(t), Label: t.Format(layout), Anchor: "middle", Odd: len(list)%2 == 1}
 		switch {
-		case at < chartLeft+20:
-			anchor = "start"
-		case at > chartRight-20:
-			anchor = "end"
+		case one.At < 0.03*plotWidth:
+			one.Anchor = "start"
+		case one.At > 0.97*plotWidth:
+			one.Anchor = "end"
 		}
-		list = append(list, tick{At: at, Label: t.Format(layout), Anchor: anchor})
+		list = append(list, one)
 	}
 	return list
 }
 
-// path returns the SVG path of a line. Of the points in one column it keeps the first, the
+// linePath returns the SVG path of a line. Of the points in one column it keeps the first, the
 // lowest, the highest and the last, so the path is bounded by the width of the drawing.
-func path(l line, x func(time.Time) float64, y func(float64) float64) string {
+func linePath(l line, x func(time.Time) float64, y func(float64) float64) string {
 	var b strings.Builder
 	open := false
 	put := func(px, py float64) {
@@ -381,7 +638,7 @@ func path(l line, x func(time.Time) float64, y func(float64) float64) string {
 		}
 		fmt.Fprintf(&b, "%c%.1f %.1f", command, px, py)
 	}
-	column := func(p point) int { return int((x(p.at) - chartLeft) / (chartRight - chartLeft) * chartColumns) }
+	column := func(p point) int { return int(x(p.at) / plotWidth * chartColumns) }
 	last := 0.0
 	for i := 0; i < len(l.points); {
 		p := l.points[i]
@@ -414,9 +671,6 @@ func path(l line, x func(time.Time) float64, y func(float64) float64) string {
 				put(x(l.points[k].at), y(l.points[k].value))
 			}
 			previous = k
-		}
-		if end-i == 1 && (i == 0 || math.IsNaN(l.points[i-1].value)) && (end == len(l.points) || math.IsNaN(l.points[end].value)) {
-			b.WriteString("h1") // a dot
 		}
 		i = end
 	}

@@ -110,6 +110,12 @@ func (s *Console) send(r *http.Request, method, path string, q url.Values, heade
 	return a, nil
 }
 
+// asJSON answers with a value as JSON.
+func asJSON(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	return json.NewEncoder(w).Encode(v)
+}
+
 // passOn answers with bytes of the API, as a file of a name.
 func passOn(w http.ResponseWriter, a *answer, name string) error {
 	w.Header().Set("Content-Type", a.header.Get("Content-Type"))

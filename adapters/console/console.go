@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +20,7 @@ import (
 //go:embed html/*.html
 var pages embed.FS
 
-//go:embed assets/style.css assets/query.js assets/refresh.js
+//go:embed assets
 var assets embed.FS
 
 // Config says which API and team the console shows. All fields but Path, KeyHeader, Secure,
@@ -80,17 +81,8 @@ func New(c Config) (*Console, error) {
 		}
 		s.pages[strings.TrimSuffix(n.Name(), ".html")] = t
 	}
-	for name, kind := range map[string]string{
-		"style.css": "text/css; charset=utf-8", "query.js": "text/javascript; charset=utf-8", "refresh.js": "text/javascript; charset=utf-8",
-	} {
-		file, err := assets.ReadFile("assets/" + name)
-		if err != nil {
-			return nil, err
-		}
-		s.mux.HandleFunc("GET "+c.Path+"/"+name, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", kind)
-			_, _ = w.Write(file)
-		})
+	if err := s.serveAssets(); err != nil {
+		return nil, err
 	}
 	s.mux.HandleFunc("GET "+c.Path+"/sign-in", func(w http.ResponseWriter, r *http.Request) {
 		s.render(w, r, nil, http.StatusOK, "signin", "Sign in", nil)
@@ -100,14 +92,16 @@ func New(c Config) (*Console, error) {
 	s.mux.HandleFunc("POST "+c.Path+"/links/{link}", s.useLink)
 	s.mux.Handle("GET "+c.Path, http.RedirectHandler(c.Path+"/", http.StatusSeeOther))
 	for pattern, h := range map[string]pageHandler{
-		"GET /{$}": s.home, "POST /sign-out": s.signOut, "GET /users": s.users, "GET /users/{id}": s.person,
+		"GET /{$}": s.home, "POST /sign-out": s.signOut, "GET /users": s.users, "GET /people": s.suggestUsers, "GET /users/{id}": s.person,
 		"GET /users/{id}/sleep": s.sleep, "GET /users/{id}/workouts": s.workouts, "GET /users/{id}/labs": s.labs,
 		"GET /orders": s.orders, "GET /orders/{id}": s.order,
 		"GET /orders/{id}/documents/{document...}": s.document, "POST /orders/{id}/simulate": s.simulate,
 		"GET /reviews": s.reviews, "GET /reviews/{id}": s.review, "POST /reviews/{id}": s.decide,
 		"GET /critical": s.criticalResults, "GET /critical/{id}": s.criticalResult, "POST /critical/{id}": s.acknowledge,
-		"GET /events": s.events, "POST /events/{webhook}/messages/{message}": s.resend,
-		"POST /events/{webhook}/recover": s.recover, "GET /signature": s.signature, "POST /signature": s.signature,
+		"GET /events": s.events, "POST /endpoints": s.makeEndpoint, "GET /endpoints/{webhook}": s.endpoint, "POST /endpoints/{webhook}": s.changeEndpoint,
+		"POST /endpoints/{webhook}/{action}": s.actOnEndpoint, "GET /endpoints/{webhook}/{action}": s.toEndpoint,
+		"POST /events/{webhook}/messages/{message}": s.resend,
+		"POST /events/{webhook}/recover":            s.recover, "GET /signature": s.signature, "POST /signature": s.signature,
 		"GET /query": s.query, "POST /query": s.query,
 		"GET /reports": s.reports, "GET /reports/{id}": s.report, "POST /reports/{id}": s.decideReport, "GET /reports/{id}/pages/{page}": s.reportImage,
 		"GET /team": s.team, "POST /team/keys": s.makeKey, "POST /team/keys/{id}/rotate": s.rotateKey, "POST /team/keys/{id}/delete": s.deleteKey,
@@ -116,11 +110,35 @@ func New(c Config) (*Console, error) {
 		"POST /sandbox/orders": s.placeOrder, "POST /sandbox/results": s.holdResult, "POST /users/{id}/refresh": s.refresh,
 		"GET /team/": s.toTeam, "GET /": notFound,
 	} {
-		method, path, _ := strings.Cut(pattern, " ")
-		s.mux.HandleFunc(method+" "+c.Path+path, s.signedIn(h))
+		method, below, _ := strings.Cut(pattern, " ")
+		if strings.HasPrefix(below, "/users/{id}") {
+			h = s.ofUser(h)
+		}
+		s.mux.HandleFunc(method+" "+c.Path+below, s.signedIn(h))
 	}
 	s.handler = http.NewCrossOriginProtection().Handler(s.mux)
 	return s, nil
+}
+
+// serveAssets serves the style sheet, the scripts and the icon.
+func (s *Console) serveAssets() error {
+	list, err := assets.ReadDir("assets")
+	if err != nil {
+		return err
+	}
+	kinds := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+	for _, one := range list {
+		file, err := assets.ReadFile("assets/" + one.Name())
+		if err != nil {
+			return err
+		}
+		kind := kinds[path.Ext(one.Name())]
+		s.mux.HandleFunc("GET "+s.Path+"/"+one.Name(), func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(file)
+		})
+	}
+	return nil
 }
 
 // ServeHTTP sets the headers that all pages share.
@@ -252,7 +270,8 @@ var functions = template.FuncMap{
 	"round":  func(v *float64) string { return fmt.Sprintf("%.0f", *v) },
 	// last is the last part of a status.
 	"last":     func(status string) string { return words(status[strings.LastIndexByte(status, '.')+1:]) },
-	"duration": func(seconds int) string { return fmt.Sprintf("%d:%02d h", seconds/3600, seconds/60%60) },
+	"add":      func(a, b int) int { return a + b },
+	"duration": func(seconds int) string { return fmt.Sprintf("%d:%02d\u00a0h", seconds/3600, seconds/60%60) },
 	// day is the date at the head of a time.
 	"day": func(text string) string { return text[:min(len(text), len(time.DateOnly))] },
 	"count": func(n int, one, many string) string {

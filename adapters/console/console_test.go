@@ -46,8 +46,16 @@ func fakeAPI() http.Handler {
 		"steps":{"status":"success","timeline":{"scheduled_at":"2026-01-01T08:00:00Z"}}}}}}],"next_cursor":"more"}`)
 	reply("GET /v3/unmatched_result", `{"data":[],"total":2}`)
 	reply("GET /v1/org/org/team/team/sandbox/lab_report_job", `{"data":[{"id":"j","status":"pending_review"}],"next_cursor":null}`)
-	reply("GET /v3/order/o1/result", `{"metadata":{"date_collected":"2026-01-01T08:00:00Z"},"results":[{"name":"Ferritin","slug":"f","result":"20","unit":"ug/L","min_range_value":30,"max_range_value":300}]}`)
-	reply("GET /v3/order/o2/result", `{"metadata":{"date_collected":"2026-01-02T08:00:00Z"},"results":[{"name":"Ferritin","slug":"f","result":"45","unit":"ug/L","min_range_value":30,"max_range_value":300}]}`)
+	result := func(day, rest string) string {
+		return `{"name":"Ferritin, serum","analyte":"Ferritin","unit":"ug/L","comparator":null,"bound":null,"interpretation":"normal","reference_range":"30-300",
+			"range_low":30,"range_high":300,"collected_date":"` + day + `","source":"order","source_id":"o1",` + rest + `}`
+	}
+	reply("GET /v2/user/"+person+"/lab_result", `{"next_cursor":null,"data":[`+strings.Join([]string{
+		result("2026-01-02", `"value":45,"reported_value":"45"`),
+		result("2026-01-01", `"value":20,"reported_value":"0.02","reported_unit":"mg/L","interpretation":"abnormal","range_low":25`),
+		result("2025-12-31", `"value":null,"comparator":"<","bound":8,"reported_value":"<8"`),
+		`{"name":"Colour","analyte":null,"value":null,"unit":null,"bound":null,"comparator":null,"reported_value":"clear","interpretation":"unknown","collected_date":"2026-01-02","source":"report","source_id":"j"}`,
+	}, ",")+`]}`)
 	reply("GET /v2/user/metrics", `{"number_of_users":3}`)
 	reply("GET /v3/orders", `{"orders":[{"id":"o2"},{"id":"o1"}],"total":2,"page":1,"size":1}`)
 	reply("GET /v2/user/"+person, `{"user_id":"`+person+`","client_user_id":"<b>p1</b>","connected_sources":[]}`)
@@ -58,11 +66,18 @@ func fakeAPI() http.Handler {
 	reply("GET /v3/orders/count", `{"total":4,"by_status":{"ordered":3,"completed":1}}`)
 	reply("GET /openapi.json", `{"paths":{"/aggregate/v1/user/{user_id}/query":{"post":{"responses":{"200":{"content":{"application/x-parquet":{}}}}}}}}`)
 	reply("GET /v2/user/providers/"+person, `{"providers":[{"name":"A","slug":"a","status":"error","created_on":"2026-01-01T08:00:00Z","error_details":{"error_message":"token refused"}}]}`)
-	reply("GET /v2/introspect/resources", `{"data":[{"provider":{"a":{"glucose":{"newest_data":"2026-01-01T09:00:00Z","last_attempt":{"timestamp":"2026-01-02T07:00:00Z","status":"failure"}}}}}]}`)
+	reply("GET /v2/introspect/resources", `{"data":[{"provider":{"a":{"glucose":{"newest_data":"2026-01-01T09:00:00Z","last_attempt":{"timestamp":"2026-01-02T07:00:00Z","status":"failure"},
+		"stored_by_day":[{"date":"2026-01-01","new":40},{"date":"2026-01-02","new":2}]},"steps":{"newest_data":"2026-01-01T08:00:00Z","stored_by_day":[{"date":"2026-01-02","new":5}]},
+		"sleep":{"stored_by_day":[{"date":"2026-01-02","new":1}]}}}}]}`)
 	reply("GET /aggregate/v1/schema", `{"tables":[],"timeseries":[{"name":"glucose","columns":[{"name":"value","type":"float64","unit":"mmol/L"}]},
-		{"name":"note","columns":[{"name":"value","type":"string","unit":""}]}],"value_macros":[],"functions":["mean"]}`)
+		{"name":"steps","additive":true,"columns":[{"name":"value","type":"float64","unit":"count"},{"name":"duration","type":"float64","unit":"s"}]},
+		{"name":"weight","columns":[{"name":"value","type":"float64","unit":"kg"},{"name":"duration","type":"float64","unit":"s"}]},
+		{"name":"note","columns":[{"name":"value","type":"string","unit":""}]}],"value_macros":[],"functions":["mean"],
+		"bands":[{"name":"in_range","low_mg_dl":70,"high_mg_dl":180,"low_mmol_l":3.9,"high_mmol_l":10}]}`)
 	reply("POST /aggregate/v1/user/"+person+"/query", `{"results":[{"table":{"index":["2026-01-01T09:00:00","2026-01-01T10:00:00","2026-01-02T08:00:00"],
-		"group_key.1":["a","a","b"],"group_key.2":["cgm","cgm","manual"],"mean.glucose.value":[5,7,6],"mean.heartrate.value":[50,51,52]}}]}`)
+		"group_key.1":["a","a","b"],"group_key.2":["cgm","cgm","manual"],"mean.glucose.value":[5,7,6],"min.glucose.value":[4,7,6],"max.glucose.value":[6,7,6],"mean.heartrate.value":[50,51,52],
+		"sum.steps.value":[10,20,30],"newest.timestamp":["2026-01-02T08:00:00"],
+		"gmi.glucose.value":[6.12],"time_in_range_in_range.glucose.value":[81.5],"time_in_range_below_range.glucose.value":[8.5]}}]}`)
 	reply("GET /v2/summary/sleep/"+person, `{"sleep":[{"id":"n","bedtime_start":"2026-01-01T22:00:00Z","bedtime_stop":"2026-01-02T08:30:00Z","calendar_date":"2026-01-02","total":25200}]}`)
 	reply("GET /v2/summary/sleep_cycle/"+person, `{"sleep_cycle":[{"sleep_id":"n","session_start":"2026-01-01T22:00:00Z",
 		"stage_start_offset_second":[0,3600,25200],"stage_end_offset_second":[3600,25200,28800],"stage_type":[4,1,3]}]}`)
@@ -179,9 +194,10 @@ func TestCriticalPages(t *testing.T) {
 func TestPersonPage(t *testing.T) {
 	page := signedInPage(t, "/users/"+person+"?resource=glucose&from=2026-01-01&to=2026-01-02&by=hour")
 	for _, want := range []string{
-		"a · cgm", "b · manual", "2026-01-01 09:00 to 2026-01-02 09:00: glucose (mmol/L): 3 values between 5 and 7",
-		"Source used by the merge in 2 stretches", "error: token refused", "1 failing", "2026-01-01 09:00 UTC",
-		"Ambulatory glucose profile: 2 days over one day", "25th to 75th percentile", "100%</strong> in target, 3.9 to 10.0 mmol/L", `class="band1"`,
+		"a · cgm", "b · manual", "2026-01-01 09:00 to 2026-01-02 09:00: glucose (mmol/L): 3 values between 4 and 7",
+		"Source used by the merge in 2 stretches", "error: token refused", "1 failing", "2026-01-01 09:00 UTC", `<td>5 (4 to 6)</td>`, `class="area s0"`,
+		`aria-current="true">glucose</a>`, `<h2 id="data" class="first">glucose</h2>`, `?from=2025-12-30&amp;resource=glucose&amp;to=2025-12-31">Earlier`,
+		"Ambulatory glucose profile: 2 days over one day", "25th to 75th percentile", "81.5%</strong> in target, 3.9 to 10.0 mmol/L", "6.1%</strong> GMI", `class="band1"`,
 	} {
 		require.Contains(t, page, want)
 	}
@@ -231,7 +247,7 @@ func TestQueryAsCode(t *testing.T) {
 
 func TestSleepPage(t *testing.T) {
 	page := signedInPage(t, "/users/"+person+"/sleep?from=2026-01-01&to=2026-01-02")
-	for _, want := range []string{"Night to 2026-01-02", "7:00 h", "heart rate (bpm): 1 value between 52 and 52; sleep stages: 3 stages", "REM", `class="st0"`, `class="st2"`, `class="st3"`} {
+	for _, want := range []string{"Night to 2026-01-02", "7:00\u00a0h", "heart rate (bpm): 1 value between 52 and 52; sleep stages: 3 stages", "REM", `class="st0"`, `class="st2"`, `class="st3"`} {
 		require.Contains(t, page, want)
 	}
 }
@@ -241,7 +257,9 @@ func TestHomePage(t *testing.T) {
 	page := signedInPage(t, "/")
 	for _, want := range []string{
 		`href="/console/reports"><strong>1</strong> reports in review`, `href="/console/reviews"><strong>2</strong> results to match`,
-		`href="/console/sources"><strong>1&#43;</strong> pulls behind`, `href="/console/orders?status=ordered"><strong>3</strong> ordered`,
+		`href="/console/sources"><strong>1&#43;</strong> pulls behind`,
+		`<a href="/console/orders?status=ordered">ordered</a><svg class="share" aria-hidden="true"><rect class="s0" width="100.0%" height="100%"/></svg><strong>3</strong>`,
+		`<span>longer ago</span><svg class="share" aria-hidden="true"><rect class="s0" width="50.0%"`, "samples stored a day (UTC): 14 values between 0 and 0",
 		`class="bad">1</strong> endpoints failing`, "failing since", `<td class="bad">1&#43;</td>`,
 	} {
 		require.Contains(t, page, want)
@@ -255,10 +273,37 @@ func TestHomePage(t *testing.T) {
 
 // A marker's results are a trend in its reference range, beside a wearable series.
 func TestLabsPage(t *testing.T) {
-	page := signedInPage(t, "/users/"+person+"/labs?resource=glucose&from=2026-01-01&to=2026-01-02")
-	for _, want := range []string{"Ferritin (ug/L), range 30 to 300: 2 values between 20 and 45", `class="range"`, "glucose (mmol/L, by day): 3 values"} {
+	page := signedInPage(t, "/users/"+person+"/labs?resource=glucose&from=2025-12-31&to=2026-01-02")
+	for _, want := range []string{
+		"Ferritin (ug/L): 3 values between 8 and 45", `class="range"`, "glucose by day (mmol/L): 3 values",
+		"<td>&lt; 8 ug/L</td>", "<td>20, abnormal</td>", "<td>0.02 mg/L</td>", `href="/console/orders/o1">order`, `href="/console/reports/j">report`, "<td>clear </td>",
+	} {
 		require.Contains(t, page, want)
 	}
+	ranges := regexp.MustCompile(`<rect class="range" x="([0-9.]+)%" y="([0-9.]+)" width="([0-9.]+)%"`).FindAllStringSubmatch(page, -1)
+	require.Len(t, ranges, 3, "each result has its own range")
+	require.Equal(t, "0.00", ranges[0][1])
+	require.NotEqual(t, ranges[0][2], "0")
+}
+
+// Without a range a page opens on the day of the newest data on the person's clock, with the kinds
+// that the person has.
+func TestNewestData(t *testing.T) {
+	page := signedInPage(t, "/users/"+person)
+	for _, want := range []string{`<h2 id="data" class="first">glucose</h2>`, `value="2025-12-27"`, `value="2026-01-02"`, `<a href="?resource=steps">steps</a>`} {
+		require.Contains(t, page, want)
+	}
+	require.NotContains(t, page, "resource=weight", "there is none")
+}
+
+// Values that add up are bars of sums, whatever has a duration; others are lines of means.
+func TestBarsAndLines(t *testing.T) {
+	page := signedInPage(t, "/users/"+person+"?resource=steps&from=2026-01-01&to=2026-01-02&by=hour")
+	require.Contains(t, page, `<rect class="s0" x="`)
+	require.Contains(t, page, "steps (count): 3 values between 0 and 30")
+	require.Contains(t, page, "Sums by hour")
+	page = signedInPage(t, "/users/"+person+"?resource=weight&from=2026-01-01&to=2026-01-02&by=hour")
+	require.Contains(t, page, "No weight in this range", "the answer has no mean of it")
 }
 
 // A role sees its own pages alone; every call of a team's operation carries the key of the session.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,21 +19,38 @@ type contract struct {
 		} `json:"responses"`
 	} `json:"paths"`
 	Components struct {
-		Schemas map[string]struct {
-			Properties map[string]contractSchema `json:"properties"`
-			Enum       []string                  `json:"enum"`
-		} `json:"schemas"`
+		Schemas map[string]contractSchema `json:"schemas"`
 	} `json:"components"`
+	// Webhooks has the operations that receive events, by event type.
+	Webhooks map[string]json.RawMessage `json:"webhooks"`
 }
 
 type contractSchema struct {
-	Ref         string          `json:"$ref"`
-	Description string          `json:"description"`
-	Type        any             `json:"type"` // a name, or a list of names
-	Format      string          `json:"format"`
-	Enum        []string        `json:"enum"` // "" stands for null
-	Items       *contractSchema `json:"items"`
+	Ref         string                    `json:"$ref"`
+	Description string                    `json:"description"`
+	Type        any                       `json:"type"` // a name, or a list of names
+	Format      string                    `json:"format"`
+	Enum        []string                  `json:"enum"` // "" stands for null
+	OpenEnum    []string                  `json:"x-extensible-enum"`
+	Items       *contractSchema           `json:"items"`
+	AnyOf       []contractSchema          `json:"anyOf"`
+	Properties  map[string]contractSchema `json:"properties"`
+	Required    []string                  `json:"required"`
 }
+
+// resolve follows the reference of a schema, and that of the first alternative.
+func (c *contract) resolve(s contractSchema) contractSchema {
+	if len(s.AnyOf) > 0 {
+		s = s.AnyOf[0]
+	}
+	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
+		return c.Components.Schemas[name]
+	}
+	return s
+}
+
+// eventTypes returns the event types in order.
+func (c *contract) eventTypes() []string { return slices.Sorted(maps.Keys(c.Webhooks)) }
 
 // is reports whether the schema allows a type.
 func (c *contractSchema) is(name string) bool {

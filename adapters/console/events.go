@@ -11,10 +11,13 @@ import (
 )
 
 type endpoint struct {
-	ID       string `json:"id"`
-	URL      string `json:"url"`
-	Disabled bool   `json:"disabled"`
-	Reason   string `json:"disabled_reason"`
+	ID          string   `json:"id"`
+	URL         string   `json:"url"`
+	Description string   `json:"description"`
+	Types       []string `json:"filter_types"` // nil is all
+	Rate        *int     `json:"rate_limit"`
+	Disabled    bool     `json:"disabled"`
+	Reason      string   `json:"disabled_reason"`
 	// FailingSince is nil if the last attempt succeeded.
 	FailingSince *time.Time `json:"failing_since"`
 }
@@ -44,14 +47,20 @@ func (s *Console) webhooks() string { return s.teamPath() + "/webhook" }
 func (s *Console) events(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		Endpoints []endpoint `json:"data"`
-		Chosen    string     `json:"-"`
-		Message   string     `json:"-"`
-		Attempts  []attempt  `json:"-"`
-		Next      string     `json:"-"`
-		Since     string     `json:"-"`
-		Until     string     `json:"-"`
-		Queued    string     `json:"-"`
+		endpointPage
+		Chosen   string    `json:"-"`
+		Message  string    `json:"-"`
+		Attempts []attempt `json:"-"`
+		Next     string    `json:"-"`
+		Since    string    `json:"-"`
+		Until    string    `json:"-"`
+		Queued   string    `json:"-"`
 	}
+	c, err := s.contract(r)
+	if err != nil {
+		return err
+	}
+	data.EventTypes = c.eventTypes()
 	now := s.Now().UTC()
 	data.Since, data.Until, data.Queued = now.Add(-24*time.Hour).Format(minuteForm), now.Add(time.Minute).Format(minuteForm), r.FormValue("queued")
 	if err := s.manage(r, on, http.MethodGet, s.webhooks(), nil, nil, &data); err != nil {

@@ -7,66 +7,47 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// The target range of glucose in mmol/L, and its value in mg/dL. Source: Battelino et al.,
-// Clinical Targets for Continuous Glucose Monitoring Data Interpretation, Diabetes Care 2019;42(8).
-const (
-	targetLow, targetHigh = 3.9, 10.0
-	mgPerMmol             = healthdata.GlucoseMilligrams
-)
-
-// glucoseProfile is the ambulatory glucose profile of some days: all days laid over one day.
+// glucoseProfile is the ambulatory glucose profile of some days: all days laid over one day. Its
+// numbers are those of the query language, and so are the ends of the target range.
 type glucoseProfile struct {
-	Chart              *chart
-	Below, In, Above   int // percent of the values
-	Mean               float64
-	Unit, Low, High    string
-	Days, ValuesOfDays int
+	Chart            *chart
+	Below, In, Above string // percent of the readings
+	Mean, GMI, CV    string
+	Unit, Low, High  string
+	Days             int
 }
 
-// glucoseProfile reads the merged glucose of some days by five minutes; nil if there is none.
-func (s *Console) glucoseProfile(r *http.Request, res resource, days rangeOf) (*glucoseProfile, error) {
+// glucoseProfile reads the merged glucose of some days; nil if there is none.
+func (s *Console) glucoseProfile(r *http.Request, schema *querySchema, res resource, days rangeOf) (*glucoseProfile, error) {
 	merged, err := s.steps(r, userPath(r), res, days, buckets[1], "merge")
 	if err != nil {
 		return nil, err
 	}
-	low, high, layout := targetLow, targetHigh, "%.1f"
-	if res.Unit() == "mg/dL" {
-		low, high, layout = targetLow*mgPerMmol, targetHigh*mgPerMmol, "%.0f"
-	}
-	p := &glucoseProfile{Unit: res.Unit(), Low: fmt.Sprintf(layout, low), High: fmt.Sprintf(layout, high)}
+	p := &glucoseProfile{Unit: res.Unit()}
 	var points []point
 	seen := map[string]bool{}
-	below, above, sum := 0, 0, 0.0
 	for i := range merged["index"] {
 		at, err := time.Parse(floating, merged.text("index", i))
-		v := merged.number(valueColumn(res, res.fields[0]), i)
+		v := merged.number(res.column("mean", res.fields[0]), i)
 		if err != nil || math.IsNaN(v) {
 			continue
 		}
 		points = append(points, point{at, v})
 		seen[at.Format(time.DateOnly)] = true
-		sum += v
-		switch {
-		case v < low:
-			below++
-		case v > high:
-			above++
-		}
 	}
 	if len(points) == 0 {
 		return nil, nil //nolint:nilnil // days without glucose have no profile
 	}
-	n := len(points)
-	p.Days, p.ValuesOfDays, p.Mean = len(seen), n, sum/float64(n)
-	p.Below, p.Above = percent(below, n), percent(above, n)
-	p.In = 100 - p.Below - p.Above
+	p.Days = len(seen)
+	if err := s.glucoseMeasures(r, res, days, p); err != nil {
+		return nil, err
+	}
+	target := schema.targetRange(p)
 	lines := overlay(points)
 	p.Chart = draw("glucose by time of day", panel{
-		title: "glucose (" + p.Unit + ")", low: &low, high: &high,
+		title: "glucose", unit: p.Unit, ranges: []reference{target},
 		bands: []band{
 			{name: "5th to 95th percentile", class: "band0", lower: lines[0], upper: lines[4]},
 			{name: "25th to 75th percentile", class: "band1", lower: lines[1], upper: lines[3]},
@@ -74,10 +55,56 @@ func (s *Console) glucoseProfile(r *http.Request, res resource, days rangeOf) (*
 		lines: []line{{name: "median", points: lines[2]}},
 	})
 	p.Chart.Summary = strings.ReplaceAll(p.Chart.Summary, "2000-01-01 ", "")
+	for i := range p.Chart.Rows {
+		p.Chart.Rows[i].Time = strings.TrimPrefix(p.Chart.Rows[i].Time, "2000-01-01 ")
+	}
 	return p, nil
 }
 
-func percent(part, of int) int { return int(math.Round(100 * float64(part) / float64(of))) }
+// glucoseMeasures asks for the measures of a profile.
+func (s *Console) glucoseMeasures(r *http.Request, res resource, days rangeOf, p *glucoseProfile) error {
+	arg := res.arg(res.fields[0])
+	var selected []any
+	for _, name := range []string{"mean", "gmi", "cv"} {
+		selected = append(selected, map[string]any{"func": name, "arg": arg})
+	}
+	for _, name := range []string{"below_range", targetBand, "above_range"} {
+		selected = append(selected, map[string]any{"func": "time_in_range", "band": name, "arg": arg})
+	}
+	got, err := s.ask(r, userPath(r), days, "merge", map[string]any{"select": selected})
+	if err != nil {
+		return err
+	}
+	for name, into := range map[string]*string{
+		"mean": &p.Mean, "gmi": &p.GMI, "cv": &p.CV,
+		"time_in_range_below_range": &p.Below, "time_in_range_" + targetBand: &p.In, "time_in_range_above_range": &p.Above,
+	} {
+		if v := got.number(res.column(name, res.fields[0]), 0); !math.IsNaN(v) {
+			*into = fmt.Sprintf("%.1f", v)
+		}
+	}
+	return nil
+}
+
+// targetBand is the name of the target range.
+const targetBand = "in_range"
+
+// targetRange returns the target range in the unit of a profile, and notes its ends as text.
+func (q *querySchema) targetRange(p *glucoseProfile) (out reference) {
+	for _, b := range q.Bands {
+		if b.Name != targetBand {
+			continue
+		}
+		layout := "%.1f"
+		if out.low, out.high = b.LowMmol, b.HighMmol; p.Unit == "mg/dL" {
+			out.low, out.high, layout = b.Low, b.High, "%.0f"
+		}
+		if out.low != nil && out.high != nil {
+			p.Low, p.High = fmt.Sprintf(layout, *out.low), fmt.Sprintf(layout, *out.high)
+		}
+	}
+	return out
+}
 
 // overlay lays days over one day: the percentiles 5, 25, 50, 75 and 95 of each half hour, each as
 // a line of 48 points, NaN where no day has a value.

@@ -3,8 +3,10 @@ package console
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -30,6 +32,31 @@ type homePage struct {
 	Failing                  int    // endpoints
 	Undelivered              string // messages of all endpoints whose latest attempt failed
 	At                       time.Time
+	Statuses, Freshness      []share
+	Samples, Attempts        *chart
+	More                     bool // the team has more than homeUsers users
+}
+
+// homeUsers bounds the users whose reads Home looks at.
+const homeUsers = 500
+
+// share is a part of a whole as a bar.
+type share struct {
+	Name, Link string
+	Count      int
+	Percent    string
+}
+
+// shares fills in the lengths of bars: the longest has the whole width.
+func shares(list []share) []share {
+	most := 1
+	for _, one := range list {
+		most = max(most, one.Count)
+	}
+	for i := range list {
+		list[i].Percent = strconv.FormatFloat(100*float64(list[i].Count)/float64(most), 'f', 1, 64)
+	}
+	return list
 }
 
 func (s *Console) home(w http.ResponseWriter, r *http.Request, on *session) (err error) {
@@ -48,6 +75,9 @@ func (s *Console) home(w http.ResponseWriter, r *http.Request, on *session) (err
 		if data.Behind, err = s.pullsBehind(r); err != nil {
 			return err
 		}
+		if err := s.pictures(r, &data); err != nil {
+			return err
+		}
 	}
 	if who.May("reviewer") {
 		if data.Reports, err = s.reportsInReview(r, on); err != nil {
@@ -58,6 +88,7 @@ func (s *Console) home(w http.ResponseWriter, r *http.Request, on *session) (err
 		if data.Endpoints, err = s.deliveries(r, on); err != nil {
 			return err
 		}
+		data.Attempts = attemptChart(data.Endpoints, data.At)
 		rate, failing, more := 0.0, 0, false
 		for _, e := range data.Endpoints {
 			rate += e.perMinute
@@ -69,6 +100,95 @@ func (s *Console) home(w http.ResponseWriter, r *http.Request, on *session) (err
 		data.Rate, data.Undelivered = fmt.Sprintf("%.1f", rate), atLeast(failing, more)
 	}
 	return s.show(w, r, on, "home", "Home", data)
+}
+
+// pictures reads what came on the last days, how new the data of people is, and the orders.
+func (s *Console) pictures(r *http.Request, data *homePage) error {
+	for _, status := range slices.Sorted(maps.Keys(data.Orders.ByStatus)) {
+		data.Statuses = append(data.Statuses, share{Name: words(status), Link: "orders?" + url.Values{"status": {status}}.Encode(), Count: data.Orders.ByStatus[status]})
+	}
+	slices.SortStableFunc(data.Statuses, func(a, b share) int { return b.Count - a.Count })
+	shares(data.Statuses)
+	schema, err := s.schema(r)
+	if err != nil {
+		return err
+	}
+	samples := map[string]bool{}
+	for _, t := range schema.Timeseries {
+		samples[t.Name] = true
+	}
+	var page resourcePage
+	if err := s.optional(s.get(r, "/v2/introspect/resources", url.Values{"user_limit": {strconv.Itoa(homeUsers)}}, &page)); err != nil {
+		return err
+	}
+	data.More = page.Next != ""
+	today := data.At.UTC().Truncate(day)
+	byDay := map[string]int{}
+	ages := []share{{Name: "today or yesterday"}, {Name: "in the last 7 days"}, {Name: "in the last 30 days"}, {Name: "longer ago"}, {Name: "no data yet"}}
+	for _, u := range page.Data {
+		var newest time.Time
+		for _, resources := range u.Provider {
+			for name, one := range resources {
+				if one.Newest != nil && one.Newest.After(newest) {
+					newest = *one.Newest
+				}
+				for _, c := range one.Stored {
+					if samples[name] {
+						byDay[c.Date] += c.New
+					}
+				}
+			}
+		}
+		at := len(ages) - 1
+		for i, limit := range []time.Duration{day, 7 * day, 30 * day, 200 * 366 * day} {
+			if !newest.IsZero() && !newest.Before(today.Add(-limit)) {
+				at = i
+				break
+			}
+		}
+		ages[at].Count++
+	}
+	if !data.More {
+		ages[len(ages)-1].Count += max(0, data.Team.Users-len(page.Data))
+	}
+	data.Freshness = shares(ages)
+	l := line{bars: day}
+	for at := today.AddDate(0, 0, -13); !at.After(today); at = at.AddDate(0, 0, 1) {
+		l.points = append(l.points, point{at, float64(byDay[at.Format(time.DateOnly)])})
+	}
+	data.Samples = draw("samples stored a day", panel{title: "samples stored a day (UTC)", lines: []line{l}})
+	return nil
+}
+
+// attemptChart draws the attempts at all endpoints by hour, of the last 24 hours; nil if there are
+// none.
+func attemptChart(list []endpointHealth, now time.Time) *chart {
+	last := now.UTC().Truncate(time.Hour)
+	first := last.Add(-23 * time.Hour)
+	good, bad, any := map[time.Time]float64{}, map[time.Time]float64{}, false
+	for _, e := range list {
+		for _, a := range e.attempts {
+			at := a.At.UTC().Truncate(time.Hour)
+			if at.Before(first) {
+				continue
+			}
+			any = true
+			if a.State == "succeeded" {
+				good[at]++
+			} else {
+				bad[at]++
+			}
+		}
+	}
+	if !any {
+		return nil
+	}
+	succeeded, failed := line{name: "succeeded", bars: time.Hour, colour: 2}, line{name: "failed or waiting", bars: time.Hour, colour: 1}
+	for at := first; !at.After(last); at = at.Add(time.Hour) {
+		succeeded.points = append(succeeded.points, point{at, good[at]})
+		failed.points = append(failed.points, point{at, bad[at]})
+	}
+	return draw("delivery attempts an hour", panel{title: "delivery attempts an hour (UTC)", lines: []line{succeeded, failed}, stack: true})
 }
 
 // count returns the total of a list, and "–" if the host does not serve it.
@@ -115,6 +235,7 @@ type endpointHealth struct {
 	perMinute float64
 	failing   int
 	more      bool // there may be more than failing
+	attempts  []attempt
 }
 
 // deliveries reads the latest attempts at each endpoint, 250 at most.
@@ -151,7 +272,7 @@ func (s *Console) deliveries(r *http.Request, on *session) (list []endpointHealt
 		}
 		rate := float64(n) / window.Minutes()
 		more := tried.Next != "" && failing > 0
-		list = append(list, endpointHealth{e, fmt.Sprintf("%.1f", rate), atLeast(failing, more), rate, failing, more})
+		list = append(list, endpointHealth{e, fmt.Sprintf("%.1f", rate), atLeast(failing, more), rate, failing, more, tried.Data})
 	}
 	return list, nil
 }

@@ -6,144 +6,251 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
-// markerTrend is the history of one marker of a person.
-type markerTrend struct {
-	Slug, Name, Unit, Range, Last string
-	Outside                       bool
-	values                        []point
-	low, high                     *float64
+// historyResult is a laboratory result of a person's history, as the API publishes it.
+type historyResult struct {
+	Name           string   `json:"name"`
+	Analyte        string   `json:"analyte"`
+	Value          *float64 `json:"value"`
+	Unit           string   `json:"unit"`
+	Comparator     string   `json:"comparator"`
+	Bound          *float64 `json:"bound"`
+	Reported       string   `json:"reported_value"`
+	ReportedUnit   string   `json:"reported_unit"`
+	Interpretation string   `json:"interpretation"`
+	Range          string   `json:"reference_range"`
+	Low            *float64 `json:"range_low"`
+	High           *float64 `json:"range_high"`
+	Collected      string   `json:"collected_date"`
+	ReportedOn     string   `json:"reported_date"`
+	Source         string   `json:"source"`
+	SourceID       string   `json:"source_id"`
+	Laboratory     string   `json:"laboratory"`
 }
 
-// maxLabOrders bounds the orders whose results a page reads.
-const maxLabOrders = 20
+// Day is the day of the collection, else that of the report; "" if neither is known.
+func (h *historyResult) Day() string { return cmp.Or(h.Collected, h.ReportedOn) }
+
+// Title is what the result is of.
+func (h *historyResult) Title() string { return cmp.Or(h.Analyte, h.Name) }
+
+// Outside reports whether the laboratory or its range says that the result is not normal.
+func (h *historyResult) Outside() bool {
+	return h.Interpretation == "abnormal" || h.Interpretation == "critical"
+}
+
+// Text is the result in the one unit of its analyte, else as it was reported.
+func (h *historyResult) Text() string {
+	switch {
+	case h.Value != nil:
+		return number(*h.Value) + " " + h.Unit
+	case h.Bound != nil:
+		return h.Comparator + " " + number(*h.Bound) + " " + h.Unit
+	}
+	return strings.TrimSpace(h.Reported + " " + h.ReportedUnit)
+}
+
+// Bounds is the reference range in the unit of the result, else as it was reported.
+func (h *historyResult) Bounds() string {
+	switch {
+	case h.Low != nil && h.High != nil:
+		return number(*h.Low) + " to " + number(*h.High) + " " + h.Unit
+	case h.Low != nil:
+		return "from " + number(*h.Low) + " " + h.Unit
+	case h.High != nil:
+		return "to " + number(*h.High) + " " + h.Unit
+	}
+	return h.Range
+}
+
+// plotted returns the number of the result and its unit.
+func (h *historyResult) plotted() (v float64, unit string, ok bool) {
+	switch {
+	case h.Value != nil:
+		return *h.Value, h.Unit, true
+	case h.Bound != nil:
+		return *h.Bound, h.Unit, true
+	}
+	v, err := strconv.ParseFloat(h.Reported, 64)
+	return v, h.ReportedUnit, err == nil
+}
+
+// markerTrend is the history of one analyte in one unit.
+type markerTrend struct {
+	Key, Name, Unit string
+	Last            *historyResult
+	Count           int
+	line            line
+	ranges          []reference
+}
+
+// maxLabResults bounds the results that a page reads.
+const maxLabResults = 1000
+
+// labHistory reads the results of a person, the newest first. More says that there are others.
+func (s *Console) labHistory(r *http.Request, id string) (list []historyResult, more bool, err error) {
+	q := url.Values{"limit": {"250"}}
+	for len(list) < maxLabResults {
+		var page struct {
+			Data []historyResult `json:"data"`
+			Next string          `json:"next_cursor"`
+		}
+		if err := s.optional(s.get(r, "/v2/user/"+id+"/lab_result", q, &page)); err != nil {
+			return nil, false, err
+		}
+		list = append(list, page.Data...)
+		if page.Next == "" {
+			return list, false, nil
+		}
+		q.Set("next_cursor", page.Next)
+	}
+	return list, true, nil
+}
 
 func (s *Console) labs(w http.ResponseWriter, r *http.Request, on *session) error {
-	days, err := s.parseRange(r, 365)
-	if err != nil {
-		return err
-	}
 	var data struct {
 		personPage
-		Markers             []markerTrend
-		Chosen              []string
-		Resource            string
-		Resources           []string
-		Orders, TotalOrders int
+		Markers   []*markerTrend
+		Chosen    []string
+		Results   []historyResult // of the range, the newest first
+		Resource  string
+		Resources []string
+		More      bool
 	}
-	if data.personPage, err = s.openPerson(r, "labs", days); err != nil {
+	var err error
+	if data.personPage, err = s.openPerson(r, "labs"); err != nil {
 		return err
 	}
-	var list struct {
-		Orders []order `json:"orders"`
-		Total  int     `json:"total"`
-	}
-	q := url.Values{
-		"user_id": {data.User.ID}, "status": {"completed", "corrected", "partial_results"}, "size": {strconv.Itoa(maxLabOrders)},
-		"order_key": {"created_at"}, "order_direction": {"desc"}, "end_date": {data.To},
-	}
-	if err := s.optional(s.get(r, "/v3/orders", q, &list)); err != nil {
-		return err
-	}
-	data.Orders, data.TotalOrders = len(list.Orders), list.Total
-	if data.Markers, err = s.trends(r, list.Orders, days); err != nil {
+	var history []historyResult
+	if history, data.More, err = s.labHistory(r, userPath(r)); err != nil {
 		return err
 	}
 	schema, err := s.schema(r)
 	if err != nil {
 		return err
 	}
-	known := schema.resources()
-	for _, one := range known {
+	all := schema.resources()
+	res, err := data.choose(r.FormValue("resource"), all)
+	if err != nil {
+		return err
+	}
+	data.Resource = res.name
+	for _, one := range data.having(all) {
 		data.Resources = append(data.Resources, one.name)
 	}
-	data.Resource = cmp.Or(r.FormValue("resource"), "heartrate")
-	at := slices.Index(data.Resources, data.Resource)
-	if at < 0 {
-		return &apiError{Status: http.StatusUnprocessableEntity, Message: "resource: must be one of those in the form"}
-	}
-	step, err := bucketOf("day", days.days())
+	latest, err := s.latest(r, res, data.newest(res.name))
 	if err != nil {
 		return err
 	}
-	found, err := s.series(r, userPath(r), known[at], days, step)
-	if err != nil {
-		return err
-	}
-	panels := []panel{{title: words(data.Resource) + " (" + known[at].fields[0].Unit + ", by day)", lines: found.lines}}
-	data.Chosen = chosenMarkers(r.Form["marker"], data.Markers)
-	for _, m := range data.Markers {
-		if slices.Contains(data.Chosen, m.Slug) && len(m.values) > 0 {
-			title := m.Name + " (" + m.Unit + ")"
-			if m.Range != "" {
-				title += ", range " + m.Range
-			}
-			panels = append(panels, panel{title: title, low: m.low, high: m.high, lines: []line{{points: m.values, dots: true, colour: 4}}})
+	for i := range history {
+		if at, err := time.Parse(time.DateOnly, history[i].Day()); err == nil && at.After(latest) {
+			latest = at
 		}
 	}
-	if len(panels) > 1 || len(found.lines) > 0 {
-		data.Chart = draw("lab results beside "+words(data.Resource), panels...)
+	days, err := s.parseRange(r, latest, 365)
+	if err != nil {
+		return err
 	}
+	data.setRange(r, days, latest, labPresets)
+	for i := range history {
+		if day := history[i].Day(); day == "" || day >= data.From && day <= data.To {
+			data.Results = append(data.Results, history[i])
+		}
+	}
+	data.Markers = trends(data.Results)
+	step, err := bucketOf("day", days.days(), mostSteps)
+	if err != nil {
+		return err
+	}
+	found, err := s.series(r, userPath(r), res, days, step)
+	if err != nil {
+		return err
+	}
+	var panels []panel
+	if found.lines != nil {
+		panels = append(panels, panel{title: words(res.name) + " by day", unit: res.Unit(), lines: found.lines})
+	}
+	data.Chosen = chosenMarkers(r.Form["marker"], data.Markers)
+	for _, m := range data.Markers {
+		if slices.Contains(data.Chosen, m.Key) && len(m.line.points) > 0 {
+			panels = append(panels, panel{title: m.Name, unit: m.Unit, ranges: m.ranges, lines: []line{m.line}})
+		}
+	}
+	data.Chart = draw("lab results beside "+words(res.name), panels...)
 	return s.show(w, r, on, "labs", data.title(), data)
 }
 
-// chosenMarkers returns the markers of the form, or the first ones with numbers.
-func chosenMarkers(form []string, markers []markerTrend) (list []string) {
+// Title names a trend with its unit.
+func (m *markerTrend) Title() string {
+	if m.Unit == "" {
+		return m.Name
+	}
+	return m.Name + " (" + m.Unit + ")"
+}
+
+// chosenMarkers returns the markers of the form, else three with numbers: those outside their range
+// first, then those with the most results.
+func chosenMarkers(form []string, markers []*markerTrend) (list []string) {
 	if len(form) > 0 {
 		return form
 	}
-	for _, m := range markers {
-		if len(m.values) > 0 && len(list) < 3 {
-			list = append(list, m.Slug)
+	best := slices.DeleteFunc(slices.Clone(markers), func(m *markerTrend) bool { return len(m.line.points) == 0 })
+	outside := func(m *markerTrend) int {
+		if m.Last.Outside() {
+			return 1
 		}
+		return 0
+	}
+	slices.SortStableFunc(best, func(a, b *markerTrend) int { return cmp.Or(outside(b)-outside(a), b.Count-a.Count) })
+	for _, m := range best[:min(3, len(best))] {
+		list = append(list, m.Key)
 	}
 	return list
 }
 
-// trends reads the results of orders by marker, in the order of their names.
-func (s *Console) trends(r *http.Request, list []order, days rangeOf) ([]markerTrend, error) {
-	bySlug := map[string]*markerTrend{}
+// trends returns the results by analyte and unit, in the order of their names. The results have the
+// newest first.
+func trends(list []historyResult) (out []*markerTrend) {
+	byKey := map[string]*markerTrend{}
 	for i := len(list) - 1; i >= 0; i-- {
-		var got struct {
-			Metadata struct {
-				Collected string `json:"date_collected"`
-				Reported  string `json:"date_reported"`
-			} `json:"metadata"`
-			Results []labResult `json:"results"`
+		one := &list[i]
+		v, unit, numeric := one.plotted()
+		if !numeric {
+			unit = ""
 		}
-		if err := s.optional(s.get(r, "/v3/order/"+url.PathEscape(list[i].ID)+"/result", nil, &got)); err != nil {
-			return nil, err
+		key := one.Title() + " " + unit
+		m := byKey[key]
+		if m == nil {
+			m = &markerTrend{Key: key, Name: one.Title(), Unit: unit, line: line{dots: true, colour: 4}}
+			byKey[key] = m
+			out = append(out, m)
 		}
-		at, err := time.Parse(time.RFC3339, cmp.Or(got.Metadata.Collected, got.Metadata.Reported))
-		if err != nil {
-			at = list[i].Created
-		}
-		at = at.UTC()
-		if at.Before(days.from) || at.After(days.to.Add(day)) {
-			continue
-		}
-		for _, one := range got.Results {
-			slug := cmp.Or(one.Slug, one.Name)
-			m := bySlug[slug]
-			if m == nil {
-				m = &markerTrend{Slug: slug, Name: one.Name}
-				bySlug[slug] = m
-			}
-			m.Unit, m.Range, m.Last = one.Unit, one.Bounds(), one.Result
-			m.low, m.high = one.Low, one.High
-			m.Outside = one.Interpretation != "" && one.Interpretation != "normal" && one.Interpretation != "unknown"
-			if v, err := strconv.ParseFloat(one.Result, 64); err == nil {
-				m.values = append(m.values, point{at, v})
-			}
+		m.Last = one
+		m.Count++
+		if at, err := time.Parse(time.DateOnly, one.Day()); err == nil && numeric {
+			m.add(at, v, one)
 		}
 	}
-	var out []markerTrend
-	for _, m := range bySlug {
-		slices.SortStableFunc(m.values, func(a, b point) int { return a.at.Compare(b.at) })
-		out = append(out, *m)
+	slices.SortFunc(out, func(a, b *markerTrend) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}
+
+// add appends a result. Its reference range holds from the middle between it and the result before it.
+func (m *markerTrend) add(at time.Time, v float64, of *historyResult) {
+	note := strings.TrimSuffix(of.Text(), " "+m.Unit)
+	if of.Outside() {
+		note += ", " + of.Interpretation
 	}
-	slices.SortFunc(out, func(a, b markerTrend) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Slug, b.Slug)) })
-	return out, nil
+	next := reference{low: of.Low, high: of.High}
+	if n := len(m.line.points); n > 0 {
+		before := m.line.points[n-1].at
+		next.from = before.Add(at.Sub(before) / 2)
+		m.ranges[n-1].to = next.from
+	}
+	m.line.points = append(m.line.points, point{at, v})
+	m.line.notes = append(m.line.notes, note)
+	m.ranges = append(m.ranges, next)
 }

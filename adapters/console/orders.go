@@ -59,6 +59,13 @@ func (s *Console) orders(w http.ResponseWriter, r *http.Request, on *session) er
 	form := r.URL.Query()
 	for _, p := range c.parameters("/v3/orders", "get") {
 		values := slices.DeleteFunc(slices.Clone(form[p.Name]), func(v string) bool { return v == "" })
+		if p.Name == "user_id" && len(values) > 0 {
+			id, err := s.userID(r, values[0])
+			if err != nil {
+				return err
+			}
+			values = []string{id}
+		}
 		if len(values) > 0 {
 			q[p.Name], p.Value = values, values[0]
 		}

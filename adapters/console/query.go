@@ -2,9 +2,11 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -24,9 +26,15 @@ const exampleQuery = `{
 
 // resultTable is the answer to one query.
 type resultTable struct {
-	Columns []string
+	Columns []resultColumn
 	Rows    [][]string
 	Chart   *chart
+}
+
+// resultColumn is a column of an answer. Unit is empty where there is none.
+type resultColumn struct {
+	name, Title, Unit string
+	bars              bool // sums and counts are drawn as bars
 }
 
 // query runs a query on a user's data. The body goes to the API as it was typed.
@@ -51,10 +59,15 @@ func (s *Console) query(w http.ResponseWriter, r *http.Request, on *session) err
 			Table table `json:"table"`
 		} `json:"results"`
 	}
-	path := "/aggregate/v1/user/" + url.PathEscape(data.User) + "/query"
 	status := http.StatusOK
 	var failed *apiError
+	id, err := s.userID(r, data.User)
+	path := "/aggregate/v1/user/" + url.PathEscape(id) + "/query"
 	switch {
+	case errors.As(err, &failed):
+		status, data.Problem = failed.Status, failed.Message
+	case err != nil:
+		return err
 	case !json.Valid([]byte(data.Text)):
 		status, data.Problem = http.StatusUnprocessableEntity, "query: must be JSON"
 	case r.PostFormValue("as") == "parquet":
@@ -77,8 +90,13 @@ func (s *Console) query(w http.ResponseWriter, r *http.Request, on *session) err
 			data.Parquet = s.asCurl(r, path, data.Text, " -H 'accept: "+kind+"' -o "+parquetFile)
 		}
 	}
-	for _, result := range answer.Results {
-		data.Tables = append(data.Tables, tableOf(result.Table))
+	questions := data.Schema.questions(data.Text)
+	for i, result := range answer.Results {
+		var columns []resultColumn
+		if i < len(questions) {
+			columns = questions[i]
+		}
+		data.Tables = append(data.Tables, tableOf(result.Table, columns))
 	}
 	s.render(w, r, on, status, "query", "Query", data)
 	return nil
@@ -165,37 +183,225 @@ func main() {
 }
 `
 
-// tableOf returns columns as rows, and a chart if the index holds times.
-func tableOf(columns table) resultTable {
-	t := resultTable{Columns: []string{"index"}}
-	for name := range columns {
-		if name != "index" {
-			t.Columns = append(t.Columns, name)
+// selection is one entry of what a query selects or groups by.
+type selection struct {
+	Func, Band  string
+	Arg         map[string]json.RawMessage
+	Source      string `json:"source"`
+	ValueMacro  string `json:"value_macro"`
+	DateTrunc   any    `json:"date_trunc"`
+	column, tbl string // of a selection that names a column of a table
+}
+
+// UnmarshalJSON also reads the table and the column of {"TABLE":"COLUMN"}, and of a timeseries.
+func (s *selection) UnmarshalJSON(b []byte) error {
+	type plainSelection selection
+	if err := json.Unmarshal(b, (*plainSelection)(s)); err != nil {
+		return err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(b, &all); err != nil {
+		return err
+	}
+	s.tbl, s.column = columnOf(all)
+	if s.Arg != nil {
+		s.tbl, s.column = columnOf(s.Arg)
+	}
+	return nil
+}
+
+// columnOf returns the table and the column that an expression names; "" if it names none.
+func columnOf(all map[string]json.RawMessage) (tbl, column string) {
+	text := func(name string) (out string) {
+		_ = json.Unmarshal(all[name], &out) // anything else is no name
+		return out
+	}
+	if name := text("timeseries"); name != "" {
+		return name, text("field")
+	}
+	for name := range all {
+		if v := text(name); v != "" && name != "func" && name != "band" && name != "source" {
+			tbl, column = name, v
 		}
 	}
-	slices.Sort(t.Columns[1:])
+	return tbl, column
+}
+
+// questions returns the columns that the answers of a query can have, in the order of the query, with
+// their titles and units. Text that it does not understand has none.
+func (q *querySchema) questions(text string) (out [][]resultColumn) {
+	var in struct {
+		Queries []struct {
+			Select  []selection `json:"select"`
+			GroupBy []selection `json:"group_by"`
+		} `json:"queries"`
+	}
+	if json.Unmarshal([]byte(text), &in) != nil {
+		return nil
+	}
+	for _, one := range in.Queries {
+		var list []resultColumn
+		for i, key := range one.GroupBy {
+			title := cmp.Or(key.Source, key.column, "group "+strconv.Itoa(i+1))
+			if key.DateTrunc != nil {
+				title = "time"
+			}
+			list = append(list, resultColumn{name: fmt.Sprintf("group_key.%d", i), Title: words(title)})
+		}
+		for _, s := range one.Select {
+			list = append(list, q.columns(s)...)
+		}
+		out = append(out, list)
+	}
+	return out
+}
+
+// columns returns the names that the column of a selection can have.
+func (q *querySchema) columns(s selection) []resultColumn {
+	if s.Func == "" {
+		name := cmp.Or(s.Source, s.ValueMacro, s.column)
+		return []resultColumn{{name: name, Title: words(name), Unit: q.unit(s.tbl, s.column)}}
+	}
+	label, unit := s.Func, q.unit(s.tbl, s.column)
+	if s.Band != "" {
+		label += "_" + s.Band
+	}
+	switch s.Func {
+	case "count", "episodes", "lbgi", "hbgi", "gri":
+		unit = ""
+	case "cv", "gmi", "time_in_range", "sensor_active":
+		unit = "%"
+	}
+	of := s.column
+	if of == "value" {
+		of = s.tbl // of a timeseries
+	}
+	one := resultColumn{Title: words(label + " " + of), Unit: unit, bars: s.Func == "sum" || s.Func == "count"}
+	var list []resultColumn
+	for _, name := range []string{label, label + "." + s.column, label + "." + s.tbl + "." + s.column} {
+		one.name = name
+		list = append(list, one)
+	}
+	return list
+}
+
+// unit returns the unit of a column of a table or a timeseries.
+func (q *querySchema) unit(tbl, column string) string {
+	for _, t := range slices.Concat(q.Timeseries, q.Tables) {
+		if t.Name != tbl {
+			continue
+		}
+		for _, c := range t.Columns {
+			if c.Name == column && c.Unit != "local" {
+				return c.Unit
+			}
+		}
+	}
+	return ""
+}
+
+// tableOf returns columns as rows, in the order of the known columns, and a chart if the index holds
+// times. A column that repeats the index is left out.
+func tableOf(columns table, known []resultColumn) resultTable {
 	index := columns["index"]
-	lines := make([]line, len(t.Columns)-1)
+	doubled := func(name string) bool {
+		return name != "index" && slices.EqualFunc(columns[name], index, func(a, b any) bool { return a != nil && fmt.Sprint(a) == fmt.Sprint(b) })
+	}
+	title := "index"
+	var rest []resultColumn
+	listed := map[string]bool{"index": true}
+	for _, c := range known {
+		_, there := columns[c.name]
+		switch {
+		case !there || listed[c.name]:
+		case doubled(c.name):
+			title = c.Title
+		default:
+			rest = append(rest, c)
+		}
+		listed[c.name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		if !listed[name] && !doubled(name) {
+			rest = append(rest, resultColumn{name: name, Title: name})
+		}
+	}
+	t := resultTable{Columns: append([]resultColumn{{name: "index", Title: title}}, rest...)}
+	lines := make([]line, len(t.Columns))
 	for i := range index {
 		row := make([]string, len(t.Columns))
 		text, _ := index[i].(string)
 		at, err := parseIndex(text)
-		for k, name := range t.Columns {
-			if i >= len(columns[name]) || columns[name][i] == nil {
+		for k, c := range t.Columns {
+			if i >= len(columns[c.name]) || columns[c.name][i] == nil {
 				continue
 			}
-			v := columns[name][i]
-			row[k] = fmt.Sprint(v)
+			v := columns[c.name][i]
+			row[k] = cellText(v)
 			if f, ok := v.(float64); ok && k > 0 && err == nil && !math.IsInf(f, 0) {
-				lines[k-1].name, lines[k-1].colour = name, k-1
-				lines[k-1].points = append(lines[k-1].points, point{at, f})
+				lines[k].name, lines[k].colour = c.Title, k-1
+				lines[k].points = append(lines[k].points, point{at, f})
 			}
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	lines = slices.DeleteFunc(lines, func(l line) bool { return len(l.points) == 0 })
-	t.Chart = draw("result", panel{title: "result", lines: lines})
+	t.Chart = draw("result", t.panels(lines)...)
 	return t
+}
+
+// panels returns the lines of columns, those of one unit and kind in one panel.
+func (t *resultTable) panels(lines []line) (list []panel) {
+	step := shortestStep(lines)
+	for k, l := range lines {
+		if len(l.points) == 0 {
+			continue
+		}
+		column := t.Columns[k]
+		if l.dots = len(l.points) <= 60; column.bars && step > 0 {
+			l.bars = step
+		}
+		at := slices.IndexFunc(list, func(p panel) bool { return p.unit == column.Unit && p.lines[0].bars == l.bars })
+		if at < 0 {
+			list = append(list, panel{title: column.Title, unit: column.Unit, lines: []line{l}})
+			continue
+		}
+		list[at].title = "result"
+		list[at].lines = append(list[at].lines, l)
+	}
+	for i := range list {
+		if len(list[i].lines) == 1 {
+			list[i].lines[0].name = "" // the title says it
+		}
+	}
+	return list
+}
+
+// shortestStep returns the shortest time between two points of a line; 0 without two.
+func shortestStep(lines []line) (step time.Duration) {
+	for _, l := range lines {
+		for i := 1; i < len(l.points); i++ {
+			if d := l.points[i].at.Sub(l.points[i-1].at); d > 0 && (step == 0 || d < step) {
+				step = d
+			}
+		}
+	}
+	return step
+}
+
+// cellText formats a value of a result: numbers with at most six digits behind the point.
+func cellText(v any) string {
+	switch x := v.(type) {
+	case float64:
+		return strconv.FormatFloat(math.Round(x*1e6)/1e6, 'f', -1, 64)
+	case string:
+		if at, err := time.Parse(floating, x); err == nil {
+			if at.Equal(at.Truncate(day)) {
+				return at.Format(time.DateOnly)
+			}
+			return at.Format("2006-01-02 15:04:05")
+		}
+	}
+	return fmt.Sprint(v)
 }
 
 // parseIndex reads the time or the date of an index.

@@ -134,7 +134,11 @@ func (s *Console) pushData(w http.ResponseWriter, r *http.Request, _ *session) e
 	if err := s.onlySandbox(); err != nil {
 		return err
 	}
-	id, name := r.PostFormValue("user_id"), r.PostFormValue("resource")
+	id, err := s.userID(r, r.PostFormValue("user_id"))
+	if err != nil {
+		return err
+	}
+	name := r.PostFormValue("resource")
 	value, err := strconv.ParseFloat(r.PostFormValue("value"), 64)
 	if err != nil {
 		return &apiError{Status: http.StatusUnprocessableEntity, Message: "value: must be a number like 61.5"}
@@ -171,7 +175,11 @@ func (s *Console) placeOrder(w http.ResponseWriter, r *http.Request, _ *session)
 	if err := s.onlySandbox(); err != nil {
 		return err
 	}
-	id, err := s.orderKit(r, r.PostFormValue("user_id"), r.PostFormValue("lab_test_id"))
+	user, err := s.userID(r, r.PostFormValue("user_id"))
+	if err != nil {
+		return err
+	}
+	id, err := s.orderKit(r, user, r.PostFormValue("lab_test_id"))
 	if err != nil {
 		return err
 	}

@@ -40,8 +40,18 @@ type queryColumn struct {
 }
 
 type queryTable struct {
-	Name    string        `json:"name"`
-	Columns []queryColumn `json:"columns"`
+	Name     string        `json:"name"`
+	Additive bool          `json:"additive"`
+	Columns  []queryColumn `json:"columns"`
+}
+
+// glucoseBand is a band of glucose with its ends in both units, both inclusive; nil is open.
+type glucoseBand struct {
+	Name     string   `json:"name"`
+	Low      *float64 `json:"low_mg_dl"`
+	High     *float64 `json:"high_mg_dl"`
+	LowMmol  *float64 `json:"low_mmol_l"`
+	HighMmol *float64 `json:"high_mmol_l"`
 }
 
 type querySchema struct {
@@ -49,6 +59,7 @@ type querySchema struct {
 	Timeseries []queryTable  `json:"timeseries"`
 	Macros     []queryColumn `json:"value_macros"`
 	Functions  []string      `json:"functions"`
+	Bands      []glucoseBand `json:"bands"`
 }
 
 func (s *Console) schema(r *http.Request) (querySchema, error) {
@@ -61,18 +72,15 @@ func (s *Console) schema(r *http.Request) (querySchema, error) {
 type resource struct {
 	name   string
 	fields []queryColumn // the columns of numbers, other than the duration
-	sum    bool          // values of intervals add up
+	sum    bool          // values add up: a chart has bars of sums; else it has lines of means
 }
 
 // resources returns the timeseries that hold numbers.
 func (q *querySchema) resources() (list []resource) {
 	for _, t := range q.Timeseries {
-		r := resource{name: t.Name}
+		r := resource{name: t.Name, sum: t.Additive}
 		for _, c := range t.Columns {
-			switch {
-			case c.Name == "duration":
-				r.sum = true
-			case c.Type == "float64":
+			if c.Type == "float64" && c.Name != "duration" {
 				r.fields = append(r.fields, c)
 			}
 		}
@@ -93,15 +101,23 @@ type bucket struct {
 var buckets = []bucket{
 	{"minute", "minute", 1, time.Minute},
 	{"5 minutes", "minute", 5, 5 * time.Minute},
+	{"15 minutes", "minute", 15, 15 * time.Minute},
 	{"hour", "hour", 1, time.Hour},
 	{"day", "day", 1, day},
 	{"week", "week", 1, 7 * day},
 	{"month", "month", 1, 30 * day},
 }
 
-// bucketOf returns the named step, or the shortest with at most 1,500 points in a range. A
+// mostSteps bounds the points of a line whose step nobody chose: lines of more have a point for
+// every pixel, and bars no place.
+const (
+	mostSteps = 400
+	mostBars  = 62
+)
+
+// bucketOf returns the named step, or the shortest with at most so many points in a range. A
 // named step that has more than 100,000 points is refused.
-func bucketOf(name string, days int) (bucket, error) {
+func bucketOf(name string, days, most int) (bucket, error) {
 	length := time.Duration(days) * day
 	for _, b := range buckets {
 		if name == b.Name {
@@ -112,7 +128,7 @@ func bucketOf(name string, days int) (bucket, error) {
 		}
 	}
 	for _, b := range buckets {
-		if length/b.length <= 1500 {
+		if length/b.length <= time.Duration(most) {
 			return b, nil
 		}
 	}
@@ -131,9 +147,12 @@ type rangeOf struct{ from, to time.Time }
 
 func (d rangeOf) days() int { return int(d.to.Sub(d.from)/day) + 1 }
 
-// parseRange reads the days of a form; a missing first day is a number of days before the last one.
-func (s *Console) parseRange(r *http.Request, days int) (out rangeOf, err error) {
-	out.to = s.Now().UTC().Truncate(day)
+// parseRange reads the days of a form. A missing last day is the day of the newest data, or today if
+// there is none; a missing first day is a number of days before the last one.
+func (s *Console) parseRange(r *http.Request, newest time.Time, days int) (out rangeOf, err error) {
+	if out.to = newest.UTC().Truncate(day); newest.IsZero() {
+		out.to = s.Now().UTC().Truncate(day)
+	}
 	if text := r.FormValue("to"); text != "" {
 		if out.to, err = time.Parse(time.DateOnly, text); err != nil {
 			return out, &apiError{Status: http.StatusUnprocessableEntity, Message: "to: must be a date like 2026-01-31"}
@@ -179,9 +198,9 @@ func (s *Console) series(r *http.Request, id string, res resource, days rangeOf,
 				byName[name] = l
 			}
 			if n := len(l.points); n > 0 && at.Sub(l.points[n-1].at) > max(3*step.length, time.Hour) {
-				l.points = append(l.points, point{l.points[n-1].at.Add(step.length), math.NaN()})
+				l.add(l.points[n-1].at.Add(step.length), math.NaN(), math.NaN(), math.NaN(), !res.sum)
 			}
-			l.points = append(l.points, point{at, all.number(valueColumn(res, f), i)})
+			l.add(at, all.number(res.column(res.function(), f), i), all.number(res.column("min", f), i), all.number(res.column("max", f), i), !res.sum)
 		}
 	}
 	for _, l := range byName {
@@ -191,7 +210,9 @@ func (s *Console) series(r *http.Request, id string, res resource, days rangeOf,
 	slices.Sort(out.sources)
 	for i := range out.lines {
 		out.lines[i].colour = i
-		out.lines[i].dots = len(out.lines[i].points) <= 60
+		if out.lines[i].dots = len(out.lines[i].points) <= 60; res.sum {
+			out.lines[i].bars = step.length
+		}
 	}
 	if len(out.sources) < 2 {
 		return out, nil
@@ -212,15 +233,26 @@ func (s *Console) series(r *http.Request, id string, res resource, days rangeOf,
 func (s *Console) steps(r *http.Request, id string, res resource, days rangeOf, step bucket, policy string) (table, error) {
 	selected := []any{map[string]any{"group_key": "*"}}
 	for _, f := range res.fields {
-		selected = append(selected, map[string]any{"func": res.function(), "arg": map[string]any{"timeseries": res.name, "field": f.Name}})
+		functions := []string{"mean", "min", "max"}
+		if res.sum {
+			functions = []string{"sum"}
+		}
+		for _, name := range functions {
+			selected = append(selected, map[string]any{"func": name, "arg": res.arg(f)})
+		}
 	}
+	return s.ask(r, id, days, policy, map[string]any{"select": selected, "group_by": []any{
+		map[string]any{"date_trunc": map[string]any{"unit": step.Unit, "value": step.Value}, "arg": map[string]any{"index": "timeseries"}},
+		map[string]any{"source": "source_provider"}, map[string]any{"source": "source_type"},
+	}})
+}
+
+// ask asks one question about days of a person. The names of its columns are qualified.
+func (s *Console) ask(r *http.Request, id string, days rangeOf, policy string, question map[string]any) (table, error) {
 	in := map[string]any{
 		"timeframe": map[string]any{"type": "relative", "anchor": days.to.Format(time.DateOnly), "past": map[string]any{"unit": "day", "value": days.days()}},
-		"config":    map[string]any{"overlap_policy": policy},
-		"queries": []any{map[string]any{"select": selected, "group_by": []any{
-			map[string]any{"date_trunc": map[string]any{"unit": step.Unit, "value": step.Value}, "arg": map[string]any{"index": "timeseries"}},
-			map[string]any{"source": "source_provider"}, map[string]any{"source": "source_type"},
-		}}},
+		"config":    map[string]any{"overlap_policy": policy, "column_naming": "qualified"},
+		"queries":   []any{question},
 	}
 	var out struct {
 		Results []struct {
@@ -234,6 +266,17 @@ func (s *Console) steps(r *http.Request, id string, res resource, days rangeOf, 
 		return table{}, nil
 	}
 	return out.Results[0].Table, nil
+}
+
+// add appends a value of a step, with the lowest and highest value of the step if it has a spread.
+func (l *line) add(at time.Time, value, low, high float64, spread bool) {
+	l.points = append(l.points, point{at, value})
+	if math.IsNaN(low) || math.IsNaN(high) {
+		low, high = value, value
+	}
+	if spread {
+		l.low, l.high = append(l.low, low), append(l.high, high)
+	}
 }
 
 // Name is the name of the resource in the query language.
@@ -250,8 +293,14 @@ func (r *resource) function() string {
 	return "mean"
 }
 
-func valueColumn(r resource, f queryColumn) string {
-	return r.function() + "." + r.name + "." + f.Name
+// arg is a field of the resource as the argument of a function.
+func (r *resource) arg(f queryColumn) map[string]any {
+	return map[string]any{"timeseries": r.name, "field": f.Name}
+}
+
+// column is the qualified name of a function of a field.
+func (r *resource) column(function string, f queryColumn) string {
+	return function + "." + r.name + "." + f.Name
 }
 
 func sourceName(t table, row int) string {
@@ -263,16 +312,16 @@ func sourceName(t table, row int) string {
 func winners(t table, res resource, step bucket, colour func(string) int) (list []span) {
 	for i := range t["index"] {
 		at, err := time.Parse(floating, t.text("index", i))
-		if err != nil || math.IsNaN(t.number(valueColumn(res, res.fields[0]), i)) {
+		if err != nil || math.IsNaN(t.number(res.column(res.function(), res.fields[0]), i)) {
 			continue
 		}
-		next := span{from: at, to: at.Add(step.length), colour: max(colour(sourceName(t, i)), 0)}
+		next := span{name: sourceName(t, i), from: at, to: at.Add(step.length), colour: max(colour(sourceName(t, i)), 0)}
 		if n := len(list); n > 0 {
 			last := &list[n-1]
 			if at.Before(last.to) {
 				continue
 			}
-			if last.colour == next.colour && !at.After(last.to) {
+			if last.name == next.name && !at.After(last.to) {
 				last.to = next.to
 				continue
 			}

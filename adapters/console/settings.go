@@ -1,8 +1,8 @@
 package console
 
 import (
-	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -10,13 +10,30 @@ import (
 	"strings"
 )
 
-// setting is a setting of the team as a control of a form.
+// setting is a setting of the team as controls of a form.
 type setting struct {
 	Name, Description string
-	Kind              string // switch, select, number, text, lines or json
+	Kind              string // switch, select, number, text, lines, object, rows or history
 	Options           []string
 	Value             string
+	Raw               string // the value as JSON, for settings of several fields
+	// Fields are the fields of an object; Rows those of each row, with a blank one at the end.
+	Fields []settingField
+	Rows   [][]settingField
+	schema contractSchema // of an object, or of a row
 }
+
+// settingField is one control of a setting of several fields.
+type settingField struct {
+	Key, Label, Description string
+	Kind                    string // text, number, lines or checks
+	Options                 []string
+	Value                   string
+	Values                  []string
+}
+
+// Has reports whether a box is ticked.
+func (f settingField) Has(option string) bool { return slices.Contains(f.Values, option) }
 
 // settings reads the settings of the team. Their controls and descriptions are those of the contract.
 func (s *Console) settings(r *http.Request, on *session, c *contract) (list []setting, err error) {
@@ -26,7 +43,9 @@ func (s *Console) settings(r *http.Request, on *session, c *contract) (list []se
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		one := c.setting(name)
-		one.Value = one.text(values[name])
+		if err := one.fill(values[name]); err != nil {
+			return nil, err
+		}
 		list = append(list, one)
 	}
 	return list, nil
@@ -35,7 +54,8 @@ func (s *Console) settings(r *http.Request, on *session, c *contract) (list []se
 // setting returns the control of a setting.
 func (c *contract) setting(name string) setting {
 	schema := c.Components.Schemas["TeamSettingsChange"].Properties[name]
-	one := setting{Name: name, Description: schema.Description, Kind: "json"}
+	one := setting{Name: name, Description: schema.Description, Kind: "history"}
+	whole := c.resolve(schema)
 	switch {
 	case schema.is("boolean"):
 		one.Kind = "switch"
@@ -47,56 +67,256 @@ func (c *contract) setting(name string) setting {
 		one.Kind = "text"
 	case schema.is("array") && schema.Items != nil && schema.Items.is("string"):
 		one.Kind = "lines"
+	case schema.is("array") && schema.Items != nil:
+		one.Kind, one.schema = "rows", c.resolve(*schema.Items)
+	case len(whole.Properties) > 0:
+		one.Kind, one.schema = "object", whole
 	}
 	return one
 }
 
-// text returns a value as the control shows it, "" for null.
-func (o *setting) text(value json.RawMessage) string {
-	if string(value) == "null" {
-		return ""
-	}
+// fill sets the controls to a value.
+func (o *setting) fill(value json.RawMessage) error {
+	empty := string(value) == "null"
 	switch o.Kind {
-	case "switch", "number":
-		return string(value)
+	case "object":
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(value, &fields); err != nil {
+			return fmt.Errorf("setting %s: %w", o.Name, err)
+		}
+		o.Raw, o.Fields = string(value), o.fields("set."+o.Name, fields)
+	case "rows":
+		var rows []map[string]json.RawMessage
+		if err := json.Unmarshal(value, &rows); err != nil {
+			return fmt.Errorf("setting %s: %w", o.Name, err)
+		}
+		o.Raw = string(value)
+		for i, row := range append(rows, nil) {
+			fields := o.fields(fmt.Sprintf("set.%s.%d", o.Name, i), row)
+			for k := range fields {
+				if i < len(rows) { // the blank row has the descriptions
+					fields[k].Description = ""
+				}
+			}
+			o.Rows = append(o.Rows, fields)
+		}
+	case "history":
+		return o.fillHistory(value)
 	case "select", "text":
-		var text string
-		if json.Unmarshal(value, &text) == nil {
-			return text
+		if !empty {
+			return json.Unmarshal(value, &o.Value)
 		}
 	case "lines":
 		var lines []string
-		if json.Unmarshal(value, &lines) == nil {
-			return strings.Join(lines, "\n")
+		if err := json.Unmarshal(value, &lines); err != nil {
+			return err
+		}
+		o.Value = strings.Join(lines, "\n")
+	default:
+		if !empty {
+			o.Value = string(value)
 		}
 	}
-	var b bytes.Buffer
-	_ = json.Indent(&b, value, "", "  ") // the API sends JSON
-	return b.String()
+	return nil
 }
 
-// value returns the text of a control as the API takes it, nil for the default.
-func (o *setting) value(text string) (any, error) {
+// fields returns the controls of an object, in the order of what is required and of their names.
+func (o *setting) fields(key string, values map[string]json.RawMessage) (list []settingField) {
+	names := slices.Clone(o.schema.Required)
+	for _, name := range slices.Sorted(maps.Keys(o.schema.Properties)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		schema := o.schema.Properties[name]
+		f := settingField{Key: key + "." + name, Label: words(name), Description: schema.Description, Kind: "text"}
+		switch {
+		case schema.is("integer"):
+			f.Kind = "number"
+		case schema.Items != nil:
+			if f.Kind, f.Options = "lines", schema.Items.OpenEnum; len(f.Options) > 0 {
+				f.Kind = "checks"
+			}
+			_ = json.Unmarshal(values[name], &f.Values) // a value that the API sends, or none
+			f.Value = strings.Join(f.Values, "\n")
+		}
+		var text any
+		if json.Unmarshal(values[name], &text) == nil && text != nil && schema.Items == nil {
+			f.Value = fmt.Sprint(text)
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// history is how far back the history of a provider is fetched.
+type history struct {
+	Default   historyDays            `json:"default"`
+	Overrides map[string]historyDays `json:"resource_overrides,omitempty"`
+}
+
+type historyDays struct {
+	Days int `json:"historical_days_to_pull"`
+}
+
+// fillHistory makes a row for each provider, and a blank one.
+func (o *setting) fillHistory(value json.RawMessage) error {
+	var by map[string]history
+	if err := json.Unmarshal(value, &by); err != nil {
+		return fmt.Errorf("setting %s: %w", o.Name, err)
+	}
+	o.Raw = string(value)
+	for i, slug := range append(slices.Sorted(maps.Keys(by)), "") {
+		key, days, lines := fmt.Sprintf("set.%s.%d", o.Name, i), "", []string{}
+		if slug != "" {
+			days = strconv.Itoa(by[slug].Default.Days)
+		}
+		for _, name := range slices.Sorted(maps.Keys(by[slug].Overrides)) {
+			lines = append(lines, fmt.Sprintf("%s %d", name, by[slug].Overrides[name].Days))
+		}
+		o.Rows = append(o.Rows, []settingField{
+			{Key: key + ".provider", Label: "provider", Kind: "text", Value: slug},
+			{Key: key + ".days", Label: "days", Kind: "number", Value: days},
+			{Key: key + ".resources", Label: "resources with other days", Description: "One a line: a resource, a space and its days.", Kind: "lines", Value: strings.Join(lines, "\n")},
+		})
+	}
+	return nil
+}
+
+// value returns the controls of a setting in a form as the API takes them, nil for the default.
+func (o *setting) value(r *http.Request) (any, error) {
+	text := unixLines(r.PostFormValue("set." + o.Name))
 	switch {
+	case o.Kind == "object":
+		return o.object(r, "set."+o.Name)
+	case o.Kind == "rows":
+		var list []any
+		for _, key := range o.rows(r) {
+			row, err := o.object(r, key)
+			if err != nil {
+				return nil, err
+			}
+			if row != nil {
+				list = append(list, row)
+			}
+		}
+		if list == nil {
+			return nil, nil //nolint:nilnil // null goes back to the default
+		}
+		return list, nil
+	case o.Kind == "history":
+		return o.histories(r)
 	case o.Kind == "switch":
 		return text == "true", nil
 	case strings.TrimSpace(text) == "":
 		return nil, nil //nolint:nilnil // null goes back to the default
 	case o.Kind == "number":
-		n, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil {
-			return nil, &apiError{Status: http.StatusUnprocessableEntity, Message: o.Name + ": must be a whole number"}
-		}
-		return n, nil
+		return wholeNumber(o.Name, text)
 	case o.Kind == "lines":
 		return strings.Fields(text), nil
-	case o.Kind == "json":
-		if !json.Valid([]byte(text)) {
-			return nil, &apiError{Status: http.StatusUnprocessableEntity, Message: o.Name + ": must be JSON"}
-		}
-		return json.RawMessage(text), nil
 	}
 	return text, nil
+}
+
+// wholeNumber reads the number of a field.
+func wholeNumber(name, text string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return 0, &apiError{Status: http.StatusUnprocessableEntity, Message: name + ": must be a whole number"}
+	}
+	return n, nil
+}
+
+// rows returns the keys of the rows of a form, in their order.
+func (o *setting) rows(r *http.Request) (keys []string) {
+	head := "set." + o.Name + "."
+	var numbers []int
+	for name := range r.PostForm {
+		rest, ok := strings.CutPrefix(name, head)
+		number, _, _ := strings.Cut(rest, ".")
+		if n, err := strconv.Atoi(number); ok && err == nil && !slices.Contains(numbers, n) {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		keys = append(keys, head+strconv.Itoa(n))
+	}
+	return keys
+}
+
+// object returns the fields below a key; nil if all are empty.
+func (o *setting) object(r *http.Request, key string) (any, error) {
+	out := map[string]any{}
+	filled := false
+	for _, f := range o.fields(key, nil) {
+		name := f.Key[strings.LastIndexByte(f.Key, '.')+1:]
+		text := strings.TrimSpace(unixLines(r.PostFormValue(f.Key)))
+		var err error
+		switch {
+		case f.Kind == "checks":
+			if ticked := r.PostForm[f.Key]; len(ticked) > 0 {
+				out[name], filled = ticked, true
+			}
+			continue
+		case text == "":
+			if f.Kind == "text" && slices.Contains(o.schema.Required, name) {
+				out[name] = "" // the API says what is missing
+			}
+			continue
+		case f.Kind == "number":
+			out[name], err = wholeNumber(o.Name+"."+name, text)
+		case f.Kind == "lines":
+			out[name] = strings.Fields(text)
+		default:
+			out[name] = text
+		}
+		if err != nil {
+			return nil, err
+		}
+		filled = true
+	}
+	if !filled {
+		return nil, nil //nolint:nilnil // null goes back to the default
+	}
+	return out, nil
+}
+
+// histories returns the rows of providers; one that is not there any more is nil.
+func (o *setting) histories(r *http.Request) (any, error) {
+	out := map[string]any{}
+	var was map[string]history
+	_ = json.Unmarshal([]byte(r.PostFormValue("was."+o.Name)), &was) // what the page had
+	for slug := range was {
+		out[slug] = nil
+	}
+	for _, key := range o.rows(r) {
+		slug, days := strings.TrimSpace(r.PostFormValue(key+".provider")), r.PostFormValue(key+".days")
+		if slug == "" || strings.TrimSpace(days) == "" {
+			continue
+		}
+		n, err := wholeNumber(o.Name+".days", days)
+		if err != nil {
+			return nil, err
+		}
+		one := history{Default: historyDays{n}}
+		for text := range strings.Lines(unixLines(r.PostFormValue(key + ".resources"))) {
+			name, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+			if name == "" {
+				continue
+			}
+			if n, err = wholeNumber(o.Name+".resources", rest); err != nil {
+				return nil, err
+			}
+			if one.Overrides == nil {
+				one.Overrides = map[string]historyDays{}
+			}
+			one.Overrides[name] = historyDays{n}
+		}
+		out[slug] = one
+	}
+	return out, nil
 }
 
 // changeSettings sends the settings that differ from those of the form as it was shown: "was." and
@@ -107,22 +327,35 @@ func (s *Console) changeSettings(w http.ResponseWriter, r *http.Request, on *ses
 		return err
 	}
 	in := map[string]any{}
-	for field := range r.PostForm {
-		name, ok := strings.CutPrefix(field, "was.")
+	for key := range r.PostForm {
+		name, ok := strings.CutPrefix(key, "was.")
 		if !ok {
 			continue
 		}
 		one := c.setting(name)
-		was, set := unixLines(r.PostFormValue(field)), unixLines(r.PostFormValue("set."+name))
-		if one.Kind == "switch" && set == "" {
-			set = "false" // a box without its tick is not sent
-		}
-		if was == set {
-			continue
-		}
-		if in[name], err = one.value(set); err != nil {
+		set, err := one.value(r)
+		if err != nil {
 			return err
 		}
+		var was any = unixLines(r.PostFormValue(key))
+		switch one.Kind {
+		case "object", "rows", "history":
+			if err := json.Unmarshal([]byte(r.PostFormValue(key)), &was); err != nil {
+				return &apiError{Status: http.StatusUnprocessableEntity, Message: name + ": the form is broken; open the page once more"}
+			}
+			if plain(was) == plain(set) {
+				continue
+			}
+		default:
+			now := unixLines(r.PostFormValue("set." + name))
+			if one.Kind == "switch" && now == "" {
+				now = "false" // a box without its tick is not sent
+			}
+			if was == any(now) {
+				continue
+			}
+		}
+		in[name] = set
 	}
 	if len(in) > 0 {
 		if err := s.manage(r, on, http.MethodPatch, s.teamPath()+"/settings", nil, in, nil); err != nil {
@@ -131,6 +364,42 @@ func (s *Console) changeSettings(w http.ResponseWriter, r *http.Request, on *ses
 	}
 	http.Redirect(w, r, s.Path+"/team?saved=1", http.StatusSeeOther)
 	return nil
+}
+
+// plain returns a value as JSON without what is null or empty, to compare it with another.
+func plain(v any) string {
+	b, _ := json.Marshal(v) // values of forms and of JSON
+	var read any
+	_ = json.Unmarshal(b, &read)
+	b, _ = json.Marshal(dropEmpty(read))
+	return string(b)
+}
+
+// dropEmpty returns a value of JSON without members that are null or empty; nil if nothing is left.
+func dropEmpty(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		for k, one := range x {
+			if x[k] = dropEmpty(one); x[k] == nil {
+				delete(x, k)
+			}
+		}
+		if len(x) == 0 {
+			return nil
+		}
+	case []any:
+		for i := range x {
+			x[i] = dropEmpty(x[i])
+		}
+		if len(x) == 0 {
+			return nil
+		}
+	case string:
+		if x == "" {
+			return nil
+		}
+	}
+	return v
 }
 
 // unixLines returns a text of a form, whose lines end with CR LF, with lines that end with LF.

@@ -35,24 +35,33 @@ func (n *night) local(t time.Time) time.Time {
 }
 
 func (s *Console) sleep(w http.ResponseWriter, r *http.Request, on *session) error {
-	days, err := s.parseRange(r, 14)
-	if err != nil {
-		return err
-	}
 	var data struct {
 		personPage
 		Nights []night `json:"sleep"`
 		Night  *night  `json:"-"`
 		Stages bool    `json:"-"`
 	}
-	if data.personPage, err = s.openPerson(r, "sleep", days); err != nil {
+	var err error
+	if data.personPage, err = s.openPerson(r, "sleep"); err != nil {
 		return err
 	}
+	latest := data.newest("sleep")
+	if !latest.IsZero() {
+		latest = latest.Add(day) // on the person's clock it may be the next day
+	}
+	days, err := s.parseRange(r, latest, 14)
+	if err != nil {
+		return err
+	}
+	data.setRange(r, days, latest, sessionPresets)
 	window := url.Values{"start_date": {data.From}, "end_date": {data.To}}
 	if err := s.get(r, "/v2/summary/sleep/"+userPath(r), window, &data); err != nil {
 		return err
 	}
 	slices.SortFunc(data.Nights, func(a, b night) int { return b.End.Compare(a.End) })
+	if len(data.Nights) > 0 {
+		data.endOn(r, days, data.Nights[0].Date, sessionPresets)
+	}
 	for i := range data.Nights {
 		if chosen := r.FormValue("night"); data.Night == nil && (chosen == "" || chosen == data.Nights[i].ID) {
 			data.Night = &data.Nights[i]
@@ -70,7 +79,7 @@ func (s *Console) sleep(w http.ResponseWriter, r *http.Request, on *session) err
 		return err
 	}
 	data.Stages = stages != nil
-	panels := []panel{{title: "heart rate (bpm)", lines: rate}}
+	panels := []panel{{title: "heart rate", unit: "bpm", lines: rate}}
 	if data.Stages {
 		panels = append(panels, panel{title: "sleep stages", lines: []line{*stages}, labels: stageNames})
 	}

@@ -45,23 +45,32 @@ type recording struct {
 }
 
 func (s *Console) workouts(w http.ResponseWriter, r *http.Request, on *session) error {
-	days, err := s.parseRange(r, 30)
-	if err != nil {
-		return err
-	}
 	var data struct {
 		personPage
 		Workouts []workout `json:"workouts"`
 		Workout  *workout  `json:"-"`
 		Route    string    `json:"-"`
 	}
-	if data.personPage, err = s.openPerson(r, "workouts", days); err != nil {
+	var err error
+	if data.personPage, err = s.openPerson(r, "workouts"); err != nil {
 		return err
 	}
+	latest := data.newest("workouts")
+	if !latest.IsZero() {
+		latest = latest.Add(day) // on the person's clock it may be the next day
+	}
+	days, err := s.parseRange(r, latest, 30)
+	if err != nil {
+		return err
+	}
+	data.setRange(r, days, latest, sessionPresets)
 	if err := s.get(r, "/v2/summary/workouts/"+userPath(r), url.Values{"start_date": {data.From}, "end_date": {data.To}}, &data); err != nil {
 		return err
 	}
 	slices.SortFunc(data.Workouts, func(a, b workout) int { return b.Start.Compare(a.Start) })
+	if len(data.Workouts) > 0 {
+		data.endOn(r, days, data.Workouts[0].Date, sessionPresets)
+	}
 	for i := range data.Workouts {
 		if chosen := r.FormValue("workout"); data.Workout == nil && (chosen == "" || chosen == data.Workouts[i].ID) {
 			data.Workout = &data.Workouts[i]
@@ -75,7 +84,7 @@ func (s *Console) workouts(w http.ResponseWriter, r *http.Request, on *session) 
 		return err
 	}
 	offset := time.Duration(data.Workout.Offset) * time.Second
-	of := func(title string, colour int, values []*float64) panel {
+	of := func(title, unit string, colour int, values []*float64) panel {
 		l := line{colour: colour}
 		for i, v := range values {
 			p := point{time.Unix(rec.Time[i], 0).UTC().Add(offset), math.NaN()}
@@ -84,15 +93,15 @@ func (s *Console) workouts(w http.ResponseWriter, r *http.Request, on *session) 
 			}
 			l.points = append(l.points, p)
 		}
-		return panel{title: title, lines: []line{l}}
+		return panel{title: title, unit: unit, lines: []line{l}}
 	}
-	data.Chart = draw("recording", of("heart rate (bpm)", 0, rec.Rate), of("speed (m/s)", 2, rec.Speed), of("altitude (m)", 1, rec.Altitude), of("power (W)", 3, rec.Power))
+	data.Chart = draw("recording", of("heart rate", "bpm", 0, rec.Rate), of("speed", "m/s", 2, rec.Speed), of("altitude", "m", 1, rec.Altitude), of("power", "W", 3, rec.Power))
 	if data.Chart == nil { // no recording
 		rate, err := s.heartRate(r, data.Workout.Start.UTC().Add(offset), data.Workout.End.UTC().Add(offset))
 		if err != nil {
 			return err
 		}
-		data.Chart = draw("heart rate", panel{title: "heart rate (bpm)", lines: rate})
+		data.Chart = draw("heart rate", panel{title: "heart rate", unit: "bpm", lines: rate})
 	}
 	data.Route = route(rec.Lat, rec.Lng)
 	return s.show(w, r, on, "workouts", data.title(), data)

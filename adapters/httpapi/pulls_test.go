@@ -326,10 +326,11 @@ func TestIntrospection(t *testing.T) {
 	require.Equal(t, object{
 		"last_attempt": object{"timestamp": "2026-03-04T12:00:00+00:00", "status": "success"},
 		"oldest_data":  "2026-03-02T10:00:00+00:00", "newest_data": "2026-03-03T10:00:00+00:00", "sent_count": 0.0,
+		"stored_by_day": []any{map[string]any{"date": "2026-03-04", "new": 2.0}},
 	}, heart)
 	require.Equal(t, object{
 		"last_attempt": object{"timestamp": "2026-03-04T12:00:00+00:00", "status": "failure"},
-		"oldest_data":  nil, "newest_data": nil, "sent_count": 0.0, "refused": []any{},
+		"oldest_data":  nil, "newest_data": nil, "sent_count": 0.0, "stored_by_day": []any{}, "refused": []any{},
 	}, page.Data[0].Provider["acme_band"]["body"])
 
 	read(d.Client, "/v2/introspect/historical_pull?provider=acme_band&user_id="+ann.String())

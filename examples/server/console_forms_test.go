@@ -244,7 +244,11 @@ func TestSettingsInTheConsole(t *testing.T) {
 	before := settings()
 	status, page, at := c.submit("/team", "/team/settings", map[string]string{
 		"set.verb_mode": "split", "set.event_body_retention_days": "3", "set.explicit_connect": "true", "set.texts_enabled": "", "set.event_type_prefixes": "daily.\r\nlabtest.\r\n",
-		"set.critical_result_notification_email": "desk@clinic.example", "set.brand_information": `{"company_name":"Clinic","logo_url":"https://clinic.example/logo.png"}`,
+		"set.critical_result_notification_email": "desk@clinic.example",
+		"set.brand_information.company_name": "Clinic", "set.brand_information.logo_url": "https://clinic.example/logo.png",
+		"set.critical_result_escalation.0.after_minutes": "10", "set.critical_result_escalation.3.after_minutes": "90", "set.critical_result_escalation.3.to": "desk",
+		"set.data_pull_preferences.0.provider": "acme_ring", "set.data_pull_preferences.0.days": "30", "set.data_pull_preferences.0.resources": "sleep 60",
+		"set.event_destination_preferences.preferred": "webhook", "set.event_destination_preferences.enabled": "webhook",
 	})
 	require.Equal(t, http.StatusOK, status, page)
 	require.Equal(t, "/console/team", at)
@@ -257,18 +261,32 @@ func TestSettingsInTheConsole(t *testing.T) {
 	require.Equal(t, []any{"daily.", "labtest."}, after["event_type_prefixes"])
 	require.Equal(t, "desk@clinic.example", after["critical_result_notification_email"])
 	require.Equal(t, "Clinic", after["brand_information"].(map[string]any)["company_name"])
+	steps := after["critical_result_escalation"].([]any)
+	require.Len(t, steps, 4)
+	require.Equal(t, 10.0, steps[0].(map[string]any)["after_minutes"])
+	require.Equal(t, map[string]any{"after_minutes": 90.0, "to": "desk"}, steps[3])
+	require.Equal(t, map[string]any{"acme_ring": map[string]any{"default": map[string]any{"historical_days_to_pull": 30.0},
+		"resource_overrides": map[string]any{"sleep": map[string]any{"historical_days_to_pull": 60.0}}}}, after["data_pull_preferences"])
+	require.Equal(t, map[string]any{"preferred": "webhook", "enabled": []any{"webhook"}}, after["event_destination_preferences"])
+	changed := []string{"verb_mode", "event_body_retention_days", "explicit_connect", "texts_enabled", "event_type_prefixes", "critical_result_notification_email", "brand_information",
+		"critical_result_escalation", "data_pull_preferences", "event_destination_preferences"}
 	for name, was := range before {
-		if !slices.Contains([]string{"verb_mode", "event_body_retention_days", "explicit_connect", "texts_enabled", "event_type_prefixes", "critical_result_notification_email", "brand_information"}, name) {
+		if !slices.Contains(changed, name) {
 			require.Equal(t, was, after[name], name)
 		}
 	}
-	status, _, _ = c.submit("/team", "/team/settings", map[string]string{"set.critical_result_notification_email": "", "set.brand_information": "", "set.event_type_prefixes": ""})
+	status, _, _ = c.submit("/team", "/team/settings", map[string]string{
+		"set.critical_result_notification_email": "", "set.brand_information.company_name": "", "set.brand_information.logo_url": "", "set.event_type_prefixes": "",
+		"set.critical_result_escalation.1.after_minutes": "", "set.critical_result_escalation.1.to": "", "set.data_pull_preferences.0.days": "",
+	})
 	require.Equal(t, http.StatusOK, status)
 	again := settings()
 	require.Nil(t, again["critical_result_notification_email"])
 	require.Equal(t, before["brand_information"], again["brand_information"])
+	require.Len(t, again["critical_result_escalation"], 3, "an entry without values is removed")
+	require.Empty(t, again["data_pull_preferences"])
 	require.Equal(t, "split", again["verb_mode"], "what the form did not change stays")
-	for field, want := range map[string]string{"set.brand_information": "brand_information: must be JSON", "set.event_body_retention_days": "event_body_retention_days: must be a whole number", "set.critical_result_notification_email": "critical_result_notification_email"} {
+	for field, want := range map[string]string{"set.critical_result_escalation.0.after_minutes": "critical_result_escalation.after_minutes: must be a whole number", "set.brand_information.logo_url": "brand_information", "set.event_body_retention_days": "event_body_retention_days: must be a whole number", "set.critical_result_notification_email": "critical_result_notification_email"} {
 		status, page, _ = c.submit("/team", "/team/settings", map[string]string{field: "none of these {"})
 		require.Equal(t, http.StatusUnprocessableEntity, status)
 		require.Contains(t, page, want)

@@ -12,7 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
-const enter, space = "\r", " "
+// left is the key with an arrow to the left, as the library has it.
+const enter, space, left = "\r", " ", "\u0302"
 
 // keyboard is a person at a desktop without a pointer.
 type keyboard struct {
@@ -88,6 +89,18 @@ func TestConsoleByKeyboard(t *testing.T) {
 	p.quit()
 }
 
+// slide reads the values of a chart with the keys of its slider.
+func (k *keyboard) slide() {
+	k.t.Helper()
+	shown := func() string { return browse.Eval[string](k.Tab, `document.querySelector(".shown").innerText`) }
+	k.Reach("Time of the values")
+	last := shown()
+	require.Contains(k.t, last, "bpm")
+	k.Keys(left)
+	require.NotEqual(k.t, last, shown())
+	require.Contains(k.t, browse.Eval[string](k.Tab, `document.activeElement.getAttribute("aria-valuetext")`), strings.Fields(shown())[0])
+}
+
 // people walks the pages of a person.
 func (k *keyboard) people() {
 	k.fill("User id or the team", "measured")
@@ -95,10 +108,15 @@ func (k *keyboard) people() {
 	k.follow("measured", enter, "Source used by the merge")
 	k.follow("Read sources", space, "The API refused the request", "the user has no connected source that can be refreshed")
 	k.follow("Go back", enter, "Source used by the merge")
-	k.follow("Show", enter, "Mean by hour")
+	k.follow("month", enter, "by day and source")
+	k.slide()
+	k.opening("choose other days or steps")
+	k.follow("Show", enter, "by day and source")
 	k.follow("Workouts", enter, "Lunch run")
+	k.opening("choose other days")
 	k.follow("Show", enter, "Lunch run")
 	k.follow("Sleep", enter, "No sleep in this range")
+	k.opening("choose other days")
 	k.follow("Show", enter, "No sleep in this range")
 	k.follow("Lab results", enter, "heartrate")
 	k.follow("Show", enter, "heartrate")
@@ -191,6 +209,8 @@ func (k *keyboard) team() {
 	k.follow("Delete key by hand", space, "by hand")
 	k.follow("Delete key by hand", enter, "API keys")
 	k.Miss("by hand")
+	k.fill("company name", "Clinic")
+	k.fill("logo url", "https://clinic.example/logo.png")
 	k.Reach("explicit connect")
 	k.Keys(space)
 	k.follow("Save the settings", enter, "The settings are saved")

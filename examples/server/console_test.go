@@ -385,7 +385,10 @@ func postJSON(p *program, path string, body any) (out map[string]any) {
 	return out
 }
 
-// Every page has no violation of accessibility on a phone and on a desktop, light and dark, and
+// screens are the widths of a phone, a tablet and a desktop.
+var screens = []int64{390, 768, 1280}
+
+// Every page has no violation of accessibility on a phone, a tablet and a desktop, light and dark, and
 // works without scripts. docs/console.md shows the pictures that it takes. A plain run checks every
 // sixth page.
 func TestConsoleInTheBrowser(t *testing.T) {
@@ -399,7 +402,7 @@ func TestConsoleInTheBrowser(t *testing.T) {
 	pages := consolePages(p, c)
 	tab, plain := b.Open(t, browse.Person{Desktop: true}), b.Open(t, browse.Person{NoScript: true})
 	tab.Go(p.url + consolePath)
-	tab.CheckWidths(360, 1440)
+	tab.CheckWidths(screens...)
 	for _, tab := range []*browse.Tab{tab, plain} {
 		tab.Go(p.url + consolePath)
 		tab.Enter("Management key", "manager")
@@ -411,7 +414,7 @@ func TestConsoleInTheBrowser(t *testing.T) {
 		}
 		tab.Go(p.url + consolePath + pages[name])
 		tab.See("Sign out")
-		tab.CheckWidths(360, 1440)
+		tab.CheckWidths(screens...)
 		tab.Picture(name, 1200)
 		require.Empty(t, tab.Refusals(), name)
 	}
@@ -428,7 +431,7 @@ func TestConsoleInTheBrowser(t *testing.T) {
 	tab.Go(p.url + consolePath + pages["person-query"])
 	tab.Press("Run")
 	tab.See("Result", "As code")
-	tab.CheckWidths(360, 1440)
+	tab.CheckWidths(screens...)
 	tab.Picture("query-result", 1200)
 	// Home takes new numbers without a request of the person, and can be paused.
 	tab.Go(p.url + consolePath + "/")
@@ -444,9 +447,8 @@ func TestConsoleInTheBrowser(t *testing.T) {
 	plain.See("Result", "As code", "mean")
 	plain.Go(p.url + consolePath + pages["sources-of-a-person"])
 	plain.See("chest_strap", "watch", "Source used by the merge")
-	plain.Choose("By", "day")
-	plain.Press("Show")
-	plain.See("Mean by day")
+	plain.Press("month")
+	plain.See("Means, with the lowest and highest value, by day and source")
 	plain.Go(p.url + consolePath + "/orders")
 	plain.Choose("status", "completed")
 	plain.Press("Filter")
@@ -462,7 +464,7 @@ func TestConsoleInTheBrowser(t *testing.T) {
 	plain.Press("Complete with these values")
 	plain.See("completed", "reviewed by Ann")
 	tab.Go(p.url + consolePath + pages["report"])
-	tab.CheckWidths(360, 1440)
+	tab.CheckWidths(screens...)
 	plain.Go(p.url + consolePath + "/events")
 	plain.Press("Send again")
 	wait(t, func() bool {

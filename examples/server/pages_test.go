@@ -23,7 +23,7 @@ func TestInvitation(t *testing.T) {
 	tab.Shot("server-list")
 	tab.Press("Acme Ring")
 	tab.Press("Continue to Acme Ring")
-	tab.See("Sandbox sign-in", "Let us read")
+	tab.See("Sandbox sign-in", "The app may read")
 	tab.Shot("server-sandbox")
 	tab.Press("Deny")
 	tab.See("Acme Ring did not accept the sign-in")

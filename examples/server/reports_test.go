@@ -26,11 +26,14 @@ import (
 )
 
 // reportPDF is a small report of an invented patient.
-func reportPDF() []byte {
+func reportPDF() []byte { return reportOf("03/14/2025", "112", "0.92") }
+
+// reportOf is the report with another day of the collection, glucose and creatinine.
+func reportOf(day, glucose, creatinine string) []byte {
 	var page strings.Builder
 	for i, line := range []string{
-		"50 Northfield Clinical Laboratory", "50 Patient: Amara Hartley|300 Collected: 03/14/2025", "50 DOB: 05/21/1980|300 Specimen: S1234567",
-		"50 Test|220 Result|330 Units|430 Reference Range", "50 Glucose|220 112|330 mg/dL|430 70-99", "50 Creatinine|220 0.92|330 mg/dL|430 0.60-1.30",
+		"50 Northfield Clinical Laboratory", "50 Patient: Amara Hartley|300 Collected: " + day, "50 DOB: 05/21/1980|300 Specimen: S1234567",
+		"50 Test|220 Result|330 Units|430 Reference Range", "50 Glucose|220 " + glucose + "|330 mg/dL|430 70-99", "50 Creatinine|220 " + creatinine + "|330 mg/dL|430 0.60-1.30",
 		"50 Sodium|220 139|330 mmol/L|430 135-146", "50 Potassium|220 4.1|330 mmol/L|430 3.5-5.3",
 	} {
 		for _, cell := range strings.Split(line, "|") {

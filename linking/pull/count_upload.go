@@ -33,9 +33,5 @@ func UploadKey(team healthlab.TeamID, user healthlab.UserID, provider, resource 
 // addUpload adds what an upload brought.
 func (t *Task) addUpload(got *healthdata.Received, now time.Time) {
 	t.LastTry, t.LastOK = now, true
-	t.Sent += int64(got.Sent)
-	if !got.Oldest.IsZero() && (t.Oldest.IsZero() || got.Oldest.Before(t.Oldest)) {
-		t.Oldest = got.Oldest
-	}
-	t.Newest = later(t.Newest, got.Newest)
+	t.addCounts(got, now)
 }

@@ -43,10 +43,12 @@ func TestUploadsAreCounted(t *testing.T) {
 	}
 	oldest, newest := healthlab.At(noon.Add(-200*24*time.Hour)), healthlab.At(noon.Add(-time.Hour))
 	want := pull.Statistics{
-		LastAttempt: &pull.Attempt{At: healthlab.At(noon), Status: pull.Success}, Oldest: &oldest, Newest: &newest, Sent: 1, Refused: []pull.RefusedItem{},
+		LastAttempt: &pull.Attempt{At: healthlab.At(noon), Status: pull.Success}, Oldest: &oldest, Newest: &newest, Sent: 1,
+		Stored: []pull.DayCount{{Day: healthlab.DateOf(noon), New: 2}}, Refused: []pull.RefusedItem{},
 	}
 	require.Equal(t, want, look())
 	w.idle(s)
+	want.Stored[0].New += 90 * 24
 	require.Equal(t, want, look(), "the history is older, and is no news")
 	w.link(ann)
 	w.idle(s)

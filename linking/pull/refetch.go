@@ -49,7 +49,8 @@ func (s *Service) Refetch(ctx context.Context, ref Ref, since time.Time) error {
 			}
 			t := &out.Tasks[i]
 			t.Fence = was.Fence + 1 // a process that works on the old one has lost it
-			t.LastTry, t.LastOK, t.Oldest, t.Newest, t.Sent, t.Ended = was.LastTry, was.LastOK, was.Oldest, was.Newest, was.Sent, was.Ended
+			t.LastTry, t.LastOK, t.Oldest, t.Newest, t.Ended = was.LastTry, was.LastOK, was.Oldest, was.Newest, was.Ended
+			t.Sent, t.Stored = was.Sent, was.Stored
 		}
 		return out, nil
 	})

@@ -49,6 +49,9 @@ type Statistics struct {
 	Newest *healthlab.Time `json:"newest_data"`
 	// Sent counts the objects that were announced one by one.
 	Sent int64 `json:"sent_count"`
+	// Stored counts what was stored for the first time by the UTC day on which it came, ascending;
+	// of the last [StoredDays] days that have any; never nil.
+	Stored []DayCount `json:"stored_by_day"`
 	// Refused is what the provider sent and was not kept, the latest first; never nil.
 	Refused []RefusedItem `json:"refused"`
 }
@@ -133,6 +136,12 @@ func (s *Service) Resources(ctx context.Context, q StatusQuery) (list []UserReso
 				x.Newest = at
 			}
 			x.Sent += t.Sent
+			if x.Stored == nil {
+				x.Stored = []DayCount{}
+			}
+			for _, c := range t.Stored {
+				x.Stored = addDay(x.Stored, c)
+			}
 			x.Refused = []RefusedItem{}
 			out.Providers[t.Provider][t.Resource] = x
 		}

@@ -69,7 +69,7 @@ func (s *Service) storePage(ctx context.Context, t Task, followers []Task, c *he
 	err = s.updateClaimed(ctx, t, func(t *Task) ([]healthlab.Event, error) {
 		refusedBefore := t.refused()
 		t.From, t.To, t.Until, t.StartedAt, t.EndedAt, t.Swept = begun.From, begun.To, begun.Until, begun.StartedAt, begun.EndedAt, begun.Swept
-		t.addReceived(&sum)
+		t.addReceived(&sum, now)
 		ended := t.advance(page.Next, now, &s.opts)
 		t.noteRefused(allRefused, refusedBefore, ended)
 		if fetched = ended && t.Status == Success; !fetched {
@@ -228,6 +228,7 @@ func gone(err error) error {
 // addTotals adds up what became of several parts.
 func addTotals(sum, got *healthdata.Received) {
 	sum.Sent += got.Sent
+	sum.New += got.New
 	sum.Days = append(sum.Days, got.Days...)
 	if !got.Oldest.IsZero() && (sum.Oldest.IsZero() || got.Oldest.Before(sum.Oldest)) {
 		sum.Oldest = got.Oldest
@@ -292,7 +293,7 @@ func (s *Service) storeFollowerPages(ctx context.Context, t Task, followers []Ta
 			}
 			refusedBefore := stored.refused()
 			stored.From, stored.To, stored.Until, stored.Cursor, stored.StartedAt, stored.EndedAt = t.From, t.To, t.Until, t.Cursor, t.StartedAt, t.EndedAt
-			stored.addReceived(&got)
+			stored.addReceived(&got, now)
 			ended := stored.advance(page.Next, now, &s.opts)
 			stored.noteRefused(allRefused, refusedBefore, ended)
 			if !ended {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -127,9 +128,21 @@ type Task struct {
 	Oldest, Newest time.Time
 	// Sent counts the objects that were announced.
 	Sent int64
+	// Stored counts what was new by the UTC day on which it came, ascending; of the last
+	// [StoredDays] days that have any.
+	Stored []DayCount `json:",omitempty"`
 	// Days has a bit for each day with data since From; of History alone.
 	Days []byte
 }
+
+// DayCount is how many samples, summaries or streams were stored for the first time on a UTC day.
+type DayCount struct {
+	Day healthlab.Date `json:"date"`
+	New int64          `json:"new"`
+}
+
+// StoredDays is how many days of [DayCount] are kept.
+const StoredDays = 14
 
 // Trace names the run in logs and traces: a trace-id of W3C Trace Context, 32 hexadecimal
 // digits. A history has one from when it is scheduled until it is over; news have one for
@@ -202,17 +215,37 @@ func (t *Task) markDay(day healthlab.Date) {
 }
 
 // addReceived notes what a page brought.
-func (t *Task) addReceived(got *healthdata.Received) {
-	t.Sent += int64(got.Sent)
+func (t *Task) addReceived(got *healthdata.Received, now time.Time) {
+	t.addCounts(got, now)
 	if t.Kind == History {
 		for _, d := range got.Days {
 			t.markDay(d)
 		}
 	}
+}
+
+// addCounts adds what a page or an upload brought.
+func (t *Task) addCounts(got *healthdata.Received, now time.Time) {
+	t.Sent += int64(got.Sent)
 	if !got.Oldest.IsZero() && (t.Oldest.IsZero() || got.Oldest.Before(t.Oldest)) {
 		t.Oldest = got.Oldest
 	}
 	t.Newest = later(t.Newest, got.Newest)
+	if got.New > 0 {
+		t.Stored = addDay(t.Stored, DayCount{healthlab.DateOf(now.UTC()), int64(got.New)})
+	}
+}
+
+// addDay returns the counts with another one, the last [StoredDays] of them, as a new slice.
+func addDay(list []DayCount, add DayCount) []DayCount {
+	list = slices.Clone(list)
+	at, found := slices.BinarySearchFunc(list, add.Day, func(c DayCount, day healthlab.Date) int { return c.Day.Compare(day) })
+	if found {
+		list[at].New += add.New
+	} else {
+		list = slices.Insert(list, at, add)
+	}
+	return list[max(0, len(list)-StoredDays):]
 }
 
 // running reports whether a run has begun.
