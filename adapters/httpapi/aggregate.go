@@ -31,6 +31,12 @@ func (a api) aggregateOperations() []server.Operation {
 			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the questions took too long"},
 		},
 	}, {
+		ID: "read_glucose_profile", Pattern: "GET /v2/user/{user_id}/glucose_profile", Bound: server.UserInPath, Team: a.readGlucoseProfile,
+		Replies: []server.Reply{
+			{On: healthlab.NotFound, ErrorType: "USER_NOT_FOUND"},
+			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the questions took too long"},
+		},
+	}, {
 		ID: "read_query_schema", Pattern: "GET /aggregate/v1/schema", Bound: server.Public, Team: server.AsJSON(a.readQuerySchema),
 	}}
 }

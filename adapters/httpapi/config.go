@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/glucoseprofile"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
@@ -96,6 +97,9 @@ type Config struct {
 	// Parquet writes results of queries as Parquet files, as package aggregate/parquet does. Nil: they are
 	// there as JSON alone, and a request for such a file is 406.
 	Parquet ParquetWriter
+	// GlucoseProfiles prints ambulatory glucose profiles, as adapters/labs/pdfdoc does. Nil: they are there as
+	// JSON alone, and a request for a PDF file is 406.
+	GlucoseProfiles glucoseprofile.Printer
 	// ServiceName is the <service> in application/vnd.<service>.tar+gzip+parquet.
 	// Default healthlab.
 	ServiceName string

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -128,4 +129,72 @@ func TestConversionsEqualTheTableOfUnits(t *testing.T) {
 			require.InEpsilon(t, amount, mass, 1e-5, "%s from %s and %s", code, row[5], row[7])
 		}
 	}
+}
+
+// 10,000 values equal the factors of published tables that the molar masses do not come from, to the last
+// digit that a table prints, for every code of the component.
+func TestConversionsEqualPublishedFactors(t *testing.T) {
+	rows := tableRows(t, "testdata/published_factors.csv")[1:]
+	codes := map[string][]string{}
+	for _, term := range loinc.Embedded().All() {
+		if term.Property == "MCnc" || term.Property == "SCnc" {
+			codes[term.Component] = append(codes[term.Component], term.Code)
+		}
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	compared := map[string]bool{}
+	for n := range 10_000 {
+		component, from, printed, to, source := rows[n%len(rows)][0], rows[n%len(rows)][1], rows[n%len(rows)][2], rows[n%len(rows)][3], rows[n%len(rows)][4]
+		factor, err := strconv.ParseFloat(printed, 64)
+		require.NoError(t, err)
+		_, fraction, _ := strings.Cut(printed, ".")
+		last := math.Pow(10, -float64(len(fraction))) / factor // the last printed digit, as a share of the factor
+		if len(source) > 1 {
+			last = 0.06 // another form of the substance
+		}
+		require.NotEmpty(t, codes[component], component)
+		v := math.Exp(random.Float64()*14 - 7)
+		for _, code := range codes[component] {
+			mass, ok := labhistory.Convert(code, v, from)
+			require.True(t, ok, "%s from %s", code, from)
+			amount, ok := labhistory.Convert(code, v*factor, to)
+			require.True(t, ok, "%s from %s", code, to)
+			require.InEpsilon(t, amount, mass, last, "%s (%s) from %s and %s", component, code, from, to)
+			compared[component] = true
+		}
+	}
+	require.Greater(t, len(compared), 35)
+}
+
+// A component without a molar mass is never converted between a mass and an amount.
+func TestNoFactorForUnknownAnalytes(t *testing.T) {
+	known := map[string]bool{}
+	for _, row := range tableRows(t, "data/molar_mass.csv") {
+		known[row[0]] = row[1] != ""
+	}
+	checked := 0
+	for _, term := range loinc.Embedded().All() {
+		component, _, _ := strings.Cut(term.Component, "^") // "Glucose^post CFst" is glucose
+		if known[component] || term.Property != "MCnc" && term.Property != "SCnc" {
+			continue
+		}
+		_, mass := labhistory.Convert(term.Code, 1, "mg/dL")
+		_, amount := labhistory.Convert(term.Code, 1, "mmol/L")
+		require.False(t, mass && amount, term.Code)
+		checked++
+	}
+	require.Greater(t, checked, 30)
+}
+
+// tableRows reads a table with its header.
+func tableRows(t *testing.T, path string) [][]string {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	r := csv.NewReader(file)
+	r.Comment = '#'
+	rows, err := r.ReadAll()
+	require.NoError(t, err)
+	return rows
 }

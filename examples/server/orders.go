@@ -58,8 +58,12 @@ func (s *host) addOrders(ctx context.Context, c *service.Config) error {
 	if s.uses(inventedMessenger) {
 		c.Orders.Messenger = &sandbox.Outbox{}
 	}
-	c.Printer, err = s.printer()
-	return err
+	printer, err := s.printer()
+	if err != nil {
+		return err
+	}
+	c.Printer, c.HTTP.GlucoseProfiles = printer, printer
+	return nil
 }
 
 // catalogue is what can be ordered: the file of the flags, else an invented one.

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "aggregate/labhistory", "internal/ucum", "webhook", "privacy/accesslog", "privacy/personkey", "privacy/personexport",
+	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "aggregate/labhistory", "aggregate/glucoseprofile", "internal/ucum", "webhook", "privacy/accesslog", "privacy/personkey", "privacy/personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -68,6 +68,7 @@ var mayImport = forSuites(map[string][]string{
 	"aggregate/internal/strictjson": {".", "internal/nearest"},
 	"aggregate/continuous":          {".", "store", "internal/work", "aggregate", "aggregate/internal/strictjson"},
 	"aggregate/parquet":             {"healthdata", "healthdata/tables", "aggregate"},
+	"aggregate/glucoseprofile":      {".", "aggregate", "aggregate/internal/vector"},
 	"orders/catalogue":              {".", "store", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/people":                 {".", "store", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/appointment":            {".", "store", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
