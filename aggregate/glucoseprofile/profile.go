@@ -8,7 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
-	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // Unit is the unit of glucose in a profile.
@@ -174,7 +174,7 @@ func (q *Question) in(mmol *float64) *float64 {
 	if mmol == nil || q.Unit == Millimoles {
 		return mmol
 	}
-	return new(*mmol * vector.MilligramPerMillimole)
+	return new(*mmol * healthdata.GlucoseMilligrams)
 }
 
 func (q *Question) band(name aggregate.Band, percent *float64) Band {
