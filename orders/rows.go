@@ -127,18 +127,6 @@ func transactionKey(team healthlab.TeamID, id TransactionID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// eventCounter has the next id of an event of a team's orders.
-type eventCounter struct {
-	Team healthlab.TeamID
-	Next int64
-}
-
-var orderCounters = store.Table[eventCounter]{Name: "order_event_counter", Clear: true, Row: func(c *eventCounter) store.Row {
-	return store.Row{Key: counterKey(c.Team)}
-}}
-
-func counterKey(team healthlab.TeamID) store.Key { return store.Key{Team: team, ID: "event"} }
-
 // orderWork says when an order may be claimed for one kind of work: at Due, which is by the
 // caller's clock, unless it is leased by the store's.
 type orderWork struct {

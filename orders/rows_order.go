@@ -22,7 +22,7 @@ func NewStore(s store.Store, opts *StoreOptions) interface {
 }
 
 func newOrderRows(s store.Store, opts *StoreOptions) orderRows {
-	v := orderRows{s: s}
+	v := orderRows{s: s, ids: &eventIDBlocks{}}
 	if opts != nil {
 		v.opts = *opts
 	}
@@ -33,6 +33,7 @@ func newOrderRows(s store.Store, opts *StoreOptions) orderRows {
 type orderRows struct {
 	s    store.Store
 	opts StoreOptions
+	ids  *eventIDBlocks
 }
 
 // reader answers queries, in a transaction or outside of one.
@@ -175,7 +176,6 @@ func newOrderQueries(team healthlab.TeamID, user healthlab.UserID, ids planned) 
 		store.User(team, user),
 		orderTable.One(orderKey(team, ids.order), store.Plain), // one that has the id
 		orderNames.One(store.Key{ID: nameOfID(ids.order)}, store.Held),
-		orderCounters.One(counterKey(team), store.Held),
 		orderTransactions.One(transactionKey(team, ids.transaction), store.Held),
 		transactionQuery(team, ids.transaction),
 		critical.OfOrder(team, ids.order.UUID).Unlocked(),
@@ -188,16 +188,13 @@ func transactionQuery(team healthlab.TeamID, id TransactionID) store.Query {
 	return store.Query{Key: orderTable.Key(store.Key{Team: team}), By: store.BySecond, From: prefix, To: store.End(prefix), Lock: store.Plain}
 }
 
-// eventRoom is how many ids of events a change may use.
-const eventRoom = 100
-
 // Insert is that of [Store].
 func (v orderRows) Insert(ctx context.Context, r Record, change Change) (out Record, err error) {
 	if err := checkNewOrder(&r); err != nil {
 		return Record{}, err
 	}
 	err = v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		w := &orderWriter{tx: tx, opts: &v.opts, team: r.TeamID}
+		w := &orderWriter{tx: tx, opts: &v.opts, ids: v.ids, team: r.TeamID}
 		made, err := w.add(r)
 		if err != nil {
 			return err
@@ -224,7 +221,7 @@ func (v orderRows) InsertAfter(ctx context.Context, parent OrderID, child Record
 		return Record{}, Record{}, err
 	}
 	err = v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		w := &orderWriter{tx: tx, opts: &v.opts, team: child.TeamID}
+		w := &orderWriter{tx: tx, opts: &v.opts, ids: v.ids, team: child.TeamID}
 		p, err := w.load(parent)
 		if err != nil {
 			return err
@@ -258,7 +255,7 @@ func (v orderRows) InsertAfter(ctx context.Context, parent OrderID, child Record
 // Update is that of [Store].
 func (v orderRows) Update(ctx context.Context, team healthlab.TeamID, id OrderID, change Change) (out Record, err error) {
 	err = v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		w := &orderWriter{tx: tx, opts: &v.opts, team: team}
+		w := &orderWriter{tx: tx, opts: &v.opts, ids: v.ids, team: team}
 		r, err := w.load(id)
 		if err != nil {
 			return err
@@ -289,11 +286,12 @@ func checkNewOrder(r *Record) error {
 // orderWriter writes orders of one team in a transaction: load and add, then start, the change,
 // and write.
 type orderWriter struct {
-	tx      store.Tx
-	opts    *StoreOptions
-	team    healthlab.TeamID
-	counter *store.Entry[eventCounter]
-	orders  []*orderEdit
+	tx     store.Tx
+	opts   *StoreOptions
+	ids    *eventIDBlocks
+	team   healthlab.TeamID
+	drawn  drawnIDs
+	orders []*orderEdit
 }
 
 // orderEdit is an order while it is changed.
@@ -319,7 +317,7 @@ func identityOf(r *Record) orderIdentity {
 // load reads an order that is there for a change, and holds its transaction.
 func (w *orderWriter) load(id OrderID) (*orderEdit, error) {
 	key := orderKey(w.team, id)
-	ask := []store.Query{orderTable.One(key, store.Held), orderCounters.One(counterKey(w.team), store.Held)}
+	ask := []store.Query{orderTable.One(key, store.Held)}
 	for _, t := range allWork {
 		ask = append(ask, t.One(key, store.Held))
 	}
@@ -336,7 +334,7 @@ func (w *orderWriter) load(id OrderID) (*orderEdit, error) {
 	}
 	e := &orderEdit{entry: *stored, revision: stored.Value.Revision}
 	for i, t := range allWork {
-		if e.work[i], err = t.DecodedOne(got[2+i]); err != nil {
+		if e.work[i], err = t.DecodedOne(got[1+i]); err != nil {
 			return nil, err
 		}
 	}
@@ -377,8 +375,7 @@ func (w *orderWriter) addAfter(parent *orderEdit, child Record) (*orderEdit, err
 
 // open reads what a new order needs, and returns the state of its user. Conflict if the id is taken.
 func (w *orderWriter) open(r Record) (*orderEdit, store.UserState, error) {
-	got, err := w.tx.Read(store.User(w.team, r.UserID),
-		orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held), orderCounters.One(counterKey(w.team), store.Held))
+	got, err := w.tx.Read(store.User(w.team, r.UserID), orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held))
 	if err != nil {
 		return nil, store.UserState{}, err
 	}
@@ -393,15 +390,16 @@ func (w *orderWriter) open(r Record) (*orderEdit, store.UserState, error) {
 
 // start draws what the change of an order sees.
 func (w *orderWriter) start() error {
+	last := int64(0)
+	for _, e := range w.orders {
+		last = max(last, e.LastEvent.ID)
+	}
 	var err error
-	if w.counter, err = orderCounters.Get(w.tx, counterKey(w.team), store.Held); err != nil {
+	if w.drawn, err = w.ids.draw(w.tx, w.team, int64(len(w.orders))*eventRoom, last); err != nil {
 		return err
 	}
-	if w.counter == nil {
-		w.counter = &store.Entry[eventCounter]{Value: eventCounter{Team: w.team, Next: 1}}
-	}
 	for i, e := range w.orders {
-		e.NextEventID, e.StoreTime = w.counter.Value.Next+int64(i)*eventRoom, w.tx.Now()
+		e.NextEventID, e.StoreTime = w.drawn.first+int64(i)*eventRoom, w.tx.Now()
 	}
 	return nil
 }
@@ -411,7 +409,7 @@ func (w *orderWriter) write(ctx context.Context, events []healthlab.Event) error
 	if len(w.orders) == 0 {
 		return store.AppendEvents(ctx, w.opts.Events, w.tx, events)
 	}
-	next := w.counter.Value.Next
+	next := w.drawn.first
 	for _, e := range w.orders {
 		if identityOf(&e.Record) != e.was {
 			return fmt.Errorf("%w: an order keeps its id, its team and its transaction", healthlab.Invalid)
@@ -421,12 +419,7 @@ func (w *orderWriter) write(ctx context.Context, events []healthlab.Event) error
 		}
 		next = max(next, e.LastEvent.ID+1)
 	}
-	if next != w.counter.Value.Next {
-		w.counter.Value.Next = next
-		if err := orderCounters.Put(w.tx, w.counter); err != nil {
-			return err
-		}
-	}
+	w.ids.giveBack(w.drawn, next)
 	if err := store.AppendEvents(ctx, w.opts.Events, w.tx, events); err != nil {
 		return err
 	}

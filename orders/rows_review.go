@@ -123,7 +123,7 @@ func (v reviewRows) AssignResult(ctx context.Context, team healthlab.TeamID, id 
 		if item == nil {
 			return errNoResult()
 		}
-		w := &orderWriter{tx: tx, opts: &v.opts, team: team}
+		w := &orderWriter{tx: tx, opts: &v.opts, ids: v.ids, team: team}
 		was, made, err := w.assigned(s)
 		if err != nil {
 			return err

@@ -129,8 +129,8 @@ type PairChange func(parent, child *Record) ([]healthlab.Event, error)
 //     order itself count.
 //   - Markers of the LabTest that do not say so can be ordered ([catalogue.LabTest.Fill]).
 //   - CriticalHistory is that of its critical results (package critical).
-//   - NextEventID is greater than every id handed out before to any order of the team
-//     (and leaves room for at least 100 events), whenever a Change runs.
+//   - NextEventID, whenever a Change runs, is greater than the ids of the order's events. No other order
+//     of the team gets it or the 99 ids behind it.
 type Store interface {
 	// Insert adds the order that change makes of r, with its events and revision 1.
 	// NotFound if the store keeps the team's users, and the order's is none of them,

@@ -38,6 +38,8 @@ import (
 type wire struct {
 	net.Dialer
 	trips, commits, heads atomic.Int64
+	// statement, if it is set, gets each statement. It must be safe for concurrent use.
+	statement func(sql string)
 }
 
 func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -71,6 +73,9 @@ func (w *wire) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatc
 }
 
 func (w *wire) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	if w.statement != nil {
+		w.statement(q.SQL)
+	}
 	if q.SQL == "commit" {
 		w.commits.Add(1)
 	}

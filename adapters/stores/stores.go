@@ -54,7 +54,8 @@ type Options struct {
 	Events store.Events
 	// Envelope says how bodies of messages are made. With Envelope.Sequence they have a sequence.
 	Envelope webhook.Envelope
-	// Retention is how long messages and attempts are kept. Default 30 days.
+	// Retention is how long messages and attempts are kept, delivered or not, by the store's clock: choose it
+	// longer than a receiver may be down and that clock may be wrong together. Default 30 days.
 	Retention time.Duration
 	// UsersElsewhere says that the host keeps its users outside of the store. Default false: what is
 	// about a user whom the store does not have is refused with healthlab.NotFound.

@@ -38,11 +38,11 @@ var bareWorks = []bareWork{
 	{[]string{"user", "order"}, nil, []string{"access_line"}},
 	{[]string{"user", "team_settings", "continuous_query"}, []string{"pull_task", "record", "record_version", "webhook_key"}, []string{"webhook_event", "access_line"}},
 	{[]string{"user", "order"}, nil, []string{"access_line"}},
-	{[]string{"user", "team_settings"}, []string{"order_event_counter"}, []string{"order", "order_lab_work", "order_name", "order_transaction", "webhook_key", "webhook_event", "access_line"}},
+	{[]string{"user", "team_settings"}, nil, []string{"order", "order_lab_work", "order_name", "order_transaction", "webhook_key", "webhook_event", "access_line"}},
 }
 
 // ofTeam are tables whose rows belong to no user.
-var ofTeam = []string{"team_settings", "continuous_query", "order_event_counter"}
+var ofTeam = []string{"team_settings", "continuous_query"}
 
 // mostRead is how many rows of a table the plain handler reads: a week of samples has fewer.
 const mostRead = 16

@@ -147,10 +147,10 @@ func assemble(ctx context.Context, engine *postgres.Store, keys *personkey.Keys,
 func addMember(ctx context.Context, pool *pgxpool.Pool, engine *postgres.Store, health *healthdata.Service, name string) (uuid.UUID, error) {
 	id := uuid.New()
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `insert into member (id, name) values ($1, nullif($2, ''))`, id, name); err != nil {
+		if _, err := health.CreateUser(engine.WithTx(ctx, tx), team, healthdata.NewUser{ClientUserID: id.String()}); err != nil {
 			return err
 		}
-		_, err := health.CreateUser(engine.WithTx(ctx, tx), team, healthdata.NewUser{ClientUserID: id.String()})
+		_, err := tx.Exec(ctx, `insert into member (id, name) values ($1, nullif($2, ''))`, id, name)
 		return err
 	})
 	return id, err

@@ -8,11 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
 	"github.com/healthlab-dev/healthlab/adapters/stores"
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -66,4 +69,30 @@ func TestTransaction(t *testing.T) {
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 	stop()
 	require.NoError(t, <-ended)
+}
+
+// If healthlab refuses what it is asked to write, the program's row is not there either.
+func TestTransaction_ofARefusedUser(t *testing.T) {
+	database := pgtest.Empty(t)
+	pool := pgtest.Connect(t, database)
+	engine, err := postgres.Open(t.Context(), pool, stores.Tables(), nil)
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), "create table member (id uuid primary key, name text not null)")
+	require.NoError(t, err)
+	keys, err := newKeys(t.Context(), pool)
+	require.NoError(t, err)
+	health, err := assemble(t.Context(), engine, keys, "http://127.0.0.1")
+	require.NoError(t, err)
+	_, err = health.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "taken"})
+	require.NoError(t, err)
+	require.ErrorIs(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "insert into member (id, name) values (gen_random_uuid(), 'Kim')"); err != nil {
+			return err
+		}
+		_, err := health.Health.CreateUser(engine.WithTx(t.Context(), tx), team, healthdata.NewUser{ClientUserID: "taken"})
+		return err
+	}), healthlab.Conflict)
+	var members int
+	require.NoError(t, pool.QueryRow(t.Context(), "select count(*) from member").Scan(&members))
+	require.Zero(t, members)
 }

@@ -1,0 +1,86 @@
+package orders
+
+import (
+	"sync"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
+)
+
+// eventCounter has the next id of an event of a team's orders that no block has.
+type eventCounter struct {
+	Team healthlab.TeamID
+	Next int64
+}
+
+var orderCounters = store.Table[eventCounter]{Name: "order_event_counter", Clear: true, Row: func(c *eventCounter) store.Row {
+	return store.Row{Key: counterKey(c.Team)}
+}}
+
+func counterKey(team healthlab.TeamID) store.Key { return store.Key{Team: team, ID: "event"} }
+
+const (
+	// eventRoom is how many ids of events a change of an order may use.
+	eventRoom = 100
+	// eventBlock is how many ids are taken from the row of a team at once. Only the change that takes them
+	// holds the row, so that the changes of a team's orders do not wait for each other.
+	eventBlock = 10_000
+)
+
+// eventIDBlocks hands out ids of events from blocks that this process has. Safe for concurrent use.
+type eventIDBlocks struct {
+	mu    sync.Mutex
+	teams map[healthlab.TeamID]*idBlock
+}
+
+// idBlock has the ids from next to end, without end.
+type idBlock struct{ next, end int64 }
+
+// drawnIDs are the ids from first to end, without end, of one transaction.
+type drawnIDs struct {
+	first, end int64
+	block      *idBlock
+}
+
+// draw returns n ids above after. A new block is there for others once tx has committed.
+func (d *eventIDBlocks) draw(tx store.Tx, team healthlab.TeamID, n, after int64) (drawnIDs, error) {
+	d.mu.Lock()
+	b := d.teams[team]
+	if b != nil && b.next > after && b.end-b.next >= n {
+		defer d.mu.Unlock()
+		b.next += n
+		return drawnIDs{b.next - n, b.next, b}, nil
+	}
+	d.mu.Unlock()
+	c, err := orderCounters.Get(tx, counterKey(team), store.Held)
+	if err != nil {
+		return drawnIDs{}, err
+	}
+	if c == nil {
+		c = &store.Entry[eventCounter]{Value: eventCounter{Team: team, Next: 1}}
+	}
+	first := max(c.Value.Next, after+1)
+	c.Value.Next = first + max(n, eventBlock)
+	if err := orderCounters.Put(tx, c); err != nil {
+		return drawnIDs{}, err
+	}
+	b = &idBlock{first + n, c.Value.Next}
+	tx.AfterCommit(func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.teams == nil {
+			d.teams = map[healthlab.TeamID]*idBlock{}
+		}
+		d.teams[team] = b
+	})
+	return drawnIDs{first, first + n, b}, nil
+}
+
+// giveBack returns the drawn ids from next on, unless others were drawn meanwhile.
+func (d *eventIDBlocks) giveBack(of drawnIDs, next int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if of.block.next == of.end {
+		of.block.next = min(max(next, of.first), of.end)
+	}
+}
