@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/internal/nearest"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
 func (v *Server) addTools() {
@@ -20,7 +23,7 @@ func (v *Server) addTools() {
 	sdk.AddTool(v.mcp, &sdk.Tool{Name: "coverage", Annotations: read, Description: "What is known of a person: each measure and session kind with data, " +
 		"its unit, its sources, and the days of its first and latest data. Call it first."}, v.coverage)
 	sdk.AddTool(v.mcp, &sdk.Tool{Name: "ask", Annotations: read, Description: "One number, or one a day, week or month, of one measure of a person, computed over " +
-		"all sources so that nothing counts twice. Answers value, unit, window, sources and the rule. no_data is not 0."}, v.ask)
+		"all sources so that nothing counts twice; with last_lab the last laboratory result stands beside each. Answers value, unit, window, sources and the rule. no_data is not 0."}, v.ask)
 	sdk.AddTool(v.mcp, &sdk.Tool{Name: "explain", Annotations: read, Description: "Where the numbers of the same question come from: which source was used when, and why."}, v.explain)
 	if v.s.Orders != nil {
 		sdk.AddTool(v.mcp, &sdk.Tool{Name: "orders", Annotations: read, Description: "Laboratory orders of a person, newest first, with their status and the day of each step."}, v.orders)
@@ -39,6 +42,8 @@ type Question struct {
 	From     string `json:"from" jsonschema:"first day, YYYY-MM-DD, on the person's own calendar"`
 	To       string `json:"to" jsonschema:"last day, which counts as a whole, YYYY-MM-DD"`
 	By       string `json:"by,omitempty" jsonschema:"day, week or month; left out for one number of the whole window"`
+	LastLab  string `json:"last_lab,omitempty" jsonschema:"LOINC code, such as 2089-1: each value has beside it the last laboratory result of this code at the end of its day, week or month; needs by"`
+	LabAge   int    `json:"last_lab_days,omitempty" jsonschema:"how many days old that result may be, 1 to 3650; 365 if left out"`
 }
 
 // Window is the days that an answer is about, both of them included.
@@ -61,6 +66,16 @@ type Point struct {
 	Value  *float64 `json:"value" jsonschema:"null where there is no data"`
 	Text   string   `json:"text,omitempty" jsonschema:"the value where it is no number"`
 	NoData bool     `json:"no_data"`
+	// LastLab is there where the question has last_lab.
+	LastLab *LastLab `json:"last_lab,omitempty" jsonschema:"the last laboratory result at the end of the bucket"`
+}
+
+// LastLab is the laboratory result that was known at the end of a bucket.
+type LastLab struct {
+	Value  *float64 `json:"value" jsonschema:"null where there is none, and for a result such as <5"`
+	Unit   string   `json:"unit,omitempty" jsonschema:"UCUM"`
+	Day    string   `json:"day,omitempty" jsonschema:"day of the collection, else of the report"`
+	NoData bool     `json:"no_data" jsonschema:"there is no result that is new enough"`
 }
 
 // Answer is what ask returns.
@@ -86,11 +101,20 @@ var functions = []aggregate.Func{
 const most = 400
 
 func (v *Server) ask(ctx context.Context, r *sdk.CallToolRequest, in Question) (*sdk.CallToolResult, Answer, error) {
-	out, err := about(ctx, v, r, "ask", dataRead, in.User, func(ctx context.Context, c call) (Answer, error) {
+	out, err := about(ctx, v, r, "ask", v.scopes(in), in.User, func(ctx context.Context, c call) (Answer, error) {
 		out, _, err := v.answer(ctx, c, in)
 		return out, err
 	})
 	return nil, out, err
+}
+
+// scopes are those that a question needs: laboratory results need those of the tool labs, too.
+func (v *Server) scopes(in Question) organisation.Scopes {
+	q, _, err := v.query(&in)
+	if err == nil && aggregate.Ask(aggregate.Timeframe{}, q).ReadsLabResults() {
+		return slices.Concat(dataRead, labsRead)
+	}
+	return dataRead
 }
 
 // answer asks the engine.
@@ -126,9 +150,11 @@ func (v *Server) answer(ctx context.Context, c call, in Question) (Answer, *aggr
 	if frame.Len() > most {
 		return Answer{}, nil, fmt.Errorf("%w: by: gives more than %d values; ask for weeks or months, or for fewer days", healthlab.Invalid, most)
 	}
-	values := &frame.Columns[len(frame.Columns)-1]
 	for i := range frame.Len() {
-		p := pointOf(values, i)
+		p := pointOf(&frame.Columns[1], i) // behind the index
+		if in.LastLab != "" {
+			p.LastLab = lastLab(frame.Columns[2:], i)
+		}
 		if in.By != "" {
 			p.Start = frame.Columns[0].Time(i).Format(time.DateOnly)
 		}
@@ -142,6 +168,14 @@ func (v *Server) answer(ctx context.Context, c call, in Question) (Answer, *aggr
 		out.Sources = append(out.Sources, Source{Provider: s.Provider, Type: string(s.Type), Rule: s.BehindBy})
 	}
 	return out, why, nil
+}
+
+// lastLab returns the value, the unit and the day of a row.
+func lastLab(c []aggregate.Column, i int) *LastLab {
+	if c[2].Null(i) {
+		return &LastLab{NoData: true}
+	}
+	return &LastLab{Value: pointOf(&c[0], i).Value, Unit: c[1].Text(i), Day: c[2].Date(i).String()}
 }
 
 // pointOf returns a cell.
@@ -206,7 +240,32 @@ func (v *Server) query(in *Question) (aggregate.Query, aggregate.ColumnSchema, e
 		}
 		q.GroupBy = []aggregate.Expr{aggregate.By(p)}
 	}
+	join, err := in.lastLab()
+	if err != nil {
+		return aggregate.Query{}, none, err
+	}
+	q.Joins = join
 	return q, m.column, nil
+}
+
+// lastLab returns the join of the last laboratory result; nil where none is asked for.
+func (in *Question) lastLab() ([]aggregate.Join, error) {
+	const usualAge, mostAge = 365, 3650
+	switch {
+	case in.LastLab == "" && in.LabAge == 0:
+		return nil, nil
+	case !loinc.ValidCode(in.LastLab):
+		return nil, fmt.Errorf("%w: last_lab: must be a LOINC code with its check digit, such as 2089-1", healthlab.Invalid)
+	case in.By == "":
+		return nil, fmt.Errorf("%w: by: must be day, week or month where last_lab is given", healthlab.Invalid)
+	case in.LabAge < 0 || in.LabAge > mostAge:
+		return nil, fmt.Errorf("%w: last_lab_days: must be between 1 and %d", healthlab.Invalid, mostAge)
+	}
+	lab := func(column string) aggregate.Expr { return aggregate.Col("lab_result", column) }
+	return []aggregate.Join{
+		aggregate.JoinLast("lab", aggregate.Days(int64(cmp.Or(in.LabAge, usualAge))), lab("value"), lab("unit"), lab("date")).
+			Of("loinc = '" + in.LastLab + "'"), // a code has no quotes
+	}, nil
 }
 
 func join(list []aggregate.Func) string {
@@ -264,7 +323,7 @@ type Part struct {
 }
 
 func (v *Server) explain(ctx context.Context, r *sdk.CallToolRequest, in Question) (*sdk.CallToolResult, Explained, error) {
-	out, err := about(ctx, v, r, "explain", dataRead, in.User, func(ctx context.Context, c call) (Explained, error) {
+	out, err := about(ctx, v, r, "explain", v.scopes(in), in.User, func(ctx context.Context, c call) (Explained, error) {
 		answer, why, err := v.answer(ctx, c, in)
 		if err != nil {
 			return Explained{}, err

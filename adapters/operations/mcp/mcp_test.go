@@ -317,6 +317,55 @@ func TestLabs_needsBothScopes(t *testing.T) {
 	require.NotEmpty(t, refusal)
 }
 
+// A number of laboratory results, and one beside another measure, need the scopes of orders and of
+// reports, too.
+func TestAsk_aboutLaboratoryResults(t *testing.T) {
+	w := newWorld(t)
+	w.measure(w.ann, "acme_band", "steps", "count", monday, 100, 200)
+	w.measure(w.ann, "acme_band", "steps", "count", monday.AddDate(0, 0, 1), 300)
+	ldl := func(day string, value *float64) aggregate.LabResult {
+		d, err := healthlab.ParseDate(day)
+		require.NoError(t, err)
+		return aggregate.LabResult{ID: uuid.New(), Date: d, Source: "order", LOINC: new("2089-1"), Analyte: new("LDL"), Value: value, Unit: new("mmol/L")}
+	}
+	questions, err := aggregate.New(w.health, &aggregate.Options{
+		LabResults: func(context.Context, healthlab.TeamID, healthlab.UserID) ([]aggregate.LabResult, error) {
+			return []aggregate.LabResult{ldl("2026-02-20", new(4.0)), ldl("2026-03-03", nil)}, nil
+		},
+	})
+	require.NoError(t, err)
+	w.callers["both"] = mcp.Caller{Team: clinic, Scopes: organisation.Scopes{"data:read", "orders:read", "reports:read"}}
+	w.callers["labs"] = mcp.Caller{Team: clinic, Scopes: organisation.Scopes{"orders:read", "reports:read"}}
+	w.serve(mcp.Services{Health: w.health, Aggregate: questions, Access: w.log})
+	beside := question(map[string]any{"by": "day", "last_lab": "2089-1"})
+	direct := question(map[string]any{"measure": "lab_result.value", "function": "newest", "from": "2026-02-01"})
+	for key, allowed := range map[string]bool{"all": true, "both": true, "labs": false, "data": false, "orders": false} {
+		for _, tool := range []string{"ask", "explain"} {
+			for _, q := range []map[string]any{beside, direct} {
+				_, refusal := w.call(w.client(key), tool, q)
+				require.Equal(t, allowed, refusal == "", "%s %s: %s", key, tool, refusal)
+			}
+		}
+	}
+	c := w.client("all")
+	out, refusal := w.call(c, "ask", beside)
+	require.Empty(t, refusal)
+	require.Equal(t, []any{
+		map[string]any{"start": "2026-03-02", "value": 300.0, "no_data": false, "last_lab": map[string]any{"value": 4.0, "unit": "mmol/L", "day": "2026-02-20", "no_data": false}},
+		map[string]any{"start": "2026-03-03", "value": 300.0, "no_data": false, "last_lab": map[string]any{"value": nil, "unit": "mmol/L", "day": "2026-03-03", "no_data": false}},
+	}, out["values"])
+	out, refusal = w.call(c, "ask", question(map[string]any{"by": "day", "last_lab": "2089-1", "last_lab_days": 5}))
+	require.Empty(t, refusal)
+	require.Equal(t, map[string]any{"value": nil, "no_data": true}, out["values"].([]any)[0].(map[string]any)["last_lab"])
+	for _, bad := range []map[string]any{
+		{"last_lab": "2089-1"}, {"by": "day", "last_lab": "2089-2"}, {"by": "day", "last_lab": "ldl"}, {"by": "day", "last_lab": "2089-1", "last_lab_days": 4000},
+		{"by": "day", "last_lab_days": 3},
+	} {
+		_, refusal := w.call(c, "ask", question(bad))
+		require.NotEmpty(t, refusal, bad)
+	}
+}
+
 // noOrders has no orders.
 type noOrders struct{}
 
