@@ -82,7 +82,7 @@ func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 func (r *reader) checkConfig(c *Config, known func(string) bool, at path) {
 	for i, s := range c.ProviderPriorityOverrides {
 		if !known(s) {
-			r.Fault("unknown_provider", "is not the slug of a provider or lab", at.At("provider_priority_overrides", i))
+			r.Fault("unknown_provider", "must be the slug of a provider or lab; GET /v2/providers lists the providers", at.At("provider_priority_overrides", i))
 		}
 	}
 	if n := c.ColumnNaming; n != "" && n != ShortNames && n != QualifiedNames && len(r.Problems) == 0 {
@@ -442,7 +442,7 @@ func (c *compiler) bounds(e Aggregate, p path) bool {
 	case e.Func == Episodes && e.Band == "":
 		c.fail("unknown_expression", "episodes needs band: one of "+strings.Join(bands, ", "), p)
 	case e.Band != "" && !slices.Contains(bands, string(e.Band)):
-		c.unknown("unknown_band", "is not a band of this function, which are "+strings.Join(bands, ", "), string(e.Band), bands, p.At("band"))
+		c.unknown("unknown_band", "is not a band of this function", string(e.Band), bands, p.At("band"))
 	default:
 		return true
 	}

@@ -368,8 +368,12 @@ func (r *reader) aggregate(n *node, p path) Expr {
 	if v := n.Get("band"); v != nil {
 		band, is := r.Text(v, p.At("band"))
 		a.Band, ok = Band(band), ok && is
-		if is && band == "" {
-			r.Unknown("unknown_band", "is not a band of glucose", band, TimeInRange.bands(), p.At("band"))
+		bands := Func(f).bands()
+		if bands == nil {
+			bands = TimeInRange.bands()
+		}
+		if is && !slices.Contains(bands, band) {
+			r.Unknown("unknown_band", "is not a band of glucose", band, bands, p.At("band"))
 			ok = false
 		}
 	}

@@ -99,7 +99,7 @@ func (s *Preferences) Change(ctx context.Context, team healthlab.TeamID, edits [
 	var p healthlab.Problems
 	for i, e := range edits {
 		if !s.known(e.Provider) {
-			p.Add("unknown_provider", "is not the slug of a provider or lab", i, "provider")
+			p.Add("unknown_provider", "must be the slug of a provider or lab; GET /v2/providers lists the providers", i, "provider")
 		}
 		if e.Data != "" && !slices.Contains(priorityData, e.Data) {
 			p.AddEnum(priorityData, i, "data_type")

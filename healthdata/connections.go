@@ -311,7 +311,7 @@ func (s *Service) provider(slug string) (*Provider, error) {
 	if p := s.providers.Get(slug); p != nil {
 		return p, nil
 	}
-	return nil, providerProblem("unknown_provider", "not one of the configured providers")
+	return nil, providerProblem("unknown_provider", s.providers.Expected(slug))
 }
 
 func providerProblem(code, msg string) error {

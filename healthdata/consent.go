@@ -96,7 +96,7 @@ func (s *Service) Consents(ctx context.Context, team healthlab.TeamID, id health
 func (s *Service) RecordConsent(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConsent) (Consent, error) {
 	var p healthlab.Problems
 	if s.providers.Get(n.Provider) == nil {
-		p.Add("unknown_provider", "must be the slug of a configured provider", "provider")
+		p.Add("unknown_provider", s.providers.Expected(n.Provider), "provider")
 	}
 	checkConsentVersion(&p, n.Version, "version")
 	oneOf(&p, n.Means, consentMeans, "means")

@@ -52,7 +52,7 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	var p healthlab.Problems
 	provider := s.providers.Get(up.Provider)
 	if provider == nil {
-		p.Add("unknown_provider", "not a configured provider", "provider")
+		p.Add("unknown_provider", s.providers.Expected(up.Provider), "provider")
 	}
 	oneOf(&p, up.Stage, []Stage{StageDaily, StageHistorical}, "stage")
 	if check.Optional(&p, up.Workout, "source", "workout"); up.Workout != nil && *up.Workout != "" && r.Key == KeyWorkout {

@@ -331,7 +331,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 		}
 		out, ok := in.resource.Convert(n, v.Unit, row.Type)
 		if !ok {
-			p.Add("unit", "not a unit that can be converted to "+in.resource.Unit, "unit")
+			p.Add("unit", in.resource.unitWords(row.Type), "unit")
 			return 0
 		}
 		if !check.Finite(out) {
@@ -355,7 +355,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 			row.Text = v.Value.Text
 		}
 		if v.Unit != in.resource.Unit {
-			p.Add("unit", "the unit of this resource is "+in.resource.Unit, "unit")
+			p.Add("unit", "must be "+in.resource.Unit, "unit")
 		}
 	case ValueNumber:
 		switch {

@@ -146,7 +146,7 @@ func (m *Meal) check(p *healthlab.Problems) {
 	m.energies(func(e *Energy, path ...any) {
 		v, ok := kilocalories(e)
 		if !ok {
-			p.Add("unit", "not a unit that can be converted to "+energyUnit, append(path, "energy", "unit")...)
+			p.Add("unit", "must be "+energyUnit+" or a unit that is converted to it, such as kJ", append(path, "energy", "unit")...)
 		} else if !check.Finite(v) && check.Finite(e.Value) {
 			check.NotFinite(p, energyUnit, append(path, "energy", "value")...)
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // The on-device stores whose slugs are part of the interface, beside manual.
@@ -346,6 +347,15 @@ func checkProvider(p *healthlab.Problems, v *Provider) {
 			p.Add("unknown_resource", "scopes of a resource that it does not deliver", "scopes")
 		}
 	}
+}
+
+// Expected says what must be in place of a slug that no provider has.
+func (p *Providers) Expected(slug string) string {
+	slugs := make([]string, len(p.list))
+	for i := range p.list {
+		slugs[i] = p.list[i].Slug
+	}
+	return nearest.Allowed(slug, slugs, "GET /v2/providers")
 }
 
 func oneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {

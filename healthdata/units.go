@@ -110,3 +110,16 @@ func (r *Resource) conversion(unit, sampleType string) (ucum.Conversion, bool) {
 	}
 	return conversionOf(unit, r.Unit)
 }
+
+// exampleUnits are units in which people and devices send what has another unit here.
+var exampleUnits = []string{"mg/dL", "lb", "kJ", "mi", "in", "[degF]", "1/min", "min", "h", "mL", "L", "g", "mg", "m", "cm", "mmol/L", "s", "ms", "mmHg", "kPa", "fraction", "IU/mL"}
+
+// unitWords says what must be in place of a unit that is not converted.
+func (r *Resource) unitWords(sampleType string) string {
+	for _, unit := range exampleUnits {
+		if _, ok := r.conversion(unit, sampleType); ok && unit != r.Unit {
+			return "must be " + r.Unit + " or a unit that is converted to it, such as " + unit
+		}
+	}
+	return "must be " + r.Unit
+}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
@@ -192,7 +193,7 @@ func (c *Correction) check(draft *Data, p *healthlab.Problems) {
 	case ChangeField:
 		c.checkChange(p)
 	default:
-		p.Add("enum", "must be change, drop or add", "action")
+		p.Add("enum", "must be one of change, drop, add", "action")
 	}
 }
 
@@ -200,7 +201,7 @@ func (c *Correction) checkChange(p *healthlab.Problems) {
 	var m Metadata
 	switch {
 	case c.Result != nil && !slices.Contains(resultFields, c.Field):
-		p.Add("enum", fmt.Sprintf("must be one of %v", resultFields), "field")
+		p.Add("enum", nearest.Allowed(c.Field, resultFields, nearest.Contract), "field")
 	case c.Result == nil && c.Field != "gender" && m.metadataField(c.Field) == nil:
 		p.Add("enum", "must be a field of the metadata if result is left out: patient_first_name, patient_last_name, dob, gender, "+
 			"lab_name, date_reported, date_collected or specimen_number", "field")
@@ -223,11 +224,11 @@ func checkText(p *healthlab.Problems, field, v string, path ...any) {
 	case field == fieldValue && reCommaDecimals.MatchString(v):
 		p.Add("number", "must be written with a decimal point and without group marks", path...)
 	case field == fieldSpecimen && !slices.Contains(specimenValues, loinc.Specimen(v)):
-		p.Add("enum", fmt.Sprintf("must be one of %v", specimenValues), path...)
+		p.Add("enum", nearest.Allowed(loinc.Specimen(v), specimenValues, nearest.Contract), path...)
 	case field == fieldMeans && !slices.Contains(interpretations, Interpretation(v)):
-		p.Add("enum", fmt.Sprintf("must be one of %v", interpretations), path...)
+		p.Add("enum", nearest.Allowed(Interpretation(v), interpretations, nearest.Contract), path...)
 	case field == "gender" && !slices.Contains(genders, v):
-		p.Add("enum", fmt.Sprintf("must be one of %v", genders), path...)
+		p.Add("enum", nearest.Allowed(v, genders, nearest.Contract), path...)
 	case field == fieldCode && !loinc.ValidCode(v):
 		p.Add("loinc_code", "must be a LOINC code with its check digit, as 2345-7", path...)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // JobSummary is a job in a list for reviewers.
@@ -247,7 +248,7 @@ func (s *Service) Approve(ctx context.Context, team healthlab.TeamID, id JobID, 
 func (s *Service) Reject(ctx context.Context, team healthlab.TeamID, id JobID, by string, reason FailureReason) (PublishedJob, error) {
 	p := checkReviewer(by)
 	if all := []FailureReason{InvalidInput, LowQuality, NotEnglish, TooManyPages, ProcessingError}; !slices.Contains(all, reason) {
-		p.Add("enum", fmt.Sprintf("must be one of %v", all), "failure_reason")
+		p.Add("enum", nearest.Allowed(reason, all, nearest.Contract), "failure_reason")
 	}
 	if err := p.Err(); err != nil {
 		return PublishedJob{}, err

@@ -30,7 +30,7 @@ func (s *Service) createToken(ctx context.Context, team healthlab.TeamID, n NewT
 		return IssuedToken{}, err
 	}
 	var p healthlab.Problems
-	n.check(&p, func(slug string) bool { return s.users.Providers().Get(slug) != nil }, settings.Redirects)
+	n.check(&p, s.users.Providers(), settings.Redirects)
 	if err := p.Err(); err != nil {
 		return IssuedToken{}, err
 	}

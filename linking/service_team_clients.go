@@ -254,7 +254,7 @@ func (s *Service) teamClientConnector(provider string) (ProviderConnector, error
 	p := s.users.Providers().Get(provider)
 	if p == nil {
 		var bad healthlab.Problems
-		bad.Add("unknown_provider", "is not the slug of a provider", "provider")
+		bad.Add("unknown_provider", s.users.Providers().Expected(provider), "provider")
 		return ProviderConnector{}, bad.Err()
 	}
 	conn := s.connectors.byProvider[provider]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 const (
@@ -56,9 +57,9 @@ func (n NewToken) LogValue() slog.Value {
 const redirects = "redirect"
 
 // check notes what is wrong with a request for a token.
-func (n *NewToken) check(p *healthlab.Problems, known func(slug string) bool, rules RedirectRules) {
-	if n.Provider != "" && !known(n.Provider) {
-		p.Add("unknown_provider", "not one of the configured providers", "provider")
+func (n *NewToken) check(p *healthlab.Problems, providers *healthdata.Providers, rules RedirectRules) {
+	if n.Provider != "" && providers.Get(n.Provider) == nil {
+		p.Add("unknown_provider", providers.Expected(n.Provider), "provider")
 	}
 	if n.FilterOnProviders != nil && len(n.FilterOnProviders) == 0 {
 		p.Add("too_short", "at least 1 provider", "filter_on_providers")
@@ -66,8 +67,8 @@ func (n *NewToken) check(p *healthlab.Problems, known func(slug string) bool, ru
 	among := false
 	for i, slug := range n.FilterOnProviders {
 		among = among || slug == n.Provider
-		if !known(slug) {
-			p.Add("unknown_provider", "not one of the configured providers", "filter_on_providers", i)
+		if providers.Get(slug) == nil {
+			p.Add("unknown_provider", providers.Expected(slug), "filter_on_providers", i)
 		}
 	}
 	if n.Provider != "" && len(n.FilterOnProviders) > 0 && !among {

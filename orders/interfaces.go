@@ -327,7 +327,7 @@ func (f *SimulationFlags) check(final Status) error {
 	var p healthlab.Problems
 	if final != "" {
 		if _, ok := ParseStatus(string(final)); !ok {
-			p.Add("enum", "must be <stage>.<collection method>.<low-level status>, such as completed.walk_in_test.completed; /openapi.json lists all", "final_status")
+			rules.OneOf(&p, final, Statuses(), "final_status")
 		}
 	}
 	if f.Interpretation != "" {

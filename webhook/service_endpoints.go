@@ -37,7 +37,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewEndpoi
 		n.OrderScope = OrderKey
 	case OrderKey, OrderUser:
 	default:
-		p.Add("unknown_value", "the order scope is key or user", "order_scope")
+		p.Add("unknown_value", "must be one of key, user", "order_scope")
 	}
 	if n.Secret != "" {
 		if _, err := ParseSecret(n.Secret); err != nil {
@@ -211,7 +211,7 @@ func checkFilter(p *healthlab.Problems, types []string) {
 	for i, t := range types {
 		switch {
 		case !ValidType(t):
-			p.Add("bad_type", "an event type has a name of the grammar", "filter_types", i)
+			p.Add("bad_type", "must be the name of an event type, such as daily.data.sleep.created", "filter_types", i)
 		case seen[t]:
 			p.Add("duplicate", "an event type is in a filter once", "filter_types", i)
 		}

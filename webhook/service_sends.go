@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // SendTest sends an example of an event type to one endpoint, now and once, and says
@@ -25,7 +26,7 @@ func (s *Service) SendTest(ctx context.Context, team healthlab.TeamID, id Endpoi
 	t, ok := s.types.Lookup(eventType)
 	if !ok {
 		var p healthlab.Problems
-		p.Add("unknown_type", "the catalogue has no such event type", "event_type")
+		p.Add("unknown_type", nearest.Allowed(eventType, s.types.Names(), nearest.Contract), "event_type")
 		return Result{}, fmt.Errorf("send test: %w", p.Err())
 	}
 	data, err := json.Marshal(t.Data)

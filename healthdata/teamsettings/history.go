@@ -120,7 +120,7 @@ func (s *Service) known(providers []string) error {
 	var p healthlab.Problems
 	for i, slug := range providers {
 		if s.providers.Get(slug) == nil {
-			p.Add("unknown_provider", "is not the slug of a provider", "provider", i)
+			p.Add("unknown_provider", s.providers.Expected(slug), "provider", i)
 		}
 	}
 	return p.Err()

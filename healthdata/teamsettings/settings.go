@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // Choices is what a team has chosen. Nil leaves a choice to the deployment.
@@ -271,16 +272,17 @@ func (s *Service) check(c, before *Choices) error {
 		if old, ok := before.Scopes[slug]; ok && slices.Equal(old.Must, x.Must) && slices.Equal(old.May, x.May) {
 			continue
 		}
-		p.Under(x.problems(s.providers.Get(slug)), "scope_requirements", shortKey(slug))
+		p.Under(x.problems(slug, s.providers), "scope_requirements", shortKey(slug))
 	}
 	return p.Err()
 }
 
-func (x ScopeChoice) problems(of *healthdata.Provider) healthlab.Problems {
+func (x ScopeChoice) problems(slug string, providers *healthdata.Providers) healthlab.Problems {
 	var p healthlab.Problems
+	of := providers.Get(slug)
 	switch {
 	case of == nil:
-		p.Add("unknown_provider", "is not the slug of a provider")
+		p.Add("unknown_provider", providers.Expected(slug))
 		return p
 	case of.AuthType != "oauth" && of.AuthType != "team_oauth", len(of.Scopes) == 0:
 		p.Add("no_scopes", "people grant no scopes at this provider")
@@ -300,7 +302,7 @@ func (x ScopeChoice) problems(of *healthdata.Provider) healthlab.Problems {
 		for i, name := range list.scopes {
 			switch {
 			case !known[name]:
-				p.Add("unknown_scope", "is not a scope of the provider", list.name, i)
+				p.Add("unknown_scope", nearest.Allowed(name, slices.Sorted(maps.Keys(known)), "GET /v2/providers"), list.name, i)
 			case seen[name]:
 				p.Add("duplicate", "a scope stands once, in one of the two lists", list.name, i)
 			}

@@ -3,7 +3,9 @@ package nearest
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 )
 
 // longest is how many bytes of a name are compared.
@@ -41,3 +43,26 @@ func Edits(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// Long is how many values [Allowed] lists.
+const Long = 20
+
+// Allowed says what must be in place of a value: one of all, or of more than Long the nearest three and what lists
+// all, such as "GET /v2/providers". It does not repeat the value.
+func Allowed[T ~string](value T, all []T, where string) string {
+	names := make([]string, len(all))
+	for i, v := range all {
+		names[i] = string(v)
+	}
+	switch {
+	case len(names) == 0:
+		return "must be one of those that " + where + " lists, which are none"
+	case len(names) <= Long:
+		return "must be one of " + strings.Join(names, ", ")
+	}
+	near := Names(string(value), names, 3)
+	return fmt.Sprintf("must be one of %d values, such as %s, %s or %s; %s lists all", len(names), near[0], near[1], near[2], where)
+}
+
+// Contract lists all values that are not of the deployment.
+const Contract = "/openapi.json"

@@ -24,3 +24,14 @@ func TestEdits(t *testing.T) {
 		require.Equal(t, c.want, nearest.Edits(c.b, c.a), "%s %s", c.b, c.a)
 	}
 }
+
+func TestAllowed(t *testing.T) {
+	require.Equal(t, "must be one of key, user", nearest.Allowed("team", []string{"key", "user"}, "GET /v2/x"))
+	require.Equal(t, "must be one of those that GET /v2/x lists, which are none", nearest.Allowed("team", []string(nil), "GET /v2/x"))
+	var many []string
+	for i := range nearest.Long + 1 {
+		many = append(many, "value_"+string(rune('a'+i)))
+	}
+	require.Equal(t, "must be one of 21 values, such as value_c, value_a or value_b; GET /v2/x lists all", nearest.Allowed("valuec", many, "GET /v2/x"))
+	require.NotContains(t, nearest.Allowed("valuec", many, "GET /v2/x"), "valuec,")
+}

@@ -110,7 +110,7 @@ func (s *Service) provider(slug string) (*healthdata.Provider, error) {
 	p := s.users.Providers().Get(slug)
 	if p == nil {
 		var bad healthlab.Problems
-		bad.Add("unknown", "not a configured provider", "provider")
+		bad.Add("unknown", s.users.Providers().Expected(slug), "provider")
 		return nil, bad.Err()
 	}
 	return p, nil

@@ -33,7 +33,7 @@ func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user
 	provider := s.users.Providers().Get(f.Provider)
 	switch {
 	case provider == nil:
-		p.Add("unknown_provider", "not a configured provider", "provider")
+		p.Add("unknown_provider", s.users.Providers().Expected(f.Provider), "provider")
 	case provider.Class == classCloud:
 		p.Add("not_pushed", "the history of this provider is fetched", "provider")
 	}

@@ -66,7 +66,7 @@ func TestRefusedPages(t *testing.T) {
 			}
 			require.Equal(t, pull.Progress{Total: 1, Done: 1, Failed: 1, Days: 90, FetchedDays: 90}, p)
 			require.Equal(t, pull.NonRetriable, *history.Error)
-			require.Contains(t, log.String(), "unit: not a unit that can be converted to bpm")
+			require.Contains(t, log.String(), "unit: must be bpm or a unit that is converted to it, such as 1/min")
 			require.Contains(t, log.String(), "provider="+band)
 			require.NotContains(t, log.String(), "furlongs")
 		})

@@ -174,13 +174,13 @@ func checkRadius(c rules.Check, miles *int) {
 		*miles = DefaultRadius
 	}
 	if !slices.Contains(Radii(), *miles) {
-		c.Add("enum", "is 10, 20, 25, 50 or 100", "radius")
+		c.Add("enum", "must be one of 10, 20, 25, 50, 100", "radius")
 	}
 }
 
 func checkFiveDigits(c rules.Check, zip string) {
 	if !fiveDigits.MatchString(zip) {
-		c.Add("zip_form", "is five digits", "zip_code")
+		c.Add("zip_form", "must be five digits", "zip_code")
 	}
 }
 
@@ -199,7 +199,7 @@ func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaReque
 	catalogue.CheckLabs(&p, labs, req.Labs)
 	if req.Lab != "" && len(req.Labs) == 0 {
 		if req.Labs = []string{req.Lab}; !catalogue.HasLab(labs, req.Lab) {
-			c.Add("enum", "is the slug of one of the central labs", "lab")
+			rules.OneOf(&p, req.Lab, catalogue.Slugs(labs), "lab")
 		}
 	}
 	if err := p.Err(); err != nil {

@@ -307,7 +307,13 @@ func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	}
 	provider, known := s.Provider(PatientServiceCenter, req.Lab)
 	if !known {
-		c.Add("enum", "is the slug of a lab that takes appointments", "lab")
+		var labs []string // that take appointments
+		for _, p := range s.opts.Providers {
+			if p.Type == PatientServiceCenter {
+				labs = append(labs, p.Slug)
+			}
+		}
+		rules.OneOf(&p, req.Lab, labs, "lab")
 	}
 	if err := p.Err(); err != nil {
 		return err

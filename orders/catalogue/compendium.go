@@ -516,7 +516,7 @@ func (c *compendium) targetLab(slug string) (*Lab, error) {
 	i := slices.IndexFunc(c.labs, func(l Lab) bool { return l.Slug == slug })
 	if i < 0 {
 		var p healthlab.Problems
-		p.Add("enum", "is not one of the central labs", "target_lab")
+		rules.OneOf(&p, slug, Slugs(c.labs), "target_lab")
 		return nil, p.Err()
 	}
 	return &c.labs[i], nil

@@ -335,11 +335,20 @@ func (s *Service) OrderSetMarkers(ctx context.Context, team healthlab.TeamID, se
 	return s.Markers(ctx, team, nil, MarkerQuery{IDs: ids, Reflex: true, Page: page, Size: size})
 }
 
+// Slugs returns those of labs.
+func Slugs(labs []Lab) []string {
+	out := make([]string, len(labs))
+	for i := range labs {
+		out[i] = labs[i].Slug
+	}
+	return out
+}
+
 // CheckLabs notes the slugs that none of the labs has.
 func CheckLabs(p *healthlab.Problems, labs []Lab, slugs []string) {
 	for i, slug := range slugs {
 		if !HasLab(labs, slug) {
-			p.Add("enum", "is the slug of one of the central labs", "labs", i)
+			rules.OneOf(p, slug, Slugs(labs), "labs", i)
 		}
 	}
 }

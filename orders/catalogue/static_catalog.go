@@ -87,7 +87,7 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 			p.Add("duplicate", "the id is used twice", "markers", i)
 		}
 		if m.LabID == nil || labs[*m.LabID] == nil {
-			p.Add("unknown_lab", "is one of the labs", "markers", i, "lab_id")
+			p.Add("unknown_lab", "must be the id of one of the labs", "markers", i, "lab_id")
 		}
 		m.ExpectedResults = rules.NonNil(m.ExpectedResults)
 		m.fill()
@@ -118,7 +118,7 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 			a.AllowedBilling = map[BillingType][]string{}
 		}
 		if !slugs[a.Lab] {
-			p.Add("unknown_lab", "is the slug of one of the labs", "lab_accounts", i, "lab")
+			p.Add("unknown_lab", "must be the slug of one of the labs", "lab_accounts", i, "lab")
 		}
 		if len(a.TeamIDAllowlist) == 0 {
 			if platform[a.Lab] {
@@ -140,14 +140,14 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 // checkSheet checks instructions of a lab that is known, or is not.
 func (b *StaticCatalog) checkSheet(c rules.Check, sheet InstructionSheet, known bool) {
 	if !known {
-		c.Add("unknown_lab", "is one of the labs", "lab_id")
+		c.Add("unknown_lab", "must be the id of one of the labs", "lab_id")
 	}
 	if len(sheet.Steps) == 0 {
-		c.Add("required", "has steps", "steps")
+		c.Add("required", "must have steps", "steps")
 	}
 	for j, id := range sheet.MarkerIDs {
 		if m, ok := b.markers[id]; !ok || m.LabID == nil || *m.LabID != sheet.LabID {
-			c.Add("unknown_marker", "is a marker of the lab", "marker_ids", j)
+			c.Add("unknown_marker", "must be a marker of the lab", "marker_ids", j)
 		}
 	}
 }
@@ -155,21 +155,21 @@ func (b *StaticCatalog) checkSheet(c rules.Check, sheet InstructionSheet, known 
 // add checks a test and fills in what follows from its lab and markers.
 func (b *StaticCatalog) add(c rules.Check, t StaticTest, lab *Lab) {
 	if _, taken := b.tests[t.ID]; taken || t.ID.IsZero() {
-		c.Add("duplicate", "has an id of its own", "id")
+		c.Add("duplicate", "must have an id of its own", "id")
 	}
 	if lab == nil {
-		c.Add("unknown_lab", "is one of the labs", "lab_id")
+		c.Add("unknown_lab", "must be the id of one of the labs", "lab_id")
 	} else if !slices.Contains(lab.CollectionMethods, t.Method) {
-		c.Add("method", "is one that the lab takes", "method")
+		c.Add("method", "must be one that the lab takes", "method")
 	}
 	t.Markers = []Marker{}
 	for j, id := range t.MarkerIDs {
 		m, ok := b.markers[id]
 		switch {
 		case !ok:
-			c.Add("unknown_marker", "is one of the markers", "marker_ids", j)
+			c.Add("unknown_marker", "must be one of the markers", "marker_ids", j)
 		case m.LabID != nil && *m.LabID != t.LabID:
-			c.Add("other_lab", "is a marker of the test's lab", "marker_ids", j)
+			c.Add("other_lab", "must be a marker of the test's lab", "marker_ids", j)
 		}
 		t.Markers = append(t.Markers, m.Marker)
 	}

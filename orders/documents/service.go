@@ -121,10 +121,10 @@ func (s *Service) Labels(ctx context.Context, team healthlab.TeamID, id orders.O
 		p.Add("required", "is required", "collection_date")
 	}
 	if req.Count < 1 || req.Count > MaxLabels {
-		p.Add("range", fmt.Sprintf("is from 1 to %d", MaxLabels), "number_of_labels")
+		p.Add("range", fmt.Sprintf("must be from 1 to %d", MaxLabels), "number_of_labels")
 	}
 	if req.Stock != "" && !slices.Contains(LabelStocks, req.Stock) {
-		p.Add("enum", "is one of roll, sheet", "stock")
+		rules.OneOf(&p, req.Stock, LabelStocks, "stock")
 	}
 	if err := p.Err(); err != nil {
 		return nil, err

@@ -144,7 +144,11 @@ func (r *Request) Check() error {
 	var p healthlab.Problems
 	rule, ok := ruleOf(r.Case)
 	if !ok {
-		p.Add("enum", "is not one of the known values", "case")
+		var cases []Case
+		for _, r := range Rules() {
+			cases = append(cases, r.Case)
+		}
+		rules.OneOf(&p, r.Case, cases, "case")
 	}
 	rules.OneOf(&p, r.OrderSource, []Source{Managed, Provided}, "order_source")
 	if r.ResultStatus != "" {

@@ -159,7 +159,7 @@ func NewRegistry(c RegistryContents) (*Registry, error) {
 	for programme, plans := range c.StatePlans {
 		for _, code := range plans {
 			if _, ok := g.byCode[code]; !ok {
-				p.Add("unknown_payor", "is the code of one of the payors", "state_plans", programme)
+				p.Add("unknown_payor", "must be the code of one of the payors", "state_plans", programme)
 			}
 		}
 	}

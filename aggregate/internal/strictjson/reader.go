@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // Path is the place of a value in a request.
@@ -41,7 +42,7 @@ func (r *Reader) Object(n *Node, p Path, keys ...string) bool {
 	}
 	for _, k := range n.Keys {
 		if !slices.Contains(keys, k) {
-			r.Unknown("unknown_key", "is not a key of this object", k, keys, p.At(ShortName(k)))
+			r.Unknown(codeUnknownKey, "is not a key of this object", k, keys, p.At(ShortName(k)))
 		}
 	}
 	return true
@@ -58,9 +59,20 @@ func (r *Reader) twice(n *Node, p Path) {
 	}
 }
 
-// Unknown notes a name that is not known, with the nearest one that is.
+// codeUnknownKey is the code of a key that an object does not have.
+const codeUnknownKey = "unknown_key"
+
+// Unknown notes a name that is not known, with the nearest one that is, and with those that are allowed unless
+// it is a key.
 func (r *Reader) Unknown(code, msg, name string, known []string, p Path) {
 	problem := healthlab.Problem{Path: p, Code: code, Msg: msg}
+	switch allowed := nearest.Allowed(name, known, nearest.Contract); {
+	case code == codeUnknownKey:
+	case msg == "":
+		problem.Msg = allowed
+	default:
+		problem.Msg += ": " + allowed
+	}
 	if near := Nearest(name, known); near != "" {
 		problem.Msg += "; did you mean " + near + "?"
 		problem.Context = map[string]any{"did_you_mean": near}
@@ -116,7 +128,7 @@ func (r *Reader) Choice(n *Node, p Path, code string, words []string) (string, b
 		return "", false
 	}
 	if !slices.Contains(words, s) {
-		r.Unknown(code, "must be one of: "+strings.Join(words, ", "), s, words, p)
+		r.Unknown(code, "", s, words, p)
 		return "", false
 	}
 	return s, true

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // Limits of text in a request, in characters.
@@ -190,19 +191,10 @@ func (c Check) User(id healthlab.UserID, field string) {
 	}
 }
 
-// listed writes allowed values for a message.
-func listed[T ~string](allowed []T) string {
-	words := make([]string, len(allowed))
-	for i, v := range allowed {
-		words[i] = string(v)
-	}
-	return strings.Join(words, ", ")
-}
-
 // OneOf notes a value that a request may not hold.
 func OneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {
 	if !slices.Contains(allowed, v) {
-		p.Add("enum", "must be one of "+listed(allowed), path...)
+		p.Add("enum", nearest.Allowed(v, allowed, nearest.Contract), path...)
 	}
 }
 
