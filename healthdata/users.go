@@ -124,6 +124,27 @@ func (s *Service) Users(ctx context.Context, team healthlab.TeamID, offset, limi
 	return UserPage{Users: s.presentAll(page.Users), Total: page.Total}, nil
 }
 
+// UsersDeletedSince returns the users of a team who were deleted at an instant or after it and are not erased
+// yet, the most recently deleted first. Of users who were erased nothing is known.
+func (s *Service) UsersDeletedSince(ctx context.Context, team healthlab.TeamID, at time.Time) ([]healthlab.UserID, error) {
+	var out []healthlab.UserID
+	for {
+		page, err := s.users.List(ctx, UserQuery{Team: team, Deleted: true, Offset: len(out), Limit: maxUsers})
+		if err != nil {
+			return nil, fmt.Errorf("list deleted users: %w", err)
+		}
+		for i := range page.Users {
+			if page.Users[i].DeletedAt.Before(at) {
+				return out, nil
+			}
+			out = append(out, page.Users[i].ID)
+		}
+		if len(page.Users) == 0 || len(out) >= page.Total {
+			return out, nil
+		}
+	}
+}
+
 // SearchUsers returns the live users of a team whose id or client user id begins with
 // the query, both after [healthlab.FoldText]: the oldest 50, the oldest first.
 // The query has at least two characters; else it is a [*healthlab.InvalidError] about

@@ -54,6 +54,24 @@ func TestDeletedUserIsGone(t *testing.T) {
 	require.ErrorIs(t, w.DeleteUser(t.Context(), team, healthlab.UserID{UUID: uuid.New()}), healthlab.NotFound)
 }
 
+func TestUsersDeletedSince(t *testing.T) {
+	w := newFixture(t, healthdata.Options{})
+	w.create("live")
+	first, second := w.create("ann"), w.create("bob")
+	w.delete(first)
+	w.delete(second)
+	all, err := w.UsersDeletedSince(t.Context(), team, time.Time{})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []healthlab.UserID{first.ID, second.ID}, all)
+	all, err = w.UsersDeletedSince(t.Context(), team, time.Now().AddDate(100, 0, 0))
+	require.NoError(t, err)
+	require.Empty(t, all)
+	require.NoError(t, w.EraseUser(t.Context(), team, first.ID))
+	all, err = w.UsersDeletedSince(t.Context(), team, time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, []healthlab.UserID{second.ID}, all)
+}
+
 func TestUndoDelete(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")

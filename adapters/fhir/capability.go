@@ -17,8 +17,9 @@ type implementation struct {
 }
 
 type restCapability struct {
-	Mode     string               `json:"mode"`
-	Resource []resourceCapability `json:"resource"`
+	Mode      string               `json:"mode"`
+	Resource  []resourceCapability `json:"resource"`
+	Operation []operation          `json:"operation,omitempty"`
 }
 
 type resourceCapability struct {
@@ -65,8 +66,14 @@ func (s *server) capability() capabilityStatement {
 		}
 		if k.name == "Patient" {
 			r.Operation = []operation{{"everything", "http://hl7.org/fhir/OperationDefinition/Patient-everything"}}
+			if s.Exports != nil {
+				r.Operation = append(r.Operation, operation{"export", "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/patient-export"})
+			}
 		}
 		out.Rest[0].Resource = append(out.Rest[0].Resource, r)
+	}
+	if s.Exports != nil {
+		out.Rest[0].Operation = []operation{{"export", "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/export"}}
 	}
 	if s.Orders != nil && s.Documents != nil {
 		out.Rest[0].Resource = append(out.Rest[0].Resource, resourceCapability{Type: "Binary", Interaction: []interaction{{"read"}}})

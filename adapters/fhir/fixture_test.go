@@ -110,7 +110,7 @@ func newClinic(t *testing.T) *clinic {
 		}},
 	})
 	require.NoError(t, err)
-	c.handler, err = fhir.Handler(fhir.Config{API: c.s.API(), URL: base, Health: c.s.Health, Aggregate: c.s.Aggregate, Orders: c.s.Orders, Documents: c.s.Documents})
+	c.handler, err = fhir.Handler(fhir.Config{API: c.s.API(), URL: base, Health: c.s.Health, Aggregate: c.s.Aggregate, Orders: c.s.Orders, Documents: c.s.Documents, Exports: store.Blobs()})
 	require.NoError(t, err)
 	c.ann, c.ben, c.foreign = c.person(c.team, "ann"), c.person(c.team, "ben"), c.person(c.other, "eve")
 	c.order = c.result(c.ann)
@@ -284,6 +284,9 @@ func (c *clinic) send(h http.Handler, method, path, key, body string) (int, []by
 		r.Header.Set("x-service-api-key", key)
 	}
 	r.Header.Set("Content-Type", "application/json")
+	if strings.Contains(path, "$export?") || strings.HasSuffix(path, "$export") {
+		r.Header.Set("Prefer", "respond-async")
+	}
 	if strings.HasSuffix(path, "_search") {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}

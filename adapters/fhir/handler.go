@@ -31,6 +31,8 @@ type Config struct {
 	Orders *orders.Service
 	// Documents stands behind DocumentReference and Binary. Nil: there are none.
 	Documents *documents.Service
+	// Exports keeps the records of bulk exports. Nil: there are none.
+	Exports BlobStore
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -80,6 +82,12 @@ func Handler(c Config) (http.Handler, error) {
 	serve(httpapi.Extension{ID: "fhir_everything", Scopes: everyScope, Timeout: streamTime, Handle: s.everything}, "GET /Patient/{id}/$everything")
 	if c.Documents != nil && c.Orders != nil {
 		serve(httpapi.Extension{ID: "fhir_read_binary", Scopes: ordersScope, Handle: s.binary}, "GET /Binary/{id}")
+	}
+	if c.Exports != nil {
+		serve(httpapi.Extension{ID: "fhir_export", Scopes: everyScope, Handle: s.kickOff}, "GET /$export", "GET /Patient/$export")
+		serve(httpapi.Extension{ID: "fhir_read_export", Scopes: everyScope, Handle: s.exportStatus}, "GET /$export-status/{id}")
+		serve(httpapi.Extension{ID: "fhir_delete_export", Scopes: everyScope, Handle: s.deleteExport}, "DELETE /$export-status/{id}")
+		serve(httpapi.Extension{ID: "fhir_download_export", Scopes: everyScope, Timeout: streamTime, Handle: s.exportFile}, "GET /$export-file/{id}/{type}/{n}")
 	}
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
 		_ = refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "no such resource type or operation; /metadata lists those that there are"})

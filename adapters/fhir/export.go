@@ -1,0 +1,379 @@
+package fhir
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+)
+
+// Bulk exports. A kick-off keeps who is exported and by which parameters; the resources of a file are read
+// when the file is downloaded, so that nothing of a person is kept twice, and what is erased is in no file.
+
+// BlobStore keeps the records of exports: ids and parameters, no values of a person. labreport.BlobStore is the
+// same.
+type BlobStore interface {
+	Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error
+	// Get returns the content; the caller closes it.
+	Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error)
+	Delete(ctx context.Context, key string) error
+}
+
+const (
+	// shard is how many persons a file is about.
+	shard = 500
+	// exportKept is how long an export can be downloaded.
+	exportKept = 7 * 24 * time.Hour
+	// exportsKept is how many exports of a team are kept: the oldest one makes room.
+	exportsKept = 20
+	ndjson      = "application/fhir+ndjson"
+	deletedType = "Deleted"
+)
+
+var exportParams = []string{"_outputFormat", "_since", "_type", "interval"}
+
+// export is a record of an export.
+type export struct {
+	ID      uuid.UUID
+	At      time.Time
+	Request string
+	Since   time.Time
+	Types   []string
+	By      interval
+	Bound   healthlab.UserID // of a caller who is bound to one user
+	Persons []uuid.UUID
+	Deleted []uuid.UUID
+}
+
+func exportKey(team healthlab.TeamID, id string) string {
+	return "fhir-exports/" + team.String() + "/" + id
+}
+
+// keep stores a value as a record of a team.
+func (s *server) keep(ctx context.Context, team healthlab.TeamID, id string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode export: %w", err)
+	}
+	if err := s.Exports.Put(ctx, team, healthlab.UserID{}, exportKey(team, id), bytes.NewReader(b)); err != nil {
+		return fmt.Errorf("keep export: %w", err)
+	}
+	return nil
+}
+
+// kept reads a record of a team; NotFound if there is none.
+func (s *server) kept(ctx context.Context, team healthlab.TeamID, id string, v any) error {
+	r, err := s.Exports.Get(ctx, team, healthlab.UserID{}, exportKey(team, id))
+	if err != nil {
+		return fmt.Errorf("read export: %w", err)
+	}
+	err = json.NewDecoder(r).Decode(v)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return fmt.Errorf("read export: %w", err)
+	}
+	return nil
+}
+
+// kickOff begins an export of the persons of a team.
+func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) error {
+	values, problems := parseParams(r.URL.RawQuery, "$export", exportParams)
+	if !strings.Contains(r.Header.Get("Prefer"), "respond-async") {
+		problems = append(problems, healthlab.Problem{Path: []any{"header", "Prefer"}, Code: "invalid", Msg: "must be respond-async"})
+	}
+	l := &selection{}
+	for name, list := range values {
+		for _, value := range list {
+			msg := ""
+			switch {
+			case name == "_outputFormat":
+				if !slices.Contains([]string{ndjson, "application/ndjson", "ndjson"}, value) {
+					msg = "must be application/fhir+ndjson, application/ndjson or ndjson"
+				}
+			default:
+				msg = l.take(s, &kind{params: []string{"interval"}}, name, value)
+			}
+			if msg != "" {
+				problems = append(problems, parameterProblem(name, msg))
+			}
+		}
+	}
+	if l.interval == sampled {
+		problems = append(problems, parameterProblem("interval", "must be day or hour"))
+	}
+	if len(problems) > 0 {
+		return refuse(w, httpapi.Refusal{Status: http.StatusBadRequest, Problems: problems})
+	}
+	x := &export{ID: uuid.New(), At: s.Now().UTC(), Since: l.since, Types: l.types, By: l.interval, Bound: by.User, Request: s.URL + r.URL.Path}
+	if r.URL.RawQuery != "" {
+		x.Request += "?" + r.URL.RawQuery
+	}
+	if err := s.list(r.Context(), by, x); err != nil {
+		return err
+	}
+	if err := s.keep(r.Context(), by.Team, x.ID.String(), x); err != nil {
+		return err
+	}
+	if err := s.makeRoom(r.Context(), by.Team, x); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Location", s.URL+"/$export-status/"+x.ID.String())
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// list notes the persons of an export.
+func (s *server) list(ctx context.Context, by caller, x *export) error {
+	if !by.User.IsZero() {
+		x.Persons = []uuid.UUID{by.User.UUID}
+		return nil
+	}
+	const tries = 5 // a deletion moves the pages behind it
+	for try := 0; ; try++ {
+		seen := map[uuid.UUID]bool{}
+		x.Persons = nil
+		total := -1
+		stable := true
+		for offset := 0; ; offset += maxCount {
+			page, err := s.Health.Users(ctx, by.Team, offset, maxCount)
+			if err != nil {
+				return fmt.Errorf("list users: %w", err)
+			}
+			stable = stable && (total < 0 || total <= page.Total)
+			total = page.Total
+			for i := range page.Users {
+				if id := page.Users[i].ID.UUID; !seen[id] {
+					seen[id] = true
+					x.Persons = append(x.Persons, id)
+				}
+			}
+			if len(page.Users) < maxCount {
+				break
+			}
+		}
+		if stable {
+			break
+		}
+		if try == tries {
+			return fmt.Errorf("%w: list users: users are being deleted; try again", healthlab.Unavailable)
+		}
+	}
+	if x.Since.IsZero() {
+		return nil
+	}
+	gone, err := s.Health.UsersDeletedSince(ctx, by.Team, x.Since)
+	if err != nil {
+		return fmt.Errorf("list deleted users: %w", err)
+	}
+	for _, id := range gone {
+		x.Deleted = append(x.Deleted, id.UUID)
+	}
+	return nil
+}
+
+// makeRoom adds an export to the list of the team, and deletes those that are over.
+func (s *server) makeRoom(ctx context.Context, team healthlab.TeamID, x *export) error {
+	type entry struct {
+		ID uuid.UUID
+		At time.Time
+	}
+	var all []entry
+	if err := s.kept(ctx, team, "list", &all); err != nil && healthlab.KindOf(err) != healthlab.NotFound {
+		return err
+	}
+	all = append(all, entry{x.ID, x.At})
+	for len(all) > 0 && (len(all) > exportsKept || x.At.Sub(all[0].At) > exportKept) {
+		if err := s.Exports.Delete(ctx, exportKey(team, all[0].ID.String())); err != nil {
+			return fmt.Errorf("delete export: %w", err)
+		}
+		all = all[1:]
+	}
+	return s.keep(ctx, team, "list", all)
+}
+
+// exportOf reads an export that the caller may see; NotFound for all others.
+func (s *server) exportOf(ctx context.Context, by caller, id string) (*export, error) {
+	if _, ok := parseUUID(id); !ok {
+		return nil, healthlab.NotFound
+	}
+	var x export
+	if err := s.kept(ctx, by.Team, id, &x); err != nil {
+		return nil, err
+	}
+	if s.Now().Sub(x.At) > exportKept || x.Bound != by.User && !by.User.IsZero() {
+		return nil, healthlab.NotFound
+	}
+	return &x, nil
+}
+
+func noExport(w http.ResponseWriter) error {
+	return refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "the team has no such export, or it is over"})
+}
+
+type manifest struct {
+	TransactionTime string         `json:"transactionTime"`
+	Request         string         `json:"request"`
+	RequiresToken   bool           `json:"requiresAccessToken"`
+	Output          []manifestFile `json:"output"`
+	Deleted         []manifestFile `json:"deleted,omitempty"`
+	Error           []manifestFile `json:"error"`
+}
+
+type manifestFile struct {
+	Type string `json:"type"`
+	URL  string `json:"url"`
+}
+
+// exportStatus answers the manifest of an export.
+func (s *server) exportStatus(w http.ResponseWriter, r *http.Request, by caller) error {
+	x, err := s.exportOf(r.Context(), by, r.PathValue("id"))
+	if errors.Is(err, healthlab.NotFound) {
+		return noExport(w)
+	}
+	if err != nil {
+		return err
+	}
+	m := manifest{TransactionTime: instant(x.At), Request: x.Request, RequiresToken: true, Output: []manifestFile{}, Error: []manifestFile{}}
+	at := func(kind string, n int) manifestFile {
+		return manifestFile{kind, s.URL + "/$export-file/" + x.ID.String() + "/" + kind + "/" + strconv.Itoa(n)}
+	}
+	for _, k := range s.kinds() {
+		if len(x.Types) > 0 && !slices.Contains(x.Types, k.name) {
+			continue
+		}
+		for n := 0; n*shard < len(x.Persons); n++ {
+			m.Output = append(m.Output, at(k.name, n))
+		}
+	}
+	if len(x.Deleted) > 0 {
+		f := at(deletedType, 0)
+		f.Type = "Bundle"
+		m.Deleted = []manifestFile{f}
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encode manifest: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Expires", x.At.Add(exportKept).Format(http.TimeFormat))
+	if _, err := w.Write(b); err != nil {
+		return fmt.Errorf("send manifest: %w", err)
+	}
+	return nil
+}
+
+// deleteExport ends an export.
+func (s *server) deleteExport(w http.ResponseWriter, r *http.Request, by caller) error {
+	x, err := s.exportOf(r.Context(), by, r.PathValue("id"))
+	if errors.Is(err, healthlab.NotFound) {
+		return noExport(w)
+	}
+	if err == nil {
+		err = s.Exports.Delete(r.Context(), exportKey(by.Team, x.ID.String()))
+	}
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// exportFile answers the resources of one type of the persons of one shard. A person who was deleted since the
+// kick-off is in no file.
+func (s *server) exportFile(w http.ResponseWriter, r *http.Request, by caller) error {
+	x, err := s.exportOf(r.Context(), by, r.PathValue("id"))
+	n, wrong := strconv.Atoi(r.PathValue("n"))
+	name := r.PathValue("type")
+	known := name == deletedType || slices.ContainsFunc(s.kinds(), func(k kind) bool {
+		return k.name == name && (x == nil || len(x.Types) == 0 || slices.Contains(x.Types, name))
+	})
+	if errors.Is(err, healthlab.NotFound) || err == nil && (wrong != nil || n < 0 || !known) {
+		return noExport(w)
+	}
+	if err != nil {
+		return err
+	}
+	ids := x.Persons
+	if name == deletedType {
+		ids = x.Deleted
+	} else {
+		ids = ids[min(n*shard, len(ids)):min((n+1)*shard, len(ids))]
+	}
+	for _, id := range ids {
+		by.Concerns(healthlab.UserID{UUID: id})
+	}
+	w.Header().Set("Content-Type", ndjson)
+	out := bufio.NewWriterSize(w, 64<<10)
+	if name == deletedType {
+		err = writeDeleted(out, ids)
+	} else {
+		err = s.writeShard(r.Context(), out, by.Team, x, name, ids)
+	}
+	if err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("send file: %w", err)
+	}
+	return nil
+}
+
+func (s *server) writeShard(ctx context.Context, out *bufio.Writer, team healthlab.TeamID, x *export, name string, ids []uuid.UUID) error {
+	l := &selection{types: []string{name}, since: x.Since}
+	l.interval = x.By
+	labs := map[string]bool{} // persons share them
+	for _, id := range ids {
+		u, err := s.Health.User(ctx, team, healthlab.UserID{UUID: id})
+		if healthlab.KindOf(err) == healthlab.NotFound {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read user: %w", err)
+		}
+		err = s.person(ctx, &u, l, func(kind string, res resource) error {
+			if kind == "Organization" {
+				if at := res.start().ID; labs[at] {
+					return nil
+				} else if strings.HasPrefix(at, labIDs) {
+					labs[at] = true
+				}
+			}
+			if err := encode(out, res); err != nil {
+				return err
+			}
+			return out.WriteByte('\n')
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeDeleted writes a bundle for each person who was deleted.
+func writeDeleted(out *bufio.Writer, ids []uuid.UUID) error {
+	for _, id := range ids {
+		err := encode(out, map[string]any{"resourceType": "Bundle", "type": "transaction", "entry": []any{
+			map[string]any{"request": map[string]any{"method": "DELETE", "url": "Patient/" + id.String()}},
+		}})
+		if err != nil {
+			return err
+		}
+		if err := out.WriteByte('\n'); err != nil {
+			return fmt.Errorf("send file: %w", err)
+		}
+	}
+	return nil
+}
