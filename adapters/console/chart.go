@@ -359,7 +359,7 @@ func (p *panel) draw(x func(time.Time) float64) (drawnPanel, string) {
 			d.Ticks = append(d.Ticks, tick{At: y(float64(i)), Label: text})
 		}
 	} else {
-		low, high = p.reach(low, high)
+		low, high = widen(p.reach(low, high))
 		ticks := numberTicks(low, high)
 		low, high = min(low, ticks[0]), max(high, ticks[len(ticks)-1])
 		scale(low, high)
@@ -367,6 +367,9 @@ func (p *panel) draw(x func(time.Time) float64) (drawnPanel, string) {
 			d.Ticks = append(d.Ticks, tick{At: y(v), Label: shortNumber(v)})
 		}
 		for _, r := range p.ranges {
+			if r.low == nil && r.high == nil {
+				continue
+			}
 			d.Ranges = append(d.Ranges, r.draw(x, y, d.Size))
 		}
 	}
@@ -480,6 +483,14 @@ func (p *panel) reach(low, high float64) (float64, float64) {
 		low = max(low, 0)
 	}
 	return low, high + room
+}
+
+// widen keeps small differences small: a scale spans at least a twentieth of its values.
+func widen(low, high float64) (float64, float64) {
+	if short := 0.05*max(math.Abs(low), math.Abs(high)) - (high - low); short > 0 {
+		return low - short/2, high + short/2
+	}
+	return low, high
 }
 
 // stages returns a bar for each stretch of a line of levels. Class st and the level colours it.

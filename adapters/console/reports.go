@@ -119,11 +119,21 @@ type draft struct {
 // The fields that a reviewer can correct, in the order of the form.
 var (
 	metadataFields = []string{"patient_first_name", "patient_last_name", "dob", "gender", "lab_name", "date_reported", "date_collected", "specimen_number"}
-	resultFields   = []string{"test_name", "value", "units", "reference_range", "interpretation"}
+	resultFields   = []string{"test_name", "value", "units", "reference_range", "interpretation", loincField}
 )
+
+// loincField is the LOINC code of a result. The draft has candidates for it.
+const loincField = "loinc_code"
+
+// loincMatch is a code that may be that of a result.
+type loincMatch struct {
+	Code string `json:"loinc_code"`
+	Name string `json:"loinc_name"`
+}
 
 // field is a field of a form with the place of its text.
 type field struct {
+	Options            []loincMatch
 	Name, Label, Value string
 	Confidence         string
 	Unsure             bool // the reviewer should look
@@ -137,6 +147,15 @@ func fieldOf(prefix, name string, values map[string]json.RawMessage) (field, *re
 	var text *string
 	if json.Unmarshal(values[name], &text) == nil && text != nil {
 		f.Value = *text
+	}
+	if name == loincField {
+		var status string
+		_ = json.Unmarshal(values["loinc_match_status"], &status)
+		_ = json.Unmarshal(values["loinc_matches"], &f.Options)
+		if status == "auto_match" && len(f.Options) > 0 {
+			f.Value = f.Options[0].Code
+		}
+		return f, nil
 	}
 	var evidence map[string]reading
 	_ = json.Unmarshal(values["evidence"], &evidence)

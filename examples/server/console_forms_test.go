@@ -245,7 +245,7 @@ func TestSettingsInTheConsole(t *testing.T) {
 	status, page, at := c.submit("/team", "/team/settings", map[string]string{
 		"set.verb_mode": "split", "set.event_body_retention_days": "3", "set.explicit_connect": "true", "set.texts_enabled": "", "set.event_type_prefixes": "daily.\r\nlabtest.\r\n",
 		"set.critical_result_notification_email": "desk@clinic.example",
-		"set.brand_information.company_name": "Clinic", "set.brand_information.logo_url": "https://clinic.example/logo.png",
+		"set.brand_information.company_name":     "Clinic", "set.brand_information.logo_url": "https://clinic.example/logo.png",
 		"set.critical_result_escalation.0.after_minutes": "10", "set.critical_result_escalation.3.after_minutes": "90", "set.critical_result_escalation.3.to": "desk",
 		"set.data_pull_preferences.0.provider": "acme_ring", "set.data_pull_preferences.0.days": "30", "set.data_pull_preferences.0.resources": "sleep 60",
 		"set.event_destination_preferences.preferred": "webhook", "set.event_destination_preferences.enabled": "webhook",

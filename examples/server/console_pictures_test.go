@@ -36,12 +36,12 @@ func TestPicturesOfTheConsole(t *testing.T) {
 		"labs": pages["sources-of-a-person"] + "/labs?resource=steps", "order": pages["order"], "report": pages["report"],
 	} {
 		tab.Go(p.url + consolePath + path)
-		tab.Picture(name, 1200)
+		tab.Picture(name, 1280)
 	}
 	tab.Go(p.url + consolePath + "/query?user=measured")
 	tab.Press("Run")
 	tab.See("mean heartrate")
-	tab.Picture("query", 1200)
+	tab.Picture("query", 1280)
 	p.quit()
 }
 
@@ -72,7 +72,8 @@ func walkingPerson(p *program, c *consoleClient, user string) {
 			return strings.Contains(page, "Complete with these values")
 		})
 		csrf := csrfToken.FindStringSubmatch(page)[1]
-		c.open("/reports/"+job.ID, url.Values{"csrf": {csrf}, "action": {"approve"}, "reviewed_by": {"Ann"}})
+		c.open("/reports/"+job.ID, url.Values{"csrf": {csrf}, "action": {"approve"}, "reviewed_by": {"Ann"},
+			"r0.loinc_code": {"2345-7"}, "r1.loinc_code": {"2160-0"}, "r2.loinc_code": {"2951-2"}, "r3.loinc_code": {"2823-3"}})
 	}
 	wait(p, func() bool {
 		var page struct {
