@@ -65,15 +65,28 @@ type leftOut struct {
 }
 
 // leaveOutImpossible leaves out the points of a recording whose time cannot be, and takes away
-// positions and altitudes that cannot be. The recording fulfils check.
-func (w *WorkoutStream) leaveOutImpossible(latest time.Time) (out leftOut) {
+// positions and altitudes that cannot be. Values that could not be read are left out as well. The
+// recording fulfils check.
+func (w *WorkoutStream) leaveOutImpossible(latest time.Time, unread *Unparsed) (out leftOut) {
 	named := map[string]int{} // by field
+	untimed, unplaced := map[int]bool{}, map[int]bool{}
 	note := func(i int, field, code, msg string) {
+		if field == "lat" && unplaced[i] {
+			return // half of the position could not be read
+		}
 		out.count++
 		if named[field]++; named[field] <= MostRefusals {
 			out.first = append(out.first, ItemRefusal{Index: i, Problems: []ItemProblem{{Field: field, Type: code, Msg: msg}}})
 		}
 	}
+	for _, r := range unread.First {
+		for _, p := range itemRefusal(r).Problems {
+			note(r.Index, p.Field, p.Type, p.Msg)
+			untimed[r.Index] = untimed[r.Index] || p.Field == "time"
+			unplaced[r.Index] = unplaced[r.Index] || p.Field == "lat" || p.Field == "lng"
+		}
+	}
+	out.count += unread.Count - len(unread.First)
 	w.leaveOutPositions(note)
 	for i, v := range w.Altitude {
 		if v != nil && (*v < LowestAltitude || *v > HighestAltitude) {
@@ -91,6 +104,7 @@ func (w *WorkoutStream) leaveOutImpossible(latest time.Time) (out leftOut) {
 	kept := make([]int, 0, len(w.Time))
 	for i, t := range w.Time {
 		switch {
+		case t == 0 && untimed[i]:
 		case t < FirstPoint.Unix():
 			note(i, "time", check.CodeEarly, "must be 1990-01-01 or later")
 		case t > latest.Unix():

@@ -60,7 +60,8 @@ type Upload struct {
 	Within func(ctx context.Context, write func(context.Context) error) error
 	// Unparsed are items of the upload that the caller could not read. They are not among the
 	// items that are handed over, and they are refused. It holds for [Service.IngestSamples]
-	// and [Service.IngestSummaries].
+	// and [Service.IngestSummaries]. For [Service.IngestWorkoutStream] and [Service.AppendWorkoutStream] they
+	// are values of points, which are zero or nil in the stream; a problem has the name of the array as its path.
 	Unparsed Unparsed
 }
 

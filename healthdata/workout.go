@@ -141,26 +141,26 @@ func (w *Workout) check(p *healthlab.Problems) {
 // seconds; every other array is empty or as long as Time, and its element i belongs to
 // Time[i]; null where nothing was measured.
 type WorkoutStream struct {
-	Time []int64 `json:"time"`
+	Time []int64 `json:"time" wire:"points"`
 	// Heartrate is beats per minute.
-	Heartrate []*int64 `json:"heartrate" wire:"opt"`
+	Heartrate []*int64 `json:"heartrate" wire:"opt,points"`
 	// Cadence is revolutions per minute on a bike, steps per minute on foot.
-	Cadence []*float64 `json:"cadence" wire:"opt"`
+	Cadence []*float64 `json:"cadence" wire:"opt,points"`
 	// Altitude is in metres.
-	Altitude []*float64 `json:"altitude" wire:"opt"`
+	Altitude []*float64 `json:"altitude" wire:"opt,points"`
 	// VelocitySmooth is in m/s.
-	VelocitySmooth []*float64 `json:"velocity_smooth" wire:"opt"`
+	VelocitySmooth []*float64 `json:"velocity_smooth" wire:"opt,points"`
 	// Lat and Lng are degrees, WGS 84.
-	Lat []*float64 `json:"lat" wire:"opt"`
-	Lng []*float64 `json:"lng" wire:"opt"`
+	Lat []*float64 `json:"lat" wire:"opt,points"`
+	Lng []*float64 `json:"lng" wire:"opt,points"`
 	// Distance is in metres since the start.
-	Distance []*float64 `json:"distance" wire:"opt"`
+	Distance []*float64 `json:"distance" wire:"opt,points"`
 	// Power is in watts.
-	Power []*float64 `json:"power" wire:"opt"`
+	Power []*float64 `json:"power" wire:"opt,points"`
 	// Resistance is on the provider's own scale.
-	Resistance []*float64 `json:"resistance" wire:"opt"`
+	Resistance []*float64 `json:"resistance" wire:"opt,points"`
 	// Temperature is in °C.
-	Temperature []*float64 `json:"temperature" wire:"opt"`
+	Temperature []*float64 `json:"temperature" wire:"opt,points"`
 }
 
 // StreamNotice is the payload of the workout_stream events: that a stream can be

@@ -146,7 +146,7 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 		return nil, nil, rec, refused, err
 	}
 	points := len(stream.Time)
-	refused = stream.leaveOutImpossible(in.now.Add(futureLimit))
+	refused = stream.leaveOutImpossible(in.now.Add(futureLimit), &up.Unparsed)
 	if !slices.IsSorted(stream.Time) {
 		p.Add("order", "time ascends", "time")
 	}

@@ -69,7 +69,7 @@ type streamIn struct {
 func (a api) ingestWorkoutStream(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 	user, workout := userID(in), in.PathUUID("workout_id")
 	var body streamIn
-	in.Body(&body)
+	unparsed := in.Items(&body)
 	atomic := in.Bool("atomic", false)
 	body.check(in)
 	if body.Mode != "" && body.Mode != "replace" && body.Mode != "append" {
@@ -88,7 +88,7 @@ func (a api) ingestWorkoutStream(in *wire.In, team healthlab.TeamID) (*server.Ch
 			return nil, err
 		}
 		up := body.upload()
-		up.Atomic = atomic
+		up.Atomic, up.Unparsed = atomic, *unparsed
 		return put(ctx, team, user, workout, up, &body.Stream)
 	}}, nil
 }

@@ -12,20 +12,20 @@ import (
 // by code of UCUM, as [textKey] writes them. Many of them are words on a printed report, so
 // [Parse] does not read them. The names of the table of UCUM need no entry.
 var givenTexts = map[string]string{
-	"kg": "kilo kilos kgs kilogramme kilogrammes", "g": "gm gramme grammes", "ug": "mcg", "[lb_av]": "lb lbs pound pounds", "[oz_av]": "oz ounce ounces", "[stone_av]": "st stone stones",
+	"kg": "kilo kilos kgs kilogramme kilogrammes", "g": "gm gramme grammes", "ug": "mcg", "[lb_av]": "lb lbs lbm pound pounds", "[oz_av]": "oz ounce ounces", "[stone_av]": "st stone stones",
 	"[mi_i]": "mi mile miles", "[ft_i]": "ft foot feet", "[yd_i]": "yd yard yards", "[in_i]": "in inch inches", "[nmi_i]": "nmi",
 	"[Cal]": "kilocalorie kilocalories largecalorie largecalories", "Cel": "°c degc c celsius degreescelsius", "[degF]": "°f degf f fahrenheit degreesfahrenheit", "K": "degk",
-	"%": "percent pct", "1": "count counts # times",
-	"mL": "cc", "[foz_us]": "fl_oz_us floz fl_oz fluidounceus", "[foz_br]": "fl_oz_imp", "[cup_us]": "cup_us cup cups", "[pt_br]/2": "cup_imp", "[pt_us]": "pt_us", "[pt_br]": "pt_imp", "L/min": "lpm",
+	"%": "percent pct", "1": "count counts # times step steps floor floors flight flights push pushes",
+	"mL": "cc", "[foz_us]": "fl_oz_us floz fl.oz fl_oz fluidounceus", "[foz_br]": "fl_oz_imp", "[cup_us]": "cup_us cup cups", "[pt_br]/2": "cup_imp", "[pt_us]": "pt_us", "[pt_br]": "pt_imp", "L/min": "lpm",
 	// Two codes for a text make it unknown.
 	"[gal_us]": "gallon gallons gal", "[gal_br]": "gallon gallons gal", "[cup_m]": "cup cups", "[tbs_us]": "tablespoon tablespoons tbsp", "[tbs_m]": "tablespoon tablespoons tbsp",
 	"[tsp_us]": "teaspoon teaspoons tsp", "[tsp_m]": "teaspoon teaspoons tsp",
 	"min": "mins minute minutes", "s": "sec secs second seconds", "ms": "msec msecs", "h": "hr hrs", "d": "day days",
-	"/min":      "bpm brpm count/min beats/min beat/min beats/minute breaths/min breath/min breaths/minute count/minute beatsperminute breathsperminute",
+	"/min":      "bpm brpm count/min beats/min beat/min beats/minute breaths/min breath/min breaths/minute count/minute beatsperminute breathsperminute rpm resp/min respirations/min b/min br/min",
 	"/s":        "count/s beats/s count/sec",
 	"mL/kg/min": "ml/min.kg ml/kg.min ml/(kg.min) ml/(min.kg) ml/kg/minute ml.(kg.min)-1 ml.(min.kg)-1",
-	"uV":        "mcv", "mm[Hg]": "mmhg torr", "cm[H2O]": "cmh2o", "[iU]": "unit units iu i.u. u ie ui count",
-	"mmol/L": "millimol/l millimoles/l", "umol/L": "mcmol/l micromol/l", "km/h": "km/hr kmh kph", "[mi_i]/h": "mi/hr mph",
+	"uV":        "mcv", "mm[Hg]": "mmhg torr", "cm[H2O]": "cmh2o cmaq", "[in_i'Hg]": "inhg", "[psi]": "psi", "[iU]": "unit units iu i.u u ie i.e ui u.i count",
+	"mmol/L": "millimol/l millimoles/l", "umol/L": "mcmol/l micromol/l", "km/h": "km/hr kmh kph kmph", "[mi_i]/h": "mi/hr mph", "[kn_i]": "kn kt kts knot knots", "[ft_i]/s": "ft/s ft/sec fps",
 	"mg/dL": "mg/100ml mgs/dl", "kg/m2": "kg/m^2",
 }
 

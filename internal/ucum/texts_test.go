@@ -18,6 +18,8 @@ func TestParseAs(t *testing.T) {
 		{"L", "mL ml ML millilitre milliliters cc", "mL"}, {"L", "µL μl ul uL UL mcL microliter", "uL"}, {"Pa", "mmHg MMHG mm[Hg] MM[HG] mm[hg]", "mm[Hg]"}, {"Pa", "kPa kilopascal KPAL", "kPa"},
 		{"/min", "bpm BPM count/min {beats}/min /min 1/min min-1 min^-1 MIN-1", "/min"}, {"Cel", "°F ℉ degF [degF] fahrenheit", "[degF]"}, {"mmol/L", "mmol/L MMOL/L mM mmol·L⁻¹", "mmol/L"},
 		{"J", "kJ KJ kilojoules", "kJ"}, {"J", "Cal [Cal] [CAL]", "[Cal]"}, {"m/s", "km/h KM/H kmh kph km.h-1", "km/h"}, {"V", "uV µV mcV UV microvolt", "uV"},
+		{"Pa", "cmAq cmH2O CMAQ", "cm[H2O]"}, {"Pa", "inHg INHG", "[in_i'Hg]"}, {"/min", "rpm RPM resp/min b/min Br/min", "/min"}, {"1", "steps Step {floors} flights PUSHES", "1"},
+		{"m/s", "kn KT knots [kn_i]", "[kn_i]"}, {"[iU]", "I.E. I.U. IE UI U", "[iU]"}, {"kg", "lbm", "[lb_av]"}, {"L", "fl.oz. Fl.Oz FL_OZ_US", "[foz_us]"},
 	} {
 		for _, text := range strings.Fields(c.texts) {
 			u, ok := ucum.ParseAs(text, c.like)

@@ -219,7 +219,8 @@ func (d *Document) checkReply(op *Operation, got *Reply) error {
 }
 
 // withoutRefused returns the body of an upload without the items that the answer refuses; without
-// all items if it does not list every one that it refuses. Other bodies stay what they are.
+// all items if it does not list every one that it refuses. Of a stream these are points. Other bodies stay
+// what they are.
 func withoutRefused(sent, answer []byte) []byte {
 	var refused struct {
 		Refused []struct {
@@ -228,21 +229,39 @@ func withoutRefused(sent, answer []byte) []byte {
 		Count int `json:"refused_count"`
 	}
 	var body map[string]json.RawMessage
-	var items []json.RawMessage
-	if json.Unmarshal(answer, &refused) != nil || refused.Count == 0 || json.Unmarshal(sent, &body) != nil || json.Unmarshal(body["data"], &items) != nil {
+	if json.Unmarshal(answer, &refused) != nil || refused.Count == 0 || json.Unmarshal(sent, &body) != nil {
 		return sent
 	}
 	gone := map[int]bool{}
 	for _, r := range refused.Refused {
 		gone[r.Index] = true
 	}
-	kept := []json.RawMessage{}
-	for i, item := range items {
-		if !gone[i] && refused.Count == len(gone) {
-			kept = append(kept, item)
+	without := func(list json.RawMessage) (json.RawMessage, bool) {
+		var items []json.RawMessage
+		if json.Unmarshal(list, &items) != nil {
+			return nil, false
 		}
+		kept := []json.RawMessage{}
+		for i, item := range items {
+			if !gone[i] && refused.Count == len(gone) {
+				kept = append(kept, item)
+			}
+		}
+		out, _ := json.Marshal(kept) // they were read as JSON
+		return out, true
 	}
-	body["data"], _ = json.Marshal(kept) // they were read as JSON
+	if kept, ok := without(body["data"]); ok {
+		body["data"] = kept
+	}
+	var stream map[string]json.RawMessage
+	if json.Unmarshal(body["stream"], &stream) == nil {
+		for name, column := range stream {
+			if kept, ok := without(column); ok {
+				stream[name] = kept
+			}
+		}
+		body["stream"], _ = json.Marshal(stream)
+	}
 	out, _ := json.Marshal(body)
 	return out
 }

@@ -34,7 +34,7 @@ func (in *In) OptBody(v any) bool {
 }
 
 // Items is [In.Body] for an upload: an element of a field with the word items that has problems is
-// left out, and unparsed names it. Where the body has other problems, those of the elements are
+// left out, one of a field with the word points is zero, and unparsed names it. Where the body has other problems, those of the elements are
 // told with them.
 func (in *In) Items(v any) (unparsed *healthdata.Unparsed) {
 	in.unparsed = &healthdata.Unparsed{}

@@ -20,8 +20,8 @@ type Options struct {
 	// MaxProblems is how many problems are noted before the rest of the text is
 	// left unread. Default 1000.
 	MaxProblems int
-	// Unparsed gets the elements of fields with the word items that have problems. They are left
-	// out of their list, and their problems are not those of the text. Nil means that they are.
+	// Unparsed gets the elements of fields with the words items and points that have problems. They are
+	// left out of their list, or zero in it, and their problems are not those of the text. Nil means that they are.
 	Unparsed *healthdata.Unparsed
 }
 

@@ -17,7 +17,7 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 		return false
 	}
 	n, text := 0, 0 // text is the length of the elements that are kept
-	alone := r.items && d.Unparsed != nil && !d.item.inside
+	alone := (r.items || r.points) && d.Unparsed != nil && !d.item.inside
 	if v.IsNil() {
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	}
@@ -47,8 +47,11 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 		if !d.value(p.elem, v.Index(kept), r.inside()) {
 			return false
 		}
-		if alone && d.leaveItem() {
+		bad := alone && d.leaveItem(r.points)
+		if bad {
 			v.Index(kept).SetZero()
+		}
+		if bad && r.items {
 			v.SetLen(kept)
 		} else {
 			text += d.pos - start
@@ -65,8 +68,8 @@ func (d *decoder) enterItem() {
 }
 
 // leaveItem ends the reading of an item, and reports whether it had problems. They are noted as
-// those of the item.
-func (d *decoder) leaveItem() bool {
+// those of the item. The value of a point has the name of its list as its field.
+func (d *decoder) leaveItem(point bool) bool {
 	it := d.item
 	d.item = item{}
 	if !it.bad {
@@ -77,7 +80,9 @@ func (d *decoder) leaveItem() bool {
 		r := healthdata.Refusal{Index: d.path[it.depth-1].index}
 		for _, p := range it.noted {
 			d.ofItems = append(d.ofItems, p)
-			p.Path = p.Path[it.depth:]
+			if p.Path = p.Path[it.depth:]; point {
+				p.Path = []any{d.path[it.depth-2].name}
+			}
 			r.Problems = append(r.Problems, p)
 		}
 		d.Unparsed.First = append(d.Unparsed.First, r)

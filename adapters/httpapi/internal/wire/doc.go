@@ -42,6 +42,8 @@
 //	tolerant   an integer may be written as 78.0
 //	offset     a date and time keeps its written offset, if not Z, as its location
 //	items      the elements of a list are items of an upload; see [In.Items]
+//	points     the elements of a list are values of points of an upload: one with problems is left zero,
+//	           and Unparsed names its position and the list
 //	max=20     a list or map holds at most so many
 //
 // Problems name places and rules and never repeat a value. The one thing of a

@@ -66,7 +66,7 @@ type field struct {
 
 // rules are what the wire tag adds.
 type rules struct {
-	nullable, notnull, tolerant, offset, items bool
+	nullable, notnull, tolerant, offset, items, points bool
 	max                                        int // 0 is no bound
 }
 
@@ -309,6 +309,8 @@ func (f *field) read(t reflect.Type, sf reflect.StructField, options string) {
 			f.offset = true
 		case word == "items":
 			f.items = true
+		case word == "points":
+			f.points = true
 		case strings.HasPrefix(word, "max="):
 			n, err := strconv.Atoi(word[len("max="):])
 			if err != nil || n <= 0 {
