@@ -167,6 +167,96 @@ func (d *document) wrapped(i int, cols []column, claimed map[int]bool) *parsed {
 	return nil
 }
 
+// splitName reads a row whose name begins in the one or two lines above it: "Vitamin D," over
+// "25-Hydroxy", "Low Density" over "Lipoprotein". The catalogue knows the lines together. A line that
+// further rows need, or that is a name itself over another one, is a heading. It returns the last line and
+// claims all of them.
+func (d *document) splitName(i int, cols []column, claimed map[int]bool) (*parsed, int) {
+	if !d.namePart(i, claimed) {
+		return nil, 0
+	}
+	parts := slices.Clone(d.lines[i].tokens)
+	for j := i + 1; j <= i+2 && j < len(d.lines); j++ {
+		l, above := &d.lines[j], &d.lines[j-1]
+		if claimed[j] || l.page != above.page || l.y0 <= above.y0 || l.y0-above.y1 > 0.9*l.height || len(l.tokens) == 0 || sentence(l) {
+			return nil, 0
+		}
+		if x := l.tokens[0].x0 - parts[0].x0; x < -0.25*l.height || x > 2.5*l.height {
+			return nil, 0
+		}
+		if p := d.joinedRow(parts, j, cols); p != nil {
+			for k := i; k <= j; k++ {
+				claimed[k] = true
+			}
+			return p, j
+		}
+		if !d.namePart(j, claimed) {
+			return nil, 0
+		}
+		parts = append(parts, l.tokens...)
+	}
+	return nil, 0
+}
+
+// namePart reports whether a line may be a part of a name: a cell of a few words.
+func (d *document) namePart(i int, claimed map[int]bool) bool {
+	l := &d.lines[i]
+	return !claimed[i] && len(l.cells()) == 1 && len(l.tokens) <= 5 && !sentence(l) && strings.IndexFunc(l.text(), unicode.IsLetter) >= 0 && !strings.HasSuffix(l.text(), ":") &&
+		loinc.SpecimenOf(l.text()) == loinc.NoSpecimen
+}
+
+// joinedRow reads a line as a row whose name begins with the words of lines above it; nil if the
+// catalogue does not know the two together.
+func (d *document) joinedRow(parts []token, j int, cols []column) *parsed {
+	l := &d.lines[j]
+	tokens := append(slices.Clone(parts), l.tokens...)
+	for k := 1; k <= len(parts); k++ {
+		tokens[k].gap = false
+	}
+	v := lineOf(tokens, *l)
+	p := d.g.parse(&v, cols)
+	if p == nil || p.pieces[0].role != rName || p.pieces[0].to <= len(parts) || !d.accept(p, cols) {
+		return nil
+	}
+	known := p.known
+	if bare, inside := fold.Parentheses(cleanName(p.text(rName))); inside != "" {
+		known = d.g.known(bare) // what is in parentheses may be known without the words above
+	}
+	text := textOf(parts)
+	open := strings.HasSuffix(text, ",") || strings.HasSuffix(text, "-") || strings.Count(text, "(") > strings.Count(text, ")")
+	if open {
+		if known < 0.85 {
+			return nil
+		}
+		return p
+	}
+	alone := 0.0
+	if q := d.g.parse(l, cols); q != nil {
+		alone = q.known
+	}
+	whole := cleanName(p.text(rName))
+	if known < 0.9 || alone > 0.8 && d.g.known(text) > 0.8 && !d.sameComponent(text, whole) || d.headsRows(text, j+1, cols) {
+		return nil
+	}
+	return p
+}
+
+// sameComponent reports whether the first terms of two names have one component.
+func (d *document) sameComponent(a, b string) bool {
+	x, y := d.g.find(a), d.g.find(b)
+	return len(x) > 0 && len(y) > 0 && x[0].Term.Component == y[0].Term.Component
+}
+
+// headsRows reports whether the row of a line needs a heading: its name is known behind the text and not
+// alone.
+func (d *document) headsRows(text string, i int, cols []column) bool {
+	if i >= len(d.lines) {
+		return false
+	}
+	p := d.g.parse(&d.lines[i], cols)
+	return p != nil && p.known < 0.8 && d.g.known(text+" "+p.text(rName)) > 0.8
+}
+
 // continues attaches a line to the row above it: the second line of a range.
 func (d *document) continues(i, lastRow int, cols []column) bool {
 	if lastRow < 0 || len(d.rows) == 0 || i-lastRow > 3 {

@@ -1,9 +1,11 @@
 package labreport
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
@@ -62,6 +64,53 @@ var frameWords = words("frame")
 
 // stopWords are words of sentences.
 var stopWords = words("stop")
+
+// verbWords are verbs of sentences.
+var verbWords = words("verb")
+
+// isVerb reports whether a word is a verb of a sentence, which is printed in lower case.
+func isVerb(t token) bool {
+	first, _ := utf8.DecodeRuneInString(t.text)
+	return unicode.IsLower(first) && verbWords[fold.String(strings.TrimRight(t.text, ",;."))]
+}
+
+// inSentence reports whether the words of a row are a part of a sentence: its cell has a verb, a word of
+// guidance or the label of a range stands before the name, the value is words of a sentence in the cell of
+// the name, or a number without a range is followed by the end of a sentence.
+func (p *parsed) inSentence(decimals Decimals) bool {
+	name := slices.IndexFunc(p.pieces, func(s piece) bool { return s.role == rName })
+	from, to := p.pieces[name].from, p.pieces[name].to
+	tokens := p.line.tokens
+	for from > 0 && !tokens[from].gap {
+		from--
+	}
+	for to < len(tokens) && !tokens[to].gap {
+		to++
+	}
+	cell := tokens[from:to]
+	if len(cell) >= 5 && slices.ContainsFunc(cell[1:], isVerb) {
+		return true
+	}
+	if before := tokens[from:p.pieces[name].from]; len(before) > 0 {
+		if r, _ := headPhrase(before); r == rRange && strings.HasSuffix(textOf(before), ":") || guidance(textOf(before)) {
+			return true
+		}
+	}
+	value := p.find(rValue)
+	last := p.pieces[len(p.pieces)-1]
+	if valueShape(textOf(value), decimals) == number1 && !p.has(rRange) && last.role == rNote && last.to == to && reSentenceEnd.MatchString(tokens[to-1].text) {
+		return true
+	}
+	if len(value) == 0 || value[0].gap || valueShape(textOf(value), decimals) != noValue && valueShape(textOf(value), decimals) != noteShape {
+		return false
+	}
+	return slices.ContainsFunc(value, func(t token) bool {
+		return slices.ContainsFunc(fold.Words(t.text), func(w string) bool { return stopWords[w] }) || isVerb(t)
+	})
+}
+
+// reSentenceEnd is the last word of a sentence.
+var reSentenceEnd = regexp.MustCompile(`^\p{Ll}{3,}\.$`)
 
 // sentence reports whether a line is running text.
 func sentence(l *line) bool {

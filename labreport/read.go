@@ -216,6 +216,11 @@ func (d *document) read() {
 			claimed[i] = true
 			continue
 		}
+		if p, at := d.splitName(i, cols, claimed); p != nil {
+			d.add(p, at, in, cols)
+			i, lastRow = at, at
+			continue
+		}
 		if r := d.stacked(i, cols, claimed); len(r) > 0 {
 			for _, p := range r {
 				d.add(p, i, in, cols)
@@ -317,7 +322,7 @@ func (d *document) accept(p *parsed, cols []column) bool {
 	if name == "" || p.score < 2 {
 		return false
 	}
-	if notAnalyte(name) && p.known < 0.8 || d.ofControl(p) {
+	if notAnalyte(name) && p.known < 0.8 || d.ofControl(p) || p.inSentence(d.g.decimals) {
 		return false
 	}
 	known := p.known

@@ -22,6 +22,7 @@ import (
 //	person    words of headings over the patient's data
 //	frame     words that names of analytes do not have
 //	stop      words of sentences
+//	verb      verbs of sentences
 //	language  words that show the language of a report
 //
 //go:embed data/words/*.csv
