@@ -24,12 +24,12 @@ const (
 	ClassMetadata Class = "metadata"
 )
 
-// Kind says whether samples are instants or intervals.
-type Kind uint8
+// SampleShape says whether samples are instants or intervals.
+type SampleShape uint8
 
 const (
 	// Discrete samples are measured at an instant.
-	Discrete Kind = iota
+	Discrete SampleShape = iota
 	// Interval samples cover the half-open time from start to end.
 	Interval
 	// MaybeInterval samples are instants that keep a start and an end where the
@@ -90,7 +90,7 @@ type Resource struct {
 	// The rest of the fields but the last group is for timeseries.
 
 	// Kind says whether samples are instants or intervals.
-	Kind Kind
+	Kind SampleShape
 	// Unit is the exact text of the published unit. Values are stored in it.
 	Unit string
 	// Value is the shape of a sample's value.

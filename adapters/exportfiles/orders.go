@@ -95,7 +95,7 @@ type documentFiles Services
 
 // documentEnds are the ends of the names of printed documents, behind the order's id. Labels and
 // instructions say nothing of the person that is not on the requisition.
-var documentEnds = map[documents.Kind]string{
+var documentEnds = map[documents.DocumentKind]string{
 	documents.RequisitionForm: "_requisition.pdf", documents.ResultsReport: "_result.pdf", documents.BeneficiaryNotice: "_abn.pdf",
 }
 

@@ -74,7 +74,7 @@ func (c *fixture) critical(id critical.LoopID) (l critical.Loop) {
 	return l
 }
 
-func kindsOf(l critical.Loop) (out []critical.Kind) {
+func kindsOf(l critical.Loop) (out []critical.EntryKind) {
 	for _, e := range l.History {
 		out = append(out, e.Event)
 	}
@@ -113,7 +113,7 @@ func TestCriticalResultIsAcknowledged(t *testing.T) {
 	got := c.critical(l.ID)
 	require.Equal(t, critical.Acknowledged, got.Status)
 	require.Equal(t, critical.Acknowledgement{By: "Dr. Ada Roe", At: healthlab.At(fixtureNow), Revision: 1}, *got.Acknowledgement)
-	require.Equal(t, []critical.Kind{critical.Announced, critical.WasAcknowledged}, kindsOf(got))
+	require.Equal(t, []critical.EntryKind{critical.Announced, critical.WasAcknowledged}, kindsOf(got))
 	require.Equal(t, critical.AlreadyClosed, c.post(path+"/acknowledge", object{"acknowledged_by": "B", "read_back": object{"value": "31"}}, http.StatusConflict).ErrorType(t))
 	require.Empty(t, c.criticals("").Data)
 	require.Len(t, c.criticals("?status=acknowledged").Data, 1)
@@ -162,7 +162,7 @@ func TestCriticalResultsAreListed(t *testing.T) {
 		byName[l.Result.Name] = l.ID
 	}
 	got := c.critical(byName["Glucose"])
-	require.Equal(t, []critical.Kind{critical.Announced, critical.Corrected}, kindsOf(got))
+	require.Equal(t, []critical.EntryKind{critical.Announced, critical.Corrected}, kindsOf(got))
 	require.Equal(t, "29", got.Result.Value)
 	require.Equal(t, 2, got.Revision)
 	got = c.critical(byName["Creatinine"])
@@ -198,7 +198,7 @@ func TestCriticalResultIsEscalated(t *testing.T) {
 		l = c.critical(l.ID)
 	}
 	require.Equal(t, critical.Escalated, l.Status)
-	require.Equal(t, []critical.Kind{critical.Announced, critical.StepPassed, critical.StepPassed, critical.StepPassed}, kindsOf(l))
+	require.Equal(t, []critical.EntryKind{critical.Announced, critical.StepPassed, critical.StepPassed, critical.StepPassed}, kindsOf(l))
 	for i, step := range critical.DefaultLadder() {
 		require.Equal(t, step.To, l.Escalation[i].To)
 		require.Equal(t, step.To, l.History[i+1].To)

@@ -50,7 +50,7 @@ func (r *recipients) add(column string, v any) {
 
 // Print records all of a document.
 func (r *recipients) Print(_ context.Context, d documents.Document) ([]byte, error) {
-	r.add(map[documents.Kind]string{documents.RequisitionForm: "requisition", documents.SpecimenLabels: "labels", documents.ResultsReport: "report"}[d.Kind], d)
+	r.add(map[documents.DocumentKind]string{documents.RequisitionForm: "requisition", documents.SpecimenLabels: "labels", documents.ResultsReport: "report"}[d.Kind], d)
 	return []byte("%PDF-1.7 " + string(d.Kind) + " "), nil
 }
 

@@ -34,12 +34,7 @@
 //
 // # Times and values
 //
-// Times are microseconds since 1970 in UTC, from year 1 to year 9999. Values are
-// finite float64 and come back bit for bit, negative zero included. Most measurements
-// are short decimals, and those are stored as integers of one to four bytes.
-//
-// # Concurrency
-//
-// Functions are safe for concurrent use; a [Chunk] is immutable by convention. A
-// [Block], [Builder], [Scanner], [Reducer] or [HourScanner] belongs to one goroutine.
+// Times are microseconds since 1970 in UTC, from year 1 to year 9999. Values are finite float64 and come back
+// bit for bit. Functions are safe for concurrent use; a [Chunk] is immutable by convention. A [Block],
+// [Builder], [Scanner], [Reducer] or [HourScanner] belongs to one goroutine.
 package series

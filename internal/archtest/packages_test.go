@@ -194,4 +194,23 @@ func TestDomainPackages_openWithTheConstructor(t *testing.T) {
 			return strings.HasPrefix(l, "\t") && strings.Contains(l, dir+".New")
 		}), dir)
 	}
+	for _, dir := range append(slices.Clone(domain), "webhook/receiver") {
+		for _, f := range parse(t, listed{Dir: filepath.Join("..", "..", dir), GoFiles: goFiles(t, dir)}, false) {
+			require.LessOrEqual(t, strings.Count(strings.TrimSpace(f.Doc.Text()), "\n")+1, 40, dir)
+		}
+	}
+}
+
+// goFiles returns the names of the files of a package that are no tests.
+func goFiles(t *testing.T, dir string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("..", "..", dir, "*.go"))
+	require.NoError(t, err)
+	var names []string
+	for _, path := range paths {
+		if !strings.HasSuffix(path, "_test.go") {
+			names = append(names, filepath.Base(path))
+		}
+	}
+	return names
 }

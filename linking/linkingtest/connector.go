@@ -3,6 +3,7 @@ package linkingtest
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -200,7 +201,7 @@ func (h *ConnectorHarness) notTheirs(t *testing.T, err error, hidden ...string) 
 }
 
 // shows fails if an error, or what it wraps, contains one of the texts or a secret of the person, in
-// clear, in a URL or in base64.
+// clear, in a URL in base64 or in hexadecimal digits.
 func (h *ConnectorHarness) shows(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	said := fmt.Sprintf("%v %+v", err, err)
@@ -212,7 +213,7 @@ func (h *ConnectorHarness) shows(t *testing.T, err error, hidden ...string) {
 		if text == "" {
 			continue
 		}
-		for _, form := range []string{text, url.QueryEscape(text), url.PathEscape(text), base64.StdEncoding.EncodeToString([]byte(text)), base64.RawURLEncoding.EncodeToString([]byte(text))} {
+		for _, form := range []string{text, url.QueryEscape(text), url.PathEscape(text), base64.StdEncoding.EncodeToString([]byte(text)), base64.RawURLEncoding.EncodeToString([]byte(text)), hex.EncodeToString([]byte(text))} {
 			require.False(t, strings.Contains(said, form), "an error shows no credential, and nothing of what was sent or answered")
 		}
 	}

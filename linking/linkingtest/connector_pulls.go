@@ -69,6 +69,7 @@ var pullCases = []connectorCase{
 			}
 			require.Positive(t, found, "no data of %s", slug)
 			checkOnce(t, slug, items)
+			checkTotals(t, healthdata.ResourceBySlug(slug), items)
 		})
 	}},
 	{"Pull/Stored", puller, func(t *testing.T, h *ConnectorHarness) {

@@ -421,6 +421,13 @@ func TestBrokenConnectors(t *testing.T) {
 		{Name: "gives nights without an end", Subtest: "Pull/Stored", Suite: summaries(func(s *healthdata.Sleep) { s.BedtimeStop = healthlab.Time{} })},
 		{Name: "gives a heart rate that cannot be", Subtest: "Pull/Stored", Suite: summaries(func(s *healthdata.Workout) { s.AverageHR = new(int64(1410)) })},
 		{Name: "gives more time in motion than the workout has", Subtest: "Pull/Shape", Suite: summaries(func(s *healthdata.Workout) { s.MovingTime = new(int64(60 * 3500)) })},
+		{Name: "gives running totals", Subtest: "Pull/Shape", Suite: samples("steps", func(s *healthdata.Sample) { s.Value = healthdata.Number(420 * float64(1+s.Timestamp.Hour())) })},
+		{Name: "gives totals that rest at night", Subtest: "Pull/Shape", Suite: samples("steps", func(s *healthdata.Sample) {
+			s.Value = healthdata.Number(420 * float64(min(18, max(6, s.Timestamp.Hour()))))
+		})},
+		{Name: "gives a highest heart rate below the average", Subtest: "Pull/Shape", Suite: summaries(func(s *healthdata.Workout) { s.MaxHR = new(int64(100)) })},
+		{Name: "gives a highest speed below the average", Subtest: "Pull/Shape", Suite: summaries(func(s *healthdata.Workout) { s.AverageSpeed, s.MaxSpeed = new(2.8), new(1.0) })},
+		{Name: "gives a lowest heart rate above the average", Subtest: "Pull/Shape", Suite: summaries(func(s *healthdata.Sleep) { s.HRLowest, s.HRAverage = new(int64(61)), new(int64(52)) })},
 		{Name: "gives all nights one id", Subtest: "Pull/Stored", Suite: summaries(func(s *healthdata.Sleep) { healthdata.HeadOf(s).ExternalID = "night" })},
 		{Name: "ignores the start of a range", Subtest: "Pull/Range", Suite: connectors(func(p *provider) {
 			p.rangeOf = func(r linking.PullRequest) (time.Time, time.Time) { return noon.AddDate(0, 0, -8), r.To }

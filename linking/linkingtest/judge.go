@@ -211,9 +211,52 @@ func checkSession(t testing.TB, s healthdata.Summary) {
 		if s.Duration != 0 {
 			require.InDelta(t, s.BedtimeStop.Sub(s.BedtimeStart.Time).Seconds(), s.Duration, rounding.Seconds(), "sleep: the duration is from bedtime_start to bedtime_stop, in seconds")
 		}
+		require.False(t, s.HRLowest != nil && s.HRAverage != nil && *s.HRLowest > *s.HRAverage, "sleep: the lowest heart rate is at most the average")
+	case *healthdata.Activity:
+		if hr := s.HeartRate; hr != nil {
+			ordered := []*float64{hr.MinBPM, hr.AvgBPM, hr.MaxBPM}
+			ordered = slices.DeleteFunc(ordered, func(v *float64) bool { return v == nil })
+			require.True(t, slices.IsSortedFunc(ordered, func(a, b *float64) int { return cmp.Compare(*a, *b) }), "activity: min_bpm is at most avg_bpm, which is at most max_bpm")
+		}
 	case *healthdata.Workout:
 		check("workouts", s.TimeStart, s.TimeEnd, s.MovingTime)
+		require.False(t, s.AverageHR != nil && s.MaxHR != nil && *s.AverageHR > *s.MaxHR, "workouts: the average heart rate is at most the highest")
+		require.False(t, s.AverageSpeed != nil && s.MaxSpeed != nil && *s.AverageSpeed > *s.MaxSpeed, "workouts: the average speed is at most the highest")
 	}
+}
+
+// totalDays and totalIntervals are how many days with how many intervals show that values are running totals.
+const totalDays, totalIntervals = 3, 6
+
+// checkTotals fails if the amounts of intervals are running totals: they grow from interval to interval all day, on
+// each day, and begin anew with the next.
+func checkTotals(t testing.TB, r *healthdata.Resource, items []linking.PullItem) {
+	t.Helper()
+	if !r.Additive {
+		return
+	}
+	var all []healthdata.Sample
+	for i := range items {
+		for _, s := range items[i].Samples {
+			if s.Value != nil && !s.Value.IsText && s.End != nil {
+				all = append(all, s)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b healthdata.Sample) int { return a.Timestamp.Compare(b.Timestamp.Time) })
+	days, steps, ends := 0, 0, 0
+	for i := 1; i < len(all); i++ {
+		switch before, v := all[i-1].Value.Number, all[i].Value.Number; {
+		case v > before:
+			steps++
+		case v == before:
+		case steps >= totalIntervals || ends == 0: // the next day; the first may be a part of one
+			days, steps, ends = days+min(1, steps/totalIntervals), 0, ends+1
+		default:
+			return
+		}
+	}
+	require.Less(t, days, totalDays, "%s: the values of a day only grow; the value of an interval is its own amount, and no running total", r.Slug)
 }
 
 // holds reports whether items have a sample at its time, with its value in any unit, or a summary

@@ -247,11 +247,11 @@ func (w *fixture) idle(s *pull.Service) {
 	w.t.Fatal("it never ends")
 }
 
-func (w *fixture) tasks(user healthlab.UserID) map[pull.Kind]pull.Task {
+func (w *fixture) tasks(user healthlab.UserID) map[pull.TaskKind]pull.Task {
 	w.t.Helper()
 	list, err := w.spy.Tasks(w.t.Context(), team, user)
 	require.NoError(w.t, err)
-	out := map[pull.Kind]pull.Task{}
+	out := map[pull.TaskKind]pull.Task{}
 	for _, t := range list {
 		out[t.Kind] = t
 	}

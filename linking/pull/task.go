@@ -13,16 +13,16 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Kind says what a task fetches.
-type Kind string
+// TaskKind says what a task fetches.
+type TaskKind string
 
 const (
 	// History is what was recorded before the source was connected.
-	History Kind = "history"
+	History TaskKind = "history"
 	// News is what comes after, again and again.
-	News Kind = "news"
+	News TaskKind = "news"
 	// Uploads is what comes without being asked for. Its task is never due, and only counts.
-	Uploads Kind = "uploads"
+	Uploads TaskKind = "uploads"
 )
 
 // Status is where a task stands.
@@ -71,7 +71,7 @@ func (r Ref) LogValue() slog.Value {
 type Key struct {
 	Ref
 	Resource string
-	Kind     Kind
+	Kind     TaskKind
 }
 
 // LogValue shows ids and names.

@@ -130,32 +130,34 @@ type Acknowledgement struct {
 	Revision int `json:"revision"`
 }
 
-// Kind says what an [Entry] tells.
-type Kind string
+// EntryKind says what an [Entry] tells.
+type EntryKind string
 
 // The Kinds().
 const (
 	// Announced: a critical result was stored. The first entry of each loop.
-	Announced Kind = "announced"
+	Announced EntryKind = "announced"
 	// Corrected: a correction changed the result, and it is still critical.
-	Corrected Kind = "corrected"
+	Corrected EntryKind = "corrected"
 	// StepPassed: a step of the ladder passed without an acknowledgement.
-	StepPassed Kind = "unacknowledged"
+	StepPassed EntryKind = "unacknowledged"
 	// WasAcknowledged: a person repeated the value.
-	WasAcknowledged Kind = "acknowledged"
+	WasAcknowledged EntryKind = "acknowledged"
 	// WasWithdrawn: a correction says that the result is not critical.
-	WasWithdrawn Kind = "withdrawn"
+	WasWithdrawn EntryKind = "withdrawn"
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{Announced, Corrected, StepPassed, WasAcknowledged, WasWithdrawn} }
+func Kinds() []EntryKind {
+	return []EntryKind{Announced, Corrected, StepPassed, WasAcknowledged, WasWithdrawn}
+}
 
 // Entry is one thing that happened. Fields that say nothing of its kind are left out.
 type Entry struct {
 	healthlab.Private
 
 	At    healthlab.Time `json:"at"`
-	Event Kind           `json:"event"`
+	Event EntryKind      `json:"event"`
 	// Revision is that of the snapshot at that time.
 	Revision int `json:"revision"`
 	// Result is the new snapshot of [Announced] and [Corrected].
@@ -173,7 +175,7 @@ type Entry struct {
 type OrderEntry struct {
 	ID       LoopID         `json:"critical_result_id"`
 	At       healthlab.Time `json:"at"`
-	Event    Kind           `json:"event"`
+	Event    EntryKind      `json:"event"`
 	Revision int            `json:"revision"`
 	Step     int            `json:"step,omitempty"`
 	To       string         `json:"to,omitempty"`
@@ -394,7 +396,7 @@ func loopID(order uuid.UUID, number int) LoopID {
 }
 
 // take makes a result the snapshot of the loop.
-func (r *Record) take(s Snapshot, rep Report, as Kind) {
+func (r *Record) take(s Snapshot, rep Report, as EntryKind) {
 	r.Result = s
 	r.Revision++
 	r.ReportStatus, r.FirstReported, r.Reported = rep.Status, rep.FirstReported, rep.Reported

@@ -304,7 +304,7 @@ func (l *life) run() {
 func (l *life) check() {
 	loops := l.loops()
 	waits := 0
-	type known struct{ kinds []critical.Kind }
+	type known struct{ kinds []critical.EntryKind }
 	told := map[critical.LoopID]*known{}
 	for _, e := range l.sent {
 		require.Equal(l.t, l.order.String(), e.Key)
@@ -315,7 +315,7 @@ func (l *life) check() {
 		if told[data.ID] == nil {
 			told[data.ID] = &known{}
 		}
-		told[data.ID].kinds = append(told[data.ID].kinds, critical.Kind(e.Type))
+		told[data.ID].kinds = append(told[data.ID].kinds, critical.EntryKind(e.Type))
 	}
 	for i := 1; i < len(l.sent); i++ {
 		require.Equal(l.t, l.sent[i-1].Seq+1, l.sent[i].Seq)
@@ -323,7 +323,7 @@ func (l *life) check() {
 	}
 	for _, loop := range loops {
 		require.NotEqual(l.t, critical.Open, loop.Status)
-		var want []critical.Kind
+		var want []critical.EntryKind
 		steps, revision := 0, 0
 		for _, h := range loop.History {
 			switch h.Event {

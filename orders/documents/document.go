@@ -29,7 +29,7 @@ var LabelStocks = []LabelStock{LabelRoll, LabelSheet}
 type Document struct {
 	healthlab.Private
 
-	Kind  Kind
+	Kind  DocumentKind
 	Title string
 	// Number names the document on every page. On the first it is a barcode as well
 	// (Code 128), where such a code can hold it. Empty for none.

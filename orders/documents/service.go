@@ -53,7 +53,7 @@ func New(of *orders.Service, printer Printer, opts *Options) *Service {
 
 // List returns the documents that an order has at this moment, in the order in which they are
 // needed. It is empty without a printer. NotFound if the order does not exist.
-func (s *Service) List(ctx context.Context, team healthlab.TeamID, id orders.OrderID) ([]Kind, error) {
+func (s *Service) List(ctx context.Context, team healthlab.TeamID, id orders.OrderID) ([]DocumentKind, error) {
 	r, err := s.orders.Record(ctx, team, id)
 	if err != nil {
 		return nil, fmt.Errorf("list documents: %w", err)
@@ -65,11 +65,11 @@ func (s *Service) List(ctx context.Context, team healthlab.TeamID, id orders.Ord
 	if err != nil {
 		return nil, fmt.Errorf("list documents: %w", err)
 	}
-	has := map[Kind]bool{
+	has := map[DocumentKind]bool{
 		RequisitionForm: hasRequisition(&r), SpecimenLabels: hasRequisition(&r), BeneficiaryNotice: hasNotice(&r),
 		CollectionInstructions: len(sheets) > 0, ResultsReport: r.HasResults(),
 	}
-	return slices.DeleteFunc(slices.Clone(kinds), func(k Kind) bool { return !has[k] }), nil
+	return slices.DeleteFunc(slices.Clone(kinds), func(k DocumentKind) bool { return !has[k] }), nil
 }
 
 // hasRequisition reports whether there is a requisition to print, and labels.
@@ -270,7 +270,7 @@ func (s *Service) printZone(ctx context.Context, r *orders.Record) (*time.Locati
 func noDocument(msg string) error { return rules.Missing(orders.DocumentNotFound, msg) }
 
 // kept returns a document as it was first printed, and keeps it when that is now.
-func (s *Service) kept(ctx context.Context, r *orders.Record, kind Kind, build func() (Document, error)) ([]byte, error) {
+func (s *Service) kept(ctx context.Context, r *orders.Record, kind DocumentKind, build func() (Document, error)) ([]byte, error) {
 	file, err := s.orders.Document(ctx, r, string(kind))
 	if err == nil || healthlab.KindOf(err) != healthlab.NotFound {
 		return file, err

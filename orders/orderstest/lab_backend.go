@@ -75,8 +75,10 @@ func RunLabBackend(t *testing.T, newLab func(t testing.TB) LabHarness) {
 	}
 }
 
-// submission hands over the requisition of a new order.
-func (h LabHarness) submission() orders.Submission { return h.submissionOf("Ana", "Roe", birthday) }
+// submission hands over the requisition of a new order. No error has the names by chance.
+func (h LabHarness) submission() orders.Submission {
+	return h.submissionOf("Annewig", "Roebling", birthday)
+}
 
 // submissionOf hands over the requisition of a new order of a patient.
 func (h LabHarness) submissionOf(first, last string, born healthlab.Date) orders.Submission {
@@ -94,6 +96,7 @@ func (h LabHarness) submissionOf(first, last string, born healthlab.Date) orders
 func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]orders.Message, string) {
 	t.Helper()
 	var out []orders.Message
+	read := map[string]bool{}
 	for {
 		b, err := h.Lab.Updates(t.Context(), cursor, n)
 		require.NoError(t, err)
@@ -101,6 +104,8 @@ func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]orders.Message,
 		if len(b.Messages) == 0 {
 			return out, b.Cursor
 		}
+		require.False(t, read[cursor], "the cursor of an answer is behind its messages")
+		read[cursor] = true
 		out, cursor = append(out, b.Messages...), b.Cursor
 	}
 }
@@ -234,6 +239,22 @@ var labCases = map[string]func(*testing.T, LabHarness){
 		}
 		got, _ := h.heard(t, "", 10)
 		require.Empty(t, got, "nothing happens to a cancelled order")
+	},
+	"Cancel/Others": func(t *testing.T, h LabHarness) {
+		one, two := h.submission(), h.submission()
+		for _, s := range []orders.Submission{one, two} {
+			_, err := h.Lab.Submit(t.Context(), s)
+			require.NoError(t, err)
+		}
+		require.NoError(t, h.Lab.Cancel(t.Context(), one.Order.TeamID, one.Order.ID))
+		for range 50 {
+			h.Pass()
+		}
+		got, _ := h.heard(t, "", 10)
+		require.NotEmpty(t, reported(got), "the order that was not cancelled goes on")
+		for _, m := range got {
+			require.Equal(t, two.Order.ID, m.Order, "nothing happens to a cancelled order")
+		}
 	},
 	"Cancel/NeverSubmitted": func(t *testing.T, h LabHarness) {
 		require.NoError(t, h.Lab.Cancel(t.Context(), conformance.Team("a"), orderID(uuid.NewString())))

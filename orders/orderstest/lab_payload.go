@@ -70,6 +70,7 @@ func checkResult(t *testing.T, r labresult.Result) {
 	require.Contains(t, interpretations, r.Interpretation)
 	if r.LOINC != nil && *r.LOINC != "" {
 		require.Regexp(t, loincForm, *r.LOINC, "the form of a LOINC code")
+		require.True(t, checksOut(*r.LOINC), "the check digit of a LOINC code")
 	}
 	number, err := catalogue.ParseNumber(r.Result)
 	if r.Type == labresult.Numeric {
@@ -81,15 +82,34 @@ func checkResult(t *testing.T, r labresult.Result) {
 	if r.MinRangeValue != nil && r.MaxRangeValue != nil {
 		require.False(t, r.MinRangeValue.GreaterThan(r.MaxRangeValue.Decimal), "a range begins before it ends")
 	}
-	if r.Interpretation == labresult.Normal && err == nil {
+	if err == nil {
 		read := labresult.Result{Result: r.Result, Type: labresult.Numeric, ReferenceRange: r.ReferenceRange, MinRangeValue: r.MinRangeValue, MaxRangeValue: r.MaxRangeValue}
 		read.Compare()
 		out := read.IsAboveMaxRange != nil && *read.IsAboveMaxRange || read.IsBelowMinRange != nil && *read.IsBelowMinRange
-		require.False(t, out, "a result outside of its range is not normal: leave the interpretation empty if the laboratory gives none")
+		require.False(t, out && r.Interpretation == labresult.Normal, "a result outside of its range is not normal: leave the interpretation empty if the laboratory gives none")
+		require.False(t, read.Interpretation == labresult.Normal && r.Interpretation == labresult.Abnormal, "a result inside of its range is not abnormal: leave the interpretation empty if the laboratory gives none")
+	}
+	printed := labresult.Result{Result: r.Result, ReferenceRange: r.ReferenceRange}
+	printed.Compare()
+	for _, b := range [][2]*catalogue.Number{{printed.MinRangeValue, r.MinRangeValue}, {printed.MaxRangeValue, r.MaxRangeValue}} {
+		require.True(t, b[0] == nil || b[1] == nil || b[0].Equal(b[1].Decimal), "the bounds of a range are those of its text")
 	}
 	if r.Timestamp != nil {
 		require.True(t, r.Timestamp.After(someTime), "the time of a result; nil if it is not known")
 	}
+}
+
+// checksOut reports whether the last digit of a LOINC code is that of Luhn's formula.
+func checksOut(code string) bool {
+	sum, digits := 0, strings.ReplaceAll(code, "-", "")
+	for i := range digits {
+		d := int(digits[len(digits)-1-i] - '0')
+		if i%2 == 1 {
+			d = 2*d%10 + d/5
+		}
+		sum += d
+	}
+	return sum%10 == 0
 }
 
 // checkReport fails if a report is not what its message says.
@@ -102,11 +122,13 @@ func checkReport(t *testing.T, m orders.Message) {
 	seen := map[string]bool{}
 	for _, r := range m.Results.Results {
 		checkResult(t, r)
+		require.False(t, r.Timestamp != nil && r.Timestamp.After(m.At.Add(24*time.Hour)), "a result is there before its report; a date without a zone is a day off at most")
 		key := fmt.Sprintf("%s|%s|%s|%s|%s", r.Name, r.Slug, text(r.ProviderID), text(r.SourceSampleID), r.Group)
 		require.False(t, seen[key], "a report has a result once")
 		seen[key] = true
 	}
 	for _, missing := range m.Results.MissingResults {
+		require.False(t, slices.ContainsFunc(m.Results.Results, func(r labresult.Result) bool { return r.Name == missing.Name && r.Slug == missing.Slug }), "a result that is there is not missing")
 		require.NotEmpty(t, strings.TrimSpace(missing.Name+missing.Slug), "a missing result says what was to be measured")
 		require.Contains(t, failureTypes, missing.InferredFailureType)
 	}
@@ -138,7 +160,10 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 		}
 	},
 	"Updates/States": func(t *testing.T, h LabHarness) {
+		final := false
 		for _, m := range h.all(t, h.submission()) {
+			require.False(t, final && m.On == orders.PartialResult, "no partial result follows the final one")
+			final = final || m.On == orders.FinalResult
 			if m.Visit != nil {
 				require.Empty(t, m.On, "a message about an appointment has no trigger")
 				continue
@@ -211,7 +236,7 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 // patientTexts are what of a patient no error may show.
 func patientTexts(s orders.Submission) []string {
 	p := s.Order.PatientDetails
-	return []string{*p.LastName, p.DOB.String()}
+	return []string{*p.FirstName, *p.LastName, p.DOB.String()}
 }
 
 // outageSays fails if an error of a lab that is away blames the order, or shows the patient.
@@ -220,6 +245,7 @@ func outageSays(t *testing.T, err error, s orders.Submission) {
 	require.Error(t, err, "a lab that is away has done nothing")
 	require.NotErrorIs(t, err, healthlab.Invalid, "the lab did not refuse the order")
 	require.NotErrorIs(t, err, healthlab.Precondition, "the lab did not say that it is too late")
+	require.Contains(t, []healthlab.Kind{healthlab.Unavailable, healthlab.Unknown}, healthlab.KindOf(err), "an outage is Unavailable, or has no kind")
 	for _, text := range patientTexts(s) {
 		require.False(t, strings.Contains(fmt.Sprintf("%v %+v", err, err), text), "an error shows nothing of the patient")
 	}
@@ -294,12 +320,15 @@ var labFailureCases = map[string]func(*testing.T, LabHarness){
 	},
 	"Report/UnknownState": func(t *testing.T, h LabHarness) {
 		_, m := h.oddReport(t, UnknownStateReport)
-		require.NotEqual(t, orders.FinalResult, m.On, "an unknown state does not complete an order")
+		require.Equal(t, orders.PartialResult, m.On, "an unknown state completes, rejects and corrects nothing")
 	},
 	"Report/Unreadable": func(t *testing.T, h LabHarness) {
 		_, list := h.odd(t, UnreadableReport)
+		list = reported(list)
+		require.NotEmpty(t, list, "a report that cannot be read is passed on as a comment, for review")
 		for _, m := range list {
-			require.NotEqual(t, orders.FinalResult, m.On, "a report that cannot be read does not complete an order")
+			require.Equal(t, orders.PartialResult, m.On, "a report that cannot be read does not complete an order")
+			require.Nil(t, m.Patient, "the patient of a report that cannot be read is not known")
 		}
 	},
 	"Outage/Submit": func(t *testing.T, h LabHarness) {

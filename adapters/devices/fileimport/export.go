@@ -476,7 +476,7 @@ func (b *bucket) reserve(n int) {
 }
 
 // stamp writes when a sample was measured.
-func (b *bucket) stamp(s *healthdata.Sample, kind healthdata.Kind, start, end int64, offset int) {
+func (b *bucket) stamp(s *healthdata.Sample, kind healthdata.SampleShape, start, end int64, offset int) {
 	s.Timestamp = instant(start)
 	if kind != healthdata.Discrete {
 		b.times = append(b.times, s.Timestamp, instant(end))

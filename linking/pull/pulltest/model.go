@@ -175,7 +175,7 @@ func (m *pullModel) planSome(rt *rapid.T) {
 	p := m.pick(rt)
 	var next []pull.Task
 	for _, r := range modelResources {
-		for _, kind := range []pull.Kind{pull.History, pull.News} {
+		for _, kind := range []pull.TaskKind{pull.History, pull.News} {
 			key := pull.Key{Ref: p.Ref, Resource: r, Kind: kind}
 			switch rapid.IntRange(0, 2).Draw(rt, "what") {
 			case 0:
@@ -235,7 +235,7 @@ func (m *pullModel) claimSome(rt *rapid.T) {
 
 func (m *pullModel) updateOne(rt *rapid.T) {
 	p := m.pick(rt)
-	key := pull.Key{Ref: p.Ref, Resource: rapid.SampledFrom(modelResources).Draw(rt, "resource"), Kind: rapid.SampledFrom([]pull.Kind{pull.History, pull.News}).Draw(rt, "kind")}
+	key := pull.Key{Ref: p.Ref, Resource: rapid.SampledFrom(modelResources).Draw(rt, "resource"), Kind: rapid.SampledFrom([]pull.TaskKind{pull.History, pull.News}).Draw(rt, "kind")}
 	want := m.shape(rt, key)
 	got, err := m.Pulls.Update(m.t.Context(), key, func(t *pull.Task) ([]healthlab.Event, error) {
 		require.Equal(rt, m.tasks[key], *t)

@@ -342,7 +342,7 @@ func polarRecharge(p *Person, n *Night) object {
 		}
 	})
 	return object{
-		"date": p.date(n.End), "heart_rate_avg": n.RestingHR, "beat_to_beat_avg": 900, "heart_rate_variability_avg": n.AverageHRV,
+		"date": p.date(n.End), "heart_rate_avg": n.RestingHR + 4, "beat_to_beat_avg": 900, "heart_rate_variability_avg": n.AverageHRV,
 		"breathing_rate_avg": n.RespiratoryRate, "nightly_recharge_status": 4, "ans_charge": 1.5, "hrv_samples": hrv, "breathing_samples": breath,
 	}
 }

@@ -15,7 +15,7 @@ import (
 const RequisitionFormPath = "/v3/order/requisition_form"
 
 func (a API) documentOperations() []server.Operation {
-	order := func(kind documents.Kind) string { return "GET " + orderDocumentPath("{order_id}", kind) }
+	order := func(kind documents.DocumentKind) string { return "GET " + orderDocumentPath("{order_id}", kind) }
 	return []server.Operation{
 		{ID: "list_order_documents", Pattern: "GET /v3/order/{order_id}/documents", Bound: a.ofOrder(), Team: server.ReadOne(orderID, a.orderDocuments)},
 		{ID: "read_requisition_pdf", Pattern: order(documents.RequisitionForm), Bound: a.ofOrder(), Team: document(orderID, a.Documents.Requisition)},
@@ -31,12 +31,12 @@ func (a API) documentOperations() []server.Operation {
 }
 
 // documentPaths are the paths of an order's documents below the order.
-var documentPaths = map[documents.Kind]string{
+var documentPaths = map[documents.DocumentKind]string{
 	documents.RequisitionForm: "requisition/pdf", documents.SpecimenLabels: "labels/pdf", documents.ResultsReport: "result/pdf",
 	documents.CollectionInstructions: "collection_instruction_pdf", documents.BeneficiaryNotice: "abn_pdf",
 }
 
-func orderDocumentPath(id string, kind documents.Kind) string {
+func orderDocumentPath(id string, kind documents.DocumentKind) string {
 	return "/v3/order/" + id + "/" + documentPaths[kind]
 }
 
@@ -47,7 +47,7 @@ type orderDocuments struct {
 
 // orderDocumentOut is a document that an order has.
 type orderDocumentOut struct {
-	Kind documents.Kind `json:"kind"`
+	Kind documents.DocumentKind `json:"kind"`
 	// Path answers with the document.
 	Path string `json:"path"`
 }
