@@ -35,7 +35,7 @@ type documentContext struct {
 
 // document is a kind of documents of an order.
 type document struct {
-	kind  documents.Kind
+	kind  documents.DocumentKind
 	key   string // in ids
 	title string
 	loinc *coding // its type; nil for one that LOINC has no code for
