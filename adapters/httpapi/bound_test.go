@@ -190,6 +190,8 @@ func TestBoundCallersAreApart(t *testing.T) {
 			case reply.Status < 300 && strings.HasPrefix(stated.String(), "owned"), reply.Status < 300 && stated.String() == server.UserInPath.String():
 				t.Errorf("%s%s: %d for a thing of another user", op.ID, query, reply.Status)
 				answered++
+			case method == http.MethodGet && (strings.HasPrefix(stated.String(), "owned") || stated.String() == server.UserInPath.String()):
+				require.Contains(t, []int{404, 422}, reply.Status, "%s%s: a read of a thing of another user finds nothing, or lacks a parameter", op.ID, query)
 			}
 		}
 	}
