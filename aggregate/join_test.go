@@ -75,7 +75,7 @@ func TestJoinedBuckets(t *testing.T) {
 	out := joined(t, p, results, q)
 	var got [][]any
 	for _, row := range out.Frames[0].Rows() {
-		got = append(got, []any{row[0].(time.Time).Day(), row[3], row[4], row[5]})
+		got = append(got, []any{row[0].(healthlab.Date).Day(), row[3], row[4], row[5]})
 	}
 	require.Equal(t, [][]any{{2, int64(100), 2.0, 2.0}, {3, int64(100), nil, 2.0}, {4, int64(100), 4.0, nil}, {5, int64(100), nil, nil}}, got)
 
@@ -201,8 +201,9 @@ func TestLastByExhaustion(t *testing.T) {
 			Joins: []aggregate.Join{aggregate.JoinLast("ldl", aggregate.Days(age), aggregate.Col("lab_result", "value"))},
 		})
 		for i, row := range out.Frames[0].Rows() {
-			last := healthlab.DateOf(row[0].(time.Time))
-			for d := last; period.Start(d.At(time.UTC)).Equal(row[0].(time.Time)) && d.Compare(date("2026-03-31")) <= 0; d = d.AddDays(1) {
+			first := row[0].(healthlab.Date)
+			last := first
+			for d := last; period.Start(d.At(time.UTC)).Equal(first.At(time.UTC)) && d.Compare(date("2026-03-31")) <= 0; d = d.AddDays(1) {
 				last = d
 			}
 			var want any
