@@ -68,7 +68,7 @@ var mayImport = forSuites(map[string][]string{
 	"aggregate/internal/strictjson": {".", "internal/nearest"},
 	"aggregate/continuous":          {".", "store", "internal/work", "aggregate", "aggregate/internal/strictjson"},
 	"aggregate/parquet":             {"healthdata", "healthdata/tables", "aggregate"},
-	"aggregate/glucoseprofile":      {".", "aggregate", "aggregate/internal/vector"},
+	"aggregate/glucoseprofile":      {".", "aggregate", "healthdata"},
 	"orders/catalogue":              {".", "store", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/people":                 {".", "store", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/appointment":            {".", "store", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},

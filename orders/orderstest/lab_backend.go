@@ -32,6 +32,9 @@ type LabHarness struct {
 	// Report makes the lab send a report, of an order that it has taken, as laboratories send
 	// them besides good ones. Nil if the test cannot cause that.
 	Report func(t testing.TB, s orders.Submission, odd OddReport)
+	// RefusesUnreadable says that the lab is told at once that a report cannot be read, as over HTTP, so that
+	// nothing of an [UnreadableReport] is passed on.
+	RefusesUnreadable bool
 	// Outage makes the lab fail every further call. Nil if the test cannot cause that.
 	Outage func()
 }

@@ -48,7 +48,7 @@ func TestBackend(t *testing.T) {
 				require.NoError(t, b.send(bundle("message", one, who, result)))
 			}
 		}
-		return orderstest.LabHarness{Lab: b.back, Method: catalogue.WalkInTest, Pass: pass, Report: func(t testing.TB, s orders.Submission, odd orderstest.OddReport) {
+		return orderstest.LabHarness{Lab: b.back, Method: catalogue.WalkInTest, Pass: pass, RefusesUnreadable: true, Report: func(t testing.TB, s orders.Submission, odd orderstest.OddReport) {
 			number := resources(b.lab.last(), "ServiceRequest")[0]["requisition"].(object)["value"].(string)
 			who := resources(b.lab.last(), "Patient")[0]
 			who["id"] = "p"
