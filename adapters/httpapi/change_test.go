@@ -315,3 +315,16 @@ func TestChange_atomicIsOneTransaction(t *testing.T) {
 	require.Contains(t, string(send(10_001).Want(t, 422).Body), "must have at most 10000 items with atomic=true")
 	require.Equal(t, n, c.stored())
 }
+
+// A removal names a bounded number of summaries, because it is one transaction.
+func TestRemovalOfManySummaries(t *testing.T) {
+	c := newChanges(t, nil)
+	ids := make([]string, 5000)
+	for i := range ids {
+		ids[i] = fmt.Sprint("n", i)
+	}
+	c.sleep().Want(t, 200)
+	path := "/v2/summary/sleep/" + c.user.String() + "/remove"
+	require.JSONEq(t, `{"removed":1}`, string(c.Send(t, "POST", path, object{"provider": "manual", "external_ids": ids}).Want(t, 200).Body))
+	require.Contains(t, string(c.Send(t, "POST", path, object{"provider": "manual", "external_ids": append(ids, "n")}).Want(t, 422).Body), "too_many_items")
+}

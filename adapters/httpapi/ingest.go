@@ -275,7 +275,7 @@ func (a api) removeSamples(in *wire.In, team healthlab.TeamID) (*server.Change, 
 // summaryRemovalIn names summaries that the person deleted.
 type summaryRemovalIn struct {
 	removalIn
-	ExternalIDs []string `json:"external_ids"`
+	ExternalIDs []string `json:"external_ids" wire:"max=5000"`
 }
 
 func (a api) removeSummaries(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
