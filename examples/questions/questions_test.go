@@ -24,11 +24,11 @@ var answers = []struct {
 	{
 		"January: 124000 steps, LDL 4.14 mmol/L\nFebruary: 252000 steps, LDL 3.10 mmol/L\nMarch: 294500 steps, LDL 3.10 mmol/L\n",
 		[]string{`"sum":[124000,252000,294500]`, `"ldl.value":[4.138`, `,3.1,3.1]`, `"ldl.unit":["mmol/L","mmol/L","mmol/L"]`},
-		[]string{`"value":124000`, `"value":252000`, `"value":294500`, `"value":4.138`, `"value":3.1,`, `"day":"2026-02-27"`},
+		[]string{`"value":124000`, `"value":252000`, `"value":294500`, `"value":4.138`, `"value":3.1}`, `"day":"2026-02-27"`},
 	},
 	{
 		"week of 2026-03-02: 8.50 mmol/L, 75 % in range\nweek of 2026-03-09: 9.50 mmol/L, 50 % in range\n",
-		[]string{`"mean":[8.5,9.5]`, `"time_in_range_in_range":[75,50]`}, []string{`"value":8.5,`, `"value":9.5,`, `"unit":"mmol/L"`},
+		[]string{`"mean":[8.5,9.5]`, `"time_in_range_in_range":[75,50]`}, []string{`"value":8.5}`, `"value":9.5}`, `"unit":"mmol/L"`},
 	},
 	{
 		"January: 64.5 bpm over 31 nights\nFebruary: 61.5 bpm over 28 nights\nMarch: 58.5 bpm over 31 nights\n",
