@@ -244,6 +244,8 @@ var modules = forSuites(map[string][]string{
 		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "github.com/minio/minio-go/v7",
 		"github.com/ncruces/go-sqlite3", "golang.org/x/sys", "github.com/modelcontextprotocol/go-sdk"},
 	"examples/internal/browse": {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
+	// The test of the guide calls the tools of assistants.
+	"examples/questions": {"github.com/google/uuid", "github.com/modelcontextprotocol/go-sdk"},
 	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net",
 		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "github.com/minio/minio-go/v7"},
 }, testModules)
