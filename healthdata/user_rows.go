@@ -201,6 +201,9 @@ type UserOptions struct {
 	// go without it; a hook keeps what must outlive the user, such as the names of files to delete.
 	// It reads no documents of the user, whose key may be gone. Default: none.
 	OnErase []UserHook
+	// Erasing is called while a user with many rows is erased, every [ErasingRows] rows, with the number of rows
+	// that are deleted. It must be safe for concurrent use. Default: none.
+	Erasing func(team healthlab.TeamID, user healthlab.UserID, rows int)
 	// UsersElsewhere says that the store does not keep all users: the erasure of one that it does not
 	// know deletes what is kept about the user. Default: such a user is healthlab.NotFound.
 	UsersElsewhere bool

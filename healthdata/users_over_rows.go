@@ -323,9 +323,17 @@ func (v usersOverRows) ClaimErasures(ctx context.Context, deletedBefore time.Tim
 // rowsAnErasure is how many rows of a user one transaction of an erasure deletes.
 const rowsAnErasure = 1000
 
+// ErasingRows is how many rows are deleted between two calls of UserOptions.Erasing.
+const ErasingRows = 50 * rowsAnErasure
+
 func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
 	others := 0 // rows of the user in other teams, of those that were read last
+	rows := 0   // that are deleted
 	for first, done := true, false; !done; first = false {
+		if rows > 0 && rows%ErasingRows == 0 && v.rows.opts.Erasing != nil {
+			v.rows.opts.Erasing(team, id, rows)
+		}
+		rows += rowsAnErasure
 		err := v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 			q := store.User(team, id).Hold()
 			q.Bare = true // the document may not open: the key of the person may be gone

@@ -66,6 +66,9 @@ type Options struct {
 	// team and rows without a team alone. Trips about several teams, by user or by due time reach
 	// all rows.
 	RowSecurity bool
+	// Migrating is called by [Migrate] before each table or index that it makes in a database that has tables of
+	// an older program, with its place among them, from 1. Default: none.
+	Migrating func(n, total int, name string)
 }
 
 func engineOptions(opts *Options) Options {

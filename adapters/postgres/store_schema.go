@@ -125,27 +125,31 @@ func uniqueIndex(table string, i int) string { return table + "_" + indexColumn(
 func Migrate(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }, tables []store.Definition, opts *Options) error {
-	schema := engineOptions(opts).Schema
-	declared, err := newTables(schema, tables)
+	o := engineOptions(opts)
+	declared, err := newTables(o.Schema, tables)
 	if err != nil {
 		return err
 	}
-	if err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return createRelations(ctx, tx, schema, declared) }); err != nil {
+	if err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return createRelations(ctx, tx, &o, declared) }); err != nil {
 		return fmt.Errorf("migrate the store: %w", classify(ctx, err))
 	}
 	return nil
 }
 
-func createRelations(ctx context.Context, tx pgx.Tx, schema string, tables map[string]*table) error {
+func createRelations(ctx context.Context, tx pgx.Tx, o *Options, tables map[string]*table) error {
 	// Under the lock, a statement sees what the process that had it before has made.
 	if _, err := tx.Exec(ctx, fmt.Sprintf("set transaction isolation level read committed; select pg_advisory_xact_lock(%d)", int64(engineLock))); err != nil {
 		return err
 	}
-	missing, err := missingRelations(ctx, tx, schema, tables)
-	if errors.Is(err, errNoVersion) {
-		err = createVersion(ctx, tx, schema)
+	missing, err := missingRelations(ctx, tx, o.Schema, tables)
+	fresh := errors.Is(err, errNoVersion)
+	if fresh {
+		err = createVersion(ctx, tx, o.Schema)
 	}
-	for _, r := range missing {
+	for i, r := range missing {
+		if err == nil && !fresh && o.Migrating != nil {
+			o.Migrating(i+1, len(missing), r.name)
+		}
 		if err == nil {
 			_, err = tx.Exec(ctx, r.create)
 		}

@@ -28,7 +28,8 @@ func TestMigrateEngine(t *testing.T) {
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
-			if err := postgres.Migrate(t.Context(), pool, tables, nil); err != nil {
+			made := func(n, total int, name string) { t.Errorf("%d of %d: %s: the database is new", n, total, name) }
+			if err := postgres.Migrate(t.Context(), pool, tables, &postgres.Options{Migrating: made}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -47,7 +48,13 @@ func TestMigrateEngine(t *testing.T) {
 	_, err = pool.Exec(t.Context(), "drop index healthlab.order_i1_unique")
 	require.NoError(t, err)
 	require.ErrorContains(t, e.Ping(t.Context()), "order_i1_unique")
-	require.NoError(t, postgres.Migrate(t.Context(), pool, more, nil))
+	var steps []int
+	require.NoError(t, postgres.Migrate(t.Context(), pool, more, &postgres.Options{Migrating: func(n, total int, name string) {
+		require.Equal(t, 6, total)
+		require.NotEmpty(t, name)
+		steps = append(steps, n)
+	}}))
+	require.Equal(t, []int{1, 2, 3, 4, 5, 6}, steps, "plan with its relations, and the index")
 	require.NoError(t, e.Ping(t.Context()))
 	e, err = postgres.New(t.Context(), pool, more, nil)
 	require.NoError(t, err)

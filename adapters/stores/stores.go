@@ -57,6 +57,9 @@ type Options struct {
 	// Retention is how long messages and attempts are kept, delivered or not, by the store's clock: choose it
 	// longer than a receiver may be down and that clock may be wrong together. Default 30 days.
 	Retention time.Duration
+	// Erasing is called while a user with many rows is erased, with the number of rows that are deleted; see
+	// healthdata.UserOptions. Default: none.
+	Erasing func(team healthlab.TeamID, user healthlab.UserID, rows int)
 	// UsersElsewhere says that the host keeps its users outside of the store. Default false: what is
 	// about a user whom the store does not have is refused with healthlab.NotFound.
 	UsersElsewhere bool
@@ -139,7 +142,7 @@ func New(engine store.Store, opts *Options) *Stores {
 	}
 	users := &healthdata.UserOptions{
 		Events: v.outbox, OnErase: []healthdata.UserHook{labreport.EraseJobs, personexport.EraseJobs, bulk.EraseItems},
-		UsersElsewhere: v.opts.UsersElsewhere,
+		UsersElsewhere: v.opts.UsersElsewhere, Erasing: v.opts.Erasing,
 	}
 	v.users = healthdata.NewUsers(v.s, users)
 	v.links = linking.NewStore(v.s, &linking.StoreOptions{UserRows: healthdata.NewUserRows(users)})

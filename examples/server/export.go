@@ -53,7 +53,7 @@ type attributes struct {
 
 // runExport writes the samples of one user and resource as JSON, one sample a line, by
 // series and time.
-func runExport(ctx context.Context, args []string, stdout, _ io.Writer) (err error) {
+func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	f := flag.NewFlagSet("server export", flag.ContinueOnError)
 	address := f.String("database-url", "", "postgres://… as the server has it")
 	dir := f.String("data", "", "`folder` as the server has it, while no server uses it")
@@ -98,16 +98,44 @@ func runExport(ctx context.Context, args []string, stdout, _ io.Writer) (err err
 		defer cancel()
 		err = errors.Join(err, kept.close(closing))
 	}()
-	return exportSamples(ctx, kept.Data(), team, user, *resource, stdout)
+	return exportSamples(ctx, kept.Data(), team, user, *resource, &exported{to: json.NewEncoder(stdout), progress: stderr})
+}
+
+// exported writes lines, and how far it is beside them.
+type exported struct {
+	to            *json.Encoder
+	progress      io.Writer
+	samples, size int // written, and of all series
+	began, shown  time.Time
+}
+
+// write writes a line.
+func (e *exported) write(line *sampleLine) error {
+	if e.samples++; e.samples%1000 == 0 {
+		if now := time.Now(); now.Sub(e.shown) >= progressEvery {
+			e.shown = now
+			done := min(1, float64(e.samples)/float64(max(1, e.size)))
+			fmt.Fprintf(e.progress, "exporting: %s, %d samples written\n", progressOf(done, now.Sub(e.began)), e.samples)
+		}
+	}
+	return e.to.Encode(line)
 }
 
 // exportSamples writes the samples of a resource from one consistent view.
-func exportSamples(ctx context.Context, data healthdata.Data, team healthlab.TeamID, user healthlab.UserID, resource string, out io.Writer) error {
-	lines := json.NewEncoder(out)
+func exportSamples(ctx context.Context, data healthdata.Data, team healthlab.TeamID, user healthlab.UserID, resource string, lines *exported) error {
+	lines.began, lines.shown = time.Now(), time.Now()
 	return data.View(ctx, team, user, healthdata.Once(func(v healthdata.View) error {
 		all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{resource}})
 		if err != nil {
 			return err
+		}
+		for _, s := range all {
+			for i := range s.Chunks {
+				lines.size += s.Chunks[i].N
+			}
+			for i := range s.Pending {
+				lines.size += s.Pending[i].N
+			}
 		}
 		for _, s := range all {
 			if err := exportSeries(ctx, v, s, lines); err != nil {
@@ -118,7 +146,7 @@ func exportSamples(ctx context.Context, data healthdata.Data, team healthlab.Tea
 	}))
 }
 
-func exportSeries(ctx context.Context, v healthdata.View, s healthdata.Series, lines *json.Encoder) error {
+func exportSeries(ctx context.Context, v healthdata.View, s healthdata.Series, lines *exported) error {
 	starts := make([]int64, len(s.Chunks))
 	for i := range s.Chunks {
 		starts[i] = s.Chunks[i].Start
@@ -140,7 +168,7 @@ func exportSeries(ctx context.Context, v healthdata.View, s healthdata.Series, l
 			if x.End != series.NoEnd {
 				line.End = new(time.UnixMicro(x.End).UTC())
 			}
-			if err := lines.Encode(line); err != nil {
+			if err := lines.write(&line); err != nil {
 				return err
 			}
 		}

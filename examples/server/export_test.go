@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"strings"
 	"testing"
@@ -33,14 +34,14 @@ func TestExport(t *testing.T) {
 	require.NoError(t, store.Data().MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{{Key: key, Samples: b, Span: series.PerMinute}}, nil))
 
 	var out bytes.Buffer
-	require.NoError(t, exportSamples(t.Context(), store.Data(), u.Team, u.ID, "heartrate", &out))
+	require.NoError(t, exportSamples(t.Context(), store.Data(), u.Team, u.ID, "heartrate", &exported{to: json.NewEncoder(&out), progress: io.Discard}))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 2)
 	require.Contains(t, lines[0], `{"provider":"acme_band","source_type":"watch","at":"2026-03-01T07:00:00Z","value":61,`)
 	require.Contains(t, lines[0], `"utc_offset":3600,"location":"wrist"`)
 	require.Contains(t, lines[1], `"at":"2026-03-01T07:01:00Z","end":"2026-03-01T07:02:00Z","value":62.5,"value2":3,"utc_offset":0}`)
 
-	require.ErrorIs(t, exportSamples(t.Context(), store.Data(), u.Team, healthlab.UserID{UUID: uuid.New()}, "heartrate", &out), healthlab.NotFound)
+	require.ErrorIs(t, exportSamples(t.Context(), store.Data(), u.Team, healthlab.UserID{UUID: uuid.New()}, "heartrate", &exported{to: json.NewEncoder(&out), progress: io.Discard}), healthlab.NotFound)
 }
 
 func TestExportFlags(t *testing.T) {

@@ -92,11 +92,13 @@ type intake struct {
 	shown  time.Time // when the progress was last printed
 }
 
+// progressEvery is how often long work prints how far it is.
+const progressEvery = 2 * time.Second
+
 // count prints how far the import is, every few seconds.
 func (in *intake) count(n int) {
-	const every = 2 * time.Second
 	in.stored += n
-	if now := time.Now(); now.Sub(in.shown) >= every {
+	if now := time.Now(); now.Sub(in.shown) >= progressEvery {
 		in.shown = now
 		fmt.Fprintf(in.out, "importing: %s, %d items stored\n", progressOf(in.done, now.Sub(in.began)), in.stored)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
@@ -12,7 +13,7 @@ import (
 
 // at says where the flags have everything.
 func (c *config) at() storeAt {
-	return storeAt{dir: c.dataDir, database: c.databaseURL, shards: c.shards, keys: keysAt{sealer: c.sealer, address: c.keysURL, samples: c.encryptSamples}}
+	return storeAt{dir: c.dataDir, database: c.databaseURL, shards: c.shards, keys: keysAt{sealer: c.sealer, address: c.keysURL, samples: c.encryptSamples}, log: c.log}
 }
 
 // runKeys is server keys: rotate seals under the first of -sealing-keys the keys that an older key
@@ -40,7 +41,7 @@ func (s *host) rotate(ctx context.Context, stdout io.Writer) error {
 
 // eraseWithoutKey erases each user whose key is deleted.
 func (s *host) eraseWithoutKey(ctx context.Context, stdout io.Writer) error {
-	erased := 0
+	erased, shown := 0, time.Now()
 	err := s.store.PersonKeys().EachDeleted(ctx, func(ref personkey.Ref) error {
 		err := s.Health.EraseUser(ctx, ref.Team, ref.User)
 		if errors.Is(err, healthlab.NotFound) {
@@ -49,6 +50,10 @@ func (s *host) eraseWithoutKey(ctx context.Context, stdout io.Writer) error {
 			return fmt.Errorf("user %s: %w", ref.User, err)
 		}
 		erased++
+		if now := time.Now(); now.Sub(shown) >= progressEvery {
+			shown = now
+			fmt.Fprintf(stdout, "erasing: %d users so far\n", erased)
+		}
 		return nil
 	})
 	fmt.Fprintf(stdout, "%d users without a key were erased\n", erased)

@@ -96,7 +96,11 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// take waits until there are enough events, and takes all that have arrived.
+// patience is how long the tour waits while nothing happens.
+const patience = 30 * time.Second
+
+// take waits until there are enough events, and takes all that have arrived. It gives up when none arrives for
+// patience.
 func (r *receiver) take(ctx context.Context, enough func([]received) bool) ([]received, error) {
 	for {
 		r.mu.Lock()
@@ -114,8 +118,10 @@ func (r *receiver) take(ctx context.Context, enough func([]received) bool) ([]re
 		}
 		select {
 		case <-r.more:
+		case <-time.After(patience):
+			return nil, fmt.Errorf("events are missing: none came for %v after %d", patience, len(events))
 		case <-ctx.Done():
-			return nil, fmt.Errorf("events are missing after %d arrived in time", len(events))
+			return nil, ctx.Err()
 		}
 	}
 }

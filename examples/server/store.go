@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,21 @@ type storeAt struct {
 	database string // an address of PostgreSQL
 	shards   int    // of the data of users on a cluster; 0 to leave it as it is
 	keys     keysAt
+	log      *slog.Logger // nil for none
+}
+
+// erasing logs how far a long erasure is.
+func (at *storeAt) erasing(team healthlab.TeamID, user healthlab.UserID, rows int) {
+	if at.log != nil {
+		at.log.Info("user is being erased", "team", team, "user", user, "rows", rows)
+	}
+}
+
+// migrating logs how far a migration is.
+func (at *storeAt) migrating(n, total int, name string) {
+	if at.log != nil {
+		at.log.Info("database is being migrated", "step", n, "of", total, "makes", name)
+	}
 }
 
 // openStorage opens the store. tracer sees the statements of a database; nil for none.
@@ -60,7 +76,7 @@ func openStorage(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*stor
 	case at.database != "":
 		return openPostgres(ctx, at, tracer)
 	case at.dir != "":
-		return openFolder(ctx, at.dir, at.keys)
+		return openFolder(ctx, at)
 	}
 	var keys *personkey.Keys
 	if at.keys.sealer != nil {
@@ -83,7 +99,8 @@ const (
 )
 
 // openFolder opens the store in a folder, and makes it if it is not there.
-func openFolder(ctx context.Context, dir string, at keysAt) (*storage, error) {
+func openFolder(ctx context.Context, at storeAt) (*storage, error) {
+	dir := at.dir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("-data: %w", err)
 	}
@@ -100,16 +117,16 @@ func openFolder(ctx context.Context, dir string, at keysAt) (*storage, error) {
 		return err
 	}
 	var keys *personkey.Keys
-	if at.sealer != nil {
+	if at.keys.sealer != nil {
 		kept, err := sqlite.Open(ctx, filepath.Join(dir, keysFile), personkey.Tables(), nil)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("-data: %w", err), closeAll())
 		}
 		closers = append(closers, kept.Close)
-		keys = personkey.New(personkey.NewStore(kept), at.sealer, nil)
+		keys = personkey.New(personkey.NewStore(kept), at.keys.sealer, nil)
 	}
 	return &storage{
-		Stores: stores.New(data, &stores.Options{Keys: keys, Events: stores.Outbox, EncryptSamples: at.samples}), place: "the folder " + dir,
+		Stores: stores.New(data, &stores.Options{Keys: keys, Events: stores.Outbox, EncryptSamples: at.keys.samples, Erasing: at.erasing}), place: "the folder " + dir,
 		close: func(context.Context) error { return closeAll() },
 	}, nil
 }
@@ -130,7 +147,7 @@ func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*sto
 	if err != nil {
 		return nil, err
 	}
-	engine, err := openEngine(ctx, pool, at.shards)
+	engine, err := openEngine(ctx, pool, at.shards, &postgres.Options{Migrating: at.migrating})
 	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("database: %w", err)
@@ -141,7 +158,7 @@ func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*sto
 		return nil, err
 	}
 	return &storage{
-		Stores: stores.New(engine, &stores.Options{Keys: keys, Events: stores.Outbox, EncryptSamples: at.keys.samples}), place: "the database", pool: pool,
+		Stores: stores.New(engine, &stores.Options{Keys: keys, Events: stores.Outbox, EncryptSamples: at.keys.samples, Erasing: at.erasing}), place: "the database", pool: pool,
 		close: func(context.Context) error {
 			closePools(pool.Close, closeKeys)
 			return nil
@@ -150,19 +167,19 @@ func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*sto
 }
 
 // openEngine opens the store in a database, and spreads the data of users if there are shards.
-func openEngine(ctx context.Context, pool *pgxpool.Pool, shards int) (*postgres.Store, error) {
+func openEngine(ctx context.Context, pool *pgxpool.Pool, shards int, opts *postgres.Options) (*postgres.Store, error) {
 	tables := stores.Tables()
 	if shards == 0 {
-		return postgres.Open(ctx, pool, tables, nil)
+		return postgres.Open(ctx, pool, tables, opts)
 	}
-	err := postgres.Migrate(ctx, pool, tables, nil)
+	err := postgres.Migrate(ctx, pool, tables, opts)
 	if err == nil {
-		err = postgres.Distribute(ctx, pool, tables, shards, nil)
+		err = postgres.Distribute(ctx, pool, tables, shards, opts)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return postgres.New(ctx, pool, tables, nil)
+	return postgres.New(ctx, pool, tables, opts)
 }
 
 // poolGrace is how long the end of the program waits for its connections. A server that does

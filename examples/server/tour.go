@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -54,9 +55,7 @@ const tourEndpoint = "receiver of the tour"
 
 // playTour plays the main job and prints it. The receiver takes events until the server stops.
 func (s *host) playTour(ctx context.Context, stdout io.Writer) error {
-	playing, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	seen, err := s.receiveTour(playing)
+	seen, err := s.receiveTour(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func (s *host) playTour(ctx context.Context, stdout io.Writer) error {
 		keyHeader: cmp.Or(s.keyHeader, "x-service-api-key"), linkHeader: cmp.Or(s.linkTokenHeader, "x-service-link-token"),
 	}
 	t.person = sportyPerson(t.days, loc)
-	user, err := t.play(playing)
+	user, err := t.play(ctx)
 	if err != nil {
 		return err
 	}
@@ -490,11 +489,11 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 	if err := t.call(ctx, "POST", "/v2/user/refresh/"+user.String()+"?timeout=30", nil, &news); err != nil {
 		return err
 	}
-	for _, name := range news.Refreshed {
+	for _, name := range slices.Sorted(slices.Values(append(news.Refreshed, news.InProgress...))) {
 		t.say("  %s", name)
 	}
-	if len(news.Refreshed) != tourKinds {
-		return errors.New("not everything was refreshed")
+	if len(news.Refreshed)+len(news.InProgress) != tourKinds {
+		return errors.New("not everything is refreshed")
 	}
 	return nil
 }
@@ -535,16 +534,22 @@ func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 			Status string `json:"status"`
 		} `json:"order_transaction"`
 	}
-	for {
+	for last, at := 0, time.Now(); ; {
 		if err := t.call(ctx, "GET", path, nil, &order); err != nil {
 			return err
 		}
-		if strings.HasPrefix(order.Events[len(order.Events)-1].Status, "completed.") {
+		if n := len(order.Events); n > last {
+			last, at = n, time.Now()
+		}
+		if last > 0 && strings.HasPrefix(order.Events[len(order.Events)-1].Status, "completed.") {
 			break
+		}
+		if time.Since(at) > patience {
+			return fmt.Errorf("the order stands still after %d events", last)
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("the order did not come to its end in time")
+			return ctx.Err()
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
