@@ -295,6 +295,107 @@ func TestSettingsInTheConsole(t *testing.T) {
 	p.quit()
 }
 
+// An endpoint is made, changed, tried and deleted in forms; its secret is shown on demand alone.
+func TestEndpointsInTheConsole(t *testing.T) {
+	t.Parallel()
+	p, c := consoleOf(t)
+	var got atomic.Pointer[http.Header]
+	receiver := newServer(t, func(_ http.ResponseWriter, r *http.Request) { got.Store(&r.Header) })
+	status, page, at := c.submit("/events", "/endpoints", map[string]string{"url": receiver, "description": "desk", "filter_types": "daily.data.sleep.created\r\ndaily.data.steps.created", "rate_limit": "5"})
+	require.Equal(t, http.StatusOK, status, page)
+	own := strings.TrimPrefix(at, consolePath)
+	require.Contains(t, page, "The endpoint is made.")
+	require.NotContains(t, page, "whsec_")
+	form := c.formTo(page, own)
+	require.Equal(t, []string{"desk", "5", "daily.data.sleep.created\ndaily.data.steps.created"}, []string{form.values.Get("description"), form.values.Get("rate_limit"), strings.TrimSpace(form.values.Get("filter_types"))})
+
+	_, page, _ = c.submit(own, own+"/headers", map[string]string{"headers": "X-Desk: 12\r\n"})
+	require.Contains(t, page, "X-Desk: 12")
+	_, page, _ = c.submit(own, own+"/test", map[string]string{"event_type": "daily.data.sleep.created"})
+	require.Contains(t, page, "Test message daily.data.sleep.created: the receiver took it, status 200")
+	require.Equal(t, "12", got.Load().Get("X-Desk"))
+	_, page, _ = c.submit(own, own+"/secret", nil)
+	first := regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`).FindString(html.UnescapeString(page))
+	require.NotEmpty(t, first)
+	c.submit(own, own+"/rotate", nil)
+	_, page, _ = c.submit(own, own+"/secret", nil)
+	require.NotContains(t, html.UnescapeString(page), first)
+
+	_, page, _ = c.submit(own, own, map[string]string{"filter_types": "", "rate_limit": "", "description": "front desk"})
+	form = c.formTo(page, own)
+	require.Equal(t, []string{"front desk", "", ""}, []string{form.values.Get("description"), form.values.Get("rate_limit"), strings.TrimSpace(form.values.Get("filter_types"))})
+	_, page, _ = c.submit(own, own+"/state", nil)
+	require.Contains(t, page, "disabled: manual")
+	_, page, _ = c.submit(own, own+"/state", nil)
+	require.Contains(t, page, ">delivers<")
+	for field, wrong := range map[string]string{"url": "ftp://receiver.example", "rate_limit": "many", "filter_types": "Not A Type!"} {
+		status, page, _ = c.submit(own, own, map[string]string{field: wrong})
+		require.Equal(t, http.StatusUnprocessableEntity, status, field)
+		require.Contains(t, page, field)
+	}
+	status, page, _ = c.submit(own, own+"/headers", map[string]string{"headers": "no colon"})
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.Contains(t, page, "headers: each line must be a name, a colon and a value")
+	_, page, _ = c.submit(own, own+"/delete", nil)
+	require.Contains(t, page, "The team has no webhook endpoint.")
+	p.quit()
+}
+
+// The team's own id of a user is taken wherever a user id is, and suggested for what is typed.
+func TestOwnIDsInTheConsole(t *testing.T) {
+	t.Parallel()
+	p, c := consoleOf(t)
+	const own = "member 7/a"
+	user := postJSON(p, "/v2/user/", map[string]any{"client_user_id": own})["user_id"].(string)
+	uuidLike := "11111111-2222-4333-8444-555555555555"
+	other := postJSON(p, "/v2/user/", map[string]any{"client_user_id": uuidLike})["user_id"].(string)
+	for _, path := range []string{"", "/sleep", "/workouts", "/labs"} {
+		status, page, at := c.open("/users/"+url.PathEscape(own)+path, nil)
+		require.Equal(t, http.StatusOK, status, page)
+		require.Equal(t, consolePath+"/users/"+user+path, at)
+	}
+	status, page, _ := c.submit("/sandbox", "/sandbox/data", map[string]string{"user_id": own, "resource": "heartrate", "value": "61.5"})
+	require.Equal(t, http.StatusOK, status, page)
+	require.Contains(t, page, "New samples that are stored: 1.")
+	status, page, _ = c.submit("/sandbox", "/sandbox/orders", map[string]string{"user_id": uuidLike})
+	require.Equal(t, http.StatusOK, status, page)
+	require.Contains(t, page, consolePath+"/users/"+other)
+	_, page, _ = c.open("/orders?user_id="+uuidLike, nil)
+	require.Contains(t, page, "1 order")
+	_, page, _ = c.open("/query", nil)
+	asked := url.Values{"csrf": {csrfToken.FindStringSubmatch(page)[1]}, "user": {own}, "text": {`{"timeframe":{"type":"relative","anchor":"2026-01-31","past":{"unit":"day","value":7}},
+		"queries":[{"select":[{"func":"count","arg":{"timeseries":"heartrate","field":"value"}}]}]}`}}
+	status, page, _ = c.open("/query", asked)
+	require.Equal(t, http.StatusOK, status, page)
+	require.Contains(t, page, "<h2>Result</h2>")
+	for _, path := range []string{"/users/nobody", "/orders?user_id=nobody"} {
+		status, page, _ = c.open(path, nil)
+		require.Equal(t, http.StatusNotFound, status)
+		require.Contains(t, page, "user: no user of the team has this user id or own id")
+	}
+	for typed, want := range map[string]string{"mem": user, "11111111-2": other, "": user, "x": user} {
+		_, page, _ = c.open("/people?q="+typed, nil)
+		require.Contains(t, page, want, typed)
+	}
+	p.quit()
+}
+
+// The keys of another team of the organisation are shown and made in its name.
+func TestKeysOfAnotherTeam(t *testing.T) {
+	t.Parallel()
+	p, c := consoleOf(t)
+	_, page, _ := c.submit("/team", "/team/teams", map[string]string{"name": "Second team"})
+	second := regexp.MustCompile(`Second team</th><td>([0-9a-f-]{36})`).FindStringSubmatch(page)[1]
+	status, page, _ := c.submit("/team", "/team/keys", map[string]string{"label": "of the second", "team": second})
+	require.Equal(t, http.StatusOK, status, page)
+	require.Contains(t, page, "The key of the second is shown once")
+	_, page, _ = c.open("/team", nil)
+	require.NotContains(t, page, "of the second</th>")
+	_, page, _ = c.open("/team?team="+second, nil)
+	require.Contains(t, page, "of the second</th>")
+	p.quit()
+}
+
 // The sandbox stores a pushed sample, orders a kit, moves it, and makes a person with results.
 func TestSandboxInTheConsole(t *testing.T) {
 	t.Parallel()

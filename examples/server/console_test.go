@@ -438,6 +438,7 @@ func TestConsoleInTheBrowser(t *testing.T) {
 	tab.Wait("Pause updates")
 	before := browse.Eval[string](tab, `document.querySelector("#live time").dateTime`)
 	tab.WaitFor(fmt.Sprintf(`document.querySelector("#live time").dateTime > %q`, before))
+	tab.WaitFor(`document.querySelector("#live input[type=range]")`) // the new pictures, too, show their values
 	tab.Touch("Pause updates")
 	tab.Wait("Resume updates")
 

@@ -1,8 +1,8 @@
 // Shows the values of a chart below it, at the pointer or at a slider. Without this script they are
 // in the table below the chart.
-for (const figure of document.querySelectorAll("figure.chart")) {
+const enhance = figure => {
   const rows = [...figure.querySelectorAll(".values tbody tr")]
-  if (rows.length === 0) continue
+  if (rows.length === 0) return
   const names = [...figure.querySelectorAll(".values thead th")].map(cell => cell.textContent)
   const at = rows.map(row => Number(row.dataset.at))
   const drawing = figure.querySelector(".drawing")
@@ -49,3 +49,6 @@ for (const figure of document.querySelectorAll("figure.chart")) {
   drawing.after(slider, shown)
   show()
 }
+const enhanceAll = () => document.querySelectorAll("figure.chart:not(:has(.shown))").forEach(enhance)
+document.addEventListener("refreshed", enhanceAll)
+enhanceAll()
