@@ -143,6 +143,11 @@ func TestOneBadFITItem(t *testing.T) {
 // importNamed imports a text that is written to path.
 func importNamed(t testing.TB, path, text string, sink fileimport.Sink) (fileimport.Report, error) {
 	t.Helper()
+	return importNamedWith(t, path, text, sink, nil)
+}
+
+func importNamedWith(t testing.TB, path, text string, sink fileimport.Sink, opts *fileimport.Options) (fileimport.Report, error) {
+	t.Helper()
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return fileimport.ImportFile(t.Context(), path, sink, nil)
+	return fileimport.ImportFile(t.Context(), path, sink, opts)
 }

@@ -342,7 +342,7 @@ func TestWithingsExport(t *testing.T) {
 		"line 8, value: left out, expected a list of numbers from 20 to 300, such as [60,60]",
 	}, notes["raw_hr_hr.csv"])
 	require.Equal(t, map[string]int{
-		"weighing without a weight": 2, "weighing at the time of another": 1, "row of the hour in which the clock changed": 1,
+		"weighing without a weight": 2, "blood pressure with one value only": 1, "weighing at the time of another": 1, "row of the hour in which the clock changed": 1,
 		"Weight (kg) (not read)": 1, "value (not read)": 4, "start (not read)": 1, "duration (not read)": 1,
 	}, rep.Skipped)
 

@@ -114,7 +114,11 @@ func readWithingsPressures(r *rows) error {
 		}
 		p := pressure{nan, nan, nan}
 		readValues(r, withingsPressureColumns, &p)
-		if p.systolic == p.systolic && p.diastolic == p.diastolic {
+		hasSystolic, hasDiastolic := p.systolic == p.systolic, p.diastolic == p.diastolic
+		if hasSystolic != hasDiastolic {
+			r.out.skip("blood pressure with one value only")
+		}
+		if hasSystolic && hasDiastolic {
 			s := sampleAt(at, nil)
 			s.Systolic, s.Diastolic = &p.systolic, &p.diastolic
 			if err := b.sample("blood_pressure", s); err != nil {

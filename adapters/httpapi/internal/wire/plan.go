@@ -67,7 +67,7 @@ type field struct {
 // rules are what the wire tag adds.
 type rules struct {
 	nullable, notnull, tolerant, offset, items, points bool
-	max                                        int // 0 is no bound
+	max                                                int // 0 is no bound
 }
 
 // maxFields bounds the fields of one struct, so that a set of them needs no memory
