@@ -218,6 +218,12 @@ func (d *document) joinedRow(parts []token, j int, cols []column) *parsed {
 	if p == nil || p.pieces[0].role != rName || p.pieces[0].to <= len(parts) || !d.accept(p, cols) {
 		return nil
 	}
+	if r, n := headPhrase(l.tokens); n > 0 && r != rName {
+		return nil // "Result 0.9" under a name
+	}
+	if have, all := loinc.Key(textOf(parts)), loinc.Key(cleanName(p.text(rName))); !slices.ContainsFunc(all, func(w string) bool { return !slices.Contains(have, w) }) {
+		return nil // it adds nothing to the name
+	}
 	known := p.known
 	if bare, inside := fold.Parentheses(cleanName(p.text(rName))); inside != "" {
 		known = d.g.known(bare) // what is in parentheses may be known without the words above

@@ -71,6 +71,7 @@ func TestNamesOverSeveralLines(t *testing.T) {
 		"Magnesium  2.1  mg/dL  1.6 - 2.6\nLow Density\nLipoprotein  99  mg/dL  < 100\nHDL Cholesterol  55  mg/dL  > 40": {"Magnesium", "Low Density Lipoprotein", "HDL Cholesterol"},
 		"Bilirubin\nTotal  0.7  mg/dL  0.2 - 1.2\nDirect  0.2  mg/dL  0.0 - 0.3":                                         {"Total", "Direct"},
 		"Lipid Panel\nCholesterol  180  mg/dL  < 200\nHDL Cholesterol  55  mg/dL  > 40":                                  {"Cholesterol", "HDL Cholesterol"},
+		"Bilirubin, Total\nResult  0.9  mg/dL\nReference  0.1 - 1.2":                                                     {"Bilirubin, Total"},
 		"Protein\nCreatinine Clearance  92  mL/min  80 - 120":                                                            {"Creatinine Clearance"},
 	} {
 		var got []string
