@@ -18,6 +18,7 @@ type implementation struct {
 
 type restCapability struct {
 	Mode      string               `json:"mode"`
+	Security  *security            `json:"security,omitempty"`
 	Resource  []resourceCapability `json:"resource"`
 	Operation []operation          `json:"operation,omitempty"`
 }
@@ -28,6 +29,11 @@ type resourceCapability struct {
 	Interaction      []interaction `json:"interaction"`
 	SearchParam      []searchParam `json:"searchParam,omitempty"`
 	Operation        []operation   `json:"operation,omitempty"`
+}
+
+type security struct {
+	Service     []concept `json:"service,omitempty"`
+	Description string    `json:"description"`
 }
 
 type operation struct {
@@ -71,6 +77,13 @@ func (s *server) capability() capabilityStatement {
 			}
 		}
 		out.Rest[0].Resource = append(out.Rest[0].Resource, r)
+	}
+	out.Rest[0].Security = &security{Description: "API keys of the team"}
+	if s.Tokens != nil {
+		out.Rest[0].Security = &security{
+			Service:     []concept{conceptOf("http://terminology.hl7.org/CodeSystem/restful-security-service", "SMART-on-FHIR", "SMART-on-FHIR")},
+			Description: "API keys of the team, or tokens of SMART backend services: .well-known/smart-configuration",
+		}
 	}
 	if s.Exports != nil {
 		out.Rest[0].Operation = []operation{{"export", "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/export"}}

@@ -8,6 +8,9 @@
 //	})
 //	mux.Handle("/fhir/r4/", http.StripPrefix("/fhir/r4", h))
 //
+// Config.Exports adds bulk exports ($export), and Config.Tokens the tokens of SMART backend services (package
+// smart). Package fhirlab connects a laboratory that speaks FHIR.
+//
 // Requests are authenticated, limited and recorded as those of adapters/httpapi ([httpapi.Extend]). A
 // caller that is bound to one user reads that user alone.
 //

@@ -97,6 +97,13 @@ type binaryResource struct {
 
 // binary answers the content of a document: as a PDF file, or as a Binary where the request accepts FHIR.
 func (s *server) binary(w http.ResponseWriter, r *http.Request, by caller) error {
+	may, err := s.may(r)
+	if err != nil {
+		return err
+	}
+	if !may.reads("Binary") && !may.reads("DocumentReference") {
+		return lacking(w, "system/DocumentReference.r")
+	}
 	id := r.PathValue("id")
 	order, key, _ := strings.Cut(id, ".")
 	held, err := s.record(r.Context(), by, order)

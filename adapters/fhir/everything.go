@@ -92,6 +92,13 @@ func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) e
 	if len(problems) > 0 {
 		return refuse(w, httpapi.Refusal{Status: http.StatusBadRequest, Problems: problems})
 	}
+	may, err := s.may(r)
+	if err != nil {
+		return err
+	}
+	if !s.restrict(l, may) {
+		return lacking(w, "system/*.read, or those of the types")
+	}
 	id, ok := parseUUID(r.PathValue("id"))
 	if !ok {
 		by.Concerns(healthlab.UserID{})

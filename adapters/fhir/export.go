@@ -116,7 +116,14 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 	if len(problems) > 0 {
 		return refuse(w, httpapi.Refusal{Status: http.StatusBadRequest, Problems: problems})
 	}
-	x := &export{ID: uuid.New(), At: s.Now().UTC(), Since: l.since, Types: l.types, By: l.interval, Bound: by.User, Request: s.URL + r.URL.Path}
+	may, err := s.may(r)
+	if err != nil {
+		return err
+	}
+	if !s.restrict(l, may) {
+		return lacking(w, "system/*.read, or those of the types")
+	}
+	x := &export{ID: s.NewID(), At: s.Now().UTC(), Since: l.since, Types: l.types, By: l.interval, Bound: by.User, Request: s.URL + r.URL.Path}
 	if r.URL.RawQuery != "" {
 		x.Request += "?" + r.URL.RawQuery
 	}
@@ -293,6 +300,13 @@ func (s *server) deleteExport(w http.ResponseWriter, r *http.Request, by caller)
 // exportFile answers the resources of one type of the persons of one shard. A person who was deleted since the
 // kick-off is in no file.
 func (s *server) exportFile(w http.ResponseWriter, r *http.Request, by caller) error {
+	may, err := s.may(r)
+	if err != nil {
+		return err
+	}
+	if kind := r.PathValue("type"); !may.searches(kind) && (kind != deletedType || !may.searches("Patient")) {
+		return lacking(w, "system/"+kind+".s")
+	}
 	x, err := s.exportOf(r.Context(), by, r.PathValue("id"))
 	n, wrong := strconv.Atoi(r.PathValue("n"))
 	name := r.PathValue("type")

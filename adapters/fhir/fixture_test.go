@@ -37,6 +37,7 @@ const base = "https://api.example.com/fhir/r4"
 type clinic struct {
 	t       *testing.T
 	s       *service.Service
+	config  fhir.Config
 	handler http.Handler
 	logs    *lines
 	team    healthlab.TeamID
@@ -110,7 +111,8 @@ func newClinic(t *testing.T) *clinic {
 		}},
 	})
 	require.NoError(t, err)
-	c.handler, err = fhir.Handler(fhir.Config{API: c.s.API(), URL: base, Health: c.s.Health, Aggregate: c.s.Aggregate, Orders: c.s.Orders, Documents: c.s.Documents, Exports: store.Blobs()})
+	c.config = fhir.Config{API: c.s.API(), URL: base, Health: c.s.Health, Aggregate: c.s.Aggregate, Orders: c.s.Orders, Documents: c.s.Documents, Exports: store.Blobs()}
+	c.handler, err = fhir.Handler(c.config)
 	require.NoError(t, err)
 	c.ann, c.ben, c.foreign = c.person(c.team, "ann"), c.person(c.team, "ben"), c.person(c.other, "eve")
 	c.order = c.result(c.ann)

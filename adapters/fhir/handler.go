@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/fhir/smart"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -33,8 +36,13 @@ type Config struct {
 	Documents *documents.Service
 	// Exports keeps the records of bulk exports. Nil: there are none.
 	Exports BlobStore
+	// Tokens gives and reads tokens of SMART backend services, at /auth/token. Its TokenURL is URL/auth/token.
+	// Nil: API keys alone are accepted.
+	Tokens *smart.Server
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
+	// NewID makes the ids of exports. They must not be guessable. Default: UUID version 4.
+	NewID func() uuid.UUID
 }
 
 // server answers requests.
@@ -62,6 +70,13 @@ func Handler(c Config) (http.Handler, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Tokens != nil && c.Tokens.TokenURL != c.URL+"/auth/token" {
+		return nil, fmt.Errorf("%w: fhir: Config.Tokens: TokenURL must be URL/auth/token", healthlab.Invalid)
+	}
+	c.API = withTokens(c.API, c.Tokens)
+	if c.NewID == nil {
+		c.NewID = uuid.New
+	}
 	s := &server{c}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metadata", func(w http.ResponseWriter, _ *http.Request) { _ = write(w, http.StatusOK, s.capability()) })
@@ -71,6 +86,10 @@ func Handler(c Config) (http.Handler, error) {
 		for _, p := range patterns {
 			mux.Handle(p, h)
 		}
+	}
+	if c.Tokens != nil {
+		mux.Handle("POST /auth/token", c.Tokens)
+		mux.HandleFunc("GET /.well-known/smart-configuration", s.smartConfiguration)
 	}
 	for _, k := range s.kinds() {
 		reads := func(w http.ResponseWriter, r *http.Request, by caller) error { return s.read(w, r, by, &k) }
@@ -99,6 +118,13 @@ func Handler(c Config) (http.Handler, error) {
 }
 
 func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind) error {
+	may, err := s.may(r)
+	if err != nil {
+		return err
+	}
+	if !may.reads(k.name) {
+		return lacking(w, "system/"+k.name+".r")
+	}
 	found, err := k.read(r.Context(), by, r.PathValue("id"))
 	if errors.Is(err, healthlab.NotFound) {
 		return refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "the team has no " + k.name + " with this id"})
@@ -122,6 +148,13 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind
 const formLimit = 64 << 10
 
 func (s *server) search(w http.ResponseWriter, r *http.Request, by caller, k *kind) error {
+	may, err := s.may(r)
+	if err != nil {
+		return err
+	}
+	if !may.searches(k.name) {
+		return lacking(w, "system/"+k.name+".s")
+	}
 	text := r.URL.RawQuery
 	if r.Method == http.MethodPost {
 		form, err := io.ReadAll(io.LimitReader(r.Body, formLimit+1))

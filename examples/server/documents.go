@@ -21,6 +21,7 @@ func (s *host) addFiles(c *service.Config) (err error) {
 			return err
 		}
 	}
+	s.files = c.Files
 	return nil
 }
 

@@ -17,7 +17,7 @@ func TestFHIRPage(t *testing.T) {
 	require.NoError(t, err)
 	var script strings.Builder
 	blocks := regexp.MustCompile("(?s)```sh run\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	require.Len(t, blocks, 6)
+	require.Len(t, blocks, 7)
 	for _, m := range blocks {
 		script.WriteString(m[1])
 	}
@@ -31,7 +31,7 @@ func TestFHIRPage(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, part := range []string{
-		`"resourceType":"CapabilityStatement"`, `"resourceType":"Patient"`, `"value":61,`, `"valueSampledData"`, `"resourceType":"DiagnosticReport"`, `"code":"laboratory"`, `"relation":"next"`,
+		`"resourceType":"CapabilityStatement"`, `"resourceType":"Patient"`, `"value":61,`, `"valueSampledData"`, `"transactionTime"`, `"resourceType":"DiagnosticReport"`, `"code":"laboratory"`, `"relation":"next"`,
 	} {
 		require.Contains(t, string(out), part)
 	}

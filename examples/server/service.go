@@ -57,6 +57,7 @@ type host struct {
 	team    healthlab.TeamID
 	url     string
 	store   *storage
+	files   labreport.BlobStore
 	handler http.Handler
 	console *console.Console // nil without a management key
 	*telemetry

@@ -227,7 +227,9 @@ var modules = forSuites(map[string][]string{
 	"adapters/labs/pdfdoc": {"codeberg.org/go-pdf/fpdf", "github.com/boombuler/barcode", "github.com/go-fonts/dejavu",
 		"golang.org/x/image", "golang.org/x/text"},
 	"adapters/labs/hl7": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
-	"adapters/sqlite":   {"github.com/ncruces/go-sqlite3"},
+	// Key sets and signed tokens of clients.
+	"adapters/fhir":   {"github.com/google/uuid", "github.com/lestrrat-go/jwx/v3"},
+	"adapters/sqlite": {"github.com/ncruces/go-sqlite3"},
 	// Files in other encodings than UTF-8.
 	"adapters/devices/fileimport": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/klauspost/compress",
 		"github.com/muktihari/fit", "golang.org/x/text"},

@@ -1,0 +1,381 @@
+package smart
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/lestrrat-go/jwx/v3/jws"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Client is a program that gets tokens.
+type Client struct {
+	// ID is the client_id, and Key what the access log names it by.
+	ID  string
+	Key uuid.UUID
+	// Team is whose data it reads.
+	Team healthlab.TeamID
+	// Scopes are those that it may ask for, such as system/*.read or system/Patient.rs.
+	Scopes []string
+	// KeySet are its public keys, a JWK set. KeySetURL is where they are read instead; several keys may be
+	// in use at a time, so that the client can replace one.
+	KeySet    []byte
+	KeySetURL string
+}
+
+// Config is what a Server consists of.
+type Config struct {
+	// TokenURL is the address of the token endpoint: the audience of assertions. Required.
+	TokenURL string
+	// Clients returns a client by its id; healthlab.NotFound if there is none. It is asked at each use of a
+	// token too, so that one that is removed has no access. Required.
+	Clients func(ctx context.Context, id string) (Client, error)
+	// Secrets sign tokens: the first one new ones, all of them are accepted, so that one can be replaced. At
+	// least 32 bytes each. Required.
+	Secrets [][]byte
+	// Use notes the id of an assertion until it ends; false if it was noted before. Hosts of several
+	// processes give one that they share. Default: memory of this process.
+	Use func(ctx context.Context, client, id string, until time.Time) (bool, error)
+	// Life is how long a token lasts. Default and most 5 minutes.
+	Life time.Duration
+	// Client reads key sets from their addresses. Default: one that waits at most 10 seconds.
+	Client *http.Client
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// NewID makes ids of tokens. Default: UUID version 4.
+	NewID func() uuid.UUID
+	// Log receives what went wrong. Default slog.Default().
+	Log *slog.Logger
+}
+
+const (
+	// longest is the longest that an assertion or a token lasts.
+	longest = 5 * time.Minute
+	// skew is by how much clocks may differ.
+	skew      = 30 * time.Second
+	audience  = "healthlab-fhir"
+	keyTimes  = 5 * time.Minute  // how long a key set is used
+	keyPause  = 10 * time.Second // between two reads of one for unknown keys
+	keyLimit  = 1 << 20
+	formLimit = 64 << 10
+)
+
+// algorithms are those that assertions may have.
+var algorithms = []jwa.SignatureAlgorithm{jwa.RS384(), jwa.ES384()}
+
+// Server gives tokens and reads them. It is safe for concurrent use.
+type Server struct {
+	Config
+
+	mu   sync.Mutex
+	sets map[string]keySet
+	used map[string]time.Time
+}
+
+type keySet struct {
+	keys jwk.Set
+	at   time.Time
+}
+
+// New returns a Server. Invalid lists what is missing in c.
+func New(c Config) (*Server, error) {
+	var missing []string
+	for name, is := range map[string]bool{
+		"TokenURL": c.TokenURL != "", "Clients": c.Clients != nil,
+		"Secrets": len(c.Secrets) > 0 && !slices.ContainsFunc(c.Secrets, func(b []byte) bool { return len(b) < 32 }),
+	} {
+		if !is {
+			missing = append(missing, "Config."+name)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return nil, fmt.Errorf("%w: smart: %s: must be set; secrets must have at least 32 bytes", healthlab.Invalid, strings.Join(missing, ", "))
+	}
+	s := &Server{Config: c, sets: map[string]keySet{}, used: map[string]time.Time{}}
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	if s.NewID == nil {
+		s.NewID = uuid.New
+	}
+	if s.Life <= 0 || s.Life > longest {
+		s.Life = longest
+	}
+	if s.Client == nil {
+		s.Client = &http.Client{Timeout: 10 * time.Second}
+	}
+	if s.Log == nil {
+		s.Log = slog.Default()
+	}
+	if s.Use == nil {
+		s.Use = s.useOnce
+	}
+	return s, nil
+}
+
+// useOnce is the default of Config.Use.
+func (s *Server) useOnce(_ context.Context, client, id string, until time.Time) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Now()
+	for key, end := range s.used {
+		if end.Before(now) {
+			delete(s.used, key)
+		}
+	}
+	key := client + "\x00" + id
+	if _, ok := s.used[key]; ok {
+		return false, nil
+	}
+	s.used[key] = until
+	return true, nil
+}
+
+// refusal is an error of OAuth.
+type refusal struct{ code, text string }
+
+func (r *refusal) Error() string { return r.code + ": " + r.text }
+
+// ServeHTTP is the token endpoint: POST of a form with grant_type, scope, client_assertion_type and
+// client_assertion.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		answer(w, http.StatusMethodNotAllowed, map[string]any{"error": "invalid_request", "error_description": "must be POST"})
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, formLimit)
+	token, scopes, err := s.exchange(r)
+	var no *refusal
+	switch {
+	case errors.As(err, &no):
+		status := http.StatusBadRequest
+		if no.code == "invalid_client" {
+			status = http.StatusUnauthorized
+		}
+		answer(w, status, map[string]any{"error": no.code, "error_description": no.text})
+	case err != nil:
+		s.Log.Error("token not given", "error", err.Error())
+		answer(w, http.StatusServiceUnavailable, map[string]any{"error": "temporarily_unavailable", "error_description": "try again"})
+	default:
+		answer(w, http.StatusOK, map[string]any{"access_token": token, "token_type": "bearer", "expires_in": int(s.Life.Seconds()), "scope": strings.Join(scopes, " ")})
+	}
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// exchange gives a token for an assertion.
+func (s *Server) exchange(r *http.Request) (token string, scopes []string, err error) {
+	if err := r.ParseForm(); err != nil {
+		return "", nil, &refusal{"invalid_request", "must be a form"}
+	}
+	one := func(name string) string {
+		if list := r.PostForm[name]; len(list) == 1 {
+			return list[0]
+		}
+		return ""
+	}
+	switch {
+	case one("grant_type") != "client_credentials":
+		return "", nil, &refusal{"unsupported_grant_type", "grant_type must be client_credentials"}
+	case one("client_assertion_type") != "urn:ietf:params:oauth:client-assertion-type:jwt-bearer":
+		return "", nil, &refusal{"invalid_request", "client_assertion_type must be urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}
+	}
+	client, err := s.client(r.Context(), one("client_assertion"))
+	if err != nil {
+		return "", nil, err
+	}
+	scopes = granted(strings.Fields(one("scope")), client.Scopes)
+	if len(scopes) == 0 {
+		return "", nil, &refusal{"invalid_scope", "scope must be some of system/*.read, system/*.rs and those of one type, that the client has"}
+	}
+	now := s.Now()
+	t, err := jwt.NewBuilder().Issuer(s.TokenURL).Audience([]string{audience}).Subject(client.ID).JwtID(s.NewID().String()).
+		IssuedAt(now).Expiration(now.Add(s.Life)).Claim("scope", strings.Join(scopes, " ")).Build()
+	if err != nil {
+		return "", nil, fmt.Errorf("make token: %w", err)
+	}
+	signed, err := jwt.Sign(t, jwt.WithKey(jwa.HS256(), s.Secrets[0]))
+	if err != nil {
+		return "", nil, fmt.Errorf("sign token: %w", err)
+	}
+	return string(signed), scopes, nil
+}
+
+// client returns who signed an assertion.
+func (s *Server) client(ctx context.Context, assertion string) (Client, error) {
+	no := &refusal{"invalid_client", "client_assertion must be a JWT that is signed with a key of the client, for this address, and used once within 5 minutes"}
+	unverified, err := jwt.Parse([]byte(assertion), jwt.WithVerify(false), jwt.WithValidate(false))
+	if err != nil {
+		return Client{}, no
+	}
+	id, _ := unverified.Issuer()
+	client, err := s.Clients(ctx, id)
+	if errors.Is(err, healthlab.NotFound) || err == nil && (id == "" || client.ID != id) {
+		return Client{}, no
+	}
+	if err != nil {
+		return Client{}, fmt.Errorf("find client: %w", err)
+	}
+	message, err := jws.Parse([]byte(assertion))
+	if err != nil || len(message.Signatures()) != 1 {
+		return Client{}, no
+	}
+	head := message.Signatures()[0].ProtectedHeaders()
+	alg, _ := head.Algorithm()
+	kid, _ := head.KeyID()
+	if !slices.Contains(algorithms, alg) || kid == "" {
+		return Client{}, no
+	}
+	if from, ok := head.JWKSetURL(); ok && from != client.KeySetURL {
+		return Client{}, no
+	}
+	key, err := s.key(ctx, &client, kid)
+	if err != nil {
+		return Client{}, err
+	}
+	if key == nil {
+		return Client{}, no
+	}
+	t, err := jwt.Parse([]byte(assertion), jwt.WithKey(alg, key), jwt.WithIssuer(id), jwt.WithSubject(id), jwt.WithAudience(s.TokenURL),
+		jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithRequiredClaim(jwt.JwtIDKey), jwt.WithClock(jwt.ClockFunc(s.Now)), jwt.WithAcceptableSkew(skew))
+	if err != nil {
+		return Client{}, no
+	}
+	end, _ := t.Expiration()
+	if end.After(s.Now().Add(longest + skew)) {
+		return Client{}, no
+	}
+	number, _ := t.JwtID()
+	fresh, err := s.Use(ctx, id, number, end.Add(skew))
+	if err != nil {
+		return Client{}, fmt.Errorf("note assertion: %w", err)
+	}
+	if !fresh {
+		return Client{}, no
+	}
+	return client, nil
+}
+
+// key returns a public key of a client; nil if it has none of this id. A key set that has not the key is read
+// anew from its address.
+func (s *Server) key(ctx context.Context, c *Client, kid string) (jwk.Key, error) {
+	if c.KeySetURL == "" {
+		keys, err := jwk.Parse(c.KeySet)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the key set of a client cannot be read", healthlab.Unavailable)
+		}
+		return public(keys, kid), nil
+	}
+	s.mu.Lock()
+	held := s.sets[c.KeySetURL]
+	s.mu.Unlock()
+	age := s.Now().Sub(held.at)
+	if held.keys != nil && age < keyTimes {
+		if key := public(held.keys, kid); key != nil || age < keyPause {
+			return key, nil
+		}
+	}
+	keys, err := jwk.Fetch(ctx, c.KeySetURL, jwk.WithHTTPClient(limited{s.Client}))
+	if err != nil {
+		if held.keys != nil { // the last one that could be read, for an hour at most
+			if age < time.Hour {
+				return public(held.keys, kid), nil
+			}
+		}
+		return nil, fmt.Errorf("%w: the key set of a client cannot be read", healthlab.Unavailable)
+	}
+	s.mu.Lock()
+	s.sets[c.KeySetURL] = keySet{keys, s.Now()}
+	s.mu.Unlock()
+	return public(keys, kid), nil
+}
+
+// public returns the public key of an id.
+func public(keys jwk.Set, kid string) jwk.Key {
+	key, ok := keys.LookupKeyID(kid)
+	if !ok || key.KeyType() != jwa.RSA() && key.KeyType() != jwa.EC() {
+		return nil
+	}
+	out, err := key.PublicKey()
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// limited bounds what is read of a key set.
+type limited struct{ client *http.Client }
+
+func (l limited) Do(r *http.Request) (*http.Response, error) {
+	w, err := l.client.Do(r) //nolint:gosec // the address is that of a client that the host keeps
+	if err == nil {
+		w.Body = http.MaxBytesReader(nil, w.Body, keyLimit)
+	}
+	return w, err //nolint:wrapcheck // the caller's
+}
+
+// Bearer returns the token of a request; empty for none.
+func Bearer(r *http.Request) string {
+	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(kind, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// Grant reads a token. [healthlab.Unauthenticated] if it is none of ours, over, or its client is removed.
+// Scopes that the client has no more do not count.
+func (s *Server) Grant(ctx context.Context, token string) (*Grant, error) {
+	for _, secret := range s.Secrets {
+		t, err := jwt.Parse([]byte(token), jwt.WithKey(jwa.HS256(), secret), jwt.WithIssuer(s.TokenURL), jwt.WithAudience(audience),
+			jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithClock(jwt.ClockFunc(s.Now)))
+		if err != nil {
+			continue
+		}
+		id, _ := t.Subject()
+		client, err := s.Clients(ctx, id)
+		if errors.Is(err, healthlab.NotFound) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find client: %w", err)
+		}
+		var text string
+		if err := t.Get("scope", &text); err != nil {
+			break
+		}
+		return &Grant{Client: client, Scopes: granted(strings.Fields(text), client.Scopes)}, nil
+	}
+	return nil, fmt.Errorf("%w: token", healthlab.Unauthenticated)
+}
+
+// Configuration is what clients discover: the answer at .well-known/smart-configuration.
+func (s *Server) Configuration() map[string]any {
+	return map[string]any{
+		"token_endpoint": s.TokenURL, "grant_types_supported": []string{"client_credentials"},
+		"token_endpoint_auth_methods_supported":            []string{"private_key_jwt"},
+		"token_endpoint_auth_signing_alg_values_supported": []string{"RS384", "ES384"},
+		"scopes_supported":                                 []string{"system/*.read", "system/*.rs"},
+		"capabilities":                                     []string{"client-confidential-asymmetric", "permission-v1", "permission-v2"},
+	}
+}

@@ -1,0 +1,96 @@
+package fhir
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/fhir/smart"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+)
+
+// withTokens returns the authentication of the API, with tokens beside its keys. What a token allows by type
+// is checked by [server.may].
+func withTokens(c httpapi.Config, tokens *smart.Server) httpapi.Config {
+	if tokens == nil {
+		return c
+	}
+	keys := c.Authenticate
+	c.Authenticate = func(r *http.Request) (httpapi.Caller, error) {
+		g, err := tokenOf(r.Context(), r, tokens)
+		if err != nil {
+			return httpapi.Caller{}, err
+		}
+		if g == nil {
+			return keys(r)
+		}
+		return httpapi.Caller{Team: g.Client.Team, Key: g.Client.Key, Scopes: everyScope}, nil
+	}
+	return c
+}
+
+// tokenOf reads the token of a request; nil if it has none of ours.
+func tokenOf(ctx context.Context, r *http.Request, tokens *smart.Server) (*smart.Grant, error) {
+	token := smart.Bearer(r)
+	if token == "" {
+		return nil, nil
+	}
+	g, err := tokens.Grant(ctx, token)
+	if healthlab.KindOf(err) == healthlab.Unauthenticated && r.Header.Get("x-service-api-key") != "" {
+		return nil, nil // the key counts
+	}
+	return g, err
+}
+
+// rights are what a request may do with types of resources.
+type rights struct{ grant *smart.Grant }
+
+// may returns the rights of a request: those of its token, or all that its key has.
+func (s *server) may(r *http.Request) (rights, error) {
+	if s.Tokens == nil {
+		return rights{}, nil
+	}
+	g, err := tokenOf(r.Context(), r, s.Tokens)
+	return rights{g}, err
+}
+
+func (r rights) reads(kind string) bool    { return r.grant == nil || r.grant.Reads(kind) }
+func (r rights) searches(kind string) bool { return r.grant == nil || r.grant.Searches(kind) }
+
+// restrict leaves the types of a selection that may be read and searched; false if one that was asked for may
+// not be, or none may.
+func (s *server) restrict(l *selection, of rights) bool {
+	if of.grant == nil {
+		return true
+	}
+	for _, name := range l.types {
+		if !of.reads(name) || !of.searches(name) {
+			return false
+		}
+	}
+	if len(l.types) == 0 {
+		for _, k := range s.kinds() {
+			if of.reads(k.name) && of.searches(k.name) {
+				l.types = append(l.types, k.name)
+			}
+		}
+	}
+	return len(l.types) > 0
+}
+
+// lacking refuses what a token does not allow.
+func lacking(w http.ResponseWriter, scope string) error {
+	return refuse(w, httpapi.Refusal{Status: http.StatusForbidden, Type: "SCOPE_MISSING", Msg: "the token lacks the scope " + scope})
+}
+
+func (s *server) smartConfiguration(w http.ResponseWriter, _ *http.Request) {
+	b, err := json.Marshal(s.Tokens.Configuration())
+	if err != nil {
+		_ = refuse(w, httpapi.Refusal{Status: http.StatusInternalServerError, Msg: fmt.Sprintf("encode configuration: %v", err)})
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(b)
+}
