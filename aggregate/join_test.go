@@ -75,7 +75,7 @@ func TestJoinedBuckets(t *testing.T) {
 	out := joined(t, p, results, q)
 	var got [][]any
 	for _, row := range out.Frames[0].Rows() {
-		got = append(got, []any{row[0].(healthlab.Date).Day(), row[3], row[4], row[5]})
+		got = append(got, []any{row[0].(healthlab.Date).Day, row[3], row[4], row[5]})
 	}
 	require.Equal(t, [][]any{{2, int64(100), 2.0, 2.0}, {3, int64(100), nil, 2.0}, {4, int64(100), 4.0, nil}, {5, int64(100), nil, nil}}, got)
 
