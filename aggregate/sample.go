@@ -98,18 +98,15 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 	out := newTaker(p, limit)
 	reach := p.window
 	contested := p.contested(set)
-	var merger *sampleMerger
-	var hours *hourChoice
+	var (
+		merger *sampleMerger
+		hours  *hourChoice
+	)
 	if len(contested) > 0 || p.merge && p.competing(set) {
 		reach = p.readWindow()
-		if hours = p.hourChoiceOf(set, contested); hours != nil {
-			if err := hours.decide(ctx); err != nil {
-				return nil, err
-			}
-			out = &hourTaker{hours, out}
-		} else {
-			merger = newSampleMerger(p, set, out)
-			out = merger
+		var err error
+		if out, merger, hours, err = p.choose(ctx, set, contested, out); err != nil {
+			return nil, err
 		}
 	}
 	f := &filler{holds: p.overTime()}
@@ -166,6 +163,19 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 		g.sortRows()
 	}
 	return g, err
+}
+
+// choose puts a choice between competing series before out: by hour, or else sample by sample.
+func (p *plan) choose(ctx context.Context, set *sampleSet, contested map[unit]bool, out taker) (taker, *sampleMerger, *hourChoice, error) {
+	hours := p.hourChoiceOf(set, contested)
+	if hours == nil {
+		merger := newSampleMerger(p, set, out)
+		return merger, merger, nil, nil
+	}
+	if err := hours.decide(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	return &hourTaker{hours, out}, nil, hours, nil
 }
 
 // filler turns blocks of samples into batches.
