@@ -36,6 +36,18 @@ func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, uint64, 
 	return entries, total, nil
 }
 
+// importedNames returns the files of an archive by name, without those that another file reads, and how long they
+// are packed.
+func importedNames(entries map[string]*zip.File) (names []string, packed int64) {
+	names = slices.DeleteFunc(slices.Sorted(maps.Keys(entries)), func(name string) bool {
+		return owned(path.Dir(name), func(owner string) bool { return entries[owner] != nil })
+	})
+	for _, name := range names {
+		packed += int64(entries[name].CompressedSize64)
+	}
+	return names, packed
+}
+
 // importZIP imports each file of an archive as ImportDir imports those of a folder. An archive
 // that says that it unpacks to more than it may hold is refused before anything is read, and an
 // entry that unpacks to more than it says is an error of that entry.
@@ -63,13 +75,8 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	open := openerOf(entries)
 	var faults []error
 	good := 0
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(entries)), func(name string) bool {
-		return owned(path.Dir(name), func(owner string) bool { return entries[owner] != nil })
-	})
-	whole, offset := int64(0), int64(0) // packed bytes
-	for _, name := range names {
-		whole += int64(entries[name].CompressedSize64)
-	}
+	names, whole := importedNames(entries)
+	offset := int64(0) // in whole
 	for _, name := range names {
 		packed := int64(entries[name].CompressedSize64)
 		inner.span = o.span.part(offset, packed, whole, int64(entries[name].UncompressedSize64))
