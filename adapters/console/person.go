@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -398,12 +397,4 @@ func (s *Console) latest(r *http.Request, res resource, newest time.Time) (time.
 		}
 	}
 	return newest.UTC(), nil
-}
-
-// typedUser returns the user of a form's field, or an empty id if the field is empty.
-func (s *Console) typedUser(r *http.Request, field string) (string, error) {
-	if text := cmp.Or(r.FormValue(field), ""); strings.TrimSpace(text) != "" {
-		return s.userID(r, text)
-	}
-	return "", nil
 }
