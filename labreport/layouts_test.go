@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/internal/prove"
@@ -168,8 +167,8 @@ func runLayouts(t *testing.T, which map[string]func(*maker), seed uint64, each i
 			sum.add(check(r, d))
 		}
 		t.Logf("%-26s %s", name, sum.String())
-		assert.LessOrEqual(t, sum.sureWrong*100, sum.sure, name)
-		assert.GreaterOrEqual(t, sum.f1(), 0.95, name)
+		require.LessOrEqual(t, sum.sureWrong*100, sum.sure, name)
+		require.GreaterOrEqual(t, sum.f1(), 0.95, name)
 		if testing.Verbose() {
 			for i, miss := range sum.misses {
 				if i < 8 {

@@ -77,9 +77,8 @@ func TestSheetsForPictures(t *testing.T) {
 	}
 	got, err := json.Marshal(out)
 	require.NoError(t, err)
-	file := filepath.Join("testdata", "sheets.json")
+	file := filepath.Join("..", "examples", "labreport", "openset", "sheets.json")
 	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o750))
 		require.NoError(t, os.WriteFile(file, append(got, '\n'), 0o600))
 	}
 	want, err := os.ReadFile(file)

@@ -1,4 +1,4 @@
-package main
+package openset
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"image/png"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/healthlab-dev/healthlab/labreport"
 )
@@ -25,11 +26,14 @@ func (s span) sign(r *rand.Rand) float64 {
 	return s.draw(r)
 }
 
-// medium is a way in which a sheet becomes a picture.
-type medium struct {
-	name string
-	dpi  int
-	bar  float64 // the least row F1
+// Medium is a way in which a sheet becomes a picture.
+type Medium struct {
+	// Name of the kind of file: "photograph".
+	Name string
+	// DPI is the resolution at which the page is drawn.
+	DPI int
+	// Bar is the least F1 of rows that the test of this package's reader requires.
+	Bar float64
 	// turn is in degrees. lean and side are the part by which the far edge is shorter, above and
 	// at a side. curl is how far the middle of a line sags, as a part of the width.
 	turn, lean, side, curl span
@@ -42,21 +46,24 @@ type medium struct {
 	quality                int     // of JPEG; 0 is PNG
 }
 
-// media are the ways that are measured.
-var media = []medium{
-	{name: "scan with strong grain", dpi: 300, bar: 0.92, turn: span{0, 0.6}, light: span{0.84, 0.84}, ink: 0.2, noise: span{42, 42}, blur: span{0.6, 0.6}},
-	{name: "photograph", dpi: 165, bar: 0.88, turn: span{0, 3}, lean: span{0, 0.06}, side: span{0, 0.04}, curl: span{0, 0.01}, light: span{0.5, 0.98}, shadow: span{0, 0.4},
+// Media returns the ways that are measured.
+func Media() []Medium { return slices.Clone(media) }
+
+var media = []Medium{
+	{Name: "scan with strong grain", DPI: 300, Bar: 0.92, turn: span{0, 0.6}, light: span{0.84, 0.84}, ink: 0.2, noise: span{42, 42}, blur: span{0.6, 0.6}},
+	{Name: "photograph", DPI: 165, Bar: 0.88, turn: span{0, 3}, lean: span{0, 0.06}, side: span{0, 0.04}, curl: span{0, 0.01}, light: span{0.5, 0.98}, shadow: span{0, 0.4},
 		falloff: span{0.05, 0.4}, ink: 0.15, noise: span{2, 6}, blur: span{0.3, 0.8}, table: true, quality: 82},
-	{name: "scan", dpi: 300, bar: 0.93, turn: span{0, 0.6}, light: span{0.95, 0.97}, ink: 0.12, noise: span{4, 10}, blur: span{0.4, 0.7}},
-	{name: "150 dots an inch", dpi: 150, bar: 0.92, turn: span{0, 0.3}, light: span{0.97, 1}, ink: 0.1, noise: span{1, 4}, blur: span{0.2, 0.5}},
-	{name: "curled photograph", dpi: 180, bar: 0.80, turn: span{0, 3}, lean: span{0, 0.08}, side: span{0, 0.05}, curl: span{0.008, 0.02}, light: span{0.6, 0.95}, shadow: span{0.1, 0.45},
+	{Name: "scan", DPI: 300, Bar: 0.93, turn: span{0, 0.6}, light: span{0.95, 0.97}, ink: 0.12, noise: span{4, 10}, blur: span{0.4, 0.7}},
+	{Name: "150 dots an inch", DPI: 150, Bar: 0.92, turn: span{0, 0.3}, light: span{0.97, 1}, ink: 0.1, noise: span{1, 4}, blur: span{0.2, 0.5}},
+	{Name: "curled photograph", DPI: 180, Bar: 0.80, turn: span{0, 3}, lean: span{0, 0.08}, side: span{0, 0.05}, curl: span{0.008, 0.02}, light: span{0.6, 0.95}, shadow: span{0.1, 0.45},
 		falloff: span{0.1, 0.4}, ink: 0.15, noise: span{2, 6}, blur: span{0.3, 0.9}, table: true, quality: 78},
-	{name: "photograph in low light", dpi: 180, bar: 0.80, turn: span{0, 3}, lean: span{0, 0.06}, side: span{0, 0.04}, curl: span{0, 0.006}, light: span{0.25, 0.4}, shadow: span{0, 0.3},
+	{Name: "photograph in low light", DPI: 180, Bar: 0.80, turn: span{0, 3}, lean: span{0, 0.06}, side: span{0, 0.04}, curl: span{0, 0.006}, light: span{0.25, 0.4}, shadow: span{0, 0.3},
 		falloff: span{0.1, 0.4}, ink: 0.2, noise: span{5, 9}, blur: span{0.4, 0.9}, table: true, quality: 80},
 }
 
-// take draws a page as the medium shows it.
-func (m *medium) take(page *image.Gray, r *rand.Rand) labreport.File {
+// Take draws a page as the medium shows it, as a PNG or a JPEG file. The same source of random numbers draws
+// the same picture.
+func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 	w, h := float64(page.Rect.Dx()), float64(page.Rect.Dy())
 	turn, lean, side, curl := m.turn.sign(r)*math.Pi/180, m.lean.draw(r), m.side.sign(r), m.curl.sign(r)
 	light, shadow, falloff := m.light.draw(r), m.shadow.draw(r), m.falloff.draw(r)
