@@ -170,7 +170,6 @@ func (p *plan) carryColumn(in, out *vector.Vec, spine []int64, from []int) {
 	}
 }
 
-// near reports whether a value may be carried between two buckets.
 func (p *plan) near(early, late int64) bool {
 	return p.align.Limit == nil || p.align.Limit.add(early, false) >= late
 }

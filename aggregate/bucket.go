@@ -182,7 +182,6 @@ func (b *bucketPlan) run(ctx context.Context) (*grid, error) {
 	return out, nil
 }
 
-// emptyRow is the answer of functions over nothing.
 func (b *bucketPlan) emptyRow(out *grid) {
 	for k, a := range b.p.aggs {
 		out.aggs[k].v.Add(tables.Cell{Valid: a.fn == Count})
@@ -389,7 +388,6 @@ func bucketOf(edges []int64, t int64) int {
 	return min(max(i, 0), len(edges)-2)
 }
 
-// won reports whether every bucket between two times has its winner.
 func (s *slab) won(from, to int64) bool {
 	if s.open == nil {
 		return false

@@ -40,7 +40,6 @@ func (r *reader) check(req *Request, limits *Limits, known func(string) bool) []
 	return plans
 }
 
-// checkQuery checks one query and returns its plan, which has no window yet.
 func (r *reader) checkQuery(q *Query, config *Config, limits *Limits, at path) *plan {
 	c := &compiler{r: r, q: q, at: at, slots: map[slotKey]int{}}
 	c.plan = q.plan()
@@ -93,7 +92,6 @@ func (r *reader) checkConfig(c *Config, known func(string) bool, at path) {
 	}
 }
 
-// longPast refuses at a glance what would leave the calendar.
 func longPast(p Period, years int) bool {
 	shortest := map[Unit]int64{Minute: 366 * 24 * 60, Hour: 366 * 24, Day: 366, Week: 53, Month: 12, Year: 1}[p.Unit]
 	return p.count() > shortest*int64(years)
@@ -156,7 +154,6 @@ func (c *compiler) whereFaults(faults []*condition.Fault, p path) {
 
 func (c *compiler) fault(code, msg string, p ...any) { c.r.Fault(code, msg, c.at.At(p...)) }
 
-// fail notes an error of an expression, after which nothing can be said of the whole.
 func (c *compiler) fail(code, msg string, p path) {
 	c.bad = true
 	c.r.Fault(code, msg, p)

@@ -19,8 +19,9 @@ const codeBody = strictjson.CodeBody
 // reader reads requests and checks them. It gathers what is wrong.
 type reader struct{ strictjson.Reader }
 
-// decode reads a request. What could not be read has left a problem.
 func (r *reader) decode(data []byte) Request {
+	// What could not be read has left a problem.
+
 	var out Request
 	r.parse(data, func(n *node) { out = r.request(n) })
 	return out
@@ -327,7 +328,6 @@ func (r *reader) expr(n *node, p path) Expr {
 	return badExpr{}
 }
 
-// named refuses an empty name, which is what no name is from here on.
 func (r *reader) named(s string, p path) bool {
 	if s == "" {
 		r.Unknown("unknown_table", "is not a table", s, tableNames, p)

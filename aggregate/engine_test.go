@@ -498,7 +498,6 @@ func TestWinnersAreTold(t *testing.T) {
 	require.Empty(t, e.Winners, "without groups all sources count")
 }
 
-// columnOf returns a column of a result.
 func columnOf(t require.TestingT, f *aggregate.Frame, name string) *aggregate.Column {
 	c, err := f.Column(name)
 	require.NoError(t, err)

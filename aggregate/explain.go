@@ -116,7 +116,6 @@ func newTrace(p *plan) *trace {
 	return t
 }
 
-// merged adds what a merge decided.
 func (t *trace) merged(o *order, log *mergeLog, sources []Source) {
 	if t != nil {
 		t.out.Merged = log.merged(o, sources)

@@ -15,7 +15,6 @@ import (
 
 var team, user = queryoracle.Team, queryoracle.User
 
-// key names a series.
 func key(resource, provider string, t healthdata.SourceType, part string) healthdata.SeriesKey {
 	return healthdata.SeriesKey{Resource: resource, Provider: provider, SourceType: t, Part: part}
 }
@@ -49,7 +48,6 @@ func table(t *testing.T, s *aggregate.Service, body string) string {
 	return string(out.Results[0].Table)
 }
 
-// over wraps one query in a request over n days up to a day.
 func over(days, anchor, query string) string {
 	return `{"timeframe":{"type":"relative","anchor":"` + anchor + `","past":{"unit":"day","value":` + days + `}},"queries":[` + query + `]}`
 }

@@ -156,7 +156,6 @@ func (f Func) result(t Type) (Type, bool) {
 	}
 }
 
-// ofSamples reports whether f takes the values of samples alone.
 func (f Func) ofSamples() bool { return f == TimeInRange || f == TimeWeightedMean || f.ofGlucose() }
 
 // ofGlucose reports whether f takes the values of glucose alone.

@@ -106,7 +106,6 @@ func (g *grouper) take(b *vector.Batch) error {
 	return nil
 }
 
-// byTime reports whether time is all that rows are grouped by.
 func (g *grouper) byTime() bool { return len(g.p.keys) == 1 && g.p.trunc == 0 }
 
 // bucket returns where the rows end that lie in the bucket of row i. Times mostly
@@ -399,7 +398,6 @@ func (g *grouper) grid() (*grid, error) {
 	return out, nil
 }
 
-// start is where the bucket of a group begins.
 func (g *grouper) start(n *group) int64 {
 	if g.p.trunc < 0 {
 		return g.p.window.from

@@ -71,7 +71,6 @@ type originHours struct {
 	days   []originDay
 }
 
-// day returns the place of the local day of an hour.
 func (s hourSpan) day(h int64) int64 { return floorDiv(s.from+h, 24) - floorDiv(s.from, 24) }
 
 // add notes that there are samples in an hour of the span.
@@ -251,7 +250,6 @@ func (s *hourScan) piece(sr *sampleSeries, p *piece, chunks []series.Chunk, visi
 	return nil
 }
 
-// clip returns the places of the hours from one local time to another, both inclusive, inside the span.
 func (s hourSpan) clip(from, to int64) (lo, hi int64) {
 	return max(floorDiv(from, hour), s.from) - s.from, min(floorDiv(to, hour)+1, s.to) - s.from
 }
@@ -332,7 +330,6 @@ func bucketIf(in bool, k int) int {
 	return -1
 }
 
-// edgesOf returns the positions in edges of the first and the last edge of a task.
 func (s *slab) edgesOf(edges []int64, t *task) (lo, hi int) {
 	lo, _ = slices.BinarySearch(edges, s.edges[t.lo])
 	hi, _ = slices.BinarySearch(edges, s.edges[t.hi])

@@ -247,7 +247,6 @@ func (p *plan) pick(j *joinPlan, buckets, at []int64) []int {
 	return out
 }
 
-// each visits a plan and those of its joins.
 func (p *plan) each(visit func(*plan)) {
 	visit(p)
 	for i := range p.joins {

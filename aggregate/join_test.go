@@ -218,7 +218,6 @@ func TestLastByExhaustion(t *testing.T) {
 	}
 }
 
-// labsOf answers questions over a person and results.
 func labsOf(t *testing.T, p *queryoracle.Person, results ...aggregate.LabResult) *aggregate.Service {
 	for i := range results {
 		results[i].ID = uuid.NewSHA1(uuid.Nil, fmt.Append(nil, i))

@@ -171,7 +171,6 @@ func (c *Column) appendRange(b []byte, from, to int) []byte {
 	return b
 }
 
-// appendWall writes a time of the clock, with a fraction only where there is one.
 func appendWall(b []byte, at int64) []byte {
 	d := floorDiv(at, day)
 	return appendClock(appendDay(b, d), at-d*day)

@@ -93,7 +93,6 @@ func dateCell(d *healthlab.Date) tables.Cell {
 	return vector.IntCell(dayOf(*d))
 }
 
-// dayOf returns the number of a day since 1970.
 func dayOf(d healthlab.Date) int64 { return floorDiv(dayStart(d), day) }
 
 func timeCell(t *healthlab.Time) tables.Cell {

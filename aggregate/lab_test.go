@@ -11,12 +11,10 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/queryoracle"
 )
 
-// labs answers questions over these results.
 func labs(t *testing.T, results ...aggregate.LabResult) *aggregate.Service {
 	return labsOf(t, queryoracle.NewPerson(), results...)
 }
 
-// listOf returns results as Options.LabResults does.
 func listOf(results []aggregate.LabResult) func(context.Context, healthlab.TeamID, healthlab.UserID) ([]aggregate.LabResult, error) {
 	return func(context.Context, healthlab.TeamID, healthlab.UserID) ([]aggregate.LabResult, error) {
 		return results, nil

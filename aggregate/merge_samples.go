@@ -56,7 +56,6 @@ func (m *sampleMerger) claimsOf(resource int) *sampleClaims {
 	return c
 }
 
-// originOf returns the number of the origin of a batch.
 func (m *sampleMerger) originOf(b *vector.Batch) int {
 	return m.set.originOf(m.set.list[b.Serial-1].Key.Origin)
 }

@@ -65,7 +65,6 @@ func (m *summaryMerger) merge(rows []kept) []kept {
 	}
 }
 
-// inWindow reports whether a row is asked for; others are read only to decide about it.
 func (p *plan) inWindow(r *kept) bool { return r.index >= p.window.from && r.index < p.window.to }
 
 // note adds a decision about a row in the window to the log.
@@ -206,7 +205,6 @@ func (m *summaryMerger) mergeByDate(rows []kept) []kept {
 	return out
 }
 
-// ownColumn reports whether a row keeps a column whatever is used of it: rows are grouped by it.
 func (p *plan) ownColumn(slot int) bool {
 	return slices.ContainsFunc(p.keys, func(k key) bool { return k.kind == keySlot && k.slot == slot })
 }

@@ -36,8 +36,6 @@ func (p *plan) unitOf(s *sampleSeries) unit {
 	return u
 }
 
-// apartEntries reports whether samples of one origin that overlap are different things: what a person
-// takes or writes down.
 func apartEntries(r *healthdata.Resource) bool {
 	return r.Diary() || slices.Contains([]string{"water", "caffeine", "inhaler_usage"}, r.Slug)
 }
@@ -252,10 +250,8 @@ func (d *decider) rankOrigins() {
 	}
 }
 
-// order returns the place of an origin among those of the local day of a sample.
 func (d *decider) order(t *told) int32 { return d.orders[floorDiv(t.index, day)][t.origin] }
 
-// before reports whether the origin of a is better than that of b.
 func (d *decider) before(a, b *told) bool {
 	return cmp.Or(cmp.Compare(d.order(a), d.order(b)), cmp.Compare(a.origin, b.origin)) < 0
 }
@@ -426,7 +422,6 @@ func (d *decider) decideIntervals() {
 	}
 }
 
-// segmentAt returns the position of the first segment that ends behind a time.
 func (d *decider) segmentAt(at int64) int {
 	k, _ := slices.BinarySearchFunc(d.segments, at, func(s segment, at int64) int { return cmp.Compare(s.to, at+1) })
 	return k

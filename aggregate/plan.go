@@ -47,7 +47,6 @@ type key struct {
 	typ    Type
 }
 
-// days reports whether the key is the bucket of one or more whole days.
 func (k *key) days() bool {
 	return k.kind == keyTrunc && k.period.Unit != Minute && k.period.Unit != Hour
 }
@@ -70,7 +69,6 @@ type agg struct {
 	band      Band
 }
 
-// overTime reports whether the function needs to know how long each sample held.
 func (a *agg) overTime() bool {
 	return a.fn == TimeWeightedMean || a.fn == TimeInRange && a.band == ""
 }
@@ -152,7 +150,6 @@ type subplan struct {
 	agg   agg // its slot is the number of the field, -1 to count elements
 }
 
-// plan returns an empty plan of the query.
 func (q *Query) plan() *plan {
 	return &plan{query: q, trunc: -1, align: q.Align, grouped: len(q.GroupBy) > 0}
 }
@@ -171,7 +168,6 @@ func (p *plan) policy() OverlapPolicy {
 	}
 }
 
-// sampleTable reports whether rows are samples.
 func (p *plan) sampleTable() bool { return p.table.name == samplesTable }
 
 // indexType is the type of the index column of the result.
@@ -185,7 +181,6 @@ func (p *plan) indexType() Type {
 	return typeTime
 }
 
-// within returns the plan for another window.
 func (p *plan) within(w window) *plan {
 	q := *p
 	q.window = w

@@ -181,8 +181,6 @@ func (q *Prepared) Refresh(ctx context.Context, team healthlab.TeamID, user heal
 	return Refreshed{now, q.p.changed(before, &now)}, nil
 }
 
-// unbounded reports whether a change anywhere can change rows everywhere: values are
-// carried over gaps, or a sample holds until the next one, wherever that is.
 func (p *plan) unbounded() bool { return p.align != nil || p.overTime() }
 
 // touched returns the buckets whose rows a change of data in a span can change. The

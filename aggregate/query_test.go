@@ -30,7 +30,6 @@ const (
 	byDay    = `"group_by":[{"date_trunc":{"unit":"day","value":1},"arg":{"index":"timeseries"}}]`
 )
 
-// configured adds a config to a request.
 func configured(body, config string) string {
 	return body[:len(body)-1] + `,"config":{` + config + `}}`
 }

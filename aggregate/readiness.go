@@ -194,14 +194,12 @@ func (p *plan) readinessRows(ctx context.Context, v healthdata.View, o *order, m
 	return out, nil
 }
 
-// prefers chooses between two main sleeps of one day.
 func (o *order) prefers(a, b *mainSleep) bool {
 	c, _ := o.compare(a.source, b.source)
 	return cmp.Or(c, cmp.Compare(asleep(b.sleep), asleep(a.sleep)), cmp.Compare(b.end, a.end),
 		bytes.Compare(a.row.Record.ID[:], b.row.Record.ID[:])) < 0
 }
 
-// asleep returns the seconds asleep; 0 where the source does not say them.
 func asleep(s *healthdata.Sleep) int64 {
 	if s.Total == nil {
 		return 0

@@ -88,7 +88,6 @@ func (p *plan) split(set *sampleSet, workers int) []window {
 	return out
 }
 
-// overTime reports whether a function needs to know how long samples held.
 func (p *plan) overTime() bool {
 	return slices.ContainsFunc(p.aggs, func(a agg) bool { return a.overTime() })
 }

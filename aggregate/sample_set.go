@@ -19,7 +19,6 @@ type sampleSet struct {
 	origins []healthdata.Origin // the first one is empty: no origin is named
 }
 
-// originOf returns the place of an origin, which is that of a series.
 func (set *sampleSet) originOf(o healthdata.Origin) int { return slices.Index(set.origins, o) }
 
 // sampleSeries is one series with what the plan knows of it.
@@ -31,7 +30,6 @@ type sampleSeries struct {
 	serial   int
 }
 
-// cut returns the pieces of the series.
 func (s *sampleSeries) cut() []piece {
 	if s.pieces == nil {
 		s.pieces = pieces(&s.Series, chunksAtOnce)

@@ -224,7 +224,6 @@ func (s *Service) Allowed(ctx context.Context, team healthlab.TeamID) error {
 	return err
 }
 
-// wall is what the clock of a user shows now.
 func (s *Service) wall(u *healthdata.User) int64 {
 	at := s.opts.Now()
 	_, offset := at.In(u.Location()).Zone()

@@ -72,8 +72,6 @@ func (o *order) override(s Source) int {
 	return len(o.overrides)
 }
 
-// compareTypes orders source types by rank; those that share the rank of the unknown
-// ones by their name.
 func compareTypes(a, b healthdata.SourceType) int {
 	return cmp.Or(cmp.Compare(a.Rank(), b.Rank()), cmp.Compare(a, b))
 }
@@ -88,7 +86,6 @@ func (o *order) compare(a, b Source) (c int, rule string) {
 	return 0, ""
 }
 
-// sort puts sources in order of preference and drops repetitions.
 func (o *order) sort(list []Source) []Source {
 	slices.SortFunc(list, func(a, b Source) int { c, _ := o.compare(a, b); return c })
 	return slices.Compact(list)

@@ -156,7 +156,6 @@ func (p *plan) summaryRows(ctx context.Context, v healthdata.View, m *models) ([
 	return out, err
 }
 
-// cycles reports whether rows of a plan need the sleep cycles of their sessions.
 func (p *plan) cycles() bool {
 	return p.table.summary != nil && p.table.summary.Cycles && slices.ContainsFunc(p.slots, func(s slot) bool {
 		return s.from == fromMacro || s.name == "stage_unknown_second" || s.name == "time_zone"
@@ -177,7 +176,6 @@ func (s *slot) ofRow(r *tables.Row, at int64, m *models) tables.Cell {
 	}
 }
 
-// indexCell returns a time as the type of an index.
 func indexCell(t Type, at int64) tables.Cell {
 	if t == typeDate {
 		at = floorDiv(at, day)

@@ -152,7 +152,6 @@ func sampleSourceColumns() []column {
 	return out
 }
 
-// find returns a column of the table, nil if there is none.
 func (t *table) find(name string) *column {
 	if i, ok := t.byName[name]; ok {
 		return &t.columns[i]
@@ -168,7 +167,6 @@ func (t *table) names() []string {
 	return out
 }
 
-// index is the column by which rows are found.
 func (t *table) index() column {
 	return column{name: "index", base: "timestamp", typ: t.indexType, from: fromIndex}
 }
@@ -245,7 +243,6 @@ var columnAliases = map[string]map[string]string{
 	"meal":    {"calendar_date": "date"},
 }
 
-// tableName returns the name of a table by its name or alias.
 func tableName(name string) string {
 	if of, ok := tableAliases[name]; ok {
 		return of

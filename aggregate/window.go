@@ -62,16 +62,15 @@ func (p Period) width() int64 {
 	}
 }
 
-// monthsBefore goes n calendar months back from a midnight. A day that the month does
-// not have becomes its last.
 func monthsBefore(t, n int64) int64 {
+	// A day that the month does not have becomes its last.
+
 	at := time.UnixMicro(t).UTC()
 	first := time.Date(at.Year(), at.Month()-time.Month(n), 1, 0, 0, 0, 0, time.UTC)
 	last := first.AddDate(0, 1, -1).Day()
 	return first.AddDate(0, 0, min(at.Day(), last)-1).UnixMicro()
 }
 
-// yearsLong reports whether a window is longer than n years.
 func (w window) yearsLong(n int) bool { return w.from < monthsBefore(w.to, 12*int64(n)) }
 
 // Start returns the start of the bucket that holds the clock time of at, as a date_trunc group key
@@ -102,7 +101,6 @@ func (p Period) truncate(t int64) int64 {
 	}
 }
 
-// next returns the start of the bucket behind the one that begins at start.
 func (p Period) next(start int64) int64 { return p.step(start, 1) }
 
 // step returns the start of the bucket k buckets from the one that begins at start.
@@ -187,7 +185,6 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// wallText writes a time as explanations have it.
 func wallText(at int64) string { return time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05") }
 
 // rough is the length of a period with months of 30 days and years of 365, in minutes.

@@ -32,7 +32,6 @@ func TestBucketsAroundClockChanges(t *testing.T) {
 	}
 }
 
-// requireBucket checks that the engine's list of buckets has a time where it belongs.
 func requireBucket(t *testing.T, p Period, wall, start int64) {
 	w := window{wall - 3*day, wall + 3*day}
 	edges, starts, _ := p.edges(nil, nil, w, 1<<13)

@@ -74,7 +74,6 @@ func (a *Activity) check(p *healthlab.Problems) {
 	check.Numbers(p, a)
 }
 
-// trueOrNull keeps a flag that is never published as false.
 func trueOrNull(b *bool) *bool {
 	if b == nil || !*b {
 		return nil

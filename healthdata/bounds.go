@@ -169,7 +169,6 @@ func (r *Resource) PartBounds() map[string]Bounds {
 	return out
 }
 
-// check notes a value outside of the bounds.
 func (b Bounds) check(p *healthlab.Problems, v float64, path ...any) {
 	if check.Finite(v) && (v < b.Low || v > b.High) {
 		p.Add(check.CodeBounds, "must be "+b.String(), path...)

@@ -275,18 +275,15 @@ func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]hea
 	return []healthlab.Event{e}, nil
 }
 
-// connectionEvent begins an event about a connection: what a pure rule cannot know of it.
 func (s *Service) connectionEvent(name string) healthlab.Event {
 	return healthlab.Event{ID: s.opts.NewID(), Type: name, At: s.now().Time}
 }
 
-// deregister ends a connection and drops what the person had granted.
 func (c *Connection) deregister() {
 	c.Status, c.Scopes, c.Failure, c.Client = Deregistered, nil, nil, ""
 	c.rest()
 }
 
-// rest takes a connection out of the work, but for the end of a user with demo data.
 func (c *Connection) rest() {
 	c.Due = time.Time{}
 	if c.Demo {
@@ -306,7 +303,6 @@ func (s *Service) connectable(n NewConnection) (*Provider, error) {
 	return p, err
 }
 
-// provider returns a configured provider.
 func (s *Service) provider(slug string) (*Provider, error) {
 	if p := s.providers.Get(slug); p != nil {
 		return p, nil

@@ -33,8 +33,9 @@ type ConsentWithdrawn struct {
 	Consent  Consent          `json:"consent"`
 }
 
-// consentEventType describes the event about a withdrawal. Its key is that of the connection.
 func consentEventType() healthlab.EventType {
+	// Its key is that of the connection.
+
 	return healthlab.EventType{
 		Name: EventConsentWithdrawn, Mode: healthlab.Ordered, Data: ConsentWithdrawn{},
 		Doc: "A person has withdrawn the consent for a provider. The connection has ended, and data of the provider is refused.",
@@ -44,7 +45,6 @@ func consentEventType() healthlab.EventType {
 // maxConsentVersion is the longest version of a text, in characters.
 const maxConsentVersion = 64
 
-// checkConsentVersion notes what is wrong with the version of a text.
 func checkConsentVersion(p *healthlab.Problems, version string, path ...any) {
 	if version != "" && !check.Line(version, maxConsentVersion) {
 		p.Add("consent_version", "1 to 64 characters, and not only space or control characters", path...)
@@ -72,7 +72,6 @@ func (t ConsentText) Problems() healthlab.Problems {
 	return p
 }
 
-// goodPage reports whether a text is an address of a page.
 func goodPage(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && len(s) <= 2048

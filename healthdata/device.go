@@ -19,7 +19,6 @@ const (
 // deviceSlug is the resource under which devices are kept.
 const deviceSlug = "device"
 
-// deviceEventTypes lists the events about devices.
 func deviceEventTypes() []healthlab.EventType {
 	return []healthlab.EventType{
 		{Name: EventDeviceCreated, Mode: healthlab.Ordered, Data: Device{}, Doc: "A device is first seen on a user's connection."},
@@ -60,7 +59,6 @@ func (d Device) mergedWith(was *Device) Device {
 	return d
 }
 
-// firstNonEmpty is a, or b where a says nothing.
 func firstNonEmpty(a, b *string) *string {
 	if deref(a) == "" {
 		return b

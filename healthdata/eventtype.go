@@ -105,7 +105,6 @@ func EventTypes() []healthlab.EventType {
 	return append(append(append(out, connectionEventTypes()...), consentEventType()), deviceEventTypes()...)
 }
 
-// summaryData returns a summary's event payload.
 func (s *Service) summaryData(item Summary, res PutResult, now healthlab.Time) ([]byte, error) {
 	s.publish(item, healthlab.At(res.CreatedAt), now)
 	return shrink(item, s.opts.BatchBytes)

@@ -136,12 +136,10 @@ func checkSource(p *healthlab.Problems, src *Source, r *Resource) {
 	}
 }
 
-// emitsEvents reports whether changes of this upload are events.
 func (in *intake) emitsEvents() bool {
 	return in.resource.Events && (in.Stage == StageDaily || in.settings.PushHistoricalData)
 }
 
-// checkFuture notes an instant that lies further ahead than clocks err.
 func (in *intake) checkFuture(p *healthlab.Problems, t healthlab.Time, path ...any) {
 	if t.After(in.now.Add(futureLimit)) {
 		p.Add(check.CodeFuture, "must be at most 24 hours ahead of the present", path...)

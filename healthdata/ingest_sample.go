@@ -201,7 +201,6 @@ func (in *intake) part(row *series.Sample) string {
 	}
 }
 
-// seriesByDevice reports whether devices have series of their own.
 func (in *intake) seriesByDevice() bool {
 	return in.settings.DevicesApart && in.provider.Class == classStore && in.resource.Movement
 }
@@ -251,9 +250,9 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	row.Offset = int32(in.clock.offset(t.Time, own, nil))
 }
 
-// ownOffset is what a sample says of its place: its offset, else the one that its times are
-// written with. Nil if it says nothing.
 func (s *Sample) ownOffset() *int {
+	// Nil if it says nothing.
+
 	if s.TimezoneOffset != nil {
 		return s.TimezoneOffset
 	}

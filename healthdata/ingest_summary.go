@@ -284,7 +284,6 @@ func (s *Service) prepare(ctx context.Context, in *intake, kept []Summary, got *
 	}, nil
 }
 
-// summaryOf returns the summary of the i-th result of a write of summaries.
 func summaryOf(written []Summary, i int, res PutResult) (Summary, error) {
 	if res.Record != nil {
 		return res.Record.Decode()

@@ -127,7 +127,6 @@ func instant(t *testing.T, text string) healthlab.Time {
 	return at
 }
 
-// at is a moment before stationNow.
 func ago(d time.Duration) healthlab.Time { return healthlab.At(stationNow.Add(-d)) }
 
 func reading(unit string, at healthlab.Time, v float64) healthdata.Sample {

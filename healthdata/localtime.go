@@ -45,7 +45,6 @@ func (s *Service) clockOf(u *User, p *Provider, resource string) clock {
 	}
 }
 
-// instant returns the instant that a source meant.
 func (c clock) instant(t healthlab.Time) healthlab.Time {
 	if !c.floating || c.verbatim || t.IsZero() {
 		return t
@@ -118,7 +117,6 @@ func (d DayRange) has(at time.Time, offset int) bool {
 	return (d.From.IsZero() || !day.Before(d.From)) && (d.To.IsZero() || !d.To.Before(day))
 }
 
-// check refuses a range that ends before it begins.
 func (d DayRange) check() error {
 	if d.From.IsZero() || d.To.IsZero() {
 		return nil

@@ -157,7 +157,6 @@ func (m *Meal) check(p *healthlab.Problems) {
 // energyUnit is the one unit of energy.
 const energyUnit = "kcal"
 
-// kilocalories is an energy in the one unit; without a unit, it is in that.
 func kilocalories(e *Energy) (v float64, ok bool) {
 	if e.Unit == "" {
 		return e.Value, true

@@ -207,7 +207,6 @@ func (c *MenstrualCycle) check(p *healthlab.Problems) {
 	}
 }
 
-// sortDays sorts an array of days, and makes an empty one of nil.
 func sortDays[T any](days *[]T, date func(T) healthlab.Date) {
 	if *days == nil {
 		*days = []T{}

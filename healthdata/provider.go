@@ -124,7 +124,6 @@ const DefaultHistoryDays = 30
 // modePull is the mode of a provider whose history is fetched.
 const modePull = "pull"
 
-// setDefault plans the history of a provider whose record does not.
 func (b *Backfill) setDefault() {
 	if (b.Mode == "" || b.Mode == modePull) && b.DefaultDays == 0 && len(b.Days) == 0 {
 		b.DefaultDays = min(DefaultHistoryDays, b.Limit())
@@ -379,8 +378,6 @@ func (p *Providers) List(sourceType string) []Provider {
 // Get returns a provider by its slug, or nil. It is shared: do not change it.
 func (p *Providers) Get(slug string) *Provider { return p.slug[slug] }
 
-// name returns how a slug appears beside data: as its record says, or as the bare slug
-// if it is no longer configured.
 func (p *Providers) name(slug string) ProviderName {
 	if v := p.Get(slug); v != nil {
 		return v.display()

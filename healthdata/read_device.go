@@ -93,7 +93,6 @@ func (s *Service) RawDevices(ctx context.Context, team healthlab.TeamID, user he
 	return out, nil
 }
 
-// providerIDOf is the source's own id, ours where it has none.
 func providerIDOf(theirs *string, ours uuid.UUID) string {
 	if deref(theirs) == "" {
 		return ours.String()

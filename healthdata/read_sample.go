@@ -67,7 +67,6 @@ func (q *SampleQuery) check() error {
 	return checkRange(q.From, q.To)
 }
 
-// has reports whether a sample of the span lies in the query's days.
 func (q *SampleQuery) has(s *series.Sample) bool {
 	return q.Days.IsZero() || q.Days.has(time.UnixMicro(s.Time), int(s.Offset))
 }
@@ -414,7 +413,6 @@ func instantText(t time.Time) string {
 	return strconv.FormatInt(t.UnixMicro(), 10)
 }
 
-// seal returns the cursor as an opaque text.
 func (c cursor) seal(user healthlab.UserID, q *SampleQuery) string {
 	c.Sum = c.sum(user, q)
 	return base64.RawURLEncoding.EncodeToString(appendJSON(nil, c))

@@ -65,7 +65,6 @@ func ExampleService_Samples() {
 	// manual 2026-03-01T07:04:00+00:00 64
 }
 
-// page reads one page.
 func (s *station) page(q healthdata.SampleQuery) *healthdata.SamplePage {
 	s.Helper()
 	p, err := s.Samples(s.Context(), s.team, s.user, q)

@@ -283,8 +283,6 @@ func (s *Service) publish(item Summary, created, updated healthlab.Time) {
 	}
 }
 
-// source returns a source as it is published: with the provider's name and logo as
-// they are today.
 func (s *Service) source(src Source) Source {
 	name := s.providers.name(src.Provider)
 	src.Name, src.Slug, src.Logo = name.Name, name.Slug, name.Logo

@@ -220,7 +220,6 @@ func (s *Service) samplesDeleted(in *intake, gone *Removed) ([]healthlab.Event, 
 // deletedSampleBytes is room for a removed sample in an event, with a type of the usual length.
 const deletedSampleBytes = 128
 
-// deletedEvent makes the event of a removal.
 func (s *Service) deletedEvent(in *intake, slug, key string, data []byte) healthlab.Event {
 	return healthlab.Event{
 		ID: s.opts.NewID(), Type: dailyEvent(slug, verbDeleted), Team: in.team, User: in.user.ID,

@@ -13,7 +13,6 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// night is a night of sleep, by the source's own id.
 func night(id string) *healthdata.Sleep {
 	n := &healthdata.Sleep{BedtimeStart: ago(9 * time.Hour), BedtimeStop: ago(time.Hour)}
 	n.ExternalID = id

@@ -15,8 +15,6 @@ import (
 // zone changes, and the item is sent again, it keeps the offset that it was stored with:
 // the person was where they were.
 
-// assumes reports whether the offset of an item with this time comes from the fallback
-// zone, and an earlier fallback zone may have been in force when it was first stored.
 func (in *intake) assumes(at time.Time, own *int, zone *string) bool {
 	zoneOfUser := in.user.FallbackTimeZone
 	return own == nil && zone == nil && in.TimeZone == "" && !in.clock.floating &&

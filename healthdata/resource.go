@@ -230,7 +230,6 @@ func summary(slug, readKey string, create func() Summary, table string, datesOnl
 	}
 }
 
-// newOf returns an empty summary of the struct T.
 func newOf[T any, P interface {
 	*T
 	Summary
@@ -285,7 +284,6 @@ func ResourceBySlug(slug string) *Resource { return bySlug[slug] }
 // ResourceByPath returns the resource that read URLs call path, or nil.
 func ResourceByPath(path string) *Resource { return byPath[path] }
 
-// unknownResource says what a name must be that is none of a list of resources, without the name.
 func unknownResource(name string, of []*Resource) string {
 	return "must be a resource of the catalogue; the nearest names are " + NearestNames(name, slugsOf(of))
 }

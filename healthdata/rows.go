@@ -41,7 +41,6 @@ type DataOptions struct {
 // Span is a stretch of time in microseconds since 1970, both ends included.
 type Span struct{ From, To int64 }
 
-// union returns the shortest span that covers both.
 func (s Span) union(o Span) Span { return Span{min(s.From, o.From), max(s.To, o.To)} }
 
 // Changes schedules what depends on a user's data, in the transaction of a write. It must be safe for
@@ -72,7 +71,6 @@ type dataRows struct {
 	opts DataOptions
 }
 
-// admitted returns healthlab.NotFound unless a user's data may be read and written.
 func (d *dataRows) admitted(u store.UserState) error {
 	if u.Live || !u.Known && d.opts.UsersElsewhere {
 		return nil
@@ -139,20 +137,21 @@ type owner struct {
 	user healthlab.UserID
 }
 
-// key returns the key of a row of the owner. The ID of every row begins with the user.
-func (o owner) key(id string) store.Key { return store.Key{Team: o.team, User: o.user, ID: id} }
+func (o owner) key(id string) store.Key {
+	// The ID of every row begins with the user.
+	return store.Key{Team: o.team, User: o.user, ID: id}
+}
 
-// resourceID is the beginning of the ID of rows about a resource of a user.
 func resourceID(user healthlab.UserID, resource string) string {
 	return store.UUID(user.UUID) + store.Text(resource)
 }
 
-// id returns the ID of the head of a series. It begins with that of all origins.
 func (k *SeriesKey) id(user healthlab.UserID) string {
+	// It begins with that of all origins.
+
 	return k.publishedID(user) + store.Text(k.Origin.App) + store.UUID(k.Origin.Device)
 }
 
-// publishedID returns what the IDs of the heads of all origins of a series begin with.
 func (k *SeriesKey) publishedID(user healthlab.UserID) string {
 	return resourceID(user, k.Resource) + store.Text(k.Provider) + store.Text(string(k.SourceType)) + store.Text(k.Part)
 }
@@ -205,7 +204,6 @@ func recordID(user healthlab.UserID, resource string, id uuid.UUID) string {
 	return resourceID(user, resource) + store.UUID(id)
 }
 
-// foundBy is the second index value of a record: what it is found by without its user.
 func foundBy(resource string, id uuid.UUID) string { return store.Text(resource) + store.UUID(id) }
 
 // recordTable has the records but for Raw, ordered by the time of the index in the first index value.
@@ -319,7 +317,6 @@ var headTable = store.Table[seriesHead]{
 	},
 }
 
-// appendChunk appends the header and the data of a chunk.
 func appendChunk(dst []byte, c *series.Chunk) []byte {
 	at := len(dst)
 	dst = c.Append(append(dst, 0))

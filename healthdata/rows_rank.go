@@ -23,7 +23,6 @@ type rival struct {
 	own      bool // of the series that is written to
 }
 
-// extent returns the time that a sample is about.
 func extent(from, end int64) (to int64, point bool) {
 	if end != series.NoEnd && end > from {
 		return end, false
@@ -31,7 +30,6 @@ func extent(from, end int64) (to int64, point bool) {
 	return from + 1, true
 }
 
-// competes reports whether two samples tell the same time.
 func (r *rival) competes(o *rival) bool {
 	if r.point && o.point {
 		return floorTo(r.from, hourMicros) == floorTo(o.from, hourMicros)

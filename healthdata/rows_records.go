@@ -256,7 +256,6 @@ func normalRecord(r *Record) Record {
 	return k
 }
 
-// sameRecord reports whether two versions of a record say the same.
 func sameRecord(a, b *Record) bool {
 	return bytes.Equal(a.Doc, b.Doc) && bytes.Equal(a.Raw, b.Raw) && a.Index.Equal(b.Index) && a.Offset == b.Offset && a.Origin == b.Origin
 }

@@ -111,7 +111,6 @@ func newSeriesWrite(o owner, key *SeriesKey, span series.Span, times []int64, n 
 	return &seriesWrite{owner: o, id: key.id(o.user), longest: longest.Microseconds(), all: key.publishedID(o.user), span: span, from: times[0], cells: span.Points(times), n: n, known: map[int64]int64{}}
 }
 
-// heads returns the query for the head, and for those of the other origins if samples are added.
 func (w *seriesWrite) heads() store.Query {
 	if w.adds == nil {
 		return headTable.One(w.key(w.id), store.Held)
@@ -119,7 +118,6 @@ func (w *seriesWrite) heads() store.Query {
 	return w.headsOf(w.all)
 }
 
-// headsOf returns the query for the heads of all origins of a series; see [SeriesKey.publishedID].
 func (o owner) headsOf(all string) store.Query {
 	return store.Query{Key: headTable.Key(store.Key{Team: o.team, User: o.user}), By: store.ByID, From: all, To: store.End(all), Lock: store.Held}
 }
@@ -134,14 +132,12 @@ func (w *seriesWrite) first() []store.Query {
 	return q
 }
 
-// lastClosed returns the query for the last closed chunk that begins before an end.
 func (w *seriesWrite) lastClosed(to string) store.Query {
 	q := w.chunks(w.id, to)
 	q.Desc, q.Limit = true, 1
 	return q
 }
 
-// chunks returns the query for the closed chunks of a range of ids.
 func (w *seriesWrite) chunks(from, to string) store.Query {
 	return store.Query{Key: chunkTable.Key(store.Key{Team: w.team, User: w.user}), By: store.ByID, From: from, To: to, Lock: store.Held}
 }
@@ -258,7 +254,6 @@ func (w *seriesWrite) take(rows []store.Row) error {
 	return nil
 }
 
-// pending returns the open chunk as a segment, which is newer than what is closed.
 func (w *seriesWrite) pending() []series.Segment {
 	if w.head.Value.open.N == 0 {
 		return nil

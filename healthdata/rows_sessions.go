@@ -25,10 +25,8 @@ type sessionTeller struct {
 
 func (r *Record) teller() sessionTeller { return sessionTeller{r.Provider, r.SourceType, r.Origin} }
 
-// isSession reports whether the record has the time of a session.
 func (r *Record) isSession() bool { return r.Session.From < r.Session.To }
 
-// sameSession reports whether two sessions have more than half of the shorter one in common.
 func sameSession(a, b series.Range) bool {
 	common := min(a.To, b.To) - max(a.From, b.From)
 	return 2*common > min(a.To-a.From, b.To-b.From)

@@ -131,7 +131,6 @@ func (v *rowView) trust(q store.Query, rows []store.Row) {
 	v.witness = append(v.witness, w)
 }
 
-// byID returns the query for the rows of a table with ids of a range.
 func (v *rowView) byID(table, from, to string) store.Query {
 	return store.Query{Key: store.Key{Table: table, Team: v.team, User: v.user}, By: store.ByID, From: from, To: to}
 }

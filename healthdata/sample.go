@@ -158,7 +158,6 @@ func deref(s *string) string {
 	return *s
 }
 
-// optional returns nil for the empty text, which is how columns keep null.
 func optional(s string) *string {
 	if s == "" {
 		return nil
@@ -217,7 +216,6 @@ func appendJSON(b []byte, v any) []byte {
 	return append(b, j...)
 }
 
-// appendOptional writes a JSON string, or null for the empty text.
 func appendOptional(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)
@@ -453,7 +451,6 @@ func united(a, b []string) []string {
 	return out
 }
 
-// agreed is what two entries say, nil if they differ.
 func agreed(a, b *string) *string {
 	if a == nil || b == nil || *a != *b {
 		return nil

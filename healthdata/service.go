@@ -166,7 +166,6 @@ func New(users Users, data Data, providers *Providers, opts *Options) (*Service,
 	return s, nil
 }
 
-// now reads the clock, once for each operation.
 func (s *Service) now() healthlab.Time { return healthlab.At(s.opts.Now()) }
 
 // Providers returns the configured providers.
@@ -206,7 +205,6 @@ func (s *Service) updateLive(ctx context.Context, team healthlab.TeamID, id heal
 	})
 }
 
-// present adds to a stored user what is derived: the connected sources.
 func (s *Service) present(u User) User {
 	u.ConnectedSources = s.connectedSources(u.Connections)
 	return u

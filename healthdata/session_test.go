@@ -128,7 +128,6 @@ func TestOriginsShareATime(t *testing.T) {
 	require.Equal(t, "daily.data.heartrate.deleted", s.lastType())
 }
 
-// lastType returns the type of the last event since the last call.
 func (s *station) lastType() string {
 	events := s.events()
 	require.NotEmpty(s.T, events)

@@ -123,7 +123,6 @@ func (s *Sleep) complete() {
 	s.SleepStream = nil
 }
 
-// wholeSeconds rounds a length half away from zero.
 func wholeSeconds(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Second) }
 
 // completeStages adds up the time asleep. Zeros of stages without a second asleep mean that the

@@ -498,7 +498,6 @@ func (k *SeriesKey) Storable() bool {
 	return healthlab.CheckText(k.Resource, k.Provider, string(k.SourceType), k.Part, k.Origin.App) == nil
 }
 
-// unstorable reports whether a text of a run is one that not every store can keep.
 func unstorable(r series.Run) bool {
 	a := &r.Attrs
 	return healthlab.CheckText(a.Type, a.Unit, a.App, a.Sport, a.Location, a.Intensity,

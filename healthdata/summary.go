@@ -111,11 +111,8 @@ func (h *Head) key(fallback string) string {
 	return k
 }
 
-// instantKey writes an instant as part of a natural key.
 func instantKey(t healthlab.Time) string { return t.String() }
 
-// midnight returns a day's first instant in UTC: how days are indexed, and how the
-// deprecated date fields are written.
 func midnight(d healthlab.Date) healthlab.Time { return healthlab.Time{Time: d.At(time.UTC)} }
 
 // localDay returns the day on which an instant falls under an offset.
@@ -152,5 +149,4 @@ func (h *Head) dayKey(d healthlab.Date) string {
 	return k
 }
 
-// sameType reports whether two summaries are of one resource.
 func sameType(a, b Summary) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }

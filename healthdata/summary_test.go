@@ -55,7 +55,6 @@ func ExampleService_IngestSummaries() {
 	// 2026-03-01 long_sleep 23400 of 27000 s, offset 3600
 }
 
-// list reads all summaries of a resource.
 func (s *station) list(resource string) []healthdata.Summary {
 	s.Helper()
 	out, err := s.Summaries(s.Context(), s.team, s.user, healthdata.SummaryQuery{Resource: resource})
@@ -63,7 +62,6 @@ func (s *station) list(resource string) []healthdata.Summary {
 	return out
 }
 
-// only reads the one summary that there is.
 func only[T healthdata.Summary](s *station, resource string) T {
 	s.Helper()
 	out := s.list(resource)
@@ -71,7 +69,6 @@ func only[T healthdata.Summary](s *station, resource string) T {
 	return out[0].(T)
 }
 
-// nap is a session of sleep that ended an hour before now.
 func nap(length time.Duration) *healthdata.Sleep {
 	return &healthdata.Sleep{BedtimeStart: ago(time.Hour + length), BedtimeStop: ago(time.Hour)}
 }

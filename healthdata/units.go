@@ -62,7 +62,6 @@ func conversionOf(from, to string) (ucum.Conversion, bool) {
 	return ucum.ConversionAs(from, code)
 }
 
-// bodyMass reports whether a text is the unit of a body mass index.
 func bodyMass(text string) bool {
 	u, ok := ucum.ParseAs(text, "kg/m2")
 	return ok && ucum.Same(u.UCUM, "kg/m2")

@@ -42,7 +42,6 @@ func dropUnmeasured(item Summary) {
 	}
 }
 
-// unmeasured makes a zero null.
 func unmeasured[T int64 | float64](v **T) {
 	if *v != nil && **v == 0 {
 		*v = nil

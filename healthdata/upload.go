@@ -68,7 +68,6 @@ type Upload struct {
 // SummariesOfPart is the largest number of summaries that [Upload].Within writes at once.
 const SummariesOfPart = 2000
 
-// within runs a write as Within does.
 func (u *Upload) within(ctx context.Context, write func(context.Context) error) error {
 	if u.Within == nil {
 		return write(ctx)
@@ -191,7 +190,6 @@ type Refusal struct {
 	Problems []healthlab.Problem
 }
 
-// refuseAll notes that none of n items is kept.
 func (r *Received) refuseAll(n int, problems []healthlab.Problem) {
 	for i := range n {
 		r.Refused = append(r.Refused, Refusal{i, problems})
@@ -253,7 +251,6 @@ type refusals struct {
 	count    int
 }
 
-// add notes the problems of the k-th item that was read.
 func (r *refusals) add(k int, q healthlab.Problems) {
 	r.count++
 	if len(r.first) < MostRefusals {
@@ -261,7 +258,6 @@ func (r *refusals) add(k int, q healthlab.Problems) {
 	}
 }
 
-// all returns the first refused items and the number of all.
 func (r *refusals) all() (first []Refusal, count int) {
 	first = slices.Concat(r.unparsed.First, r.first)
 	slices.SortStableFunc(first, func(a, b Refusal) int { return a.Index - b.Index })

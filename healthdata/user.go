@@ -422,9 +422,10 @@ func clone[T any](p *T) *T {
 	return &v
 }
 
-// storable reports whether a store can hold the text at all. What it cannot hold,
-// no user has.
-func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+func storable(s string) bool {
+	// What it cannot hold, no user has.
+	return utf8.ValidString(s) && !strings.Contains(s, "\x00")
+}
 
 // ConsentMeans says how a person gave a consent.
 type ConsentMeans string
@@ -474,7 +475,6 @@ func (u *User) Consent(provider string) *Consent {
 	return nil
 }
 
-// consents fails if the person has withdrawn the consent for a provider.
 func (u *User) consents(provider string) error {
 	if c := u.Consent(provider); c != nil && c.WithdrawnAt != nil {
 		return &healthlab.RuleError{Type: RuleConsentWithdrawn, Msg: "the person has withdrawn the consent for this provider; record a new consent first"}

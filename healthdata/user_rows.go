@@ -173,7 +173,6 @@ func holdLock(tx store.Tx, l lockRow) error {
 	return lockTable.Insert(tx, &l) // of two at once, one finds it taken and runs again
 }
 
-// holdAccount holds the lock row of the accounts whose digests begin as this one.
 func holdAccount(tx store.Tx, digest accountDigest) error {
 	return holdLock(tx, lockRow{ID: fmt.Sprintf("account %x", digest[:2])})
 }

@@ -60,7 +60,6 @@ func (e Edit[T]) apply(to **T) {
 	}
 }
 
-// empty reports whether the patch changes nothing whatever the user is.
 func (p UserPatch) empty() bool {
 	return p.ClientUserID == nil && !p.FallbackTimeZone.touched && !p.FallbackBirthDate.touched &&
 		!p.IngestionStart.touched && !p.IngestionEnd.touched
@@ -149,7 +148,6 @@ func (u *User) patchBirthDate(problems *healthlab.Problems, e Edit[healthlab.Dat
 	}
 }
 
-// checkDate notes a date that is set to a day that does not exist.
 func checkDate(problems *healthlab.Problems, e Edit[healthlab.Date], name string) {
 	if e.value != nil && !validDay(*e.value) {
 		problems.Add("no_such_day", "no such day in the calendar", name)
@@ -202,7 +200,6 @@ func (u *User) LearnBirthDate(day healthlab.Date, provider string, at healthlab.
 	return true
 }
 
-// validDay reports whether a date is a day of the calendar.
 func validDay(d healthlab.Date) bool {
 	return d.Year >= 1 && d.Year <= 9999 && healthlab.DateOf(d.At(time.UTC)) == d
 }

@@ -20,7 +20,6 @@ import (
 
 var ctx = context.Background()
 
-// delete deletes a user, which must succeed.
 func (w *fixture) delete(u healthdata.User) {
 	w.Helper()
 	require.NoError(w, w.DeleteUser(w.Context(), team, u.ID))

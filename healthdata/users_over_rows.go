@@ -280,7 +280,6 @@ func (v usersOverRows) Metrics(ctx context.Context, team healthlab.TeamID) (Team
 	return m, err
 }
 
-// monday returns the first day of an instant's week in UTC.
 func monday(t time.Time) healthlab.Date {
 	t = t.UTC()
 	daysSince := (int(t.Weekday()) + 6) % 7

@@ -64,7 +64,6 @@ func (w *fixture) pass(d time.Duration) { w.now = w.now.Add(d) }
 
 func (w *fixture) at() healthlab.Time { return healthlab.At(w.now) }
 
-// create adds a user, which must succeed.
 func (w *fixture) create(name string) healthdata.User {
 	w.Helper()
 	u, err := w.CreateUser(w.Context(), team, healthdata.NewUser{ClientUserID: name})

@@ -121,7 +121,6 @@ func (w *WorkoutStream) with(part *WorkoutStream) *WorkoutStream {
 	return out
 }
 
-// valueAt returns a value of a column, nil if the column is empty.
 func valueAt[T any](column []*T, i int) *T {
 	if i < len(column) {
 		return column[i]

@@ -198,7 +198,6 @@ func (d *document) splitName(i int, cols []column, claimed map[int]bool) (*parse
 	return nil, 0
 }
 
-// namePart reports whether a line may be a part of a name: a cell of a few words.
 func (d *document) namePart(i int, claimed map[int]bool) bool {
 	l := &d.lines[i]
 	return !claimed[i] && len(l.cells()) == 1 && len(l.tokens) <= 5 && !sentence(l) && strings.IndexFunc(l.text(), unicode.IsLetter) >= 0 && !strings.HasSuffix(l.text(), ":") &&
@@ -247,7 +246,6 @@ func (d *document) joinedRow(parts []token, j int, cols []column) *parsed {
 	return p
 }
 
-// sameComponent reports whether the first terms of two names have one component.
 func (d *document) sameComponent(a, b string) bool {
 	x, y := d.g.find(a), d.g.find(b)
 	return len(x) > 0 && len(y) > 0 && x[0].Term.Component == y[0].Term.Component

@@ -133,7 +133,6 @@ func flagMeaning(s string) (Interpretation, bool) {
 	return m, ok && key != "<" && key != ">"
 }
 
-// doubledMark reports whether a flag is signs alone, such as ++ or --.
 func doubledMark(flag string) bool {
 	return strings.IndexFunc(flag, unicode.IsLetter) < 0
 }

@@ -197,8 +197,6 @@ func hasRoleExactly(cols []column, r role) bool {
 	return slices.ContainsFunc(cols, func(c column) bool { return c.role == r })
 }
 
-// withoutParents drops the word that stands over two columns: "Reference" over "Low"
-// and "High".
 func withoutParents(cols []column) []column {
 	if !hasRoleExactly(cols, rLow) || !hasRoleExactly(cols, rHigh) {
 		return cols

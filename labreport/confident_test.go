@@ -10,7 +10,6 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// fieldIsSure reports whether a field was read with the confidence of a field that no person looks at.
 func fieldIsSure(r labreport.Result, field string) bool { return r.Evidence[field].Confidence >= 0.9 }
 
 // named returns the results of a name.

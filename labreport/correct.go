@@ -86,7 +86,6 @@ var (
 	genders         = []string{"male", "female", "other"}
 )
 
-// metadataField returns the field of a JSON name, or nil.
 func (m *Metadata) metadataField(name string) **string {
 	return map[string]**string{
 		"patient_first_name": &m.PatientFirstName, "patient_last_name": &m.PatientLastName, "dob": &m.DOB, "lab_name": &m.LabName,
@@ -234,12 +233,10 @@ func checkText(p *healthlab.Problems, field, v string, path ...any) {
 	}
 }
 
-// plainText reports whether a text can be stored and printed on a line.
 func plainText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// text returns a field of the row by its JSON name.
 func (a *AddedRow) text(field string) string {
 	return map[string]string{
 		fieldName: a.TestName, fieldValue: a.Value, fieldUnits: a.Units, fieldRange: a.ReferenceRange, fieldPanel: a.SourcePanelName,
@@ -257,7 +254,6 @@ func (m *Metadata) correct(c Correction) {
 	m.Evidence.confirm(c.Field)
 }
 
-// confirm notes that a person set a field.
 func (e Evidence) confirm(field string) {
 	if at, ok := e[field]; ok {
 		at.Confidence, at.Alternatives = 1, nil
@@ -359,7 +355,6 @@ func (r *Reader) corrected(res Result, changes []Correction, decimals Decimals) 
 	return out
 }
 
-// addedResult returns the result of an added row.
 func (r *Reader) addedResult(row *AddedRow, decimals Decimals) Result {
 	out := r.result(row, "", decimalsOr(row.ReferenceRange, decimals))
 	out.Evidence = Evidence{}
@@ -409,7 +404,6 @@ func decimalsOr(text string, otherwise Decimals) Decimals {
 	return otherwise
 }
 
-// deref returns what p points to, or the zero value.
 func deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

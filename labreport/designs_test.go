@@ -26,7 +26,6 @@ type design struct {
 	size   float64
 }
 
-// blind reports whether the design belongs to the blind set, which no rule is tuned on.
 func (d design) blind() bool { return d.number%2 == 1 }
 
 func (d design) String() string {
@@ -102,7 +101,6 @@ var rareAnalytes = map[string][]analyte{
 
 var rarePanels = []string{"Chemistry", "Hormones", "Coagulation", "Proteins"}
 
-// mixed draws results of rareAnalytes among those of the layouts.
 func (m *maker) mixed(n int) []cell {
 	m.panels = append(append([]string{}, panelOrder...), rarePanels...)
 	m.r.Shuffle(len(m.panels), func(i, k int) { m.panels[i], m.panels[k] = m.panels[k], m.panels[i] })
@@ -274,7 +272,6 @@ func (d design) flagAt(c cell, where string) string {
 	return ""
 }
 
-// unitAt is the unit beside a value: in a table it stands there where there is no column.
 func (d design) unitAt(c cell, form string) string {
 	if d.unit == "name" || form == "table" && d.unit == "column" {
 		return ""
@@ -433,7 +430,6 @@ func (s *score) match(r report, d labreport.Data) {
 	}
 }
 
-// meansSame reports whether two printed units are the same amount of the same.
 func meansSame(a, b string) bool {
 	u, ok1 := ucum.Parse(a)
 	v, ok2 := ucum.Parse(b)

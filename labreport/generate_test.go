@@ -151,7 +151,6 @@ func (w *writer) wide(s string) float64 {
 	return n * w.size
 }
 
-// at sets a text with its left edge at x.
 func (w *writer) at(x float64, s string) float64 { return w.put(x, w.y, s) }
 
 func (w *writer) put(x, y float64, s string) float64 {
@@ -166,7 +165,6 @@ func (w *writer) put(x, y float64, s string) float64 {
 	return x
 }
 
-// right sets a text with its right edge at x.
 func (w *writer) right(x float64, s string) { w.at(x-w.wide(s), s) }
 
 // down goes to the next line, and to the next page at the end of one.
@@ -548,7 +546,6 @@ func generate(name string, layout func(*maker), seed uint64) report {
 	return *m.out
 }
 
-// generateIn makes one report of a layout in a language.
 func generateIn(name, lang string, layout func(*maker), seed uint64) report {
 	m := &maker{r: rand.New(rand.NewPCG(seed, 78)), w: newWriter(10), out: &report{layout: name + " " + lang}, lang: lang, comma: lang != "en"}
 	layout(m)

@@ -55,7 +55,6 @@ func (p *parsed) withGroup(r role) []token {
 	return nil
 }
 
-// inSecondResult reports whether a stretch stands in a second column of results.
 func (p *parsed) inSecondResult(s piece) bool {
 	c, _ := columnOf(p.cols, p.line.tokens[s.from].x0, p.line.tokens[s.to-1].x1, p.line.height)
 	return c >= 0 && p.cols[c].second
@@ -135,12 +134,7 @@ func (g *grammar) known(name string) float64 {
 		return k
 	}
 	k := 0.0
-	if t, ok := g.catalogue.(interface{ exactly(string) float64 }); ok {
-		k = t.exactly(name)
-		if bare, inside := fold.Parentheses(name); k < 0.8 && inside != "" {
-			k = max(k, 0.97*t.exactly(bare), 0.9*t.exactly(inside))
-		}
-	} else if found := g.find(name); len(found) > 0 && found[0].Likeness >= 0.85 {
+	if found := g.find(name); len(found) > 0 && found[0].Likeness >= 0.85 {
 		k = found[0].Likeness
 	}
 	g.names[name] = k
@@ -416,7 +410,6 @@ func wordsOnly(tokens []token) bool {
 	return true
 }
 
-// cellEnd returns where the cell that holds token end-1 ends.
 func (s *search) cellEnd(end int) int {
 	for end < len(s.l.tokens) && !s.l.tokens[end].gap {
 		end++

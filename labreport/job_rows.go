@@ -244,7 +244,6 @@ func (r rowStore) Update(ctx context.Context, team healthlab.TeamID, id JobID, c
 	return out, err
 }
 
-// erasedJob is what remains of a job of an erased user: enough to delete its files.
 func erasedJob(f *store.Entry[jobFiles]) Job {
 	v := f.Value
 	return Job{ID: v.ID, Team: v.Team, Revision: f.Revision, Status: Failed, Files: v.Files, CreatedAt: v.CreatedAt, DueAt: v.DueAt}
@@ -277,7 +276,6 @@ func (r rowStore) List(ctx context.Context, q Query) ([]Job, error) {
 	}
 }
 
-// fits reports whether a job passes the filters.
 func (q *Query) fits(j *Job) bool {
 	return (q.User.IsZero() || j.User == q.User) && (len(q.Status) == 0 || slices.Contains(q.Status, j.Status)) &&
 		(!q.Corrected || j.Corrected())

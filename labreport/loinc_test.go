@@ -128,7 +128,6 @@ func TestLabelsOutsideTheLists(t *testing.T) {
 	require.Zero(t, wrong)
 }
 
-// sameAnalyte reports whether a term is of the component and the property of the label.
 func (l label) sameAnalyte(got *loinc.Term) bool {
 	return slices.ContainsFunc(l.codes, func(c string) bool {
 		want, err := loinc.Embedded().Term(c)

@@ -124,14 +124,11 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 	return out
 }
 
-// names reports whether a text is the patient's name, or a part of it.
 func (m *Metadata) names(text string) bool {
 	of := fold.Words(deref(m.PatientFirstName) + " " + deref(m.PatientLastName))
 	return !slices.ContainsFunc(fold.Words(text), func(w string) bool { return !slices.Contains(of, w) })
 }
 
-// best returns the finds of a field, the strongest first, in the order of the
-// document.
 func (m *metaReader) best(f metaField) []found {
 	list := slices.Clone(m.fields[f])
 	slices.SortStableFunc(list, func(a, b found) int { return cmp.Compare(b.weight, a.weight) })
@@ -332,7 +329,6 @@ func specimenID(s string) string {
 	return ""
 }
 
-// sureOf is a confidence as it is published: of a picture never 0.9 or more.
 func sureOf(p Page, c float64) float64 {
 	if p.Image {
 		c = min(0.89, c)

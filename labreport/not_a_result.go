@@ -31,12 +31,10 @@ func notAnalyte(name string) bool {
 // guidanceWords are words of lists that say what a value means: by risk, by age, by state.
 var guidanceWords = words("guidance")
 
-// guidance reports whether a name that the catalogue does not have is of such a list.
 func guidance(name string) bool {
 	return slices.ContainsFunc(fold.Words(name), func(w string) bool { return guidanceWords[w] })
 }
 
-// bareFlag reports whether a name is a flag with numbers: the "High 160" of a list of limits.
 func bareFlag(name string) bool {
 	words := slices.DeleteFunc(strings.Fields(name), func(w string) bool { return strings.IndexFunc(w, unicode.IsLetter) < 0 })
 	_, flag := flagMeaning(strings.Join(words, " "))
@@ -68,7 +66,6 @@ var stopWords = words("stop")
 // verbWords are verbs of sentences.
 var verbWords = words("verb")
 
-// isVerb reports whether a word is a verb of a sentence, which is printed in lower case.
 func isVerb(t token) bool {
 	first, _ := utf8.DecodeRuneInString(t.text)
 	return unicode.IsLower(first) && verbWords[fold.String(strings.TrimRight(t.text, ",;."))]

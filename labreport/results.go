@@ -267,9 +267,9 @@ func (d *document) refuse() FailureReason {
 	return InvalidInput
 }
 
-// measuredIn reports whether the row's unit is one that something of its name is measured
-// in. The price of copper changes by percents; copper in blood has none.
 func (d *document) measuredIn(r *row) bool {
+	// The price of copper changes by percents; copper in blood has none.
+
 	found := d.g.find(r.name)
 	return slices.ContainsFunc(found[:min(len(found), 12)], func(f loinc.Found) bool {
 		return loinc.MeasuredIn(f.Term, r.unit)
@@ -356,9 +356,9 @@ const (
 // flagSure is the least confidence of the fields that a flag is computed from.
 const flagSure = 0.9
 
-// sure reports whether the value, the unit and the name, which decides the code, were read
-// with at least a confidence. A field without a reading counts as given.
 func (e Evidence) sure(least float64) bool {
+	// A field without a reading counts as given.
+
 	return e.allSure(least, "value", "units", "test_name")
 }
 
@@ -373,7 +373,6 @@ func (e Evidence) allSure(least float64, fields ...string) bool {
 	return true
 }
 
-// review takes back a match whose fields were not read surely.
 func (res *Result) review(least float64) {
 	if res.LoincMatchStatus != nil && *res.LoincMatchStatus == AutoMatch && !res.Evidence.sure(least) {
 		res.LoincMatchStatus = ptr(NeedsReview)
@@ -461,7 +460,6 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	return e
 }
 
-// agreed reports whether two readings of the picture saw the same in every word.
 func agreed(tokens []token) bool {
 	return !slices.ContainsFunc(tokens, func(t token) bool { return t.votes < 2 })
 }

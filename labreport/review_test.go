@@ -27,7 +27,6 @@ func change(result int, field, value string) labreport.Correction {
 	return c
 }
 
-// draftOf reads lines as a report that has a text layer.
 func draftOf(t *testing.T, lines string) labreport.Data {
 	t.Helper()
 	d, reason := labreport.NewReader(nil).Read(typed(lines))

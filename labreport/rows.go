@@ -209,7 +209,6 @@ var reDecimal = regexp.MustCompile(`(?:0|[1-9]\d*)(?:\.\d+)?`)
 // maxMatches is how many candidates are published.
 const maxMatches = 5
 
-// matchOf publishes a term with its score.
 func matchOf(t *loinc.Term, score float64) Match {
 	names := t.Names[:min(len(t.Names), 5)]
 	return Match{LoincCode: t.Code, LoincName: t.Name, DisplayName: t.Display, Aliases: append([]string{}, names...), ConfidenceScore: round2(score)}

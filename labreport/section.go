@@ -120,7 +120,6 @@ func (s *shown) row(panel string) {
 	s.all++
 }
 
-// implies reports whether the rows show that a panel is of the specimen.
 func (s *shown) implies(panel string) bool {
 	return s.panel[panel] >= 2 && (panel != "" || !s.foreign) || s.all >= 2 && !s.foreign && (panel == "" || s.panel[panel] > 0)
 }

@@ -585,8 +585,6 @@ func (s *Service) load(ctx context.Context, j *Job, f StoredFile) ([]byte, error
 	return data, nil
 }
 
-// unavailable keeps the kinds of the BlobStore's errors from being taken for the
-// extractor's.
 func unavailable(err error) error { return fmt.Errorf("%w: %v", healthlab.Unavailable, err) }
 
 // discard deletes the files of a job whose retention has ended.

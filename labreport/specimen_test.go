@@ -69,7 +69,6 @@ func printed(text string) []labreport.Page {
 	return w.pages
 }
 
-// rowsOf reads a printed report with a frame around the text.
 func rowsOf(t *testing.T, text string) []labreport.Result {
 	t.Helper()
 	d, reason := labreport.NewReader(nil).Read(printed("Test Laboratory\nPatient: Ann Doe  DOB: 01/02/1980  Sex: F\nCollected: 03/04/2026  Reported: 03/05/2026\n\n" + text))
@@ -77,7 +76,6 @@ func rowsOf(t *testing.T, text string) []labreport.Result {
 	return d.Results
 }
 
-// bloodCodes reports whether a code of blood, serum or plasma is among the matches.
 func bloodCodes(r labreport.Result) bool {
 	return slices.ContainsFunc(r.LoincMatches, func(m labreport.Match) bool {
 		return strings.Contains(m.LoincName, "in Serum") || strings.Contains(m.LoincName, "in Blood") || strings.Contains(m.LoincName, "in Plasma")

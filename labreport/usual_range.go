@@ -220,7 +220,6 @@ func (d *document) doubtShifted(r *row, e Evidence) {
 	}
 }
 
-// nearUsual reports whether a value is near the published range of what the row may be.
 func (d *document) nearUsual(r *row, value string) bool {
 	v, ok := number(strings.TrimLeft(value, "<>= "))
 	usual, known := d.usual(r)

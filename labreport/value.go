@@ -137,7 +137,6 @@ func toPoint(s string, d Decimals) string {
 	return refrange.CommasToPoints(s)
 }
 
-// number reads one number that is written with a point.
 func number(s string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(s), ",", ""), 64)
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
@@ -156,7 +155,6 @@ var valueClasses = func() map[string]string {
 // valueWords are words that stand for a value, folded.
 var valueWords = wordsBy("value", valueClasses)
 
-// valueClass returns the class of a value in words, and whether it is one.
 func valueClass(s string) (string, bool) {
 	t := strings.Trim(strings.TrimSpace(s), "*!.()[]")
 	c, ok := valueWords[fold.String(t)]

@@ -74,7 +74,6 @@ func wordsBy[K any](list string, keys map[string]K) map[string]K {
 	return out
 }
 
-// words returns a list of the vocabulary that has no keys.
 func words(list string) map[string]bool { return wordsBy(list, map[string]bool{"": true}) }
 
 // languageWords are words that show the language, "several" where they stand in more than

@@ -32,7 +32,6 @@ type appToken struct {
 // appTokenBytes is the length of a token before it is text.
 const appTokenBytes = 16 + 16 + tokenRandom
 
-// seal is what the key says of a refresh token: whose it is, and the first half of its secret.
 func (t *appToken) seal(key []byte) []byte {
 	return mac(key, "ours "+string(t.team.UUID[:])+string(t.session[:])+string(t.secret[:tokenRandom/2]))[:tokenRandom/2]
 }

@@ -165,7 +165,6 @@ func NewApps(store AppSessions, users *healthdata.Service, key []byte, opts *App
 	return a, nil
 }
 
-// now reads the clock, once for each operation.
 func (a *Apps) now() time.Time { return healthlab.At(a.opts.Now()).Time }
 
 // Invite makes a sign-in token for a user. NotFound if the team has no such user.
@@ -356,14 +355,11 @@ func (s *AppSession) allows(token string, at time.Time) bool {
 	return slices.ContainsFunc(s.Access, func(x AppAccessToken) bool { return at.Before(x.ExpiresAt) && x.Sum.matches(token) })
 }
 
-// matches reports whether h is the sum of a token; no token has the zero sum.
 func (h TokenHash) matches(token string) bool {
 	sum := hashToken(token)
 	return h != TokenHash{} && subtle.ConstantTimeCompare(h[:], sum[:]) == 1
 }
 
-// derive returns the refresh token that comes of another one: the same whenever it is asked
-// for the same rotation, and unknown without both the key and the token before.
 func (a *Apps) derive(t appToken, rotation int64) string {
 	copy(t.secret[:tokenRandom/2], mac(a.key, "refresh "+strconv.FormatInt(rotation, 10)+" "+string(t.secret[:])))
 	copy(t.secret[tokenRandom/2:], t.seal(a.key))

@@ -9,7 +9,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// teamClientContext is what the box of a client is bound to.
 func teamClientContext(c *TeamClient) []byte {
 	return []byte("own client " + c.Team.String() + " " + c.Provider + " " + c.ClientID)
 }
@@ -66,8 +65,6 @@ func (r *clientConnectors) forTeamClient(ctx context.Context, c *TeamClient) (Pr
 	return conn, nil
 }
 
-// unusableClient says of a client that is kept and cannot be used that it may work again: no
-// person has to link anew for it.
 func unusableClient(cause error) error {
 	return fmt.Errorf("own client: %w: %v", healthlab.Unavailable, cause)
 }

@@ -16,7 +16,6 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 const allCodes = 1 << 32
 
-// guess tries a wrong code, and reports whether it was checked.
 func guess(t *linking.CodeAttempt, at time.Time) bool {
 	t.Code = nil
 	_, err := t.Redeem(at)

@@ -12,8 +12,6 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// connect makes the connection: it, its event, the credential and the end of the token
-// are one write.
 func (s *Service) connect(ctx context.Context, t *linkAttempt, g Grant) (Result, error) {
 	return s.establish(ctx, t, g, false)
 }
@@ -55,12 +53,12 @@ func (s *Service) establish(ctx context.Context, t *linkAttempt, g Grant, demo b
 	return s.failedResult(ctx, t, err)
 }
 
-// sound reports whether a grant can be kept. What a provider makes up is not.
 func (g *Grant) sound() bool {
+	// What a provider makes up is not.
+
 	return plain(g.ExternalUserID) && plain(g.Scopes...) && len(g.Scopes) <= 200 && len(g.Secret) <= maxSecret
 }
 
-// plain reports whether texts of a provider can be kept.
 func plain(texts ...string) bool {
 	return !slices.ContainsFunc(texts, func(s string) bool {
 		return len(s) > 512 || !utf8.ValidString(s) || strings.Contains(s, "\x00")

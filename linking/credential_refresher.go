@@ -179,7 +179,6 @@ func (k *CredentialRefresher) secret(ctx context.Context, who account, refused *
 	}
 }
 
-// fresh reports whether a secret can be used as it is.
 func (k *CredentialRefresher) fresh(c *Credential, stale bool, now time.Time) bool {
 	if k.connectors.byProvider[c.Provider].Refresher == nil {
 		return !stale
@@ -296,7 +295,6 @@ func (k *CredentialRefresher) claim(ctx context.Context, who account, seen Crede
 	})
 }
 
-// working reports whether a connection works.
 func working(u *healthdata.User, provider string) bool {
 	c := u.Connection(provider)
 	return u.Live() && c != nil && c.Status == healthdata.Connected
@@ -411,7 +409,6 @@ const (
 	maxRetry   = 15 * time.Minute
 )
 
-// backoff is how long to wait after a number of failures.
 func backoff(failures int) time.Duration { return min(firstRetry<<min(failures, 10), maxRetry) }
 
 // endGrant records that the provider refuses the grant for good, unless there is a newer

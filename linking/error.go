@@ -144,7 +144,6 @@ func errProvider() error {
 	return rule(RuleInvalidProvider, "this provider cannot be linked in this way")
 }
 
-// errCode is the same for a code that is not there and one that is kept from who asks.
 func errCode() error {
 	return rule(RuleCodeInvalid, "there is no such code; look at it again, or create a new one")
 }

@@ -95,8 +95,6 @@ func (s *Service) savePending(ctx context.Context, t *linkAttempt, on Trigger, n
 	return err
 }
 
-// mfaPlace is what the notes of a challenge are bound to: every code that is entered is
-// a step of its own, and the notes outlive it.
 func mfaPlace(id SessionID) []byte { return []byte("link challenge " + id.String()) }
 
 // callConnector calls a connector within the time that a person waits.
@@ -110,8 +108,6 @@ func callConnector[T any](ctx context.Context, s *Service, call func(context.Con
 	return v, err
 }
 
-// asLinkError turns a connector's error into a link error: its own, if it is one that the flow
-// may have, else [ProviderAPIError].
 func asLinkError(err error, allowed ...ErrorType) error {
 	if t, ok := typeOf(err); ok && slices.Contains(allowed, t) {
 		return &Error{Type: t}

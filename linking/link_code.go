@@ -58,7 +58,6 @@ type IssuedCode struct {
 	ExpiresAt healthlab.Time `json:"expires_at"`
 }
 
-// codePrefix tells where codes are good.
 func codePrefix(env healthlab.Environment, region string) string {
 	if env == healthlab.Production {
 		return "pk" + region

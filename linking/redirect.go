@@ -123,5 +123,4 @@ func (o Outcome) Redirect(target string) string {
 	return b.String()
 }
 
-// escape percent-encodes a value of a query, a space as %20.
 func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }

@@ -190,5 +190,4 @@ func DeleteTeam(_ context.Context, tx store.Tx, team healthlab.TeamID) error {
 	return nil
 }
 
-// instant returns t as it is kept.
 func instant(t time.Time) time.Time { return healthlab.At(t).Time }

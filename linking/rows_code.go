@@ -144,7 +144,6 @@ func putCodeClient(tx store.Tx, e *store.Entry[codeClient], next codeClient) err
 	return prune(tx, codeClientTable.Name)
 }
 
-// one returns the only entry, or one that is not stored.
 func one[T any](entries []*store.Entry[T], err error) (*store.Entry[T], error) {
 	if err != nil || len(entries) == 0 {
 		return &store.Entry[T]{}, err

@@ -12,7 +12,6 @@ import (
 
 var errNoCredential = fmt.Errorf("%w: no credential", healthlab.NotFound)
 
-// normalCredential returns a credential in the form in which it is kept.
 func normalCredential(c Credential) Credential {
 	c.ExpiresAt, c.CreatedAt = instant(c.ExpiresAt), instant(c.CreatedAt)
 	c.Lease, c.RetryAt, c.StoreTime = instant(c.Lease), instant(c.RetryAt), time.Time{}

@@ -133,7 +133,6 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// now reads the clock, once for each operation.
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
 // mustHave fails with missing if the team has no such live user.

@@ -86,7 +86,6 @@ func (s *Service) Exchange(ctx context.Context, client, code string) (healthlab.
 	return got.Team, got.User, nil
 }
 
-// clientKey is what a client is known by.
 func (s *Service) clientKey(client string) (out [32]byte) {
 	copy(out[:], mac(s.signer.keys[0], "client "+client))
 	return out

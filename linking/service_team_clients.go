@@ -301,7 +301,6 @@ func (n *NewTeamClient) problems() (p healthlab.Problems) {
 	return p
 }
 
-// shortName cuts a name to 64 bytes for the text of a problem.
 func shortName(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "") }
 
 // tail is what may be shown of a secret: its last four characters, if that leaves enough.

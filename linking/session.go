@@ -189,7 +189,6 @@ func (s *Session) fire(t Trigger) error {
 	return nil
 }
 
-// clearPending forgets what a step left behind.
 func (s *Session) clearPending() { s.Pending, s.Challenge = healthlab.Sealed{}, Challenge{} }
 
 // begin starts a try at a provider, and gives up one that is under way.
@@ -252,7 +251,6 @@ func (s *Session) recordConnection(provider string, at time.Time) error {
 	return nil
 }
 
-// Places that boxes are bound to.
 func stepPlace(s *Session, step int) []byte {
 	return fmt.Appendf(nil, "link step %s %s %d", s.Team, s.ID, step)
 }
@@ -261,7 +259,6 @@ func grantPlace(team healthlab.TeamID, user healthlab.UserID, provider string) [
 	return fmt.Appendf(nil, "grant %s %s %s", team, user, provider)
 }
 
-// permits refuses another provider than the one that the token was made for.
 func (s *Session) permits(provider string) error {
 	if s.Options.Provider != "" && s.Options.Provider != provider {
 		return rule(RuleInvalidProvider, "the link token was made for another provider; create one for this provider, or for all")

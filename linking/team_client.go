@@ -44,7 +44,6 @@ func (c TeamClient) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("team", c.Team.String()), slog.String("provider", c.Provider))
 }
 
-// current reports whether it is the one that people are asked by.
 func (c *TeamClient) current() bool { return c.RetiredAt.IsZero() }
 
 // ClientQuery asks for the clients of a team. Count counts their connections, which costs as

@@ -27,7 +27,6 @@ func someZips() zips {
 		"59001": {Location: appointment.LngLat{Lng: -109.4, Lat: 45.5}, State: "MT"}}
 }
 
-// centerAt is an invented center.
 func centerAt(lab int, code string, lng, lat float64, has ...appointment.PSCCapability) appointment.Center {
 	return appointment.Center{LabID: lab, SiteCode: code, Location: appointment.LngLat{Lng: lng, Lat: lat}, IANATimezone: "America/Phoenix", Capabilities: has,
 		Metadata: appointment.PSCMetadata{Name: "Center " + code, FirstLine: "1 Main St", City: "Mesa", State: "AZ", ZipCode: "85201"}}

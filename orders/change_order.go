@@ -154,9 +154,9 @@ func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 	return append(events, more...), err
 }
 
-// withdrawResults takes back what was reported of a sample that the lab cannot use. A report of
-// missing results alone says why, and stays.
 func (r *Record) withdrawResults() {
+	// A report of missing results alone says why, and stays.
+
 	r.Interpretation, r.ReportFile = nil, ""
 	if r.Results == nil || len(r.Results.Results) > 0 || len(r.Results.MissingResults) == 0 {
 		r.Results, r.ReportedPatient, r.HasMissingResults = nil, nil, nil

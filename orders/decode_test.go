@@ -15,7 +15,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// reads decodes a text, which must be sound.
 func reads[T any](t testing.TB, text string) T {
 	t.Helper()
 	var v T
@@ -23,7 +22,6 @@ func reads[T any](t testing.TB, text string) T {
 	return v
 }
 
-// afresh encodes and decodes.
 func afresh[T any](t testing.TB, v T) T {
 	t.Helper()
 	b, err := json.Marshal(v)

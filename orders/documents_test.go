@@ -52,7 +52,6 @@ func (a *archive) sealWith(t testing.TB, keys healthlab.Sealer) {
 	require.NoError(t, err)
 }
 
-// docs prints the documents of the orders.
 func (a *archive) docs() *documents.Service {
 	return documents.New(a.Service, a.printer, &documents.Options{Links: a.links, Now: a.now})
 }
@@ -106,7 +105,6 @@ func newArchive(t testing.TB, edit ...func(*orders.Options)) *archive {
 	return a
 }
 
-// noFile checks that there is no such document.
 func noFile(t testing.TB, file []byte, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, healthlab.NotFound)

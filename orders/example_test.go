@@ -80,7 +80,6 @@ func Example() {
 	// cancel order: CANCEL_NOT_ALLOWED: an order that is completed.testkit.completed cannot be cancelled
 }
 
-// check ends an example that cannot go on.
 func check(err error) {
 	if err != nil {
 		panic(err)

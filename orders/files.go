@@ -31,7 +31,6 @@ func (s *Service) fetch(ctx context.Context, r *Record, key string) ([]byte, err
 	return b, nil
 }
 
-// fileError keeps the kinds of a BlobStore's errors from being taken for the caller's own.
 func fileError(verb string, err error) error {
 	if kind := healthlab.KindOf(err); kind == healthlab.NotFound || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", verb, err)
@@ -235,7 +234,6 @@ func (s *Service) formURL(ctx context.Context, r *Record, now time.Time) string 
 	return url
 }
 
-// formURLs puts the URL into steps of an order that has no requisition yet.
 func (s *Service) formURLs(ctx context.Context, r *Record, steps []Step) {
 	url := s.formURL(ctx, r, steps[0].At)
 	for i := range steps {

@@ -77,7 +77,6 @@ func newFixture(t testing.TB, edit ...func(*orders.Options)) *fixture {
 	return d
 }
 
-// restart makes the service anew, for the lab that the fixture has now.
 func (d *fixture) restart() {
 	d.t.Helper()
 	var err error
@@ -198,7 +197,6 @@ func eventName(t testing.TB, m webhook.Message) string {
 	return m.Type
 }
 
-// test names a lab test of the book.
 func test(name string) catalogue.LabTestID { return catalogue.LabTestID{UUID: id("test " + name)} }
 
 func account(name string) catalogue.LabAccountID {
@@ -304,7 +302,6 @@ func (d *fixture) kit() orders.TestkitRequest {
 		ReceiverName: "Front Desk", FirstLine: "8 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US", PhoneNumber: "+15550102"}}
 }
 
-// withOutcome puts the outcome of an order into its request.
 func withOutcome(outcome string) func(*orders.PlaceRequest) {
 	return func(r *orders.PlaceRequest) { r.Passthrough = ptr("sandbox:" + outcome) }
 }

@@ -155,7 +155,6 @@ func addChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.E
 	return append(events, created...), nil
 }
 
-// redraws reports whether an order may be repeated at all, whatever its lab reports.
 func (s *Service) redraws(r *Record, settings Settings) bool {
 	return settings.Redraws && r.Method() == catalogue.WalkInTest && r.Origin == OriginInitial &&
 		r.LabTest.Lab != nil && slices.Contains(s.opts.RedrawLabs, r.LabTest.Lab.Slug) &&

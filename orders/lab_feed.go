@@ -20,7 +20,6 @@ type feedPause struct {
 	until    time.Time
 }
 
-// ended reports whether the feed may be read.
 func (p *feedPause) ended(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -124,9 +124,9 @@ func (r *Record) recordAccepted(t task, st Step, a Accepted) ([]healthlab.Event,
 	return events, nil
 }
 
-// setNotice notes what the patient will probably have to pay. Once the lab has accepted the
-// order, there is one notice, which may have been printed.
 func (r *Record) setNotice(n *CoverageNotice) {
+	// Once the lab has accepted the order, there is one notice, which may have been printed.
+
 	if n == nil || len(n.Items) == 0 || r.Notice != nil && r.HasRequisition() {
 		return
 	}

@@ -152,9 +152,9 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	return nil
 }
 
-// logRejected notes a message with another order's sample id, with text that cannot be kept, or
-// of a person who was erased. Handing it in again will not help, and the feed must go on.
 func (s *Service) logRejected(m Message, err error) {
+	// Handing it in again will not help, and the feed must go on.
+
 	s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 }
 
@@ -279,7 +279,6 @@ func (r *Record) applyPath(path []Trigger, m Message, steps []Step) (events []he
 	return events, nil
 }
 
-// setSampleID notes the lab's id of the specimen, if none is known.
 func (r *Record) setSampleID(m Message) {
 	if m.SampleID != "" && r.SampleID == nil {
 		r.SampleID = &m.SampleID
@@ -309,8 +308,6 @@ func (r *Record) updateTracking(t *Tracking, at healthlab.Time) {
 	r.Details.Testkit = &kit
 }
 
-// contradicts reports whether a message is about another patient than the order's, as the lab
-// says, unless a person attached it.
 func (m Message) contradicts(o *Order) bool {
 	return !m.Attached && m.patient().Contradicts(o.PatientDetails)
 }

@@ -102,18 +102,17 @@ var guards = map[string]func(Facts) bool{
 	"initial order": initialOrder,
 }
 
-// registrable holds for kits sent before their patient is known.
 func registrable(f Facts) bool { return f.Registrable }
 
-// patientKnown holds where a requisition can be written and a result attached. A
-// registrable kit without a patient never gets a result.
-func patientKnown(f Facts) bool { return f.PatientKnown() }
+func patientKnown(f Facts) bool {
+	// A registrable kit without a patient never gets a result.
+	return f.PatientKnown()
+}
 
 // PatientKnown reports whether the patient of the order is known: always, but for a kit that
 // was not registered.
 func (f Facts) PatientKnown() bool { return !f.Registrable || f.Registered }
 
-// initialOrder holds for orders that are not a second try themselves.
 func initialOrder(f Facts) bool { return f.Initial }
 
 type row = fsm.Row[LowLevel, Trigger, catalogue.CollectionMethod, Facts]

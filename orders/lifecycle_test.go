@@ -251,7 +251,6 @@ func TestParseStatus(t *testing.T) {
 	}
 }
 
-// id makes a stable id from a name, so that tests read the same on every run.
 func id(name string) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(name)) }
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)

@@ -196,7 +196,6 @@ func (r *Record) patientNotices() []notice {
 	return append(out, r.visitNotices()...)
 }
 
-// hasAppointment reports whether the patient has an appointment.
 func (r *Record) hasAppointment() bool {
 	i := r.activeVisit()
 	return i >= 0 && r.Visits[i].Status.Published()
@@ -265,7 +264,6 @@ func (r *Record) planMessages() {
 	r.Notifications.Due = due
 }
 
-// allowsSMS reports whether the patient may get an SMS.
 func (r *Record) allowsSMS(settings Settings) bool {
 	if r.SMSEnabled != nil {
 		return *r.SMSEnabled

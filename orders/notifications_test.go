@@ -15,7 +15,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// newMessageFixture is a fixture with patients who get messages.
 func newMessageFixture(t testing.TB) (*fixture, *sandbox.Outbox) {
 	out := &sandbox.Outbox{}
 	return newFixture(t, func(o *orders.Options) { o.Messenger = out }), out

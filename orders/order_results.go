@@ -80,7 +80,6 @@ func (r *Record) fillHead(h *labresult.Metadata, m Message) {
 	}
 }
 
-// noteDraw notes when the sample was taken, where that is known from nothing but the draw.
 func (r *Record) noteDraw(on Trigger, at time.Time) {
 	if on == SampleDrawn && r.ExpectedResultByDate == nil && r.WorstCaseResultByDate == nil {
 		r.noteCollection(at)

@@ -194,7 +194,6 @@ func (r *RawResult) candidate(o *Order, named *Record) Candidate {
 	return c
 }
 
-// resultReady reports whether an order can take its final result where it stands.
 func resultReady(o *Order) bool {
 	_, ok := (&Record{Order: *o}).impliedPath(FinalResult)
 	return ok
@@ -318,16 +317,15 @@ func (w evaluation) subject() healthlab.UserID {
 	return user
 }
 
-// labSlug is the slug of the lab that a message is from: as it says, else that of the order
-// which it names. Empty if nothing says.
 func (w evaluation) labSlug(m Message) string {
+	// Empty if nothing says.
+
 	if l := w.orderedTest().Lab; m.Lab == "" && l != nil {
 		return l.Slug
 	}
 	return m.Lab
 }
 
-// orderedTest is that of the order which a message names; empty without one.
 func (w evaluation) orderedTest() catalogue.LabTest {
 	if w.named == nil {
 		return catalogue.LabTest{}
@@ -403,7 +401,6 @@ func (s *Service) addressee(ctx context.Context, m Message) (Record, error) {
 // What happens to an order without the lab, so that a lab cannot report it.
 var internalTriggers = []Trigger{CancelRequested, KitRegistered, Imported, PatientAwaited, RedrawOffered}
 
-// reportsResults says whether a message is a report of results.
 func (m Message) reportsResults() bool {
 	return m.Results != nil && !slices.Contains(internalTriggers, m.On)
 }

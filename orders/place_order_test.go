@@ -121,7 +121,6 @@ func TestPlaceRules(t *testing.T) {
 	}
 }
 
-// agreed gives the consent that the tests require.
 func agreed(r *orders.PlaceRequest) {
 	r.Consents = []people.Consent{{ConsentType: people.TermsOfUse}}
 }

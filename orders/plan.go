@@ -64,7 +64,6 @@ type planned struct {
 	transaction TransactionID
 }
 
-// newPlan returns a plan for a new order.
 func (s *Service) newPlan(team healthlab.TeamID, user healthlab.UserID, run func(context.Context, planned) (Order, error)) *Plan {
 	ids := planned{OrderID{s.opts.NewID()}, TransactionID{s.opts.NewID()}}
 	return &Plan{s: s, ids: ids, run: run, start: PlanStart{

@@ -273,7 +273,6 @@ func bornTerms(date string) []string {
 	return []string{termBorn + year, termBorn + year + "-" + month, termBorn + date}
 }
 
-// searchWords returns the words of a text, folded: letters, marks and digits.
 func searchWords(text string) []string {
 	return strings.FieldsFunc(healthlab.FoldText(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
@@ -316,12 +315,10 @@ func (q *Query) SearchTerms() [][]string {
 	return [][]string{wanted(termPatient, q.Search), wanted(termRecipient, q.Search), {termBorn + q.Search}}
 }
 
-// hasAll reports whether terms has all of the wanted ones.
 func hasAll(terms, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(w string) bool { return !slices.Contains(terms, w) })
 }
 
-// hasOne reports whether terms has all of at least one of the lists, or there are none.
 func hasOne(terms []string, lists [][]string) bool {
 	return len(lists) == 0 || slices.ContainsFunc(lists, func(l []string) bool { return hasAll(terms, l) })
 }

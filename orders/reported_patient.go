@@ -63,10 +63,8 @@ type comparison struct {
 	name, born bool
 }
 
-// matches reports whether name or birth date are those of the order, and nothing differs.
 func (c comparison) matches() bool { return (c.name || c.born) && !c.differs }
 
-// samePerson reports whether name and birth date are those of the order, and nothing differs.
 func (c comparison) samePerson() bool { return c.name && c.born && !c.differs }
 
 // compareWith compares the parts of a reported patient with those of an order.
@@ -108,7 +106,6 @@ func (p ReportedPatient) compareWith(of *people.PatientDetails) comparison {
 	return c
 }
 
-// partOfDay reports whether a text is the year (YYYY) or the month (YYYYMM) of a day.
 func partOfDay(text string, day healthlab.Date) bool {
 	whole := strings.ReplaceAll(day.String(), "-", "")
 	return (len(text) == len("YYYY") || len(text) == len("YYYYMM")) && strings.HasPrefix(whole, text)
@@ -135,7 +132,6 @@ func nameWords(name string) []string {
 	return out
 }
 
-// identifiable reports whether there is enough to tell people apart: a name and a birth date.
 func (p ReportedPatient) identifiable() bool {
 	return plainName(p.FirstName+p.LastName+p.FullName) != "" && !p.DOB.IsZero()
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// organism is one of several results of one code.
 func organism(name string, read labresult.Interpretation) labresult.Result {
 	return labresult.Result{Name: name, Slug: "culture", LOINC: ptr("600-7"), Result: name, Type: labresult.Comment, Interpretation: read}
 }

@@ -75,7 +75,6 @@ type RegisterRequest struct {
 // maxActivationDays is how far ahead an order can be activated.
 const maxActivationDays = 366
 
-// checkActivation refuses a day of activation that is too far ahead.
 func checkActivation(p *healthlab.Problems, day, today healthlab.Date) {
 	if day.After(today.AddDays(maxActivationDays)) {
 		p.Add("date_too_late", "must be at most a year ahead", "activate_by")
@@ -203,7 +202,6 @@ func comment(order, account *string) string {
 	return strings.Join(parts, "\n")
 }
 
-// notBefore checks a day of activation.
 func notBefore(day *healthlab.Date, at time.Time) error {
 	if day != nil && day.Before(rules.UTCDay(at)) {
 		return rules.Broken(ActivateByInPast, "the day of activation is today or later")

@@ -141,7 +141,6 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 	return s.Get(ctx, team, *done.ResolvedOrderID)
 }
 
-// reviewError says that a decision is not possible.
 func reviewError(rule, msg string) error {
 	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: rule, Msg: msg}
 }
@@ -185,7 +184,6 @@ type acceptance struct {
 	made bool
 }
 
-// needsNewOrder reports whether another order has to take the place of one.
 func (g *acceptance) needsNewOrder(was *Record) bool {
 	low := was.LowLevel()
 	elsewhere := g.item.Message.Lab != "" && was.LabTest.Lab != nil && was.LabTest.Lab.Slug != g.item.Message.Lab

@@ -121,7 +121,6 @@ func (r *ResolveRequest) Check() error {
 	return p.Err()
 }
 
-// notReviewable is the error for a result whose review is closed.
 func notReviewable() error {
 	return rules.Missing(RawResultNotFound, "the result is not open for review")
 }

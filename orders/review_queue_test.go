@@ -38,7 +38,6 @@ func TestResultsThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// lost makes a report of one in which a result is missing through the lab's fault.
 func lost(m *orders.Message) {
 	m.Results.MissingResults = []labresult.Missing{{Name: "Glucose", InferredFailureType: labresult.InternalLabFailure,
 		SourceMarkers: []labresult.SourceMarker{{MarkerID: 11}}}}

@@ -47,10 +47,8 @@ const statusEnd = "\x00"
 // placeLength is the length of the part of Index[0] that orders.
 const placeLength = 8 + len(uuid.UUID{})
 
-// createdIndex orders by time, the latest first.
 func createdIndex(at time.Time) string { return store.Reverse(store.Time(at)) }
 
-// createdAt returns the instant that createdIndex made.
 func createdAt(index string) time.Time { return store.ParseTime(store.Reverse(index[:8])) }
 
 func orderKey(team healthlab.TeamID, id OrderID) store.Key {
@@ -87,7 +85,6 @@ var orderSamples = store.Table[orderSample]{
 	},
 }
 
-// withSample is the query for the order that has a sample id.
 func withSample(sample string, lock store.Lock) store.Query {
 	return store.Query{By: store.ByFirst, Lock: lock}.Equal(digest(sample))
 }
@@ -185,7 +182,6 @@ func reviewKey(team healthlab.TeamID, id RawResultID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// newUser checks that the user of a new row is live.
 func (o *StoreOptions) newUser(u store.UserState, what string) error {
 	if u.Known && !u.Live || !u.Known && !o.UsersElsewhere {
 		return fmt.Errorf("%w: the user of the %s", healthlab.NotFound, what)

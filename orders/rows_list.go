@@ -116,7 +116,6 @@ func (l *listedOrder) order() *Order {
 	return &Order{ID: l.id, CreatedAt: l.at, LastEvent: OrderEvent{Status: l.status}, PatientDetails: l.patient}
 }
 
-// isBare reports whether the keys and index values of orders answer a query.
 func (q *Query) isBare() bool {
 	return q.Sort != SortPatientName && q.Search == "" && q.PatientName == "" && q.Recipient == "" &&
 		q.UpdatedFrom.IsZero() && q.UpdatedBefore.IsZero() && q.EventFrom.IsZero() && q.EventBefore.IsZero() &&

@@ -182,7 +182,6 @@ func newOrderQueries(team healthlab.TeamID, user healthlab.UserID, ids planned) 
 	}
 }
 
-// transactionQuery returns the query for the orders of a transaction.
 func transactionQuery(team healthlab.TeamID, id TransactionID) store.Query {
 	prefix := store.UUID(id.UUID)
 	return store.Query{Key: orderTable.Key(store.Key{Team: team}), By: store.BySecond, From: prefix, To: store.End(prefix), Lock: store.Plain}

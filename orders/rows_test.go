@@ -59,7 +59,6 @@ func newRowStore(t testing.TB) rowStore {
 
 func (s rowStore) options() *orders.StoreOptions { return &orders.StoreOptions{Events: s.log} }
 
-// elsewhere are the options of a host that keeps its users outside of the store.
 func (s rowStore) elsewhere() *orders.StoreOptions {
 	return &orders.StoreOptions{Events: s.log, UsersElsewhere: true}
 }
@@ -107,7 +106,6 @@ func TestRows_visits(t *testing.T) {
 	})
 }
 
-// twoProcesses is one store as two processes see it.
 func twoProcesses(t testing.TB) []orderstest.Process {
 	s := newRowStore(t)
 	p := orderstest.Process{Orders: orders.NewStore(s, s.elsewhere()), Reviews: orders.NewReviewStore(s, s.elsewhere()), Keys: idempotency.NewStore(s, &idempotency.StoreOptions{UsersElsewhere: true}), Messages: messages{log: s.log}}

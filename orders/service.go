@@ -244,7 +244,6 @@ func (s *Service) People() *people.Service { return s.people }
 // Catalogue answers what the team can order.
 func (s *Service) Catalogue() *catalogue.Service { return s.catalogue }
 
-// now reads the clock, once per operation.
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
 // Today is the current day in UTC, by the Service's clock: what the Check of a request

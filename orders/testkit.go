@@ -143,7 +143,6 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 	return r.Order, err
 }
 
-// registrableNow checks that a kit can be registered as it stands.
 func registrableNow(o *Order) error {
 	if _, ok := Next(o.Method(), o.LowLevel(), KitRegistered, o.Facts()); !ok {
 		return rules.Broken(KitNotRegistrable, "a kit that is "+string(o.LastEvent.Status)+" cannot be registered")

@@ -116,7 +116,6 @@ func appendEvent(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	return o.newEvent(name, s.EventID, at)
 }
 
-// newEvent returns an event that carries the order as it is now.
 func (o *Order) newEvent(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
 	return event(o, healthlab.Event{
 		ID: id, Type: name, Team: o.TeamID, User: o.UserID, Key: o.ID.String(), At: at.Time,
@@ -186,8 +185,6 @@ func (r *Record) impliedPath(on Trigger) ([]Trigger, bool) {
 	return nil, false
 }
 
-// takesSilentPartial reports whether a partial result can be read although the order has no
-// status for it, as with kits.
 func (r *Record) takesSilentPartial() bool {
 	return r.Method() == catalogue.Testkit && patientKnown(r.Facts()) && !r.LowLevel().Final()
 }

@@ -270,8 +270,6 @@ const (
 // Open reports whether the team can decide.
 func (r *RawResult) Open() bool { return r.Status == MatchPendingCustomer }
 
-// visibleToTeam reports whether the team knows of the result: it could decide, or did, and
-// handed it to operations.
 func (r *RawResult) visibleToTeam() bool { return r.Open() || r.Escalated }
 
 // Owner returns the user with whom it is erased: the one it was given to, else the

@@ -21,7 +21,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// newReviewFixture is a fixture whose team reviews results.
 func newReviewFixture(t testing.TB, edit ...func(*orders.Options)) *fixture {
 	d := newFixture(t, edit...)
 	d.settings.UnmatchedResults, d.settings.UnmatchedTestRuns = true, true

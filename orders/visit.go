@@ -269,12 +269,10 @@ type VisitWork struct {
 	Lease time.Time
 }
 
-// visit returns the place of an appointment; -1 if the order has no such one.
 func (r *Record) visit(id uuid.UUID) int {
 	return slices.IndexFunc(r.Visits, func(v Visit) bool { return v.ID == id })
 }
 
-// activeVisit returns the place of the appointment that is not over; -1 if there is none.
 func (r *Record) activeVisit() int {
 	return slices.IndexFunc(r.Visits, func(v Visit) bool { return !v.Status.Final() })
 }

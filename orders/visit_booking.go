@@ -36,7 +36,6 @@ func (s *Service) checkScheduling(ctx context.Context, team healthlab.TeamID, t 
 	return settings, s.appointments.Offer(t, settings.appointments())
 }
 
-// methodOfVisit is how the order's sample is collected that visits of a type are for.
 func methodOfVisit(t appointment.Type) catalogue.CollectionMethod {
 	if t == appointment.Phlebotomy {
 		return catalogue.AtHomePhlebotomy
@@ -297,7 +296,6 @@ func (s *Service) recordBooking(ctx context.Context, team healthlab.TeamID, id O
 	return r, nil
 }
 
-// releaseLease ends a lease, unless another process has taken over.
 func (r *Record) releaseLease(lease time.Time) {
 	if r.VisitWork.Lease.Equal(lease) {
 		r.VisitWork.Lease = time.Time{}
@@ -463,7 +461,6 @@ func (b Bookings) Reschedule(ctx context.Context, team healthlab.TeamID, id Orde
 	return Appointment{}, notConfirmed()
 }
 
-// samePlace reports whether a visit at home would be at the same door.
 func samePlace(a appointment.Address, b *appointment.Address) bool {
 	same := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 	return b != nil && a.FirstLine == b.FirstLine && same(a.SecondLine, b.SecondLine) && a.City == b.City && a.State == b.State &&

@@ -44,8 +44,6 @@ func (r *Record) Reservations() []string {
 	return out
 }
 
-// usesKey reports whether an appointment of the order was booked, or moved, with a
-// booking key: it is for one time.
 func (r *Record) usesKey(key uuid.UUID) bool {
 	return slices.ContainsFunc(r.Visits, func(v Visit) bool { return slices.Contains(v.Keys, key) })
 }
@@ -265,13 +263,10 @@ func (r *Record) autoCancelAt(v *Visit) time.Time {
 	return at
 }
 
-// agreed reports whether it is settled that the visit takes place, whatever its provider
-// still has to say.
 func (v *Visit) agreed() bool {
 	return v.Status == appointment.VisitConfirmed || v.Status == appointment.VisitInProgress
 }
 
-// needsCall reports whether the provider is to be called about an appointment.
 func (v *Visit) needsCall() bool {
 	if v.Status.Final() {
 		return v.Status != appointment.VisitCompleted && !v.Released
@@ -279,10 +274,10 @@ func (v *Visit) needsCall() bool {
 	return v.Open || v.Move != nil
 }
 
-// retryDelay returns how long to wait before the provider is asked again for its
-// confirmation. A booking without a deadline can stay pending for weeks: the wait is at least
-// a 24th of the time since it was announced, at most a day, and never less than retry.
 func (v *Visit) retryDelay(at time.Time, retry time.Duration) time.Duration {
+	// A booking without a deadline can stay pending for weeks: the wait is at least a 24th of the time since it
+	// was announced, at most a day, and never less than retry.
+
 	if !v.Deadline.IsZero() || len(v.Events) == 0 {
 		return retry
 	}

@@ -44,7 +44,6 @@ func homeAddress() appointment.AddressInput {
 	return appointment.AddressInput{FirstLine: "100 Example Avenue", City: "Phoenix", State: "AZ", ZipCode: "85004"}
 }
 
-// keys returns the booking keys of free slots, by the time of day at the place.
 func (d *fixture) homeKeys() []string {
 	d.t.Helper()
 	slots, err := d.Appointments().HomeSlots(d.t.Context(), d.team, nil, homeAddress())
@@ -71,7 +70,6 @@ func keysOf(a appointment.AvailabilitySlots) []string {
 	return out
 }
 
-// tomorrow is the key of a slot more than a day away.
 func (d *fixture) tomorrow(t appointment.Type) string {
 	if t == home {
 		return d.homeKeys()[8]

@@ -339,7 +339,6 @@ func TestMoveOfAVisitThatHasBegun(t *testing.T) {
 	require.Equal(t, a.StartAt, d.visit(o, home).StartAt)
 }
 
-// partly is a first report about an order.
 func (d *fixture) partly(o orders.Order) orders.Message {
 	return orders.Message{ID: "p", Team: d.team, Order: o.ID, SampleID: *d.get(o).SampleID, On: orders.PartialResult, At: d.now(), CollectedAt: d.now(),
 		Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Roe", DOB: patient().DOB},

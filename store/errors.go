@@ -31,7 +31,8 @@ func (e *TakenError) Unwrap() error { return healthlab.Conflict }
 // transaction again, and returns it only if it gave up. It is a healthlab.Unavailable.
 var ErrStale = fmt.Errorf("%w: a row was changed by another transaction", healthlab.Unavailable)
 
-// rule returns the error of a transaction that broke a rule of the contract. It names no value.
 func rule(table, msg string) error {
+	// It names no value.
+
 	return fmt.Errorf("store: table %s: %s", table, msg)
 }

@@ -26,7 +26,6 @@ type KV interface {
 	WalkMarks(from, to string, desc bool, each func(mark, key string) bool) error
 }
 
-// rowKey returns the key of a row in a KV: table, team, id.
 func rowKey(table string, team healthlab.TeamID, id string) string {
 	return Text(table) + UUID(team.UUID) + id
 }
@@ -119,7 +118,6 @@ func readKV(kv KV, q *Query) (rows []Row, err error) {
 	return rows, nil
 }
 
-// bounds returns the range of the values of a prefix.
 func bounds(prefix, from, to string) (string, string) {
 	if to == "" {
 		return prefix + from, End(prefix)
@@ -151,7 +149,6 @@ func markRange(q *Query) (from, to string) {
 	}
 }
 
-// open is Text without the two bytes of its end: the lowest mark of the values that begin with s.
 func open(s string) string { return strings.TrimSuffix(Text(s), "\x00\x01") }
 
 // idWithin reports whether the id in the key of a row is in the range of a query.

@@ -95,7 +95,6 @@ func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal
 	}, nil
 }
 
-// outboxHint says how stores have deliveries and endpoints.
 func outboxHint(missing bool) string {
 	if !missing {
 		return ""
@@ -290,9 +289,9 @@ func (d *Dispatcher) claimJobs(ctx context.Context) ([]job, int, error) {
 	return jobs, n, nil
 }
 
-// startSender starts a sender with a first job. It is a function of its own so that only the
-// jobs that start one go to the heap.
 func (d *Dispatcher) startSender(ctx context.Context, senders *sync.WaitGroup, j job) {
+	// It is a function of its own so that only the jobs that start one go to the heap.
+
 	senders.Go(func() { d.send(ctx, j) })
 }
 
@@ -326,7 +325,6 @@ func (d *Dispatcher) waitAfterFailure(ctx context.Context, what string, err erro
 	return times + 1
 }
 
-// storeWait is how long to wait after something has failed so many times before.
 func storeWait(times int) time.Duration {
 	return min(100*time.Millisecond<<min(times, 6), longestWait)
 }
@@ -352,16 +350,14 @@ type storeClock struct {
 
 func (c storeClock) time() time.Time { return c.store.Add(c.now().Sub(c.local)) }
 
-// age is how long ago the look was: by the monotonic clock, which stands still while
-// a machine is suspended, or by the wall clock, whichever says more.
 func (c storeClock) age() time.Duration {
 	now := c.now()
 	return max(now.Sub(c.local), now.Round(0).Sub(c.local.Round(0)))
 }
 
-// suspicious reports whether a delivery has killed its sender so often that once more
-// makes it poison. Those that were started beside it have too, and cannot be told from it.
 func (d *Dispatcher) suspicious(del Delivery) bool {
+	// Those that were started beside it have too, and cannot be told from it.
+
 	return del.Starts > 1 && del.Starts == d.limits.crashLimit
 }
 
@@ -402,6 +398,4 @@ func (d *Dispatcher) oneSuspect(ctx context.Context, claimed []Delivery, at time
 	})
 }
 
-// cleared notes that a delivery is over, one way or the other, so that another suspect
-// may start.
 func (d *Dispatcher) cleared(del Delivery) { d.suspect.CompareAndSwap(int64(del.Delivery), 0) }

@@ -35,7 +35,6 @@ func (s *slowStore) Release(ctx context.Context, back []webhook.Released) error 
 	return s.Deliveries.Release(ctx, back)
 }
 
-// runOn runs a dispatcher on another store until the returned function ends it.
 func (h *fixture) runOn(t testing.TB, store webhook.Deliveries) (stop func()) {
 	t.Helper()
 	return h.runWith(t, store, h.store.Endpoints())

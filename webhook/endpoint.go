@@ -129,8 +129,9 @@ func origin(raw string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// The places that boxes are bound to. A box copied to another row does not open.
 func secretPlace(e *Endpoint, id fmt.Stringer) []byte {
+	// A box copied to another row does not open.
+
 	return []byte("secret " + e.Team.String() + " " + e.ID.String() + " " + id.String())
 }
 

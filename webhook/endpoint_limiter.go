@@ -46,7 +46,6 @@ func newGate(most int) *gate {
 	return &gate{most: most, slots: min(slotsAtStart, most), failed: map[DeliveryID]struct{}{}}
 }
 
-// limit sets the rate, in sends per second; 0 means unlimited.
 func (g *gate) limit(rate int, now time.Time) {
 	if rate != g.rate {
 		g.rate, g.tokens, g.filled = rate, float64(rate), now
@@ -72,8 +71,6 @@ func (g *gate) free(now time.Time) int {
 	return n
 }
 
-// ahead is how many deliveries are claimed beyond the slots: as many as will come free
-// while a claim is under way.
 func (g *gate) ahead() int {
 	if g.trip <= 0 || g.rate > 0 {
 		return 0
@@ -81,10 +78,8 @@ func (g *gate) ahead() int {
 	return int(min(int64(g.slots), int64(g.slots)*int64(aheadFor)/int64(g.trip)))
 }
 
-// hasFreeSlot reports whether a claimed delivery may start.
 func (g *gate) hasFreeSlot() bool { return g.busy < g.slots && !g.shut }
 
-// fill adds what the time since the last look has earned, up to one second's worth.
 func (g *gate) fill(now time.Time) {
 	if d := now.Sub(g.filled); d > 0 {
 		g.tokens = min(g.tokens+d.Seconds()*float64(g.rate), float64(g.rate)*rateBurst.Seconds())
@@ -101,7 +96,6 @@ func (g *gate) start(now time.Time) {
 	}
 }
 
-// release gives a slot back without an attempt.
 func (g *gate) release() { g.busy = max(g.busy-1, 0) }
 
 // succeed frees the slot of an attempt that succeeded and took so long.
@@ -137,5 +131,4 @@ func (g *gate) fail(id DeliveryID, c Class, now time.Time) bool {
 
 func (g *gate) halve() { g.slots, g.good = max(g.slots/slotsHalfEvery, slotsMin), 0 }
 
-// resume starts over, carefully, after a pause.
 func (g *gate) resume() { g.slots, g.good, g.trip = slotsOnPause, 0, 0 }

@@ -94,7 +94,6 @@ const messageIDLen = 27
 // every endpoint, attempt and replay, and never holds a full stop.
 func MessageID(event uuid.UUID) string { return "msg_" + base62(event) }
 
-// testMessageID names a message that was sent to try an endpoint out.
 func testMessageID(id uuid.UUID) string { return "msg_test" + base62(id) }
 
 func base62(id uuid.UUID) string {

@@ -31,7 +31,6 @@ func EventTypes() []healthlab.EventType {
 	}
 }
 
-// operational reports whether the event is one of this package's.
 func operational(eventType string) bool {
 	return eventType == typeExhausted || eventType == typeDisabled
 }

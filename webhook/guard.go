@@ -210,8 +210,6 @@ func (g *Guard) badHost(host string) string {
 	}
 }
 
-// badLabel reports whether a part of a host name is not one of letters, digits and
-// inner hyphens.
 func badLabel(label string) bool {
 	if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' {
 		return true

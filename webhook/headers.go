@@ -65,7 +65,6 @@ func checkHeaders(headers map[string]string, names []string) healthlab.Problems 
 	return p
 }
 
-// token reports whether s is a token of RFC 9110.
 func token(s string) bool {
 	const marks = "!#$%&'*+-.^_`|~"
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {

@@ -220,7 +220,6 @@ func (t *trace) hooks() *httptrace.ClientTrace {
 	}
 }
 
-// cut reports whether the proxy broke off before there was a way to the receiver.
 func (t *trace) cut(err error) bool {
 	return t.proxied && !t.connected.Load() && !t.shaking.Load() &&
 		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))

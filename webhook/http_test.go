@@ -23,7 +23,6 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// loopback is a guard that lets tests reach their own listeners.
 func loopback() *webhook.Guard {
 	return &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 }

@@ -115,7 +115,6 @@ func (o *Options) orDefaults() Options {
 	return v
 }
 
-// set gives v its default if it has no value.
 func set[T int | time.Duration](v *T, otherwise T) {
 	if *v <= 0 {
 		*v = otherwise

@@ -48,8 +48,6 @@ func (ts *targets) restTime(now time.Time) time.Duration {
 	return min(claimPoll, ts.loaded(claimApart)-now.Sub(ts.claimed))
 }
 
-// underLoad returns the part of a time that is the part of the slots that are taken: what
-// waits for company waits that long.
 func (ts *targets) underLoad(d time.Duration) time.Duration {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -109,7 +107,6 @@ func (ts *targets) advance(now time.Time) {
 	})
 }
 
-// giveBack has what is held for an endpoint given back.
 func (ts *targets) giveBack(id EndpointID) { ts.drop(func(w *turn) bool { return w.endpoint == id }) }
 
 func (ts *targets) drop(these func(*turn) bool) {
@@ -131,14 +128,12 @@ func (ts *targets) left(team healthlab.TeamID) {
 	}
 }
 
-// dropOld releases deliveries that have been held since before an instant.
 func (ts *targets) dropOld(before time.Time) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.drop(func(w *turn) bool { return w.since.Before(before) })
 }
 
-// dropAll has everything that is held given back.
 func (ts *targets) dropAll() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -115,8 +115,6 @@ func (d *Dispatcher) recordBatch(ctx context.Context, batch []*pendingOutcome) (
 	return nil
 }
 
-// abandon gives up outcomes that could not be recorded: the end of their leases brings
-// the deliveries back.
 func (d *Dispatcher) abandon(batch []*pendingOutcome) {
 	for _, s := range batch {
 		d.targets.shut(s.outcome.Delivery.Endpoint, false)

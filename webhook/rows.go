@@ -128,13 +128,11 @@ var eventRows = store.Table[eventRow]{
 	},
 }
 
-// keyID returns the name of the key of an event; of the event itself if it has none.
 func keyID(e *healthlab.Event) string {
 	l := LaneOf(*e, healthlab.Ordered, OrderKey)
 	return string(l[:])
 }
 
-// eventID returns the id of the row of an event.
 func eventID(e *healthlab.Event) string { return keyID(e) + store.Int(e.Seq) }
 
 // keyRow counts the events of a key. An event without a key has one as long as it is not routed.
@@ -238,7 +236,6 @@ type queued struct {
 	Queued  time.Time
 }
 
-// supersedeKey is that of the event, by the mode that its type had when it was routed.
 func (d *queued) supersedeKey() string {
 	if d.Latest {
 		return d.Key
@@ -246,7 +243,6 @@ func (d *queued) supersedeKey() string {
 	return ""
 }
 
-// eventID returns the id of the row of the event.
 func (d *queued) eventID() string {
 	return eventID(&healthlab.Event{ID: d.Event, Key: d.Key, Seq: d.Seq})
 }
@@ -262,7 +258,6 @@ func (p *lanePlace) id() string { return store.UUID(p.Endpoint.UUID) + string(p.
 
 func (p *lanePlace) key() store.Key { return store.Key{Team: p.Team, ID: p.id()} }
 
-// placeOfRow returns the lane whose name an id begins with.
 func placeOfRow(r *store.Row) lanePlace {
 	return lanePlace{r.Team, EndpointID{store.ParseUUID(r.ID)}, Lane([]byte(r.ID[16:32]))}
 }
@@ -288,7 +283,6 @@ const (
 	laneLeased = "l"
 )
 
-// claimable returns the beginning of the index values of an endpoint's lanes in a state.
 func claimable(endpoint EndpointID, state string) string { return store.UUID(endpoint.UUID) + state }
 
 // ready is when the head may be claimed.
@@ -302,10 +296,8 @@ func (l *laneRow) ready() time.Time {
 	return l.Due
 }
 
-// token is that of the last lease.
 func (l *laneRow) token() int64 { return int64(l.Head.ID)<<20 | int64(l.Claims&(1<<20-1)) }
 
-// leasedBy reports whether the lease is that of the head.
 func (l *laneRow) leasedBy(lease Lease) bool {
 	return !l.LeaseUntil.IsZero() && l.Head.ID == lease.Delivery && l.token() == lease.Token
 }
@@ -365,7 +357,6 @@ var waitingRows = store.Table[waitingRow]{
 	},
 }
 
-// supersedes returns the index value of what waits in a lane under a key.
 func supersedes(p *lanePlace, key string) string {
 	h := laneHash("key", []byte(key))
 	return p.id() + string(h[:])
@@ -398,7 +389,6 @@ var attemptRows = store.Table[attemptRow]{
 	},
 }
 
-// prefixed returns the query with the bounds of the values that begin with prefix.
 func prefixed(q store.Query, prefix string) store.Query {
 	q.From, q.To = prefix, store.End(prefix)
 	return q

@@ -16,7 +16,6 @@ const (
 	targetsPage = 500
 )
 
-// readyUntil returns the query for the lanes of an endpoint in a state that are ready at an instant.
 func readyUntil(to *targetRow, state string, now time.Time) store.Query {
 	from := claimable(to.ID, state)
 	return store.Query{

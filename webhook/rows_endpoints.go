@@ -236,7 +236,6 @@ func (s *Store) List(ctx context.Context, q EndpointQuery) (EndpointPage, error)
 	return page, nil
 }
 
-// cursorOf returns the cursor that [cutCursor] reads.
 func cursorOf(place string) string { return base64.RawURLEncoding.EncodeToString([]byte(place)) }
 
 // cutCursor returns the place of a cursor, which has size bytes; empty for an empty cursor.

@@ -73,7 +73,6 @@ func (q *queue) add(e *store.Entry[laneRow]) *laneState {
 	return l
 }
 
-// lane returns a lane.
 func (q *queue) lane(p lanePlace) (*laneState, error) {
 	if err := q.load([]lanePlace{p}); err != nil {
 		return nil, err
@@ -100,14 +99,12 @@ func (q *queue) flush() error {
 	return nil
 }
 
-// draw returns a new id.
 func (q *queue) draw() DeliveryID {
 	q.drawn = true
 	q.ids.Value.Last++
 	return q.ids.Value.Last
 }
 
-// placeOf returns the lane of an event at an endpoint.
 func placeOf(to *Endpoint, e *healthlab.Event, mode healthlab.Mode) lanePlace {
 	return lanePlace{to.Team, to.ID, LaneOf(*e, mode, to.OrderScope)}
 }
@@ -180,7 +177,6 @@ func (q *queue) waitsUnder(l *laneState, key string) (*store.Entry[waitingRow], 
 	return found[0], nil
 }
 
-// waitingUnder returns the query for what waits in a lane under a key.
 func waitingUnder(p *lanePlace, key string) store.Query {
 	return store.Query{Key: waitingRows.Key(store.Key{Team: p.Team}), By: store.ByFirst, Lock: store.Held}.Equal(supersedes(p, key))
 }
@@ -265,7 +261,6 @@ func (q *queue) loadNext(also []store.Query, lanes ...*laneState) error {
 	return nil
 }
 
-// nextOf returns the query for the first delivery that waits in a lane.
 func nextOf(p *lanePlace) store.Query {
 	q := store.Query{Key: waitingRows.Key(store.Key{Team: p.Team}), By: store.ByID, Lock: store.Held, Limit: 1}
 	return prefixed(q, p.id())
@@ -287,15 +282,15 @@ func (q *queue) removeWaiting(w *store.Entry[waitingRow]) error {
 	return nil
 }
 
-// lockUser reads the row of a user, so that rows about the user may be added. A zero user is unknown.
 func (q *queue) lockUser(team healthlab.TeamID, user healthlab.UserID) (store.UserState, error) {
+	// A zero user is unknown.
+
 	if user.IsZero() {
 		return store.UserState{}, nil
 	}
 	return store.LockUser(q.tx, team, user)
 }
 
-// cancelled writes the line of a delivery that ends without an outcome.
 func (q *queue) cancelled(l *laneState, d *queued, attempts int, why Reason) error {
 	return q.write(&l.Value.lanePlace, d, 0, Attempt{N: attempts, State: Cancelled, Reason: why})
 }
@@ -315,7 +310,6 @@ type unfinished struct {
 	waiting *store.Entry[waitingRow] // nil if it is the head
 }
 
-// remove takes a delivery out of its lane.
 func (q *queue) remove(u unfinished) error {
 	if u.waiting != nil {
 		return q.removeWaiting(u.waiting)
@@ -335,7 +329,6 @@ func candidates(e *eventRow, to EndpointID) []lanePlace {
 	return out
 }
 
-// waitingOf returns the query for what waits of an event at an endpoint.
 func waitingOf(e *eventRow, to EndpointID) store.Query {
 	q := store.Query{Key: waitingRows.Key(store.Key{Team: e.Team}), By: store.BySecond, Lock: store.Held}
 	return q.Equal(store.UUID(e.ID) + store.UUID(to.UUID))

@@ -10,7 +10,6 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// eventByID returns the query for the event of a team.
 func eventByID(team healthlab.TeamID, event uuid.UUID) store.Query {
 	return store.Query{Key: eventRows.Key(store.Key{Team: team}), By: store.ByFirst}.Equal(store.UUID(event))
 }

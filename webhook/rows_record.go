@@ -9,7 +9,6 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// leasedLane returns the query for the lane at whose head a delivery is.
 func leasedLane(l Lease, lock store.Lock) store.Query {
 	q := store.Query{Key: laneRows.Key(store.Key{Team: l.Team}), By: store.BySecond, Lock: lock}
 	return q.Equal(store.Int(int64(l.Delivery)))
@@ -158,7 +157,6 @@ func (q *queue) apply(l *laneState, o *Outcome) error {
 	return nil
 }
 
-// line returns what an outcome says of an attempt.
 func (o *Outcome) line() Attempt {
 	return Attempt{Status: o.Status, Class: o.Class, Duration: o.Duration, Head: o.Head, Response: o.Response}
 }

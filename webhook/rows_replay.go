@@ -99,10 +99,8 @@ func (q *queue) replayEvent(to *Endpoint, r *Replay) (int, error) {
 	return len(again), q.requeue(to, again, mode, TriggerRetry)
 }
 
-// sending reports whether a worker has the delivery.
 func (u *unfinished) sending(now time.Time) bool { return u.waiting == nil && u.lane.Value.leased(now) }
 
-// emptied reports whether the body of one of the events is deleted.
 func emptied(events []*eventRow) bool {
 	return slices.ContainsFunc(events, func(e *eventRow) bool { return e.body == nil })
 }

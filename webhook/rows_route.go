@@ -210,7 +210,6 @@ func (q *queue) lockUsersAndEndpoints(keys []*store.Entry[keyRow]) (map[healthla
 	return out, nil
 }
 
-// allEndpoints returns the query for the endpoints of a team.
 func allEndpoints(team healthlab.TeamID) store.Query {
 	return store.Query{Key: endpointRows.Key(store.Key{Team: team}), By: store.ByID}
 }

@@ -51,7 +51,6 @@ func TestStoreOutbox(t *testing.T) {
 	})
 }
 
-// storeHarness is a Store over rows.
 func storeHarness(t *testing.T) webhooktest.Harness {
 	c := &storeClock{}
 	s := webhook.NewStore(rowStore(t, c.now), nil)

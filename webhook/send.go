@@ -9,7 +9,6 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// send does one job, and then others, until there will be no more.
 func (d *Dispatcher) send(ctx context.Context, j job) {
 	for more := true; more; j, more = <-d.jobs {
 		d.do(ctx, j)
@@ -88,7 +87,6 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 	d.record(o, fact{began: began, ended: ended, class: result.Class, retryAfter: result.RetryAfter}, clock)
 }
 
-// proxyFailed tells of the egress proxy, once while messages wait for it.
 func (d *Dispatcher) proxyFailed(at time.Time) {
 	if last := d.proxyTold.Load(); at.Unix()-last >= int64(proxyWait.Seconds()) && d.proxyTold.CompareAndSwap(last, at.Unix()) {
 		d.opts.Log.Error("the egress proxy does not do its work; messages wait")
@@ -149,7 +147,6 @@ func (d *Dispatcher) exhausted(o Outcome, at time.Time) healthlab.Event {
 	})
 }
 
-// release gives a delivery back unsent, and frees its slot.
 func (d *Dispatcher) release(ctx context.Context, del Delivery, delay time.Duration) {
 	d.giveBack(ctx, del, delay)
 	d.targets.released(del)

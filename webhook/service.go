@@ -126,8 +126,9 @@ func (e *RateLimitError) Unwrap() error { return healthlab.Exhausted }
 // RetryAfter says how long to wait.
 func (e *RateLimitError) RetryAfter() time.Duration { return e.Wait }
 
-// allow takes one from the team's allowance. It fails with [*RateLimitError].
 func (s *Service) allow(team healthlab.TeamID) error {
+	// It fails with [*RateLimitError].
+
 	if now := s.opts.Now(); !s.allowance.take(team, now) {
 		return &RateLimitError{Wait: now.Truncate(allowanceOf).Add(allowanceOf).Sub(now)}
 	}

@@ -33,7 +33,6 @@ func (w *wire) Send(context.Context) error {
 	return nil
 }
 
-// tries returns how often it was listened to.
 func (w *wire) tries() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -75,7 +75,6 @@ func newTargets(e Endpoints, seal healthlab.Sealer, o Options) *targets {
 	}
 }
 
-// rescan says that there is new work somewhere.
 func (ts *targets) rescan() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -91,7 +90,6 @@ func (ts *targets) routed(to []EndpointID) {
 	}
 }
 
-// scanDue reports whether it is time to ask which endpoints have work.
 func (ts *targets) scanDue(now time.Time) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -117,7 +115,6 @@ func (ts *targets) found(ids []EndpointID, now time.Time) {
 	}
 }
 
-// idle reports whether there is nothing to do and nothing being done.
 func (ts *targets) idle() bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -185,7 +182,6 @@ func (ts *targets) shut(id EndpointID, closed bool) {
 	}
 }
 
-// accepted returns when the endpoint last accepted a message from this process.
 func (ts *targets) accepted(id EndpointID) time.Time {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -354,7 +350,6 @@ func (ts *targets) changed(known *opened, e Endpoint, was Health) {
 	}
 }
 
-// disable switches the endpoint off and returns the event that says so.
 func (e *Endpoint) disable(why DisabledReason, at time.Time, id uuid.UUID) healthlab.Event {
 	e.Disabled, e.DisabledReason = true, why
 	return about(id, typeDisabled, e.Team, e.ID, at, EndpointDisabled{

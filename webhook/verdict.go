@@ -97,8 +97,6 @@ func (h Health) observe(f fact) (Health, DisabledReason) {
 	return h, ""
 }
 
-// worthWriting reports whether the health has changed by more than the time of the
-// last failure, or that by a minute.
 func (h Health) worthWriting(was Health) bool {
 	late := h.LastFailedAt.Sub(was.LastFailedAt) >= time.Minute
 	was.LastFailedAt = h.LastFailedAt

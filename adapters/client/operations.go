@@ -12,7 +12,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/client/internal/rest"
 )
 
-// call calls an operation that answers with a T.
 func call[T any](ctx context.Context, c *Client, r Request, path ...string) (answer T, err error) {
 	r.Path, r.Answer = rest.At(path...), &answer
 	err = c.Do(ctx, r)

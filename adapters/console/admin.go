@@ -38,7 +38,6 @@ func (s *Console) team(w http.ResponseWriter, r *http.Request, on *session) erro
 	return s.showTeam(w, r, on, nil)
 }
 
-// toTeam leads to the page of the team from the addresses of its forms, which a page with a new key has.
 func (s *Console) toTeam(w http.ResponseWriter, r *http.Request, _ *session) error {
 	http.Redirect(w, r, s.Path+"/team", http.StatusSeeOther)
 	return nil

@@ -60,7 +60,6 @@ type span struct {
 	colour   int
 }
 
-// heading is the title with the unit.
 func (p *panel) heading() string {
 	if p.unit == "" {
 		return p.title
@@ -296,8 +295,6 @@ func (p *panel) cell(l *line, at time.Time) string {
 	return strings.Join(texts, "; ")
 }
 
-// number formats a value: whole numbers and those from 1,000 without decimals, others with four
-// digits.
 func number(v float64) string {
 	if v == math.Trunc(v) || math.Abs(v) >= 1000 {
 		return strconv.FormatFloat(math.Round(v), 'f', -1, 64)
@@ -316,7 +313,6 @@ func shortNumber(v float64) string {
 	return strconv.FormatFloat(v, 'g', 5, 64)
 }
 
-// percentOf formats a place along the time axis.
 func percentOf(x float64) string { return strconv.FormatFloat(100*x/plotWidth, 'f', 2, 64) }
 
 // Left and Wide are the place and the width of a rectangle in percent.
@@ -485,7 +481,6 @@ func (p *panel) reach(low, high float64) (float64, float64) {
 	return low, high + room
 }
 
-// widen keeps small differences small: a scale spans at least a twentieth of its values.
 func widen(low, high float64) (float64, float64) {
 	if short := 0.05*max(math.Abs(low), math.Abs(high)) - (high - low); short > 0 {
 		return low - short/2, high + short/2

@@ -40,25 +40,22 @@ func (a *answer) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
-// get reads a team operation.
 func (s *Console) get(r *http.Request, path string, q url.Values, out any) error {
 	return s.call(r, http.MethodGet, path, q, s.teamKeys(r, "application/json"), nil, out)
 }
 
-// post sends a team operation.
 func (s *Console) post(r *http.Request, path string, in, out any) error {
 	return s.call(r, http.MethodPost, path, nil, s.teamKeys(r, "application/json"), in, out)
 }
 
-// teamKeys are the headers of a team operation that answers in a media type: the key of the team,
-// and that of the session beside it. So the API demands a role that may see data of persons, and
-// its access log names the holder of the session's key.
 func (s *Console) teamKeys(r *http.Request, kind string) http.Header {
+	// So the API demands a role that may see data of persons, and its access log names the holder of the
+	// session's key.
+
 	on, _ := r.Context().Value(sessionKey{}).(*session)
 	return http.Header{s.KeyHeader: {s.TeamKey}, managementHeader: {on.key}, "Accept": {kind}}
 }
 
-// manage calls a management operation below the organisation with the key of the session.
 func (s *Console) manage(r *http.Request, on *session, method, path string, q url.Values, in, out any) error {
 	return s.call(r, method, "/v1/org/"+s.Org+path, q, http.Header{managementHeader: {on.key}, "Accept": {"application/json"}}, in, out)
 }
@@ -110,13 +107,11 @@ func (s *Console) send(r *http.Request, method, path string, q url.Values, heade
 	return a, nil
 }
 
-// asJSON answers with a value as JSON.
 func asJSON(w http.ResponseWriter, v any) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	return json.NewEncoder(w).Encode(v)
 }
 
-// passOn answers with bytes of the API, as a file of a name.
 func passOn(w http.ResponseWriter, a *answer, name string) error {
 	w.Header().Set("Content-Type", a.header.Get("Content-Type"))
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))

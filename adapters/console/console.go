@@ -198,7 +198,6 @@ func notFound(http.ResponseWriter, *http.Request, *session) error {
 // holderKey is where a request carries the holder of its session's key.
 type holderKey struct{}
 
-// holderOf returns the holder of the session's key.
 func holderOf(r *http.Request) *holder {
 	if who, ok := r.Context().Value(holderKey{}).(*holder); ok {
 		return who
@@ -254,13 +253,11 @@ func (s *Console) render(w http.ResponseWriter, r *http.Request, on *session, st
 	_, _ = w.Write(b.Bytes())
 }
 
-// show renders a page with status 200.
 func (s *Console) show(w http.ResponseWriter, r *http.Request, on *session, page, title string, data any) error {
 	s.render(w, r, on, http.StatusOK, page, title, data)
 	return nil
 }
 
-// words returns a name of the API as words.
 func words(s string) string { return strings.ReplaceAll(s, "_", " ") }
 
 var functions = template.FuncMap{

@@ -131,7 +131,6 @@ func TestSession(t *testing.T) {
 	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 }
 
-// signedInPage returns a page as a signed-in person gets it.
 func signedInPage(t *testing.T, path string) string {
 	t.Helper()
 	return postForm(t, path, nil)

@@ -49,10 +49,8 @@ func (c *contract) resolve(s contractSchema) contractSchema {
 	return s
 }
 
-// eventTypes returns the event types in order.
 func (c *contract) eventTypes() []string { return slices.Sorted(maps.Keys(c.Webhooks)) }
 
-// is reports whether the schema allows a type.
 func (c *contractSchema) is(name string) bool {
 	list, ok := c.Type.([]any)
 	return c.Type == any(name) || ok && slices.Contains(list, any(name))
@@ -124,7 +122,6 @@ func (c *contract) enum(path, method, name string) []string {
 	return nil
 }
 
-// interpretations returns the interpretations that a simulated result can have.
 func (c *contract) interpretations() []string {
 	return slices.DeleteFunc(slices.Clone(c.enum("/v3/orders", "get", "interpretation")), func(v string) bool { return v == "unknown" })
 }

@@ -29,7 +29,6 @@ type testResult struct {
 	Duration int    `json:"duration_ms"`
 }
 
-// endpointPath is the path of an endpoint of the page below the organisation.
 func (s *Console) endpointPath(r *http.Request) string {
 	return s.webhooks() + "/" + url.PathEscape(r.PathValue("webhook"))
 }
@@ -183,7 +182,6 @@ func headersOf(text string) (map[string]string, error) {
 	return out, nil
 }
 
-// toEndpoint leads to the page of an endpoint from the addresses of its buttons.
 func (s *Console) toEndpoint(w http.ResponseWriter, r *http.Request, _ *session) error {
 	http.Redirect(w, r, s.Path+"/endpoints/"+url.PathEscape(r.PathValue("webhook")), http.StatusSeeOther)
 	return nil

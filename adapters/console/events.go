@@ -40,7 +40,6 @@ type attempt struct {
 // minuteForm is the form of times in a form.
 const minuteForm = "2006-01-02T15:04"
 
-// webhooks is the path of the team's endpoints below the organisation.
 func (s *Console) webhooks() string { return s.teamPath() + "/webhook" }
 
 // events lists the endpoints, and the attempts of the chosen one.

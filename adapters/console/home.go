@@ -204,7 +204,6 @@ func (s *Console) count(r *http.Request, path string, q url.Values) (string, err
 	return strconv.Itoa(page.Total), err
 }
 
-// atLeast formats a number of a page that may be followed by others.
 func atLeast(n int, more bool) string {
 	if more {
 		return fmt.Sprintf("%d+", n)
@@ -221,7 +220,6 @@ func (s *Console) reportsInReview(r *http.Request, on *session) (string, error) 
 	return atLeast(len(page.Data), page.Next != ""), nil
 }
 
-// pullsBehind counts the histories that are retried or failed, of up to 500 users.
 func (s *Console) pullsBehind(r *http.Request) (string, error) {
 	page, err := s.histories(r, url.Values{"user_limit": {"500"}})
 	return atLeast(len(page.behind()), page.Next != ""), err

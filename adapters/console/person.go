@@ -230,7 +230,6 @@ func (p *personPage) setRange(r *http.Request, days rangeOf, latest time.Time, p
 	}
 }
 
-// endOn lets a range whose end nobody chose end on the date of the newest session.
 func (p *personPage) endOn(r *http.Request, days rangeOf, date string, presets []preset) {
 	if latest, err := time.Parse(time.DateOnly, date); err == nil && r.FormValue("to") == "" {
 		p.Ranges = nil
@@ -303,7 +302,6 @@ func (s *Console) sources(r *http.Request, p *personPage) ([]source, error) {
 	return list.Providers, s.addHistories(r, list.Providers)
 }
 
-// add counts a resource of the source with its newest data, nil if there is none.
 func (o *source) add(newest *time.Time) {
 	o.Resources++
 	if newest != nil && newest.After(o.Newest) {

@@ -135,7 +135,6 @@ func (s *Console) parquetType(r *http.Request) (string, error) {
 	return "", nil
 }
 
-// address is the API's address as the browser reaches it.
 func (s *Console) address(r *http.Request) string {
 	if s.Secure {
 		return "https://" + r.Host
@@ -143,14 +142,16 @@ func (s *Console) address(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// asCurl returns a query as a command with more options. The key is a variable of the shell.
 func (s *Console) asCurl(r *http.Request, path, text, options string) string {
+	// The key is a variable of the shell.
+
 	return fmt.Sprintf("curl %s%s%s \\\n  -H \"%s: $API_KEY\" -H 'content-type: application/json' \\\n  -d '%s'",
 		s.address(r), path, options, s.KeyHeader, strings.ReplaceAll(text, "'", `'\''`))
 }
 
-// asGo returns a query as a program. The key is a variable of the environment.
 func (s *Console) asGo(r *http.Request, path, text string) string {
+	// The key is a variable of the environment.
+
 	var body bytes.Buffer
 	_ = json.Compact(&body, []byte(text)) // the text is JSON, and the API took it
 	return fmt.Sprintf(goProgram, strconv.Quote(body.String()), strconv.Quote(s.address(r)+path), strconv.Quote(s.KeyHeader))

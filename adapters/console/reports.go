@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// teamPath is the team's path below the organisation.
 func (s *Console) teamPath() string { return "/team/" + s.Team + "/" + s.Environment }
 
 // reportJob is a parsing job of a lab report.
@@ -254,7 +253,6 @@ func (s *Console) report(w http.ResponseWriter, r *http.Request, on *session) er
 	return s.show(w, r, on, "report", "Lab report", data)
 }
 
-// reportPicture reads the picture of a page.
 func (s *Console) reportPicture(r *http.Request, on *session, page int) (*answer, error) {
 	path := fmt.Sprintf("/v1/org/%s%s/lab_report_job/%s/page/%d", s.Org, s.teamPath(), url.PathEscape(r.PathValue("id")), page)
 	return s.send(r, http.MethodGet, path, nil, http.Header{managementHeader: {on.key}, "Accept": {"image/png"}}, nil)

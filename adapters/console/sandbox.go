@@ -15,7 +15,6 @@ type labTest struct {
 	Name string `json:"name"`
 }
 
-// onlySandbox refuses the pages of a sandbox in another environment.
 func (s *Console) onlySandbox() error {
 	if s.Environment != "sandbox" {
 		return &apiError{Status: http.StatusNotFound, Message: "page not found; only a sandbox makes people and orders"}
@@ -87,7 +86,6 @@ func (s *Console) cases(r *http.Request) ([]string, error) {
 	return list, err
 }
 
-// made leads back to the sandbox with what was done.
 func (s *Console) made(w http.ResponseWriter, r *http.Request, q url.Values) error {
 	http.Redirect(w, r, s.Path+"/sandbox?"+q.Encode(), http.StatusSeeOther)
 	return nil

@@ -13,7 +13,6 @@ import (
 // table is a result of the query language: columns of equal length by name.
 type table map[string][]any
 
-// text returns a cell as text, "" for null.
 func (t table) text(column string, row int) string {
 	if row >= len(t[column]) || t[column][row] == nil {
 		return ""
@@ -285,7 +284,6 @@ func (r resource) Name() string { return r.name }
 // Unit is that of the resource's first field.
 func (r resource) Unit() string { return r.fields[0].Unit }
 
-// function is the one that reduces the samples of a step.
 func (r *resource) function() string {
 	if r.sum {
 		return "sum"
@@ -293,12 +291,10 @@ func (r *resource) function() string {
 	return "mean"
 }
 
-// arg is a field of the resource as the argument of a function.
 func (r *resource) arg(f queryColumn) map[string]any {
 	return map[string]any{"timeseries": r.name, "field": f.Name}
 }
 
-// column is the qualified name of a function of a field.
 func (r *resource) column(function string, f queryColumn) string {
 	return function + "." + r.name + "." + f.Name
 }
@@ -331,5 +327,4 @@ func winners(t table, res resource, step bucket, colour func(string) int) (list 
 	return list
 }
 
-// userPath returns the id of the page's person as part of a path.
 func userPath(r *http.Request) string { return url.PathEscape(r.PathValue("id")) }

@@ -101,7 +101,6 @@ func (s sessions) remove(r *http.Request) {
 	}
 }
 
-// signIn starts a session if the management key opens the team.
 func (s *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
 	s.enter(w, r, r.PostFormValue("key"), "/")
@@ -184,7 +183,6 @@ func (s *Console) useLink(w http.ResponseWriter, r *http.Request) {
 	s.enter(w, r, l.key, l.page)
 }
 
-// checkKey asks the API what a management key may do with the team.
 func (s *Console) checkKey(r *http.Request, key string) (*holder, error) {
 	who := new(holder)
 	err := s.manage(r, &session{key: key}, http.MethodGet, "/team/"+s.Team+"/management_key", nil, nil, who)

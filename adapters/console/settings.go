@@ -402,5 +402,4 @@ func dropEmpty(v any) any {
 	return v
 }
 
-// unixLines returns a text of a form, whose lines end with CR LF, with lines that end with LF.
 func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }

@@ -29,7 +29,6 @@ type night struct {
 	} `json:"source"`
 }
 
-// local returns an instant on the person's clock, with the zone dropped.
 func (n *night) local(t time.Time) time.Time {
 	return t.UTC().Add(time.Duration(n.Offset) * time.Second)
 }

@@ -98,7 +98,6 @@ func (f files) Write(ctx context.Context, team healthlab.TeamID, user healthlab.
 	return f.list[i].write(ctx, team, user, w)
 }
 
-// noFile says that there is nothing to write.
 func noFile() error { return fmt.Errorf("%w: file", healthlab.NotFound) }
 
 // object makes a file of one value.
@@ -173,7 +172,6 @@ func (l *lines) add(v any) error {
 	return l.w.Encode(v)
 }
 
-// end returns NotFound if there are no lines.
 func (l *lines) end() error {
 	if l.n == 0 {
 		return noFile()

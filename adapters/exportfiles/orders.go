@@ -50,9 +50,9 @@ func eachOrder(ctx context.Context, of *orders.Service, team healthlab.TeamID, u
 	}
 }
 
-// removed makes an error of what is gone since it was listed: the next attempt lists again. As a
-// NotFound it would leave the whole file out.
 func removed(err error) error {
+	// As a NotFound it would leave the whole file out.
+
 	if errors.Is(err, healthlab.NotFound) {
 		return fmt.Errorf("%w: a part of the file was removed while it was written", healthlab.Unavailable)
 	}

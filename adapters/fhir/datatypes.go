@@ -70,7 +70,6 @@ type element struct {
 	Extension []extension `json:"extension,omitempty"`
 }
 
-// absent says why an element has no value.
 func absent(reason string) *element {
 	return &element{Extension: []extension{{URL: absentExtension, ValueCode: reason}}}
 }
@@ -138,7 +137,6 @@ func daySpan(d healthlab.Date) span {
 	return span{from, from.AddDate(0, 0, 1)}
 }
 
-// instant writes an instant.
 func instant(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
 
 // dateTime writes a time as precisely as a laboratory said it, and returns the stretch that it means. FHIR
@@ -161,7 +159,6 @@ func dateTime(t labresult.TimestampWithOffset) (string, span) {
 	return at.Format("2006-01-02T15:04:05Z07:00"), span{from, from.Add(time.Second)}
 }
 
-// number writes a mean, rounded to three decimal places.
 func number(v float64) json.Number {
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'f', 3, 64), 64)
 	return json.Number(strconv.FormatFloat(rounded, 'f', -1, 64))

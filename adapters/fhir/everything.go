@@ -78,9 +78,10 @@ func (l *selection) hasType(name string) bool {
 	return len(l.types) == 0 || slices.Contains(l.types, name)
 }
 
-// keeps reports whether a resource is sent. One without a time is sent whatever the bounds of dates, and
-// one of which nothing says when it was last updated whatever _since.
 func (l *selection) keeps(m *match) bool {
+	// One without a time is sent whatever the bounds of dates, and one of which nothing says when it was last
+	// updated whatever _since.
+
 	return (m.updated.IsZero() || !m.updated.Before(l.since)) &&
 		(m.when.from.IsZero() || !slices.ContainsFunc(l.date, func(b moment) bool { return !b.holds(m.when) }))
 }

@@ -159,7 +159,6 @@ func (c *clinic) person(team healthlab.TeamID, name string) healthlab.UserID {
 	return u.ID
 }
 
-// noon is noon of the day that is d days before yesterday.
 func noon(d int) time.Time {
 	return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -1-d).Add(12 * time.Hour)
 }

@@ -98,9 +98,9 @@ const (
 	sampled interval = "sampled"
 )
 
-// has reports whether there are observations of a measurement by this interval. The profile of blood
-// pressure has no place for samples.
 func (m *measurement) has(i interval) bool {
+	// The profile of blood pressure has no place for samples.
+
 	return i == byDay || m.table == "" && (i == byHour || m.parts == nil && m.function != aggregate.Sum)
 }
 
@@ -170,7 +170,6 @@ func parseMeasurementID(id string) (measurementID, bool) {
 // pastYears is how far back measurements are read.
 const pastYears = 10
 
-// lastDay is the last day that anyone may have begun.
 func (s *server) lastDay() healthlab.Date { return healthlab.DateOf(s.Now().UTC()).AddDays(1) }
 
 func (s *server) readMeasurement(ctx context.Context, by caller, v measurementID) (resource, error) {

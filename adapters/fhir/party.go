@@ -151,11 +151,11 @@ func (s *server) organizationsOf(_ context.Context, r *orders.Record) (out []mat
 	return out, nil
 }
 
-// isPractitioner reports whether enough is known of a physician for the profile.
 func isPractitioner(p *people.Physician) bool { return p != nil && p.NPI != "" && p.LastName != "" }
 
-// readPractitioner reads the physician of an order. The id is that of the order.
 func (s *server) readPractitioner(ctx context.Context, by caller, id string) (resource, error) {
+	// The id is that of the order.
+
 	return s.readOfOrder(ctx, by, id, s.practitioners)
 }
 

@@ -35,7 +35,6 @@ type container struct {
 	Additive *concept `json:"additiveCodeableConcept,omitempty"`
 }
 
-// samplesOf are the samples of a report, in the order of their ids.
 func samplesOf(r *orders.Record) []string {
 	if r.Results == nil {
 		return nil
@@ -97,7 +96,6 @@ func (s *server) specimens(_ context.Context, r *orders.Record) (out []match, er
 	return out, nil
 }
 
-// coded is a term of a laboratory; nil for none.
 func coded(c *labresult.Coded) *concept {
 	if c == nil {
 		return nil

@@ -80,7 +80,6 @@ func (s *server) restrict(l *selection, of rights) bool {
 	return len(l.types) > 0
 }
 
-// lacking refuses what a token does not allow.
 func lacking(w http.ResponseWriter, scope string) error {
 	return refuse(w, httpapi.Refusal{Status: http.StatusForbidden, Type: "SCOPE_MISSING", Msg: "the token lacks the scope " + scope})
 }

@@ -60,7 +60,6 @@ func CheckRole(r Role) error {
 	return fmt.Errorf("%w: a role must be one of admin, developer, viewer, reviewer, auditor", healthlab.Invalid)
 }
 
-// has reports whether a role includes another.
 func (r Role) has(needed Role) bool {
 	return needed == "" || r == "" || r == RoleAdmin || r == needed || r == RoleDeveloper && needed == RoleViewer
 }
@@ -117,7 +116,6 @@ var requirements = sync.OnceValue(func() map[string]requirement {
 	return out
 })
 
-// admit fails if the key of a caller lacks a scope of the operation.
 func (c *call) admit(by Caller) error { return admitScopes(by.Scopes, c.needs.scopes) }
 
 // scopesKey is where a request carries the scopes of its key.
@@ -127,8 +125,6 @@ func withScopes(r *http.Request, scopes organisation.Scopes) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), scopesKey{}, scopes))
 }
 
-// admitTo fails if the key of a request lacks a scope of another operation, whose data the request
-// reads too.
 func admitTo(ctx context.Context, id string) error {
 	scopes, _ := ctx.Value(scopesKey{}).(organisation.Scopes)
 	return admitScopes(scopes, requirements()[id].scopes)

@@ -42,7 +42,6 @@ type accessNote struct {
 
 type accessNoteKey struct{}
 
-// concerns notes that a request is about a person whom its path does not name.
 func concerns(ctx context.Context, user healthlab.UserID) {
 	if note, ok := ctx.Value(accessNoteKey{}).(*accessNote); ok && !user.IsZero() {
 		note.persons = append(note.persons, user)
@@ -109,7 +108,6 @@ func (a api) recorder(r *http.Request, c *call) func(status int, body []byte) er
 	}
 }
 
-// recordIn records the access in the transaction of ctx.
 func (a api) recordIn(ctx context.Context, r *http.Request, c *call, status int, body []byte) error {
 	if a.Access == nil {
 		return nil

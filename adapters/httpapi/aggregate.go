@@ -41,7 +41,6 @@ func (a api) aggregateOperations() []server.Operation {
 	}}
 }
 
-// readQuerySchema lists what queries can name.
 func (a api) readQuerySchema(_ context.Context, in *wire.In, _ healthlab.TeamID) (any, error) {
 	if err := in.Err(); err != nil {
 		return nil, err
@@ -86,8 +85,6 @@ func (a api) queryAggregate(w http.ResponseWriter, r *http.Request, team healthl
 	return wire.Stream(w, http.StatusOK, func(p *wire.Pieces) error { return result.WriteJSON(pieceWriter{p}) })
 }
 
-// tableTypes are the media types in which tables can be sent: JSON, and those of Parquet files where they
-// can be written.
 func (a api) tableTypes(files ...string) []string {
 	if a.Parquet == nil {
 		files = nil

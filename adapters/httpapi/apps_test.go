@@ -32,7 +32,6 @@ func newApps(t *testing.T, store *memory.Store, health *healthdata.Service) *lin
 	return apps
 }
 
-// app is the fixture without its key: what an app can call.
 func (c *fixture) app() *contract.Client {
 	own := *c.Client
 	own.Header = http.Header{}

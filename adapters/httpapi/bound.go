@@ -10,7 +10,6 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// ofClientUser states that an operation is about the user of the client_user_id of its path.
 func (a api) ofClientUser() server.Bound {
 	return server.Owned("client_user_id", func(ctx context.Context, team healthlab.TeamID, value string) (healthlab.UserID, error) {
 		u, err := a.Health.ResolveUser(ctx, team, value)
@@ -18,7 +17,6 @@ func (a api) ofClientUser() server.Bound {
 	})
 }
 
-// ofReport states that an operation is about the parsing job of its path.
 func (a api) ofReport() server.Bound {
 	return server.OwnedID("job_id", func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (healthlab.UserID, error) {
 		j, err := a.Reports.JobReview(ctx, team, labreport.JobID{UUID: id})

@@ -22,7 +22,6 @@ import (
 
 const importPath = "/v2/link/bulk_import"
 
-// user creates a user without connections.
 func (m *removal) user(of healthlab.TeamID, name string) healthlab.UserID {
 	m.t.Helper()
 	u, err := m.health.CreateUser(m.t.Context(), of, healthdata.NewUser{ClientUserID: name})
@@ -30,7 +29,6 @@ func (m *removal) user(of healthlab.TeamID, name string) healthlab.UserID {
 	return u.ID
 }
 
-// recipeOf is what a connection comes with from elsewhere.
 func recipeOf(u healthlab.UserID, code string) map[string]any {
 	return map[string]any{
 		"user_id": u.String(), "access_token": "access-" + code, "refresh_token": "refresh-" + code, "provider_id": "account " + code,
@@ -42,8 +40,6 @@ func importOf(provider string, recipes ...map[string]any) map[string]any {
 	return map[string]any{"provider": provider, "connections": recipes}
 }
 
-// exported returns the connections of a provider, as a team exports them before it moves
-// to another service.
 func (m *removal) exported(provider string) (out bulk.Export) {
 	m.t.Helper()
 	m.Send(m.t, "POST", "/v2/link/bulk_export", map[string]any{"provider": provider}).Want(m.t, 200).JSON(m.t, &out)
@@ -370,7 +366,6 @@ func TestBulkImportOvertaken(t *testing.T) {
 	m.requireImported(users)
 }
 
-// served is another process on a store.
 func (m *removal) served(store bulk.Store) *bulk.Service {
 	m.t.Helper()
 	s, err := bulk.New(store, m.health, m.links, m.pulls, m.connectors, m.seal, &bulk.Options{Now: func() time.Time { return m.now }})

@@ -296,7 +296,6 @@ func (m *removal) pull() {
 	}
 }
 
-// step lets operations go on once.
 func (m *removal) step() {
 	m.t.Helper()
 	_, err := m.bulk.Step(m.t.Context())

@@ -250,7 +250,6 @@ func (c *changes) bodies(n int, query string) *httptest.ResponseRecorder {
 	return w
 }
 
-// stored returns how many of the summaries that bodies uploads are stored.
 func (c *changes) stored() int {
 	c.t.Helper()
 	list, err := c.health.Summaries(c.t.Context(), team, c.user, healthdata.SummaryQuery{Resource: "body"})

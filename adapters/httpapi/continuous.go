@@ -70,7 +70,6 @@ func (a api) listContinuous(ctx context.Context, m *managed) (any, error) {
 	return continuousPageOut{Data: page.Queries, NextCursor: next(page.Next)}, nil
 }
 
-// newContinuous reads the body that makes a continuous query, and the team.
 func (a api) newContinuous(m *managed) (healthlab.TeamID, *continuous.Definition, error) {
 	n, bad := a.Continuous.DecodeDefinition(m.Raw(), a.IgnoreUnknown)
 	team, err := m.open()

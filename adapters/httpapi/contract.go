@@ -75,7 +75,6 @@ func (a *api) documentFor(ops []server.Operation) ([]byte, error) {
 	return out, nil
 }
 
-// mediaType returns the media type of an archive of Parquet files.
 func mediaType(service string) string { return "application/vnd." + service + ".tar+gzip+parquet" }
 
 // contractID is the operation that answers the contract.

@@ -70,9 +70,9 @@ func pairs() []contract.Pair {
 	return all
 }
 
-// full returns a Config in which every operation is mounted, and a user who has connected
-// two providers. Add a new service here.
 func full(t *testing.T) (mount, healthlab.UserID) {
+	// Add a new service here.
+
 	t.Helper()
 	c := fullFixture(t)
 	return c.config, c.user
@@ -297,7 +297,6 @@ func TestFuzzContract(t *testing.T) {
 	require.Empty(t, found)
 }
 
-// suiteOrMock reports whether a folder has the suites or the mocks of the package above it.
 func suiteOrMock(path string) bool {
 	above := filepath.Base(filepath.Dir(path))
 	return filepath.Base(path) == above+"test" || filepath.Base(path) == above+"mock"

@@ -36,7 +36,6 @@ func criticalPairs() []contract.Pair {
 	}...)
 }
 
-// lowGlucose is a critical result.
 func lowGlucose(value string) labresult.Result {
 	return labresult.Result{
 		Name: "Glucose", Slug: "glucose", Result: value, Type: labresult.Numeric, Unit: ptr("mg/dL"), ReferenceRange: ptr("70-99"),

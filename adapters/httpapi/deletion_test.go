@@ -64,7 +64,6 @@ func newDeletable(t *testing.T) *deletable {
 	return d
 }
 
-// orderOnce places an order with an idempotency key.
 func (d *deletable) orderOnce(key string, edits object) orders.Order {
 	d.t.Helper()
 	var out orderAnswer
@@ -82,7 +81,6 @@ func (d *deletable) lists() map[string]string {
 	}
 }
 
-// hasNothing requires that an answer shows nothing of the user.
 func (d *deletable) hasNothing(name string, body string) {
 	d.t.Helper()
 	for _, m := range append([]string{d.done.ID.String(), d.open.ID.String()}, markers...) {

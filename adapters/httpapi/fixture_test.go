@@ -45,14 +45,12 @@ type mount struct {
 	httpapi.Services
 }
 
-// of returns the configuration with the parts of the services.
 func (m *mount) of() httpapi.Config {
 	c := m.Config
 	c.Parts = m.Services.Parts()
 	return c
 }
 
-// handler serves it.
 func (m *mount) handler() http.Handler { return httpapi.Handler(m.of()) }
 
 // fixtureNow is when all of this happens.
@@ -62,8 +60,9 @@ var otherTeam = healthlab.TeamID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-0
 
 const goodKey = "k"
 
-// newFixture makes a fixture. opts may be nil; the default clock stands at fixtureNow.
 func newFixture(t *testing.T, opts *healthdata.Options) *fixture {
+	// opts may be nil; the default clock stands at fixtureNow.
+
 	t.Helper()
 	return newFixtureWithKeys(t, opts, nil)
 }
@@ -141,33 +140,28 @@ func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.
 	return c
 }
 
-// transactIn returns what runs a request in one transaction of a store.
 func transactIn(s *memory.Store) func(context.Context, func(context.Context) error) error {
 	return func(ctx context.Context, run func(context.Context) error) error {
 		return s.Rows().Update(ctx, func(ctx context.Context, _ store.Tx) error { return run(ctx) })
 	}
 }
 
-// keepRaw are options of a service whose teams keep payloads.
 func keepRaw() *healthdata.Options {
 	return &healthdata.Options{Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) {
 		return healthdata.TeamSettings{ProviderRawData: true}, nil
 	}}
 }
 
-// get reads a path, which must answer with a status.
 func (c *fixture) get(path string, status int) *contract.Reply {
 	c.t.Helper()
 	return c.Send(c.t, "GET", path, nil).Want(c.t, status)
 }
 
-// post sends a body, which must be answered with a status.
 func (c *fixture) post(path string, body any, status int) *contract.Reply {
 	c.t.Helper()
 	return c.Send(c.t, "POST", path, body).Want(c.t, status)
 }
 
-// timeseries and summary are paths of something of the user.
 func (c *fixture) timeseries(rest string) string {
 	return "/v2/timeseries/" + c.user.String() + "/" + rest
 }

@@ -50,7 +50,6 @@ func (a api) healthOperations() []server.Operation {
 	return ops
 }
 
-// userID reads the user of a path.
 func userID(in *wire.In) healthlab.UserID { return healthlab.UserID{UUID: in.PathUUID("user_id")} }
 
 // span reads start_date and end_date, each a day or an instant, and time_zone. A day
@@ -88,7 +87,6 @@ func daySpan(in *wire.In) (from, to time.Time) {
 	return from, to
 }
 
-// providerFilter reads the provider filter; the empty text means all.
 func providerFilter(in *wire.In) string {
 	if p := in.OptText("provider", 256); p != nil {
 		return *p
@@ -154,7 +152,6 @@ func sampleQuery(in *wire.In, path string, of []*healthdata.Resource) (q healthd
 	return q, nil
 }
 
-// ungrouped are the resources with a read of samples without groups.
 func ungrouped() []*healthdata.Resource {
 	return slices.DeleteFunc(healthdata.Timeseries(), func(r *healthdata.Resource) bool { return !r.Legacy })
 }

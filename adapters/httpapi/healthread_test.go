@@ -69,7 +69,6 @@ var least = map[string]string{
 	"electrocardiogram": `{"session_start":"2026-03-02T07:00:00Z","session_end":"2026-03-02T07:00:30Z","voltage_sample_count":0}`,
 }
 
-// upload is a body that sends items from the band.
 func upload(items ...string) string {
 	return `{"provider":"acme_band","source":{"type":"watch"},"data":[` + strings.Join(items, ",") + `]}`
 }

@@ -136,7 +136,6 @@ type deviceIn struct {
 	Version      *string `json:"version"`
 }
 
-// check notes what is wrong with the bounds.
 func (u *uploadIn) check(in *wire.In) {
 	if u.StartDate != nil && u.EndDate != nil && u.EndDate.Before(u.StartDate.Time) {
 		in.Problem("order", "a range does not end before it starts", "body", "end_date")

@@ -147,7 +147,6 @@ func (u *uploads) bad() (kind, item string) {
 	return kind, kinds[kind]()
 }
 
-// wrongType returns JSON of another type than that of a value.
 func wrongType(v any) string {
 	if _, isText := v.(string); isText {
 		return []string{`7`, `{}`, `[]`, `true`}[len(text(v))%4]

@@ -29,7 +29,6 @@ func beats(n int) []string {
 	return out
 }
 
-// stored is how many samples of heart rate there are.
 func (c *fixture) stored() int {
 	c.t.Helper()
 	list, err := c.health.AllSamples(c.t.Context(), team, c.user, healthdata.SampleQuery{Resource: "heartrate"})

@@ -40,11 +40,8 @@ func (a api) linkOperations() []server.Operation {
 	}
 }
 
-// linkToken reads the token of the request; empty if there is none, which the service
-// refuses.
 func (a api) linkToken(in *wire.In) string { return in.OptHeader(a.LinkTokenHeader, 4096) }
 
-// orNull is a pointer to s, nil for the empty text.
 func orNull[S ~string](s S) *string {
 	if s == "" {
 		return nil
@@ -80,7 +77,6 @@ func (a api) createLinkCode(w http.ResponseWriter, r *http.Request, team healthl
 	return wire.JSON(w, http.StatusOK, code)
 }
 
-// secretReply keeps what was made for one person out of caches and referrers.
 func secretReply(w http.ResponseWriter) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -267,8 +263,6 @@ type formField struct {
 	Options []string `json:"options"`
 }
 
-// sourceNumber is the number of a provider on the wire: the same for a slug wherever it
-// is, and never above 2^31.
 func sourceNumber(slug string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(slug))

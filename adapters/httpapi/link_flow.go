@@ -79,7 +79,6 @@ func (a api) finishOAuth(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// browserOf returns the secret of the browser that left from a link page; empty if there is none.
 func (a api) browserOf(r *http.Request) string {
 	if a.pages == nil {
 		return ""
@@ -181,9 +180,9 @@ func (a api) linkPassword(w http.ResponseWriter, r *http.Request) error {
 	return a.answerLink(w, slug, done)
 }
 
-// answerLink answers with a result. It names the provider of the request, also where
-// it is not known whose the token is.
 func (a api) answerLink(w http.ResponseWriter, slug string, done linking.Result) error {
+	// It names the provider of the request, also where it is not known whose the token is.
+
 	done.Provider = slug
 	secretReply(w)
 	return wire.JSON(w, http.StatusOK, linkResultFrom(done))
@@ -249,7 +248,6 @@ type linkAuthIn struct {
 	Region   *string `json:"region"`
 }
 
-// legacy answers as the older operations do: refused credentials are an error.
 func legacy(done linking.Result) error {
 	if done.Error != linking.ProviderCredentialError {
 		return nil

@@ -157,12 +157,10 @@ func (c *counter) token(more object) string {
 	return out.Token
 }
 
-// with returns a client that sends a link token and a wrong API key.
 func (c *counter) with(token string) *contract.Client {
 	return c.With("x-service-api-key", "none").With("x-service-link-token", token)
 }
 
-// result sends a body with a token and returns what came of it.
 func (c *counter) result(token, path string, body object) object {
 	c.t.Helper()
 	var out object

@@ -83,9 +83,9 @@ type managed struct {
 	access *accessNote
 }
 
-// managing returns a handler that authenticates the caller and calls do with it. do must call
-// open first.
 func (a api) managing(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
+	// do must call open first.
+
 	return a.managingHere(func(w http.ResponseWriter, r *http.Request, m *managed) error {
 		m.asks = m.PathText("environment", wire.MaxPathText)
 		return do(w, r, m)

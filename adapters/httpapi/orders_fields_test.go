@@ -13,7 +13,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// with is a copy of an object with further keys.
 func with(o object, edits object) object {
 	out := maps.Clone(o)
 	maps.Copy(out, edits)

@@ -18,7 +18,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 )
 
-// count is how many orders the team has.
 func (c *fixture) count() int {
 	c.t.Helper()
 	var page struct{ Total int }

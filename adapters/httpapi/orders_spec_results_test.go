@@ -379,7 +379,6 @@ func TestWhatCanBeDoneWhere(t *testing.T) {
 	require.Equal(t, orders.Cancelled, c.order("POST", "/v3/order/"+o.ID.String()+"/cancel", nil).LowLevel())
 }
 
-// hears is what a carrier or a lab says of an order's sample.
 func (c *fixture) hears(o orders.Order, on orders.Trigger) {
 	c.t.Helper()
 	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{ID: string(on), Team: o.TeamID, Order: o.ID, On: on, At: fixtureNow}))

@@ -15,7 +15,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// anImport is the body of an order that was placed elsewhere.
 func (c *fixture) anImport(test, sample string) object {
 	address := anAddress()
 	address["receiver_name"] = "Ana"
@@ -23,7 +22,6 @@ func (c *fixture) anImport(test, sample string) object {
 		"order_set": object{"lab_test_ids": []string{test}}, "patient_details": aPatient(), "patient_address": address, "sample_id": sample}
 }
 
-// aKit is the body of an order for a kit without a patient.
 func (c *fixture) aKit() object {
 	return object{"user_id": c.user.String(), "lab_test_id": kitTest, "shipping_details": object{
 		"receiver_name": "Desk", "first_line": "1 Elm", "city": "Duluth", "state": "MN", "zip": "55802", "country": "US", "phone_number": "+15550100"}}

@@ -14,7 +14,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-// accepted is an order whose lab has accepted it.
 func (c *fixture) accepted(test string, edits object) orders.Order {
 	c.t.Helper()
 	o := c.order("POST", "/v3/order", c.request(test, edits))

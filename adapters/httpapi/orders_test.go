@@ -202,13 +202,11 @@ func (c *fixture) order(method, path string, body any) orders.Order {
 	return out.Order
 }
 
-// placed is an order for a walk-in test.
 func (c *fixture) placed() orders.Order {
 	c.t.Helper()
 	return c.order("POST", "/v3/order", c.request(walkInTest, nil))
 }
 
-// refused sends a body that a rule of the business refuses.
 func (c *fixture) refused(method, path string, body any, status int, rule string) {
 	c.t.Helper()
 	require.Equal(c.t, rule, c.Send(c.t, method, path, body).Want(c.t, status).ErrorType(c.t))

@@ -130,7 +130,6 @@ func (a api) managingOrg(do func(http.ResponseWriter, *http.Request, *managedOrg
 	}
 }
 
-// requireOrganisation reports whether a mandate is for the organisation itself.
 func (m Mandate) requireOrganisation(org uuid.UUID) error {
 	if org == uuid.Nil || !m(org, healthlab.TeamID{}) {
 		return fmt.Errorf("%w: the key is not the organisation's", healthlab.Forbidden)
@@ -327,7 +326,6 @@ func apiKeyFrom(k *organisation.Key, shown string) apiKeyOut {
 	}
 }
 
-// timeOrNull is nil for the zero time.
 func timeOrNull(t time.Time) *healthlab.Time {
 	if t.IsZero() {
 		return nil

@@ -38,7 +38,6 @@ func (userFile) Write(_ context.Context, _ healthlab.TeamID, user healthlab.User
 	return err
 }
 
-// newExports returns exports of one file.
 func newExports(t *testing.T, store *memory.Store, health *healthdata.Service, now func() time.Time) *personexport.Service {
 	t.Helper()
 	s, err := personexport.New(store.PersonExports(), store.Blobs(), health, map[string]personexport.Source{"person": userFile{}}, &personexport.Options{Now: now})

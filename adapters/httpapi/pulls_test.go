@@ -63,7 +63,6 @@ func (d *depot) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPa
 	return linking.PullPage{Items: []linking.PullItem{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Device: d.device, Samples: d.items[r.Resource]}}}, nil
 }
 
-// answer sets what a resource answers; nil for its items.
 func (d *depot) answer(resource string, fn func(context.Context) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -47,7 +47,6 @@ func request(method, target, body string) *http.Request {
 	return r
 }
 
-// failing is an operation that does nothing but fail.
 func failing(err error, replies ...server.Reply) server.Operation {
 	return server.Operation{Replies: replies, Handle: func(http.ResponseWriter, *http.Request) error { return err }}
 }

@@ -206,7 +206,6 @@ type brandIn struct {
 	Address     *string `json:"company_address"`
 }
 
-// choose makes a choice that was sent, or takes it back.
 func choose[T any](to **T, sent wire.Opt[T]) {
 	if sent.Set {
 		*to = sent.Ptr()

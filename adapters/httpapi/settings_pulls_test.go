@@ -17,7 +17,6 @@ func pullsPath(query string) string {
 	return strings.Replace(pullPath, "{org}", org.String(), 1) + query
 }
 
-// preference is the JSON of a team's preferences about one provider of the head office.
 func preference(of healthlab.TeamID, days string) string {
 	return `{"team_id":"` + of.String() + `","providers":{"acme_band":` + days + `}}`
 }

@@ -68,7 +68,6 @@ func (c *fixture) owned() map[string]string {
 	return ids
 }
 
-// manager is a client that has the management key alone.
 func (c *fixture) manager() *contract.Client {
 	return contract.NewClient(c.t, c.config.handler(), httpapi.OpenAPI()).With("x-management-key", "m")
 }

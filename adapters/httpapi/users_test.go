@@ -19,9 +19,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// userPairs are the published types of users and sources. Bodies and envelopes are
-// checked by the client.
 func userPairs() []contract.Pair {
+	// Bodies and envelopes are checked by the client.
+
 	return []contract.Pair{
 		{Schema: "User", Value: healthdata.User{}},
 		{Schema: "TeamMetrics", Value: healthdata.TeamMetrics{}},
@@ -79,7 +79,6 @@ func (c *office) create(name string) string {
 	return u.ID
 }
 
-// get returns the object at a path.
 func (c *office) get(path string) object {
 	c.t.Helper()
 	var out object

@@ -99,12 +99,10 @@ type webhookPatchIn struct {
 	Disabled    *bool              `json:"disabled"`
 }
 
-// webhookID reads the endpoint that the path names.
 func (m *managed) webhookID() webhook.EndpointID {
 	return webhook.EndpointID{UUID: m.PathUUID("webhook_id")}
 }
 
-// page reads how many things to list, and from where.
 func (m *managed) page() (size int, cursor string) {
 	const most = 250
 	return m.Int("limit", 50, 1, most), m.ShortText("next_cursor")
@@ -126,7 +124,6 @@ func cursorProblem(err error) error {
 	return &own
 }
 
-// next is the cursor of the next page, or null.
 func next(cursor string) *string {
 	if cursor == "" {
 		return nil

@@ -80,8 +80,6 @@ func attemptFrom(t webhook.Attempt) webhookAttemptOut {
 	return out
 }
 
-// received is what a receiver has sent as text, whatever bytes it is made of; nil if that
-// is nothing.
 func received(b []byte) *string {
 	if b == nil {
 		return nil

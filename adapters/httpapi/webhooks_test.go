@@ -23,18 +23,17 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/webhookmock"
 )
 
-// webhookPairs are the published types of webhooks: none, because what is managed here
-// is seen over HTTP only. The client checks every answer.
-func webhookPairs() []contract.Pair { return nil }
+func webhookPairs() []contract.Pair {
+	// The client checks every answer.
+	return nil
+}
 
-// acceptingNotifier is one whose receivers accept everything.
 func acceptingNotifier(t *testing.T) webhook.Notifier {
 	n := webhookmock.NewMockNotifier(gomock.NewController(t))
 	n.EXPECT().Notify(gomock.Any(), gomock.Any()).Return(webhook.Result{Class: webhook.ClassOK, Status: 204, Duration: 12 * time.Millisecond}).AnyTimes()
 	return n
 }
 
-// newWebhooks is the service of webhooks over a store, for a team that may ask for much.
 func newWebhooks(t *testing.T, store *memory.Store, n webhook.Notifier, now func() time.Time) *webhook.Service {
 	t.Helper()
 	return newWebhooksWith(t, store, n, now, 100_000)

@@ -19,22 +19,18 @@ func newKeys() *personkey.Keys {
 	return personkey.New(memory.NewPersonKeys(), sealer, nil)
 }
 
-// clockedHost is clockedStore for a host that keeps its users outside of the store.
 func clockedHost() (*memory.Store, func(time.Time)) {
 	clock := conformance.NewClock(time.Unix(0, 0))
 	return memory.New(&memory.Options{Keys: newKeys(), Now: clock.Now, UsersElsewhere: true}), clock.Set
 }
 
-// clockedStore returns an empty store that encrypts, and sets its clock.
 func clockedStore() (*memory.Store, func(time.Time)) {
 	clock := conformance.NewClock(time.Unix(0, 0))
 	return memory.New(&memory.Options{Keys: newKeys(), Now: clock.Now}), clock.Set
 }
 
-// newStore returns an empty store that encrypts.
 func newStore() *memory.Store { return memory.New(&memory.Options{Keys: newKeys()}) }
 
-// newSampleStore returns an empty store that encrypts samples too.
 func newSampleStore() *memory.Store {
 	return memory.New(&memory.Options{Keys: newKeys(), EncryptSamples: true})
 }

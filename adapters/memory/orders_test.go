@@ -63,7 +63,6 @@ func TestOrderVisits(t *testing.T) {
 	})
 }
 
-// visits is the store of orders as one of their appointments.
 func visits(t testing.TB, s *memory.Store) orders.VisitStore {
 	t.Helper()
 	v, ok := s.Orders().(orders.VisitStore)
@@ -83,7 +82,6 @@ func TestCenters(t *testing.T) {
 	})
 }
 
-// twice is one store as two processes would see it.
 func twice(testing.TB) []orderstest.Process {
 	s, _ := clockedHost()
 	p := orderstest.Process{Orders: s.Orders(), Reviews: s.Reviews(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}

@@ -50,7 +50,6 @@ func clusterSamples(b *testing.B) healthdatatest.SampleStore {
 	return samplesOn(b, pool)
 }
 
-// serverSamples keeps samples in clear on one server.
 func serverSamples(b *testing.B) healthdatatest.SampleStore {
 	server, err := pgtest.Start(b.Context(), pgtest.Durable)
 	require.NoError(b, err)

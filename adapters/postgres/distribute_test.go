@@ -66,7 +66,6 @@ func TestStore_perUser(t *testing.T) {
 // person is a user with a row.
 type person = store.Key
 
-// newPerson puts the row of a new user.
 func newPerson(t testing.TB, s store.Store) person {
 	t.Helper()
 	k := store.UserKey(anyTeam(), anyUser())
@@ -87,7 +86,6 @@ func addRows(ctx context.Context, s store.Store, of person, rows ...store.Row) e
 	})
 }
 
-// addPair puts a row of a user on the machine of the user, and one on the coordinator.
 func addPair(ctx context.Context, s store.Store, of person, n int) error {
 	plain := plainRow(of.Team, strconv.Itoa(n))
 	plain.User = of.User

@@ -31,14 +31,12 @@ type rowStore struct {
 	setClock func(time.Time) // nil unless the clock stands still
 }
 
-// newRowStore returns a store with the clock of the database.
 func newRowStore(t testing.TB, tables ...[]store.Definition) rowStore {
 	t.Helper()
 	s := rowsAt(t, nil, tables...)
 	return rowStore{Store: s, log: eventlog.New(s)}
 }
 
-// stoppedRowStore returns a store whose clock stands still until it is set.
 func stoppedRowStore(t testing.TB, tables ...[]store.Definition) rowStore {
 	t.Helper()
 	clock := conformance.NewClock(time.Now())
@@ -46,13 +44,11 @@ func stoppedRowStore(t testing.TB, tables ...[]store.Definition) rowStore {
 	return rowStore{s, eventlog.New(s), clock.Set}
 }
 
-// rowsAt returns an empty, encrypted store with a clock; nil is that of the database.
 func rowsAt(t testing.TB, now func() time.Time, tables ...[]store.Definition) store.Store {
 	t.Helper()
 	return rowsOn(t, pgtest.Pool(t), postgres.Options{Now: now}, tables...)
 }
 
-// restrictedRowStore is newRowStore for a role that row-level security holds for.
 func restrictedRowStore(t testing.TB, tables ...[]store.Definition) rowStore {
 	t.Helper()
 	noCluster(t)
@@ -76,7 +72,6 @@ func rowKeys(t testing.TB) *personkey.Keys {
 	return personkey.New(personkey.NewStore(kept), sealer, nil)
 }
 
-// users returns the users of the store.
 func (s rowStore) users(onErase ...healthdata.UserHook) healthdata.Users {
 	return healthdata.NewUsers(s, &healthdata.UserOptions{Events: s.log, OnErase: onErase})
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// rowData returns data and users; samples are encrypted too.
 func rowData(t testing.TB) healthdatatest.DataHarness {
 	return dataOf(newRowStore(t, healthdata.DataTables(true)))
 }

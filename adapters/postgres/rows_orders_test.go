@@ -24,7 +24,6 @@ func newOrderRows(t testing.TB) rowStore {
 
 func (s rowStore) orderOptions() *orders.StoreOptions { return &orders.StoreOptions{Events: s.log} }
 
-// elsewhere are the options of a host that keeps its users outside of the store.
 func (s rowStore) elsewhere() *orders.StoreOptions {
 	return &orders.StoreOptions{Events: s.log, UsersElsewhere: true}
 }

@@ -83,7 +83,6 @@ func (g *signal) listen(ctx context.Context, heard func()) error {
 	}
 }
 
-// ping asks whether the other end of a connection is still there.
 func ping(ctx context.Context, conn interface{ Ping(context.Context) error }) error {
 	ctx, cancel := context.WithTimeout(ctx, listenPing)
 	defer cancel()

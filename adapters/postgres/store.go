@@ -172,8 +172,6 @@ func (e *Store) now(ctx context.Context) (time.Time, error) {
 	return server, nil
 }
 
-// wallClock returns the time without Go's monotonic reading, which stands still while a machine
-// sleeps.
 func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // only compared with that of the database
 
 // Update is that of [store.Store].

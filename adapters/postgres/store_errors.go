@@ -97,7 +97,6 @@ func lost(err error) bool {
 		errors.Is(err, pgx.ErrTxClosed)
 }
 
-// contended reports whether the same transaction may succeed when it is run again.
 func contended(err error) bool {
 	var pg *pgconn.PgError
 	return errors.Is(err, store.ErrStale) || errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")

@@ -192,7 +192,6 @@ func TestStore_lostConnections(t *testing.T) {
 // engineWriterEnv has the address of the database of a process that TestStore_kill starts and kills.
 const engineWriterEnv = "HEALTHLABTEST_ENGINE_WRITER"
 
-// newPair returns two rows, which an update puts together.
 func newPair(team healthlab.TeamID) [2]store.Row {
 	id := uuid.NewString()
 	return [2]store.Row{plainRow(team, id), uniqueRow(team, id, id)}

@@ -61,7 +61,6 @@ func poolWith(t testing.TB, address string, change func(*pgxpool.Config)) *pgxpo
 	return pool
 }
 
-// asRestricted makes sessions of the role that owns nothing.
 func asRestricted(c *pgxpool.Config) {
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, `set role `+postgres.RestrictedRole)
@@ -69,7 +68,6 @@ func asRestricted(c *pgxpool.Config) {
 	}
 }
 
-// noCluster skips a test of row-level security, which does not hold on a cluster.
 func noCluster(t testing.TB) {
 	t.Helper()
 	if pgtest.Spread() {

@@ -114,12 +114,10 @@ var lockUser = map[store.Lock]string{
 	store.Held:   "select pg_advisory_xact_lock($1)",
 }
 
-// locksUser reports whether a query locks a user.
 func locksUser(q *store.Query) bool {
 	return q.By == store.ByKey && q.Table == store.UserTable && lockUser[q.Lock] != ""
 }
 
-// userLock returns the number of the lock of a user.
 func (e *Store) userLock(k store.Key) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(store.Text(e.opts.Schema) + store.UUID(k.Team.UUID) + k.ID)) // never fails
@@ -277,7 +275,6 @@ func (t *table) scan(rows pgx.Rows) (store.Row, error) {
 // allTeams is the name of all teams to the policies of row-level security.
 const allTeams = "all"
 
-// nameTeam adds the statement that names the team of a trip to the policies.
 func (e *Store) nameTeam(b *pgx.Batch, team string) {
 	if e.opts.RowSecurity {
 		b.Queue("select set_config('"+teamSetting+"', $1, true)", team)

@@ -100,7 +100,6 @@ func newTable(schema string, def store.Definition) (*table, error) {
 	return t, nil
 }
 
-// updateRow returns the statement that changes the row of a key if it has the revision $9.
 func (t *table) updateRow() string {
 	if t.def.PerUser {
 		return "update " + t.sql + " set due = $4, i0 = $5, i1 = $6, revision = $7, doc = $8 where team = $1 and id = $2 and user_id = $3 and revision = $9"
@@ -108,14 +107,12 @@ func (t *table) updateRow() string {
 	return "update " + t.sql + " set user_id = $3, due = $4, i0 = $5, i1 = $6, revision = $7, doc = $8 where team = $1 and id = $2 and revision = $9"
 }
 
-// index returns an index over the rows that have a column.
 func (t *table) index(name, columns, column string) relation {
 	return relation{name, fmt.Sprintf("create index %s on %s (%s) where %s is not null", name, t.sql, columns, column)}
 }
 
 func indexColumn(i int) string { return fmt.Sprintf("i%d", i) }
 
-// uniqueIndex returns the name of the index that keeps an index value unique.
 func uniqueIndex(table string, i int) string { return table + "_" + indexColumn(i) + "_unique" }
 
 // Migrate makes what the database lacks of the tables: the schema, tables and indexes, in one

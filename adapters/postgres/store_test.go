@@ -48,12 +48,10 @@ func TestStore_rowSecurity(t *testing.T) {
 	storetest.Run(t, engineSuite(postgres.Options{RowSecurity: true}, asRestricted))
 }
 
-// plainRow returns a new row of a team.
 func plainRow(team healthlab.TeamID, id string) store.Row {
 	return store.Row{Key: store.Key{Table: "plain", Team: team, ID: id}, Doc: []byte("planted")}
 }
 
-// uniqueRow returns a new row with a value that no other row of the team has.
 func uniqueRow(team healthlab.TeamID, id, value string) store.Row {
 	return store.Row{Key: store.Key{Table: "unique_first", Team: team, ID: id}, Index: [2]string{value}}
 }
@@ -62,7 +60,6 @@ func anyTeam() healthlab.TeamID { return healthlab.TeamID{UUID: uuid.New()} }
 
 func anyUser() healthlab.UserID { return healthlab.UserID{UUID: uuid.New()} }
 
-// put puts rows in an update.
 func put(ctx context.Context, s store.Store, rows ...store.Row) error {
 	return s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		tx.Put(rows...)

@@ -68,8 +68,9 @@ func (f *frame) commit(b *pgx.Batch) {
 	})
 }
 
-// rollback undoes a transaction. A connection that does not do it is closed by its pool.
 func (f *frame) rollback(ctx context.Context, conn connection) {
+	// A connection that does not do it is closed by its pool.
+
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
 	defer cancel()
 	_, _ = conn.Exec(ctx, f.undo)
@@ -195,7 +196,6 @@ func (t *transaction) send(b *pgx.Batch) error {
 	return t.fail(err, contended(err) || pgconn.SafeToRetry(err))
 }
 
-// fail keeps the error of a trip.
 func (t *transaction) fail(err error, again bool) error {
 	t.failed, t.again = classify(t.ctx, err), again && (!t.host || !lost(err))
 	return t.failed
@@ -304,7 +304,6 @@ func values(w *store.Write) []any {
 	return []any{[16]byte(w.Team.UUID), []byte(w.ID), user, due, indexValue(w.Index[0]), indexValue(w.Index[1]), w.Revision, w.Doc}
 }
 
-// indexValue returns an index value as it is kept: null for none.
 func indexValue(v string) any {
 	if v == "" {
 		return nil
@@ -333,7 +332,6 @@ func (e *Store) meaning(err error) error {
 	return err
 }
 
-// isTaken reports whether a key or a value was taken.
 func isTaken(err error) bool {
 	var taken *store.TakenError
 	return errors.As(err, &taken)

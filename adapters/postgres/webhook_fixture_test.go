@@ -36,7 +36,6 @@ func secretSealer() healthlab.Sealer {
 	return s
 }
 
-// loopback is a guard that lets requests through to this machine alone.
 func loopback() *webhook.Guard {
 	return &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 }

@@ -230,7 +230,6 @@ func (f *senders) until(holds func(got []sent) bool) []sent {
 	}
 }
 
-// await waits until the receiver has got so many messages, and returns them.
 func (f *senders) await(n int) []sent {
 	f.t.Helper()
 	return f.until(func(got []sent) bool { return len(got) >= n })

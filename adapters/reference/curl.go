@@ -79,7 +79,6 @@ func (d *document) curlBody(op operation) []string {
 	return []string{`-H "content-type: ` + name + `"`, "--data-binary @body"}
 }
 
-// quoted returns a text as one word of a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // variables returns a path with variables in place of its parameters.

@@ -199,7 +199,6 @@ func (d *document) call(method, path string, op operation) call {
 	return c
 }
 
-// parameter follows a reference.
 func (d *document) parameter(p parameter) parameter {
 	if p.Ref != "" {
 		return d.Components.Parameters[last(p.Ref)]
@@ -207,7 +206,6 @@ func (d *document) parameter(p parameter) parameter {
 	return p
 }
 
-// securityOf returns the credentials that open an operation: its own, or those of the document.
 func (d *document) securityOf(op operation) []map[string][]string {
 	if op.Security != nil {
 		return op.Security

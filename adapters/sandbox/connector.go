@@ -191,7 +191,6 @@ func (c *Connector) as(client linking.OAuthClient) (*Connector, error) {
 	return &own, nil
 }
 
-// clientID is what the provider knows us by.
 func (c *Connector) clientID() string { return cmp.Or(c.client.ID, "sandbox") }
 
 // grantee is an account as the client has it.
@@ -203,13 +202,11 @@ func (c *Connector) grantee(account string) string {
 	return account + "." + hex.EncodeToString(sum[:8])
 }
 
-// known reports whether a grant is the client's.
 func (c *Connector) known(t *ticket) bool {
 	account, _, _ := strings.Cut(t.account, ".")
 	return t.account == c.grantee(account)
 }
 
-// trusted refuses a client whose secret is wrong.
 func (c *Connector) trusted() error {
 	if behaviourOf(c.client.Secret) == BehaviourRefused {
 		return errClient
@@ -271,7 +268,6 @@ func meet(ctx context.Context, name string) (g linking.Grant, behaviour string, 
 	return g, behaviour, nil
 }
 
-// account is the provider's own name for a person.
 func (c *Connector) account(name string) string {
 	sum := sha256.Sum256([]byte(c.provider + " " + name))
 	return hex.EncodeToString(sum[:8])
@@ -427,7 +423,6 @@ func (c *Connector) SignInByEmail(ctx context.Context, r linking.EmailRequest) (
 	return out, nil
 }
 
-// practiceOf is the practice of an address: what its domain begins with.
 func practiceOf(email string) string {
 	_, domain, _ := strings.Cut(email, "@")
 	practice, _, _ := strings.Cut(domain, ".")

@@ -73,7 +73,6 @@ func newFixture(t *testing.T, edit ...func(*linking.ProviderConnector)) *fixture
 	return d
 }
 
-// user adds a person and returns a token for them.
 func (d *fixture) user(name string) (healthlab.UserID, string) {
 	d.t.Helper()
 	u, err := d.health.CreateUser(d.t.Context(), d.team, healthdata.NewUser{ClientUserID: name})
@@ -88,7 +87,6 @@ func (d *fixture) token(user healthlab.UserID) string {
 	return issued.Token
 }
 
-// page is where a person is sent to sign in.
 func (d *fixture) page(token, provider string) string {
 	d.t.Helper()
 	a, err := d.Authorize(d.t.Context(), token, linking.OAuthSignIn{Provider: provider})

@@ -101,13 +101,10 @@ func dayOf(user healthlab.UserID, date healthlab.Date, loc *time.Location, provi
 	return d
 }
 
-// before is the day before, in the same time zone and measured by the same devices.
 func (d *day) before() *day { return dayOf(d.user, d.date.AddDays(-1), d.loc, d.by.provider) }
 
-// minutes is how long the day is: another when the clocks change.
 func (d *day) minutes() int { return len(d.doing) }
 
-// at returns the instant of a minute of the day, counted from midnight.
 func (d *day) at(minute int) time.Time { return d.start.Add(time.Duration(minute) * time.Minute) }
 
 // nightOf invents the night that ends on a date.

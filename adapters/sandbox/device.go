@@ -56,9 +56,9 @@ func instrumentOf(user healthlab.UserID, provider string) instrument {
 	return i
 }
 
-// reads is what the device's clock shows at an instant. What people write down has the true time, and so has
-// what a laboratory measures.
 func (i instrument) reads(source healthdata.SourceType, at time.Time) time.Time {
+	// What people write down has the true time, and so has what a laboratory measures.
+
 	if source == healthdata.SourceApp || source == healthdata.SourceLab {
 		return at
 	}

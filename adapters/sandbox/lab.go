@@ -301,7 +301,6 @@ func (o *labOrder) visit() {
 	}
 }
 
-// again implements source.
 func (o *labOrder) again() int { return o.outcome.Repeats }
 
 // message implements source.
@@ -330,7 +329,6 @@ func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {
 	return m
 }
 
-// sampleID is the lab's id of an order and its specimen.
 func sampleID(id orders.OrderID) string {
 	return "SBX" + strings.ToUpper(strings.ReplaceAll(uuid.NewSHA1(uuid.Nil, id.UUID[:]).String(), "-", "")[:12])
 }

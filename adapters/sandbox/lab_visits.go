@@ -311,7 +311,6 @@ func (v *labVisit) answer() orders.Booked {
 	return orders.Booked{Confirmed: v.agreed, Start: v.start, End: v.end, ProviderID: "pr-" + id, ExternalID: "SBX-" + id}
 }
 
-// take takes a slot, and gives the one before back.
 func (v *labVisit) take(l *Lab, slot appointment.Slot) {
 	v.leave(l)
 	v.slot, v.start, v.end = slot.Key, slot.Start, slot.End
@@ -489,5 +488,4 @@ func (v *labVisit) message(l *Lab, at time.Time) orders.Message {
 	return m
 }
 
-// again implements source.
 func (v *labVisit) again() int { return v.outcome.Repeats }

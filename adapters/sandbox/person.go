@@ -32,7 +32,6 @@ type person struct {
 	temperature float64
 }
 
-// seedOf mixes a user with whatever tells one random sequence from another.
 func seedOf(user healthlab.UserID, what string, day healthlab.Date) [32]byte {
 	b := append([]byte{}, user.UUID[:]...)
 	b = append(b, what...)
@@ -40,7 +39,6 @@ func seedOf(user healthlab.UserID, what string, day healthlab.Date) [32]byte {
 	return sha256.Sum256(b)
 }
 
-// dice returns the random sequence of a user for one purpose and day.
 func dice(user healthlab.UserID, what string, day healthlab.Date) *rand.Rand {
 	return rand.New(rand.NewChaCha8(seedOf(user, what, day)))
 }
@@ -78,7 +76,6 @@ func personOf(user healthlab.UserID) person {
 
 func clamp(v, low, high float64) float64 { return math.Max(low, math.Min(high, v)) }
 
-// round cuts a value to so many decimals, as instruments do.
 func round(v float64, decimals int) float64 {
 	p := math.Pow(10, float64(decimals))
 	return math.Round(v*p) / p

@@ -34,7 +34,6 @@ func (d Demo) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage
 // streamSlug is the resource of the recordings of workouts.
 const streamSlug = "workout_stream"
 
-// summaryOf is the resource of the summaries that come with a resource.
 func summaryOf(resource string) string {
 	if resource == streamSlug {
 		return "workouts"

@@ -107,9 +107,10 @@ func (d *day) samples(r *healthdata.Resource) []healthdata.Sample {
 	}
 }
 
-// beats is the heart rate of a minute, breaths the respiratory rate, and variability that of the heart. Each
-// is there or not.
-func (d *day) beats(m int) (float64, bool) { return d.heartRate[m], !d.off[m] }
+func (d *day) beats(m int) (float64, bool) {
+	// Each is there or not.
+	return d.heartRate[m], !d.off[m]
+}
 
 func (d *day) breaths(m int) (float64, bool) { return round(10+d.heartRate[m]/15, 1), !d.off[m] }
 
@@ -128,7 +129,6 @@ func one(b bool) float64 {
 	return 0
 }
 
-// metres is how far the person came in a minute.
 func (d *day) metres(m int) float64 {
 	if d.doing[m] == training {
 		return d.training.speed * 60
@@ -166,7 +166,6 @@ func (d *day) sample(r *healthdata.Resource, at time.Time, v float64) healthdata
 	}
 }
 
-// interval makes a sample that covers some time.
 func (d *day) interval(r *healthdata.Resource, at time.Time, length time.Duration, v float64) healthdata.Sample {
 	s := d.sample(r, at, v)
 	start, end := s.Timestamp, healthlab.At(s.Timestamp.Add(length))
@@ -244,7 +243,6 @@ func (d *day) scale(r *healthdata.Resource) []healthdata.Sample {
 	return []healthdata.Sample{d.sample(r, at, v)}
 }
 
-// weightToday swings about the person's weight with the season and the day.
 func (d *day) weightToday() float64 {
 	yearDay := float64(d.date.At(time.UTC).YearDay())
 	return d.weightKG + 0.8*math.Cos(2*math.Pi*yearDay/365) + 0.4*dice(d.user, "weight", d.date).NormFloat64()

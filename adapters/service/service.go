@@ -140,7 +140,6 @@ func New(ctx context.Context, c Config) (*Service, error) {
 // sealingKey is the id of the key that is derived from Config.Secret.
 const sealingKey = "secret"
 
-// derive makes a key for one purpose from the secret.
 func (s *Service) derive(purpose string) ([]byte, error) {
 	return hkdf.Key(sha256.New, s.config.Secret, nil, "healthlab: "+purpose, secretBytes)
 }
@@ -166,14 +165,12 @@ func (s *Service) Accessed(job, kind, operation string) func(ctx context.Context
 	return s.accessed(job, kind, operation)
 }
 
-// accessed returns a function that records an access by background work.
 func (s *Service) accessed(job, kind, operation string) func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	return func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 		return s.accessedFor(ctx, job, kind, operation, team, user, "")
 	}
 }
 
-// accessedFor records an access by background work; cause is the id of what it was made for.
 func (s *Service) accessedFor(ctx context.Context, job, kind, operation string, team healthlab.TeamID, user healthlab.UserID, cause string) error {
 	return s.Access.Record(ctx, accesslog.Entry{
 		Team: team, Actor: "job:" + job, Person: user, Kind: kind, Operation: operation, Status: http.StatusOK, Request: cause,
@@ -247,8 +244,6 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	return err
 }
 
-// unlessErased leaves out the error of a user whose key is deleted already, when an erasure
-// goes on that was stopped after that, or is made again in a restored backup.
 func unlessErased(err error) error {
 	if errors.Is(err, personkey.ErrErased) {
 		return nil
@@ -297,7 +292,6 @@ func (s *Service) buildOrders(context.Context) (err error) {
 	return err
 }
 
-// testRunUser makes, or finds, a user for a test run of matching.
 func (s *Service) testRunUser(ctx context.Context, team healthlab.TeamID, clientUserID string) (healthlab.UserID, error) {
 	u, _, err := s.Health.CreateOrGet(ctx, team, healthdata.NewUser{ClientUserID: clientUserID})
 	return u.ID, err
@@ -378,7 +372,6 @@ func (s *Service) factsOfProfile(ctx context.Context, team healthlab.TeamID, use
 	return f, nil
 }
 
-// labResults are the rows of the table lab_result.
 func (s *Service) labResults(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]aggregate.LabResult, error) {
 	if s.LabHistory == nil {
 		return nil, fmt.Errorf("laboratory results: %w", healthlab.Unimplemented)
@@ -557,7 +550,6 @@ func (s *Service) readForPlan(ctx context.Context, p orders.PlanStart) error {
 // requestTimeout is the longest that a request may take. A refresh waits for a minute at most.
 const requestTimeout = 2 * time.Minute
 
-// firstImport says how far the first import of a connection has come.
 func (s *Service) firstImport(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (httpapi.FirstImport, error) {
 	p, err := s.Pulls.Progress(ctx, team, user, provider)
 	return httpapi.FirstImport(p), err

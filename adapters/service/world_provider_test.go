@@ -33,7 +33,6 @@ func (v *values) set(at time.Time, value float64) {
 	v.of[i] = int16(value)
 }
 
-// at returns the value of a slot, absent if there is none.
 func (v *values) at(t time.Time) int16 {
 	if i := int(t.Sub(v.begin) / slot); !t.Before(v.begin) && i < len(v.of) {
 		return v.of[i]
@@ -41,7 +40,6 @@ func (v *values) at(t time.Time) int16 {
 	return absent
 }
 
-// sum adds the known values up.
 func (v *values) sum() (sum int) {
 	for _, x := range v.of {
 		sum += int(max(x, 0))
@@ -85,7 +83,6 @@ func (p *tracker) chance(n uint64, words ...any) bool {
 	return x%n == 0
 }
 
-// down reports whether the provider is down: a day in twenty.
 func (p *tracker) down(now time.Time) bool {
 	return p.chance(20, "outage", int(now.Sub(p.begin)/(24*time.Hour)))
 }
@@ -187,7 +184,6 @@ func (p *tracker) Pull(_ context.Context, r linking.PullRequest) (linking.PullPa
 	return linking.PullPage{Items: []linking.PullItem{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: samples}}}, nil
 }
 
-// record adds the heart rates of a person.
 func (p *tracker) record(name string, at time.Time, bpm float64) {
 	p.account(name).heart.set(at, bpm)
 }

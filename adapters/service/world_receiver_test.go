@@ -78,7 +78,6 @@ func (r *receiver) notify(_ context.Context, n webhook.Notification) webhook.Res
 	return webhook.Result{Class: webhook.ClassOK, Status: 200}
 }
 
-// follows notes the sequence of a message, which comes after the one before it.
 func (r *receiver) follows(key string, sequence int64) {
 	if sequence <= r.newest[key] {
 		r.violations = append(r.violations, fmt.Sprintf("%s: message %d came after %d", key, sequence, r.newest[key]))
@@ -105,7 +104,6 @@ func (r *receiver) take(of map[healthlab.UserID]*values, user healthlab.UserID, 
 	}
 }
 
-// forget drops ids of messages that are too old to be sent again.
 func (r *receiver) forget() { r.before, r.seen = r.seen, map[string]bool{} }
 
 // figures are what the report counts: how often each thing happened until now.

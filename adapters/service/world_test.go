@@ -116,8 +116,6 @@ func TestWorld_clockJumps(t *testing.T) {
 	}
 }
 
-// simulate lets a population live, checks the outcome, and returns the digest of all that was sent and
-// stored, and the report.
 func simulate(t *testing.T, seed uint64, population, days int) (digest, report string) {
 	return simulateWith(t, seed, population, days, false)
 }

@@ -255,7 +255,6 @@ func (c *conn) checkUnique(def store.Definition, w *store.Write) error {
 	return nil
 }
 
-// blob returns an index value as it is kept: null for none.
 func blob(v string) any {
 	if v == "" {
 		return nil

@@ -62,7 +62,6 @@ func RunContinuous(t *testing.T, newStore func(t testing.TB) ContinuousHarness) 
 	run("Erase/LeavesNothing", continuousErase)
 }
 
-// same compares queries as they are written.
 func (t contT) same(want, got continuous.Query) {
 	t.Helper()
 	require.Equal(t, want.CreatedAt, got.CreatedAt)

@@ -72,7 +72,6 @@ func (t contT) archive(q continuous.Query) {
 	require.NoError(t, err)
 }
 
-// user adds a live user to a team.
 func (t contT) user(team healthlab.TeamID) healthdata.User {
 	t.Helper()
 	u := healthdatatest.LiveUser(team, conformance.NewUser().String())
@@ -106,7 +105,6 @@ func (t contT) sample(u healthdata.User, resource string, minute int, v float64,
 	t.merge(u, healthdata.SeriesKey{Resource: resource, Provider: "acme_band", SourceType: "watch"}, list...)
 }
 
-// refuseSamples writes samples and refuses what becomes of them.
 func (t contT) refuseSamples(u healthdata.User, samples ...series.Sample) error {
 	return t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{healthdatatest.Batch(healthdatatest.Steps, samples...)},
 		func([]series.Outcome) ([]healthlab.Event, error) { return nil, conformance.ErrRefused })

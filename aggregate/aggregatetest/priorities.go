@@ -28,7 +28,6 @@ type prioT struct {
 
 var someOf = []aggregate.Priority{{Provider: "acme_band", Number: -3}, {Provider: "acme_ring", Number: 7}, {Provider: "acme_band", Data: "sleep", Number: 2}}
 
-// set replaces a team's preferences.
 func (t prioT) set(team healthlab.TeamID, list ...aggregate.Priority) []aggregate.Priority {
 	t.Helper()
 	got, err := t.prefer.UpdatePriorities(t.Context(), team, func([]aggregate.Priority) ([]aggregate.Priority, error) { return list, nil })

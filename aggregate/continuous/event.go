@@ -59,7 +59,6 @@ func (c *ResultTableChange) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// change writes the data of an event about some rows.
 func (q *Query) change(f *aggregate.Frame, rows []int) []byte {
 	some := f.Pick(rows)
 	some.Columns = some.Columns[1:] // without the index

@@ -164,7 +164,6 @@ func goodSlug(s string) bool {
 	return true
 }
 
-// note adds the problems of err below a key of the body.
 func note(p *healthlab.Problems, err error, key string) {
 	if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
 		p.Under(invalid.Problems, key)

@@ -63,7 +63,6 @@ func queryKey(team healthlab.TeamID, id QueryID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// placeInList is the second index value of a query: the newest first, then by id descending.
 func placeInList(at time.Time, id QueryID) string {
 	return store.Reverse(store.Time(at) + store.UUID(id.UUID))
 }
@@ -103,7 +102,6 @@ var backfillTable = store.Table[backfill]{
 	Row: func(b *backfill) store.Row { return store.Row{Key: queryKey(b.Team, b.Query), Due: b.Due} },
 }
 
-// taken returns the error of a commit that a unique value refused.
 func taken(err error) error {
 	if t := (*store.TakenError)(nil); errors.As(err, &t) {
 		return fmt.Errorf("%w: a continuous query with this id or slug exists", healthlab.Conflict)
@@ -254,7 +252,6 @@ func (w *watch) gap() time.Duration {
 	return q.Gap()
 }
 
-// active returns the query for the active queries of a team.
 func active(team healthlab.TeamID) store.Query {
 	return store.Query{Key: store.Key{Table: queryTable.Name, Team: team}, By: store.ByFirst}
 }

@@ -40,7 +40,6 @@ type taskRow struct {
 	Ended int64 `json:"e,omitempty"`
 }
 
-// taskKey is the key of a task, and of the result of its query and user.
 func taskKey(team healthlab.TeamID, user healthlab.UserID, query QueryID) store.Key {
 	return store.Key{Team: team, User: user, ID: store.UUID(user.UUID) + store.UUID(query.UUID)}
 }
@@ -111,7 +110,6 @@ func (t *taskRow) schedule(at time.Time, gap time.Duration, span aggregate.Span)
 	}
 }
 
-// widen adds a span to what the next task covers.
 func (t *taskRow) widen(span aggregate.Span) {
 	if t.Kept {
 		span = union(span, t.Waiting)
@@ -139,7 +137,6 @@ func (t *taskRow) begin(now time.Time, lease time.Duration) (skipped *HistoryEnt
 	return skipped
 }
 
-// running is the entry of the history for the task that runs.
 func (t *taskRow) running() HistoryEntry {
 	at := healthlab.At(t.Began)
 	return HistoryEntry{Query: t.Query, User: t.User, Status: TaskStarted, ScheduledAt: healthlab.At(t.RunDue), StartedAt: &at}
@@ -155,7 +152,6 @@ func (t *taskRow) end(tx store.Tx, entry *HistoryEntry) error {
 	return err
 }
 
-// lockUser returns the query that locks a user, so that rows of the user may be added.
 func lockUser(team healthlab.TeamID, user healthlab.UserID) store.Query {
 	q := store.User(team, user)
 	q.Bare = true

@@ -26,7 +26,6 @@ var (
 	user = healthlab.UserID{UUID: uuid.UUID{2}}
 )
 
-// key names a series.
 func key(resource, provider string, t healthdata.SourceType, part string) healthdata.SeriesKey {
 	return healthdata.SeriesKey{Resource: resource, Provider: provider, SourceType: t, Part: part}
 }
@@ -107,7 +106,6 @@ func (w *watch) work() (done int) {
 	}
 }
 
-// create makes a continuous query of one query.
 func (w *watch) create(slug string, q aggregate.Query) continuous.Query {
 	c, err := w.Create(w.ctx, team, &continuous.Definition{Slug: slug, Title: "Steps (per day)", Query: q})
 	require.NoError(w.t, err)

@@ -169,7 +169,6 @@ func number(c *aggregate.Column) *float64 {
 	return new(c.Float(0))
 }
 
-// in returns mmol/L in the unit of the question.
 func (q *Question) in(mmol *float64) *float64 {
 	if mmol == nil || q.Unit == Millimoles {
 		return mmol

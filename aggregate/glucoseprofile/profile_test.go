@@ -140,7 +140,6 @@ type failing struct{}
 func (failing) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 func (failing) FailNow()                          { panic("example failed") }
 
-// contextOf is that of a test.
 func contextOf(t require.TestingT) context.Context {
 	if of, ok := t.(*testing.T); ok {
 		return of.Context()

@@ -16,7 +16,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// grouped is a glucose result with this range.
 func grouped(text string) labresult.Result {
 	r := numeric("2345-7", "90", "mg/dL")
 	r.ReferenceRange = &text

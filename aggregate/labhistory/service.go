@@ -210,12 +210,10 @@ func (s *Service) fromReports(ctx context.Context, team healthlab.TeamID, user h
 	}
 }
 
-// order compares positions: the newest day first, no day last.
 func order(a healthlab.Date, idA uuid.UUID, b healthlab.Date, idB uuid.UUID) int {
 	return cmp.Or(-strings.Compare(dayText(a), dayText(b)), bytes.Compare(idA[:], idB[:]))
 }
 
-// dayText is a day as text that sorts, empty for none.
 func dayText(d healthlab.Date) string {
 	if d.IsZero() {
 		return ""

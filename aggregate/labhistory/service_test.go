@@ -86,7 +86,6 @@ func (l *laboratory) order(day string, results ...labresult.Result) orders.Order
 	return id
 }
 
-// report adds a lab report that was read.
 func (l *laboratory) report(reviewed bool, data *labreport.Data) {
 	id := labreport.JobID{UUID: uuid.NewSHA1(user.UUID, fmt.Append(nil, len(l.jobs)))}
 	l.jobs = append(l.jobs, labreport.JobReview{JobSummary: labreport.JobSummary{ID: id, UserID: user, Status: labreport.Completed, IsReviewed: reviewed}, Data: data})

@@ -93,7 +93,6 @@ var analytes = sync.OnceValue(func() map[string]analyte {
 	return out
 })
 
-// rankOf sorts terms by how common they are, unknown ones last.
 func rankOf(t loinc.Term) int {
 	if t.Rank == 0 {
 		return math.MaxInt32
@@ -113,7 +112,6 @@ func nameOf(t *loinc.Term) string {
 	return t.Component + " in " + t.System
 }
 
-// baseOf returns a component without its challenge: "Glucose^post CFst" is glucose.
 func baseOf(component string) string {
 	base, _, _ := strings.Cut(component, "^")
 	return base
@@ -230,7 +228,6 @@ func (a *analyte) convertGlycated(v float64, u ucum.Unit) (float64, bool) {
 	return 0, false
 }
 
-// equivalents reports whether a unit counts charges and not particles.
 func equivalents(u ucum.Unit) bool {
 	amount, _, _ := strings.Cut(u.UCUM, "/")
 	return strings.HasSuffix(amount, "eq")

@@ -66,7 +66,6 @@ type file struct {
 
 func newFile(t testing.TB) *file { return openFile(t, false) }
 
-// hostFile is newFile for a host that keeps its users outside of the store.
 func hostFile(t testing.TB) *file { return openFile(t, true) }
 
 func openFile(t testing.TB, usersElsewhere bool) *file {
@@ -311,7 +310,6 @@ func ordersHarness(t testing.TB) orderstest.StoreHarness {
 	return orderstest.StoreHarness{Orders: f.Orders(), Messages: f.WebhookLog(), SetClock: f.set}
 }
 
-// twoProcesses is one store as two goroutines of a process see it: bbolt has one process.
 func twoProcesses(t testing.TB) []orderstest.Process {
 	f := hostFile(t)
 	p := orderstest.Process{Orders: f.Orders(), Reviews: f.Reviews(), Keys: f.OrderKeys(), Messages: f.WebhookLog()}

@@ -73,7 +73,6 @@ func (k *check) browser(ctx context.Context) (linking.Grant, error) {
 	return g, nil
 }
 
-// word is a random text of 43 characters.
 func word() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // it never fails

@@ -36,7 +36,6 @@ const (
 	failure = "FAIL"
 )
 
-// say prints one line about a part.
 func (k *check) say(word, part, format string, args ...any) {
 	if word == failure {
 		k.failed++
@@ -95,7 +94,6 @@ func (k *check) signIn(ctx context.Context) (err error) {
 	return nil
 }
 
-// lasts says how long a token works.
 func lasts(until, now time.Time) string {
 	if until.IsZero() {
 		return "a token came; the provider does not say how long it works"

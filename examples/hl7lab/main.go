@@ -119,7 +119,6 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// say prints a step of the story.
 func say(out io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(out, format, args...)
 }

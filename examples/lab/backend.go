@@ -216,7 +216,6 @@ func message(r report) orders.Message {
 	return m
 }
 
-// optional is nil for an empty text.
 func optional(s string) *string {
 	if s == "" {
 		return nil

@@ -53,7 +53,6 @@ func (d *double) Work() {
 	}
 }
 
-// head is that of the next report.
 func (d *double) head(id orders.OrderID) head {
 	i := slices.IndexFunc(d.taken, func(j *job) bool { return j.id == id })
 	return head{ID: fmt.Sprintf("report-%d", len(d.reports)+1), Order: id, Team: d.taken[i].in.Team, At: d.at}

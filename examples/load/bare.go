@@ -203,7 +203,6 @@ func (b *bare) queueRead(batch *pgx.Batch, t string, user uuid.UUID, end string)
 	batch.Queue(fmt.Sprintf("select id, doc from bare.%q where team = $1%s order by id desc %s", t, ofUser(t, 2), end), b.args(t, user, b.team)...)
 }
 
-// ofUser is the condition of a row of a user, whom the argument n names.
 func ofUser(table string, n int) string {
 	if slices.Contains(ofTeam, table) {
 		return ""

@@ -31,7 +31,6 @@ func TestMain(m *testing.M) {
 // built builds the server, once for all tests, and returns its file.
 var built func() (string, error)
 
-// serverFile returns the file of the built server.
 func serverFile(t *testing.T) string {
 	t.Helper()
 	file, err := built()

@@ -85,7 +85,6 @@ func newMix(c config, target func() *server) *mix {
 	return m
 }
 
-// day returns a local day, counted from today.
 func (m *mix) day(n int) string { return m.start.AddDate(0, 0, n).UTC().Format(time.DateOnly) }
 
 // heartRate uploads the next minutes.
@@ -274,7 +273,6 @@ func (m *mix) call(ctx context.Context, r request, out any) error {
 	return json.Unmarshal(b, out)
 }
 
-// answer makes one request as the team and returns the answer.
 func (m *mix) answer(ctx context.Context, r request) ([]byte, error) {
 	return m.answerOf(ctx, m.target(), r)
 }

@@ -72,7 +72,6 @@ func latencies(samples []sample) []time.Duration {
 	return out
 }
 
-// quantile returns the latency that a share of requests did not exceed.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -80,7 +79,6 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)].Round(10 * time.Microsecond)
 }
 
-// print writes the summary as text.
 func (r *result) print(out io.Writer) {
 	r.table(out)
 	for _, line := range r.facts() {
@@ -125,7 +123,6 @@ type reportPage struct {
 	Plots  []plot
 }
 
-// write writes the report as a page with plots.
 func (r *result) write(file string) error {
 	return writePage(file, reportPage{Title: "Load report", Facts: r.facts(), Rows: r.rows(), Plots: []plot{r.throughput(), r.overTime(), r.distribution()}})
 }
@@ -207,7 +204,6 @@ func (p *plot) draw(name string, x, y axis, points [][2]float64) {
 	p.Lines = append(p.Lines, line{Name: name, Points: strings.TrimSpace(b.String()), Color: len(p.Lines)})
 }
 
-// scale sets the ticks; those of y count from the bottom.
 func (p *plot) scale(x, y axis, xUnit, yUnit string) {
 	p.XTicks, p.YTicks = x.ticks(xUnit), y.ticks(yUnit)
 	for i := range p.YTicks {
@@ -215,7 +211,6 @@ func (p *plot) scale(x, y axis, xUnit, yUnit string) {
 	}
 }
 
-// seconds is the axis of time.
 func (r *result) seconds() axis { return axis{high: math.Ceil(r.duration.Seconds()), length: width} }
 
 // throughput plots answers and events by the second in which they came.

@@ -76,12 +76,10 @@ func startServer(binary string, log io.Writer, flags ...string) (*server, error)
 	return s, nil
 }
 
-// stop ends the server in an orderly way.
 func (s *server) stop() error {
 	return errors.Join(s.process.Process.Signal(os.Interrupt), s.process.Wait())
 }
 
-// kill ends the server at once.
 func (s *server) kill() error {
 	err := s.process.Process.Kill()
 	_ = s.process.Wait() // says that it was killed
@@ -214,7 +212,6 @@ func newReceiver(take func(id string, body []byte)) (*receiver, error) {
 
 func (r *receiver) close() { _ = r.server.Close() }
 
-// count returns how many events have come.
 func (r *receiver) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

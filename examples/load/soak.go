@@ -196,7 +196,6 @@ func (s *soak) close() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// any returns a server that runs.
 func (s *soak) any() *server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,7 +301,6 @@ func (s *soak) try(ctx context.Context, m *mix, d due, until time.Time) error {
 	}
 }
 
-// receive takes an event, and is slow at times.
 func (s *soak) receive(id string, body []byte) {
 	s.inbox.take(id, body)
 	if began := s.began.Load(); began != nil && time.Since(*began)%slowEvery > slowEvery-slowFor {
@@ -310,7 +308,6 @@ func (s *soak) receive(id string, body []byte) {
 	}
 }
 
-// connect opens a connection to the database.
 func (s *soak) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, s.database.URL("postgres"))
 }

@@ -89,7 +89,6 @@ func (s *soak) sizes(ctx context.Context) (tables map[string]int64, log int64, e
 	return tables, log, rows.Err()
 }
 
-// resident returns the resident bytes of a process; 0 where there is no /proc.
 func resident(pid int) int64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := bytes.Cut(text, []byte("VmRSS:"))
@@ -102,7 +101,6 @@ func before(text []byte, end string) []byte {
 	return head
 }
 
-// handles returns how many files and connections a process has open; 0 where there is no /proc.
 func handles(pid int) int {
 	files, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return len(files)
@@ -203,7 +201,6 @@ func largest(some []reading, of func(reading) float64) (top float64) {
 	return top
 }
 
-// rate is how much a value grows from the first to the last reading, for each unit.
 func rate(some []reading, of, unit func(reading) float64) float64 {
 	first, last := some[0], some[len(some)-1]
 	return (of(last) - of(first)) / max(1e-9, unit(last)-unit(first))

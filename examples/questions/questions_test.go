@@ -52,7 +52,6 @@ func code(source string) string {
 	return out.String()
 }
 
-// blocks returns the blocks of a kind of the page.
 func blocks(page, kind string) (out []string) {
 	for _, m := range regexp.MustCompile("(?s)\n```"+kind+"\n(.*?)\n```").FindAllStringSubmatch(page, -1) {
 		out = append(out, m[1])

@@ -100,7 +100,6 @@ func (d *reporter) printEvent(e receiver.Event, format string, args ...any) erro
 	return nil
 }
 
-// known shows a number that may not be there.
 func known[N int64 | float64](n *N) string {
 	if n == nil {
 		return "?"

@@ -53,7 +53,6 @@ func (s *host) withAssistants(next http.Handler) (http.Handler, error) {
 	}), nil
 }
 
-// runAssistant is server mcp.
 func runAssistant(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return passAssistant(ctx, args, os.Stdin, openOutput{stdout}, stderr)
 }

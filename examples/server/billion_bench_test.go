@@ -110,7 +110,6 @@ func heartRates(start time.Time, at, n, person int) *series.Block {
 	return &block
 }
 
-// tableBytes returns the size of all tables with their indexes.
 func tableBytes(b *testing.B, pool *pgxpool.Pool) (size int64) {
 	b.Helper()
 	require.NoError(b, pool.QueryRow(b.Context(), `

@@ -48,7 +48,6 @@ func findCommand(args []string) (command, []string, error) {
 	return command{}, nil, fmt.Errorf("%q is no command; the nearest one is %s, and server help lists all", args[0], nearestOf(args[0], names))
 }
 
-// nearestOf returns the name that a misspelt one may mean.
 func nearestOf(to string, names []string) string { return nearest.Names(to, names, 1)[0] }
 
 // The commit that was built and its date (RFC 3339), where the linker is told (make release).

@@ -71,8 +71,6 @@ func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
 	return s, nil
 }
 
-// existing leaves out the invented ones of the default list: what exists of it is the team's own data, and
-// the stores of phones.
 func existing(list *healthdata.Providers) (*healthdata.Providers, error) {
 	return healthdata.NewProviders(slices.DeleteFunc(list.List(""), func(p healthdata.Provider) bool {
 		return p.Class != "manual" && p.Class != "sdk_store"

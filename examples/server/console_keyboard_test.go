@@ -22,7 +22,6 @@ type keyboard struct {
 	p *program
 }
 
-// follow reaches a link or a button by Tab, presses a key on it, and waits for the page that follows.
 func (k *keyboard) follow(words, key string, want ...string) {
 	k.t.Helper()
 	k.Reach(words)
@@ -30,14 +29,12 @@ func (k *keyboard) follow(words, key string, want ...string) {
 	k.See(want...)
 }
 
-// fill reaches a field by Tab and types over what it holds.
 func (k *keyboard) fill(label, value string) {
 	k.t.Helper()
 	k.Reach(label)
 	k.Keys(value)
 }
 
-// opening reaches the head of a closed part of the page and opens it.
 func (k *keyboard) opening(words string) {
 	k.t.Helper()
 	k.Reach(words)

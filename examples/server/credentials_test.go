@@ -133,7 +133,6 @@ func (p *program) do(r *http.Request, out any) {
 	require.NoError(p, json.NewDecoder(answer.Body).Decode(out))
 }
 
-// orgOf is the organisation of the first team.
 func orgOf(p *program) string {
 	return uuid.NewSHA1(teamOf(p.key).UUID, []byte("organisation")).String()
 }

@@ -35,7 +35,6 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// spawn runs the server in a process of its own and waits until it listens.
 func spawn(t *testing.T, args ...string) (*program, *os.Process) {
 	t.Helper()
 	return spawnWith(t, nil, args...)
@@ -63,7 +62,6 @@ func spawnWith(t *testing.T, through []string, args ...string) (*program, *os.Pr
 	return p, child.Process
 }
 
-// kill ends a process without asking it.
 func (p *program) kill(process *os.Process) {
 	p.Helper()
 	require.NoError(p, process.Kill())

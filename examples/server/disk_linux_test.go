@@ -47,7 +47,6 @@ func addUser(p *program, name string) int {
 	return answer.StatusCode
 }
 
-// requireWell fails if the server does not take a user within two seconds.
 func requireWell(p *program, name string) {
 	p.Helper()
 	for deadline := time.Now().Add(returnLimit); addUser(p, name) != http.StatusOK; {

@@ -53,7 +53,6 @@ var doubles = []struct {
 	{withings.Slug, handlerOf(double.Withings)},
 }
 
-// handlerOf leaves out the truth of a double.
 func handlerOf[S http.Handler](create func(double.Options) (S, func(*double.Person) double.Truth)) func(double.Options) http.Handler {
 	return func(o double.Options) http.Handler {
 		s, _ := create(o)

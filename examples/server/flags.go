@@ -197,7 +197,6 @@ func (c *config) openLog(output *logOutput) (err error) {
 	return nil
 }
 
-// closeLog closes the file of the log, if it has one.
 func (c *config) closeLog() error {
 	if c.logFile == nil {
 		return nil
@@ -489,8 +488,6 @@ func (c *config) checkPortal() error {
 	return nil
 }
 
-// uses reports whether an invented part is used: in a sandbox, and in production if it is
-// named.
 func (c *config) uses(part string) bool {
 	return c.environment == healthlab.Sandbox || slices.Contains(c.invented, part)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/stores"
 )
 
-// newServer serves a handler on a free port of this machine, and returns its URL.
 func newServer(t testing.TB, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -52,7 +51,6 @@ func residentBytes(pid int) int64 {
 	return 0
 }
 
-// rowsOf returns the stores of a database, in clear.
 func rowsOf(t testing.TB, pool *pgxpool.Pool) *stores.Stores {
 	t.Helper()
 	engine, err := postgres.Open(t.Context(), pool, stores.Tables(), nil)

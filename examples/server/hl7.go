@@ -26,7 +26,6 @@ type hl7Lab struct {
 	listen string // where results come in over MLLP
 }
 
-// address returns the address of the laboratory; false if the target is a folder.
 func (l *hl7Lab) address() (string, bool) {
 	host, port, err := net.SplitHostPort(l.target)
 	return l.target, err == nil && host != "" && port != "" && !strings.ContainsRune(l.target, os.PathSeparator)

@@ -11,7 +11,6 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
-// at says where the flags have everything.
 func (c *config) at() storeAt {
 	return storeAt{dir: c.dataDir, database: c.databaseURL, shards: c.shards, keys: keysAt{sealer: c.sealer, address: c.keysURL, samples: c.encryptSamples}, log: c.log}
 }
@@ -31,8 +30,6 @@ func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	})
 }
 
-// rotate seals the keys of persons, of teams and of the installation under the current key of the
-// host.
 func (s *host) rotate(ctx context.Context, stdout io.Writer) error {
 	return s.store.PersonKeys().Rotate(ctx, func(p personkey.Progress) {
 		fmt.Fprintf(stdout, "%d of %d keys are sealed under the current key\n", p.Done, p.Total)

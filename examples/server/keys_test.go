@@ -151,7 +151,6 @@ func keptFiles(t *testing.T, folder string) (names []string) {
 	return names
 }
 
-// notesOf is the path of the notes of a user.
 func notesOf(user string) string {
 	return "/v2/timeseries/" + user + "/note/grouped?start_date=2026-03-01&end_date=2026-03-02"
 }

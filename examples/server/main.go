@@ -103,7 +103,6 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) (err
 	return errors.Join(err, kept.close(closing), t.close(closing))
 }
 
-// baseURL is where callers reach the service that listens at an address.
 func (c *config) baseURL(listens net.Addr) string {
 	if c.publicURL != "" {
 		return c.publicURL
@@ -111,7 +110,6 @@ func (c *config) baseURL(listens net.Addr) string {
 	return c.listenURL(listens)
 }
 
-// listenURL is the address that the service listens on, as a URL.
 func (c *config) listenURL(listens net.Addr) string {
 	if c.tlsCert != "" {
 		return "https://" + listens.String()

@@ -32,7 +32,6 @@ type program struct {
 	key    string
 }
 
-// start runs the server on a free port and waits until it listens.
 func start(t *testing.T, args ...string) *program {
 	t.Helper()
 	p := launch(t, args...)

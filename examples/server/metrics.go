@@ -87,7 +87,6 @@ func exportTraces(ctx context.Context, endpoint string) (*sdk.TracerProvider, er
 	return sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about)), nil
 }
 
-// tracer sees the statements of the database; nil without traces.
 func (t *telemetry) tracer() pgx.QueryTracer {
 	if t.traces == nil {
 		return nil

@@ -52,7 +52,6 @@ func readTeamKey(text string) (k teamKey, err error) {
 	return k, nil
 }
 
-// organisationOf is the one organisation of this service, that of its first team.
 func organisationOf(team healthlab.TeamID) uuid.UUID {
 	return uuid.NewSHA1(team.UUID, []byte("organisation"))
 }

@@ -74,7 +74,6 @@ func ask(p *program, method, path, body string, status int, out any, header ...s
 	}
 }
 
-// connect signs a user in at a provider, under a name, and returns the link token.
 func connect(p *program, user, provider, name string) string {
 	p.Helper()
 	return signIn(p, user, provider, name, 200)

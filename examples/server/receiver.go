@@ -54,7 +54,6 @@ func receive(ctx context.Context, secret webhook.Secret) (*receiver, error) {
 
 func (r *receiver) close() error { return r.server.Close() }
 
-// forget makes the receiver answer events and keep none.
 func (r *receiver) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,7 +25,6 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// reportPDF is a small report of an invented patient.
 func reportPDF() []byte { return reportOf("03/14/2025", "112", "0.92") }
 
 // reportOf is the report with another day of the collection, glucose and creatinine.

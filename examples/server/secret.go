@@ -26,12 +26,10 @@ const masterBytes = 32
 // LogValue and String show nothing.
 func (master) String() string { return "secret" }
 
-// derive makes a secret for one purpose.
 func (m master) derive(purpose string) ([]byte, error) {
 	return hkdf.Key(sha256.New, m, nil, "healthlab server: "+purpose, 32)
 }
 
-// reader reads a secret for one purpose as if it were drawn.
 func (m master) reader(purpose string) (io.Reader, error) {
 	b, err := m.derive(purpose)
 	return bytes.NewReader(b), err
@@ -70,7 +68,6 @@ func (m master) sealer(file string, kept bool) (healthlab.Sealer, error) {
 	return healthlab.NewAESSealer(current, keys)
 }
 
-// secretPlace says where the secrets come from.
 func (c *config) secretPlace() string {
 	if c.secretFile == "" {
 		return "made by this process, but for the parts that flags set; they end with it"

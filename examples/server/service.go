@@ -147,7 +147,6 @@ func (c *config) api() httpapi.Config {
 // labSlug is the laboratory of the invented catalogue.
 const labSlug = "northlab"
 
-// labName names the feed of the laboratory: the cursors of two have nothing in common.
 func (s *host) labName() string {
 	if s.hl7.target != "" {
 		return "hl7"
@@ -167,7 +166,6 @@ func (s *host) portal() (*portal.Options, error) {
 	return &portal.Options{BaseURL: s.portalURL, Key: key}, nil
 }
 
-// teamDefaults are what holds for a team that has chosen nothing.
 func teamDefaults() teamsettings.Choices {
 	on := true
 	return teamsettings.Choices{PartialWebhooks: &on, Minors: &on, Texts: &on}
@@ -183,7 +181,6 @@ func (s *host) brandOf(ctx context.Context, team healthlab.TeamID) (teamsettings
 	return teamsettings.Brand{CompanyName: t.Name}, err
 }
 
-// orderSettings are a team's, on the paper of the flags.
 func (s *host) orderSettings(ctx context.Context, team healthlab.TeamID) (orders.Settings, error) {
 	set, err := s.OrderSettings(ctx, team)
 	set.Paper = s.paper
@@ -218,7 +215,6 @@ const (
 // account: both together are less than a request may wait.
 const controlTime = 4 * time.Second
 
-// callingTeam returns the team of a request's API key.
 func (s *host) callingTeam(r *http.Request) (healthlab.TeamID, error) {
 	ctx, stop := context.WithTimeout(r.Context(), controlTime)
 	defer stop()
@@ -285,7 +281,6 @@ func (s *host) connectedWith(ctx context.Context, team healthlab.TeamID, provide
 	}
 }
 
-// teamOf names the team of a key, so that the same key finds its data again.
 func teamOf(key string) healthlab.TeamID {
 	sum := sha256.Sum256([]byte(key))
 	return healthlab.TeamID{UUID: uuid.NewSHA1(uuid.NameSpaceURL, sum[:])}
@@ -382,7 +377,6 @@ func (s *host) firstLines(at net.Addr) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// maxUsers is how many users a team may have; 0 for no limit.
 func (c *config) maxUsers() int {
 	if c.environment == healthlab.Production {
 		return 0
@@ -399,7 +393,6 @@ func (c *config) labStep() time.Duration {
 	return max(time.Second, time.Duration(float64(day)/c.sandboxSpeed))
 }
 
-// answer serves with TLS if the flags name a certificate.
 func (s *host) answer(server *httpserver.Server, l net.Listener) error {
 	if s.tlsCert != "" {
 		return server.ServeTLS(l, s.tlsCert, s.tlsKey)

@@ -257,8 +257,6 @@ func (s *silentDatabase) size() size {
 	return out
 }
 
-// within reports whether a process holds no more than before, but for the connections to the
-// database, which the pools open when they need them.
 func (n size) within(before size) bool {
 	const pools = connections + keyConnections + 1
 	const garbage = 64 << 20 // until it is collected

@@ -56,14 +56,12 @@ type storeAt struct {
 	log      *slog.Logger // nil for none
 }
 
-// erasing logs how far a long erasure is.
 func (at *storeAt) erasing(team healthlab.TeamID, user healthlab.UserID, rows int) {
 	if at.log != nil {
 		at.log.Info("user is being erased", "team", team, "user", user, "rows", rows)
 	}
 }
 
-// migrating logs how far a migration is.
 func (at *storeAt) migrating(n, total int, name string) {
 	if at.log != nil {
 		at.log.Info("database is being migrated", "step", n, "of", total, "makes", name)

@@ -126,7 +126,6 @@ func (s *host) receiveTour(ctx context.Context) (*receiver, error) {
 	return seen, nil
 }
 
-// lastDays are the tourDays days before the one of an instant.
 func lastDays(now time.Time) (list []healthlab.Date) {
 	for i := range tourDays {
 		list = append(list, healthlab.DateOf(now).AddDays(i-tourDays))
@@ -165,12 +164,10 @@ func (t *tour) play(ctx context.Context) (healthlab.UserID, error) {
 	return user, nil
 }
 
-// step prints a heading.
 func (t *tour) step(format string, args ...any) {
 	fmt.Fprintf(t.out, "\n— "+format+"\n", args...)
 }
 
-// say prints a line.
 func (t *tour) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
 
 // table prints rows whose cells end with a tab.

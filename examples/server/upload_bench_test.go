@@ -139,7 +139,6 @@ func sendFile(b *testing.B, server *httptest.Server, path, file string) {
 	require.JSONEq(b, fmt.Sprintf(`{"new":%d,"changed":0,"same":0,"dropped":0}`, uploadBatch), string(answer))
 }
 
-// cpuTime is what this process has used so far, in user and system mode.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

@@ -415,7 +415,6 @@ func keepsEvents(b *brokenUsers) {
 	}
 }
 
-// keepsData finds records that are gone.
 func keepsData(b *brokenUsers) { b.data = &hoard{Data: b.data} }
 
 type hoard struct{ healthdata.Data }

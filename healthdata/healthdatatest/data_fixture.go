@@ -32,13 +32,11 @@ type dataT struct {
 	DataAloneHarness
 }
 
-// on is the same store in a subtest.
 func (t dataT) on(sub *testing.T) dataT { return dataT{sub, t.DataAloneHarness} }
 
 // Steps is the series that most cases write to.
 var Steps = healthdata.SeriesKey{Resource: "steps", Provider: "acme_band", SourceType: "watch"}
 
-// user adds a live user of a team of its own.
 func (t dataT) user() healthdata.User {
 	t.Helper()
 	u := LiveUser(conformance.NewTeam(), "ann")
@@ -46,7 +44,6 @@ func (t dataT) user() healthdata.User {
 	return u
 }
 
-// remove starts a user's grace period.
 func (t dataT) remove(u healthdata.User) {
 	t.Helper()
 	require.NoError(t, t.Delete(t.Context(), u))
@@ -142,14 +139,12 @@ func (t dataT) mergeWith(u healthdata.User, e healthlab.Event, samples ...series
 	}
 }
 
-// samples reads a whole series, which must succeed.
 func (t dataT) samples(u healthdata.User, key healthdata.SeriesKey) (out []series.Sample) {
 	t.Helper()
 	t.view(u, func(v healthdata.View) { out = readAll(t, v, key) })
 	return out
 }
 
-// readAll reads a whole series through a view, which must succeed.
 func readAll(t dataT, v healthdata.View, key healthdata.SeriesKey) []series.Sample {
 	t.Helper()
 	out, err := tryAll(t.Context(), v, key, func() {})

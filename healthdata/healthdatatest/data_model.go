@@ -162,7 +162,6 @@ func (m *dataModel) read(r *rapid.T) {
 	require.Equal(r, want, unranked(got), "what was received last")
 }
 
-// unranked returns samples without their ranks, which depend on what else is stored.
 func unranked(list []series.Sample) []series.Sample {
 	for i := range list {
 		list[i].Rank = 0

@@ -13,7 +13,6 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// removal removes, which must succeed.
 func (t dataT) removal(u healthdata.User, r healthdata.Removal) int {
 	t.Helper()
 	n, err := t.Data.Remove(t.Context(), u.Team, u.ID, r)

@@ -383,7 +383,6 @@ func scribble(u *healthdata.User) {
 	u.Connections[1].Provider = "scribbled"
 }
 
-// unscribbled requires that a user is still as person made it.
 func (t usersT) unscribbled(u healthdata.User, revision int64) {
 	t.Helper()
 	want := person(u.Team, u.ClientUserID)

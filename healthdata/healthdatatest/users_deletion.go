@@ -24,7 +24,6 @@ func runUserLives(run func(string, func(usersT))) {
 	run("Erase/NotFound", eraseNotFound)
 }
 
-// claim takes erasures, which must succeed.
 func (t usersT) claim(before time.Time, n int, lease time.Duration) []healthdata.UserRef {
 	t.Helper()
 	refs, err := t.Users.ClaimErasures(t.Context(), before, n, lease)

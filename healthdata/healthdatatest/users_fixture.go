@@ -31,7 +31,6 @@ type usersT struct {
 	UsersHarness
 }
 
-// on is the same store in a subtest.
 func (t usersT) on(sub *testing.T) usersT { return usersT{sub, t.UsersHarness} }
 
 // noon is when everything in these suites happens, give or take.
@@ -85,20 +84,17 @@ func Event(u healthdata.User, key string, n int) healthlab.Event {
 	}
 }
 
-// insert adds a user, which must succeed.
 func (t usersT) insert(u healthdata.User) healthdata.User {
 	t.Helper()
 	require.NoError(t, t.Users.Insert(t.Context(), u, 0))
 	return u
 }
 
-// add inserts a bare user.
 func (t usersT) add(team healthlab.TeamID, name string) healthdata.User {
 	t.Helper()
 	return t.insert(LiveUser(team, name))
 }
 
-// get returns a user that must be there.
 func (t usersT) get(u healthdata.User) healthdata.User {
 	t.Helper()
 	got, err := t.Users.Get(t.Context(), u.Team, u.ID)
@@ -106,7 +102,6 @@ func (t usersT) get(u healthdata.User) healthdata.User {
 	return got
 }
 
-// update changes a user, which must succeed.
 func (t usersT) update(u healthdata.User, change func(*healthdata.User)) healthdata.User {
 	t.Helper()
 	got, err := t.try(u, change)
@@ -114,7 +109,6 @@ func (t usersT) update(u healthdata.User, change func(*healthdata.User)) healthd
 	return got
 }
 
-// try changes a user, or not.
 func (t usersT) try(u healthdata.User, change func(*healthdata.User)) (healthdata.User, error) {
 	return t.Users.Update(t.Context(), u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
 		change(u)
@@ -122,13 +116,11 @@ func (t usersT) try(u healthdata.User, change func(*healthdata.User)) (healthdat
 	})
 }
 
-// remove starts a user's grace period.
 func (t usersT) remove(u healthdata.User, at time.Time) healthdata.User {
 	t.Helper()
 	return t.update(u, func(u *healthdata.User) { u.DeletedAt = at })
 }
 
-// list returns a page of a query that must succeed.
 func (t usersT) list(q healthdata.UserQuery) healthdata.UserPage {
 	t.Helper()
 	page, err := t.Users.List(t.Context(), q)
@@ -146,7 +138,6 @@ func (t usersT) names(q healthdata.UserQuery) []string {
 	return out
 }
 
-// written returns the message of an event that must be there.
 func (t usersT) written(e healthlab.Event) webhook.Message {
 	t.Helper()
 	m, err := t.Messages.Message(t.Context(), e.Team, e.ID)
@@ -154,7 +145,6 @@ func (t usersT) written(e healthlab.Event) webhook.Message {
 	return m
 }
 
-// unwritten requires that an event is not there.
 func (t usersT) unwritten(e healthlab.Event) {
 	t.Helper()
 	_, err := t.Messages.Message(t.Context(), e.Team, e.ID)

@@ -33,7 +33,6 @@ var teamTable = store.Table[teamRecord]{Name: "team", Unique: [2]bool{false, tru
 
 func teamKey(id healthlab.TeamID) store.Key { return store.Key{ID: store.UUID(id.UUID)} }
 
-// integration is the index value of an integration id, whatever its length.
 func integration(org uuid.UUID, id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return store.UUID(org) + string(sum[:])
@@ -206,13 +205,11 @@ func (r rowStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 	})
 }
 
-// ofTeam returns the query for the keys of a team, the oldest first.
 func ofTeam(team healthlab.TeamID) store.Query {
 	id := store.UUID(team.UUID)
 	return store.Query{Key: keyTable.Key(store.Key{}), By: store.BySecond, From: id, To: store.End(id)}
 }
 
-// checkKey returns Invalid for a key that no store takes.
 func checkKey(k *Key) error {
 	if k.ID == uuid.Nil || k.Team.IsZero() || k.Sum == [sha256.Size]byte{} {
 		return fmt.Errorf("%w: a key has an id, a team and a sum", healthlab.Invalid)
@@ -253,7 +250,6 @@ func (r rowStore) InsertKey(ctx context.Context, k Key, most int) error {
 	return takenKey(r.s.Update(ctx, func(_ context.Context, tx store.Tx) error { return insertKey(tx, k, most) }))
 }
 
-// takenKey names what is taken if another transaction was faster.
 func takenKey(err error) error {
 	if taken := (*store.TakenError)(nil); errors.As(err, &taken) {
 		return fmt.Errorf("%w: the API key exists", healthlab.Conflict)

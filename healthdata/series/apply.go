@@ -111,7 +111,6 @@ type writer struct {
 	dry                bool // only the outcome is wanted
 }
 
-// open checks the order of old and merges pending.
 func (w *writer) open(old []Chunk, pending []Segment) error {
 	if err := inOrder(old); err != nil {
 		return err
@@ -293,7 +292,6 @@ func changes(old, body []Chunk) Change {
 	return c
 }
 
-// add counts the samples of another merge behind those of o.
 func (o *Outcome) add(p *Outcome) {
 	o.New += p.New
 	o.Changed += p.Changed

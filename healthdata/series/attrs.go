@@ -52,9 +52,9 @@ type Attrs struct {
 // textFields is the number of text fields of Attrs.
 const textFields = 11
 
-// texts lists the text fields in the order of the stored form. A new field goes to
-// the end, or old chunks would be read wrongly.
 func (a *Attrs) texts() [textFields]*string {
+	// A new field goes to the end, or old chunks would be read wrongly.
+
 	return [textFields]*string{
 		&a.Type, &a.Unit, &a.App, &a.Sport, &a.Location, &a.Intensity,
 		&a.DeliveryMode, &a.DeliveryForm, &a.BolusPurpose, &a.Text, &a.Tags,

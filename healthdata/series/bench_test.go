@@ -10,7 +10,6 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// perSample reports the cost of a sample, for n samples a round.
 func perSample(b *testing.B, n int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/sample")
 }

@@ -91,7 +91,6 @@ func (b *Block) Reset() {
 	}
 }
 
-// grow makes room for n more samples.
 func (b *Block) grow(n int) {
 	b.Time, b.Value = slices.Grow(b.Time, n), slices.Grow(b.Value, n)
 }
@@ -285,8 +284,6 @@ func (b *Block) sample(i, run int) Sample {
 	return s
 }
 
-// needEnds gives the block an End column with none for the first n samples, unless
-// it has one.
 func (b *Block) needEnds(n int) {
 	if b.End == nil {
 		b.End = grown(b.spareEnd, n, n+1)
@@ -294,7 +291,6 @@ func (b *Block) needEnds(n int) {
 	}
 }
 
-// needSeconds does the same for Value2.
 func (b *Block) needSeconds(n int) {
 	if b.Value2 == nil {
 		b.Value2 = grown(b.spareSec, n, n+1)
@@ -321,9 +317,9 @@ func (b *Block) tidy() {
 	}
 }
 
-// grown returns a slice of length n with room for at least c, on the memory of s if
-// that is large enough. Its content is not defined. It is never nil.
 func grown[T any](s []T, n, c int) []T {
+	// Its content is not defined. It is never nil.
+
 	if s == nil || cap(s) < c {
 		return make([]T, n, max(c, 2*cap(s)))
 	}

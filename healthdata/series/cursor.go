@@ -9,10 +9,8 @@ type cursor struct {
 	used int // how many samples of that run are behind us
 }
 
-// attrs returns the attributes of the next sample.
 func (c *cursor) attrs() *Attrs { return &c.b.Runs[c.run].Attrs }
 
-// left returns how many samples of the present run are ahead of us.
 func (c *cursor) left() int { return c.b.Runs[c.run].N - c.used }
 
 // skip passes n samples.

@@ -331,7 +331,6 @@ func (p endPlan) append(out []byte, b *Block) []byte {
 	return out
 }
 
-// extend lengthens b by n bytes and returns them too.
 func extend(b []byte, n int) (all, added []byte) {
 	b = slices.Grow(b, n)
 	all = b[:len(b)+n]

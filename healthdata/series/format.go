@@ -82,7 +82,6 @@ func divisorOf(d uint64) divisor {
 	return divisor{inverse, shift, math.MaxUint64 / d}
 }
 
-// divide returns x/d, right if d divides x and above d.most if it does not.
 func (d divisor) divide(x uint64) uint64 {
 	return bits.RotateLeft64(x*d.inverse, -d.shift)
 }

@@ -49,7 +49,6 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// declared is the number of samples that data claims to have.
 func declared(data []byte) int {
 	if len(data) < 12 {
 		return 1

@@ -151,7 +151,6 @@ func (b *Block) endAt(i int) int64 {
 	return b.End[i]
 }
 
-// secondAt returns the bits of the second value.
 func (b *Block) secondAt(i int) uint64 {
 	if b.Value2 == nil {
 		return 0

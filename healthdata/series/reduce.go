@@ -267,7 +267,6 @@ func (r *Reducer) Block(b *Block) {
 	}
 }
 
-// shift returns what to add to an instant to be on the clock of the edges.
 func (r *Reducer) shift(offset int32) int64 {
 	if r.r.Local {
 		return int64(offset) * 1_000_000

@@ -42,26 +42,22 @@ func (s Sum) over(p float64) Sum {
 	return Sum{h, e}
 }
 
-// twoSum returns a+b rounded, and what the rounding took away (Knuth).
 func twoSum(a, b float64) (sum, lost float64) {
 	sum = a + b
 	v := sum - a
 	return sum, (a - (sum - v)) + (b - v)
 }
 
-// quickTwoSum is twoSum for |a| >= |b| (Dekker).
 func quickTwoSum(a, b float64) (sum, lost float64) {
 	sum = a + b
 	return sum, b - (sum - a)
 }
 
-// sumOfProduct returns a*b exactly.
 func sumOfProduct(a, b float64) Sum {
 	p := a * b
 	return Sum{p, math.FMA(a, b, -p)}
 }
 
-// sumOfUint returns x exactly.
 func sumOfUint(x uint64) Sum {
 	h, e := twoSum(float64(x>>32)*(1<<32), float64(x&math.MaxUint32))
 	return Sum{h, e}

@@ -150,10 +150,8 @@ var byName = func() map[string]*Table {
 	return out
 }()
 
-// localIndex is the instant of a record on the person's clock.
 func localIndex(r *Row) int64 { return r.Record.Index.UnixMicro() + int64(r.Record.Offset)*1_000_000 }
 
-// dayIndex is the day of a record, which is kept as midnight UTC.
 func dayIndex(r *Row) int64 { return r.Record.Index.UnixMicro() }
 
 // All returns the tables of summaries in the order of the catalogue. They are
@@ -226,7 +224,6 @@ func of[T any, P interface {
 	}}
 }
 
-// never is a column that no source fills yet.
 func never(name string, t ColumnType, unit string) Column {
 	return Column{Name: name, Type: t, Unit: unit, Doc: "null unless the source gives it", get: func(*Row) Cell { return Cell{} }}
 }
@@ -318,7 +315,6 @@ func localCell(r *Row, t healthlab.Time, offset *int) Cell {
 	return intCell(t.UnixMicro() + int64(seconds)*1_000_000)
 }
 
-// minutes returns minutes as whole seconds.
 func minutes(v *float64) Cell {
 	if v == nil || !check.Finite(*v) {
 		return Cell{}

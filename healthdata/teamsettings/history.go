@@ -156,7 +156,6 @@ func historyProblems(h healthdata.HistoryChoice, of *healthdata.Provider) health
 	return p
 }
 
-// shortKey is a key as problems name it.
 func shortKey(s string) string {
 	const most = 64
 	return strings.ToValidUTF8(s[:min(len(s), most)], "")

@@ -29,7 +29,6 @@ type listed struct {
 	XTestImports []string
 }
 
-// rel returns the package's path relative to the root of the repository.
 func (p listed) rel() string { return relative(p.ImportPath) }
 
 func relative(importPath string) string {

@@ -26,7 +26,6 @@ var suites = []string{
 	"orders/people/peopletest", "orders/labjournal/labjournaltest", "privacy/personexport/personexporttest", "privacy/personkey/personkeytest", "store/storetest", "webhook/webhooktest", "webhook/receiver/receivertest",
 }
 
-// forSuites adds a row for each package of suites.
 func forSuites(table map[string][]string, allowed []string) map[string][]string {
 	for _, pkg := range suites {
 		table[pkg] = allowed
@@ -283,7 +282,6 @@ func row(table map[string][]string, pkg string) (allowed []string, ok bool) {
 	}
 }
 
-// within reports whether pkg is folder or below it.
 func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
 
 func inDomain(pkg string) bool {

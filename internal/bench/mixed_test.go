@@ -196,7 +196,6 @@ func and(conditions ...string) string {
 	return strings.Join(out, " and ")
 }
 
-// window is the condition of the timeframe.
 func (m *mixedQuestion) window() string { return "i >= " + stamp(m.from) + " and i < " + stamp(m.to) }
 
 // question returns one for both: by time, with zero to three joins.
@@ -298,7 +297,9 @@ func TestMixedAnswersAgree(t *testing.T) {
 	for range 20 {
 		p, results := mixedPerson(t, r)
 		s, err := aggregate.New(p, &aggregate.Options{
-			Parallel: 1, LabResults: func(context.Context, healthlab.TeamID, healthlab.UserID) ([]aggregate.LabResult, error) { return results, nil },
+			Parallel: 1, LabResults: func(context.Context, healthlab.TeamID, healthlab.UserID) ([]aggregate.LabResult, error) {
+				return results, nil
+			},
 		})
 		require.NoError(t, err)
 		ask := func(frame aggregate.Timeframe, q aggregate.Query) *aggregate.Frame {

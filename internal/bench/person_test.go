@@ -32,9 +32,10 @@ const offset = 3600
 // person is one user with one series of heart rates, as chunks in memory.
 type person struct{ chunks []series.Chunk }
 
-// value is the heart rate of second i: it wanders from minute to minute, and trembles.
-// DuckDB makes the same with valueSQL.
-func value(i int64) float64 { return float64(60 + (i/60)*7919%40 + i*31%5) }
+func value(i int64) float64 {
+	// DuckDB makes the same with valueSQL.
+	return float64(60 + (i/60)*7919%40 + i*31%5)
+}
 
 const valueSQL = "(60 + (i // 60) * 7919 % 40 + i * 31 % 5)::double"
 
@@ -118,8 +119,6 @@ func run(t testing.TB, db *sql.DB, statement string) {
 	require.NoError(t, err, statement)
 }
 
-// fill gives DuckDB the same samples, with the time that the person's clock showed
-// beside each: it need not work it out.
 func fill(t testing.TB, db *sql.DB, n int64) {
 	t.Helper()
 	run(t, db, fmt.Sprintf(`create or replace table sample as select make_timestamp(%d + i * 1000000) as wall, %s as value from range(%d) r(i)`,

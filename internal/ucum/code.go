@@ -105,7 +105,6 @@ func (r *reader) wrong(expected string) error {
 	return fmt.Errorf("%w: unit: not a code of UCUM: %s at byte %d", healthlab.Invalid, expected, r.length-len(r.rest)+1)
 }
 
-// take removes n bytes from what is to be read.
 func (r *reader) take(n int) string {
 	out := r.rest[:n]
 	r.rest = r.rest[n:]

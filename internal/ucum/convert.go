@@ -28,7 +28,6 @@ type special struct {
 
 func affine(offset string) function { return function{offset: rational(offset)} }
 
-// logarithm is a number of times the logarithm of a base.
 func logarithm(times, base float64) function {
 	return function{
 		to:   func(x float64) float64 { return times * math.Log(x) / math.Log(base) },
@@ -95,7 +94,6 @@ func Convert(value float64, from, to string) (float64, error) {
 	return out, nil
 }
 
-// proper returns the unit under the scale of a special unit, or q without one.
 func (q quantity) proper() quantity {
 	if q.scale != nil {
 		return q.scale.of
@@ -103,12 +101,10 @@ func (q quantity) proper() quantity {
 	return q
 }
 
-// sameByStandard reports whether q and r have one dimension in UCUM.
 func (q quantity) sameByStandard(r quantity) bool {
 	return [dimensions]int(q.dims[:dimensions]) == [dimensions]int(r.dims[:dimensions]) && maps.Equal(q.arbitrary(), r.arbitrary())
 }
 
-// full returns the factor with the number of its moles.
 func (q quantity) full() *big.Rat {
 	return new(big.Rat).Mul(q.factor, power(avogadro, q.dims[dimAmount]))
 }
@@ -178,7 +174,6 @@ func (q quantity) linear(r quantity) (Conversion, bool) {
 	return c, true
 }
 
-// slope is the factor of a number of q, in base units.
 func (q quantity) slope() *big.Rat {
 	if q.scale == nil {
 		return q.factor

@@ -140,7 +140,6 @@ var shortUnits = []shortUnit{
 	{regexp.MustCompile("^[il1|!/][uµp][il1|!]$"), []string{"/uL", "{cells}/uL", "10*3/uL", "10*9/L"}, "/uL"},
 }
 
-// readsAsShort reports whether a text may be one of them.
 func readsAsShort(text string) bool {
 	key := strings.ToLower(strings.Trim(text, "()[],;:"))
 	return slices.ContainsFunc(shortUnits, func(s shortUnit) bool { return s.re.MatchString(key) })
@@ -149,7 +148,6 @@ func readsAsShort(text string) bool {
 // reFiltration is the unit of a filtration rate, however its letters were read.
 var reFiltration = regexp.MustCompile("^m[l1i|!]{0,2}/m[il1|!]n/[1il|][.,]?7[3s]")
 
-// sizeLetter is the letter that decides the size of a unit.
 func sizeLetter(unit string) byte {
 	if strings.HasPrefix(unit, "mc") {
 		return 'u'
@@ -163,7 +161,6 @@ var rePower = regexp.MustCompile("^x?10[^0-9/]{0,2}[47]?(3|6|9|12)/(ul|ui|mm3|l)
 // reMisreadMicro are units whose first letter may be a misread µ; no report has hg or kg a volume.
 var reMisreadMicro = regexp.MustCompile(`^(?:w|[hk]g[/l])`)
 
-// glyphs makes letters that a reader confuses equal.
 func glyphs(s string) string { return lookAlike.Replace(s) }
 
 var lookAlike = strings.NewReplacer("rn", "m", "/", "l", "v", "u", "i", "l", "1", "l", "|", "l", "!", "l", "\\", "l", "t", "l", "j", "l", "0", "o", "p", "u", "y", "u", "q", "g", "9", "g", "°", "", "\"", "", "'", "", "*", "", "^", "", "(", "", ")", "", ".", "")

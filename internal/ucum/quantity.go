@@ -96,7 +96,6 @@ func (q *quantity) add(name string, exponent int) {
 	}
 }
 
-// isNumber reports whether q is a number of nothing.
 func (q quantity) isNumber() bool {
 	return q.dims == [exponents]int{} && len(q.arbitrary()) == 0 && q.scale == nil && !q.mixed
 }
@@ -112,13 +111,10 @@ func (q quantity) arbitrary() map[string]int {
 	return out
 }
 
-// commensurable reports whether q and r measure the same in a laboratory: an amount of
-// substance is no number, and annotations tell units apart.
 func (q quantity) commensurable(r quantity) bool {
 	return q.dims == r.dims && maps.Equal(q.of, r.of) && q.scale == nil && r.scale == nil && !q.mixed && !r.mixed
 }
 
-// equal reports whether q and r are the same amount of the same.
 func (q quantity) equal(r quantity) bool {
 	if q.scale != nil && r.scale != nil && !q.mixed && !r.mixed {
 		return q.scale == r.scale && q.factor.Cmp(r.factor) == 0
@@ -126,14 +122,11 @@ func (q quantity) equal(r quantity) bool {
 	return q.commensurable(r) && q.factor.Cmp(r.factor) == 0
 }
 
-// ratio returns how many of r one of q is.
 func (q quantity) ratio(r quantity) float64 {
 	f, _ := new(big.Rat).Quo(q.factor, r.factor).Float64()
 	return f
 }
 
-// has reports whether q has a named part with a positive exponent, or with a negative one if
-// the name begins with a slash.
 func (q quantity) has(name string) bool {
 	if rest, ok := strings.CutPrefix(name, "/"); ok {
 		return q.of[rest] < 0
@@ -170,7 +163,6 @@ func (u Unit) Factor(v Unit) (float64, bool) {
 	return a.ratio(b), true
 }
 
-// dims returns exponents of mass, length, time and amount of substance.
 func dims(mass, length, time, amount int) (out [exponents]int) {
 	out[dimMass], out[dimLength], out[dimTime], out[dimAmount] = mass, length, time, amount
 	return out

@@ -184,7 +184,6 @@ func ParseAs(text, like string) (Unit, bool) {
 	return Unit{}, false
 }
 
-// mcAsMicro writes a prefix mc as u.
 func mcAsMicro(key string) string {
 	if len(key) > 2 && strings.EqualFold(key[:2], "mc") {
 		return "u" + key[2:]

@@ -239,11 +239,11 @@ func (t *printedUnits) parse(printed string) (Unit, bool) {
 	return Unit{UCUM: ucum, kind: kindOf(ucum)}, true
 }
 
-// uncertain reports whether laboratories print a unit key for several units. "mil/uL" is a million in
-// public tables that map units of laboratories, and a thousand in Spanish, where mil is the number; no
-// authority says which one a report means. "S" is siemens in UCUM and a mark of microbiology beside a
-// result, and no second.
 func uncertain(key string) bool {
+	// "mil/uL" is a million in public tables that map units of laboratories, and a thousand in Spanish, where
+	// mil is the number; no authority says which one a report means. "S" is siemens in UCUM and a mark of
+	// microbiology beside a result, and no second.
+
 	return key == "S" || reMil.MatchString(strings.ToLower(key))
 }
 

@@ -52,7 +52,6 @@ func (q *queue) set(jobs int, fail error) {
 	q.fail = fail
 }
 
-// seen returns how often Claim has been called.
 func (q *queue) seen() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

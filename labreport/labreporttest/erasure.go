@@ -34,13 +34,11 @@ func RunErasure(t *testing.T, newStore func(t testing.TB) ErasureHarness) {
 	}
 }
 
-// remove erases the user of a job.
 func (h ErasureHarness) remove(t *testing.T, j labreport.Job) {
 	t.Helper()
 	healthdatatest.AddErasedUser(t, h.Users, j.Team, j.User)
 }
 
-// claim takes what is due.
 func (h ErasureHarness) claim(t *testing.T) []labreport.Job {
 	t.Helper()
 	jobs, err := h.Jobs.Claim(t.Context(), 9, 0)

@@ -135,7 +135,6 @@ func extractors(broken func(*plain)) func(*testing.T) {
 
 func TestUnbroken(t *testing.T) { extractors(func(*plain) {})(t) }
 
-// pages returns the suite over extractors that change their pages.
 func pages(edit func(*labreport.Page)) func(*testing.T) {
 	return extractors(func(e *plain) { e.edit = edit })
 }

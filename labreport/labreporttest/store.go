@@ -66,14 +66,12 @@ func jobTeam() healthlab.TeamID { return healthlab.TeamID{UUID: uuid.New()} }
 
 func jobUnchanged(*labreport.Job) ([]healthlab.Event, error) { return nil, nil }
 
-// put stores a job.
 func (h StoreHarness) put(t *testing.T, j labreport.Job) labreport.Job {
 	t.Helper()
 	require.NoError(t, h.Jobs.Insert(t.Context(), j, 0, nil))
 	return j
 }
 
-// requireJob requires that a job is stored as it is.
 func (h StoreHarness) requireJob(t *testing.T, want labreport.Job) {
 	t.Helper()
 	got, err := h.Jobs.Get(t.Context(), want.Team, want.ID)
@@ -81,7 +79,6 @@ func (h StoreHarness) requireJob(t *testing.T, want labreport.Job) {
 	require.Equal(t, want, got)
 }
 
-// requireNoJob requires that a job is not there.
 func (h StoreHarness) requireNoJob(t *testing.T, j labreport.Job) {
 	t.Helper()
 	_, err := h.Jobs.Get(t.Context(), j.Team, j.ID)

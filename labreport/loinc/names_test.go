@@ -27,12 +27,10 @@ func questionOf(t *loinc.Term, name string) loinc.Question {
 	return q
 }
 
-// alike reports whether two terms differ in the method only.
 func alike(a, b *loinc.Term) bool {
 	return a.Component == b.Component && a.Property == b.Property && a.Specimen() == b.Specimen() && a.Scale == b.Scale
 }
 
-// lists reports whether a name is one of a term's.
 func lists(t *loinc.Term, name string) bool {
 	key := loinc.Key(name)
 	return slices.ContainsFunc(t.Names, func(n string) bool { return slices.Equal(loinc.Key(n), key) })

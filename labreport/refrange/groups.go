@@ -145,14 +145,12 @@ func known(is, holds bool) answer {
 	return no
 }
 
-// narrower reports whether everything that o says is said here, and more.
 func (c *condition) narrower(o *condition) bool {
 	includes := (o.sex == "" || o.sex == c.allSex()) && (len(o.age) == 0 || slices.Equal(o.age, c.age)) &&
 		(o.pregnant == nil || same(o.pregnant, c.pregnant)) && (o.fasting == nil || same(o.fasting, c.fasting)) && !o.unclear
 	return includes && c.count() > o.count()
 }
 
-// allSex is the sex of all people of the group; empty for both.
 func (c *condition) allSex() Sex {
 	if c.pregnant != nil && *c.pregnant {
 		return Female
@@ -227,7 +225,6 @@ type entry struct {
 	ages  [][]string // the matches of reAge
 }
 
-// name returns the entry without its range and its marks.
 func (e *entry) name(label string) string {
 	for _, m := range e.ages {
 		label = strings.Replace(label, ageMark, strings.TrimSpace(m[0]), 1)
@@ -307,7 +304,6 @@ func labelled(text string) (label string, r Range, ok bool) {
 	return "", Range{}, false
 }
 
-// namesGroup reports whether a text has a word of a group.
 func namesGroup(text string) bool {
 	return slices.ContainsFunc(reGroupWord.FindAllString(text, -1), func(w string) bool { return w == ageMark || groupMeanings[fold.String(w)] != nil })
 }

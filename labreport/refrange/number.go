@@ -69,7 +69,6 @@ func digits(text string) (string, bool) {
 	return text, err == nil && !math.IsInf(v, 0)
 }
 
-// less reports whether one number that digits returned is below another.
 func less(a, b string) bool {
 	x, errX := strconv.ParseFloat(a, 64)
 	y, errY := strconv.ParseFloat(b, 64)

@@ -49,7 +49,6 @@ var forms = []struct {
 // frames are what stands around a range.
 var frames = []string{"%s", " %s ", "(%s)", "[%s]", "[ %s ]", "Ref: %s", "Normal range %s", "Referenzbereich: %s", "%s mg/dL", "%s (fasting)", "(%s) mmol/L", "%s,"}
 
-// written returns what a form says for two ends.
 func written(form, low, high string) string {
 	return strings.NewReplacer("L", low, "H", high).Replace(form)
 }

@@ -106,7 +106,6 @@ type load struct {
 	Client string `json:",omitempty"`
 }
 
-// loadPlace is what the Grant of an item is bound to.
 func loadPlace(op *Op, user healthlab.UserID) []byte {
 	return fmt.Appendf(nil, "bulk import %s %s %s %s", op.Team, op.ID, user, op.Provider)
 }
@@ -286,7 +285,6 @@ func reason(err error) Outcome {
 	return ""
 }
 
-// forGood reports whether an error does not pass by itself.
 func forGood(err error) bool {
 	return errors.Is(err, healthlab.Invalid) || errors.Is(err, healthlab.Forbidden) || errors.Is(err, healthlab.Precondition)
 }

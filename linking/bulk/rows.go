@@ -51,8 +51,10 @@ func opKey(team healthlab.TeamID, id uuid.UUID) store.Key {
 	return store.Key{Table: "bulk_op", Team: team, ID: store.UUID(id)}
 }
 
-// began orders operations by their begin, then by id. Its length is beganLen.
-func began(at time.Time, id uuid.UUID) string { return store.Time(at) + store.UUID(id) }
+func began(at time.Time, id uuid.UUID) string {
+	// Its length is beganLen.
+	return store.Time(at) + store.UUID(id)
+}
 
 const beganLen = 8 + 16
 
@@ -102,7 +104,6 @@ func itemKey(team healthlab.TeamID, op uuid.UUID, n int) store.Key {
 	return store.Key{Table: "bulk_item", Team: team, ID: store.UUID(op) + store.Int(int64(n))}
 }
 
-// itemsOf returns the query for the items of an operation.
 func itemsOf(team healthlab.TeamID, op uuid.UUID, by store.By) store.Query {
 	prefix := store.UUID(op)
 	return store.Query{Key: store.Key{Table: itemTable.Name, Team: team}, By: by, From: prefix, To: store.End(prefix)}
@@ -128,10 +129,8 @@ var (
 	errNoItem = fmt.Errorf("%w: the team has no such item of a bulk operation", healthlab.NotFound)
 )
 
-// instant returns t as it is kept.
 func instant(t time.Time) time.Time { return healthlab.At(t).Time }
 
-// normalOp returns a copy of an operation in the form in which it is kept.
 func normalOp(op Op) (Op, error) {
 	op.Running = slices.Clone(op.Running)
 	op.StartedAt, op.EndedAt, op.Due, op.Lease = instant(op.StartedAt), instant(op.EndedAt), instant(op.Due), instant(op.Lease)

@@ -171,8 +171,6 @@ func (r rowStore) Claim(ctx context.Context, n int, now time.Time, lease time.Du
 	return out, nil
 }
 
-// claimable reports whether an operation is in progress and due by now, and no process has it by the
-// store's clock.
 func claimable(op *Op, now, at time.Time) bool {
 	return op.Status == InProgress && !op.Due.After(now) && !op.Lease.After(at)
 }

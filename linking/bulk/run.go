@@ -10,7 +10,6 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// op begins an operation.
 func (s *Service) op(team healthlab.TeamID, what Type, provider string, total int) Op {
 	at := s.now()
 	return Op{ID: s.opts.NewID(), Team: team, Type: what, Provider: provider, Status: InProgress, Total: total, StartedAt: at, Due: at}

@@ -195,7 +195,6 @@ var appCases = map[string]func(t *testing.T, h AppsHarness, x string){
 	},
 }
 
-// invitedAgain is a copy that shares nothing.
 func (AppsHarness) invitedAgain(a linking.AppSession) linking.AppSession {
 	a.Access = append([]linking.AppAccessToken(nil), a.Access...)
 	return a

@@ -94,7 +94,6 @@ func (h *ConnectorHarness) begin(t testing.TB) attempt {
 	return a
 }
 
-// exchange exchanges a code.
 func (h *ConnectorHarness) exchange(t testing.TB, code, verifier string) (linking.Grant, error) {
 	t.Helper()
 	return h.Connector.OAuth.Exchange(t.Context(), linking.ExchangeRequest{Code: code, RedirectURL: redirectURL, Verifier: verifier, Scopes: h.Scopes})
@@ -130,7 +129,6 @@ func (h *ConnectorHarness) request(g linking.Grant, resource string) linking.Pul
 	return r
 }
 
-// pages reads a request to its last page.
 func (h *ConnectorHarness) pages(t testing.TB, r linking.PullRequest) []linking.PullItem {
 	t.Helper()
 	return h.together(t, r)[r.Resource]
@@ -219,7 +217,6 @@ func (h *ConnectorHarness) shows(t *testing.T, err error, hidden ...string) {
 	}
 }
 
-// ended reports whether an error says that the grant works no longer.
 func ended(err error) bool {
 	var g *linking.GrantError
 	return errors.As(err, &g) || errors.Is(err, healthlab.Unauthenticated)

@@ -31,7 +31,6 @@ func query(t testing.TB, page string) url.Values {
 	return u.Query()
 }
 
-// scopes returns those of the address of a sign-in page.
 func scopes(q url.Values) []string {
 	return strings.FieldsFunc(q.Get("scope"), func(r rune) bool { return r == ' ' || r == ',' || r == ';' })
 }
@@ -273,7 +272,6 @@ func (h *ConnectorHarness) goesOn(t *testing.T, err error, hidden ...string) {
 	h.shows(t, err, hidden...)
 }
 
-// gone returns a context that has ended.
 func gone(t testing.TB) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -19,7 +19,6 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/linkingtest"
 )
 
-// connectors returns the suite over providers that are broken in one way.
 func connectors(broken func(*provider)) func(*testing.T) {
 	return harnesses(func(p *provider, _ *linkingtest.ConnectorHarness) { broken(p) })
 }
@@ -101,7 +100,6 @@ func harnesses(broken func(*provider, *linkingtest.ConnectorHarness)) func(*test
 
 func TestUnbroken(t *testing.T) { connectors(func(*provider) {})(t) }
 
-// pages returns the suite over providers that change their pages.
 func pages(edit func(r linking.PullRequest, p *linking.PullPage)) func(*testing.T) {
 	return connectors(func(p *provider) { p.edit = edit })
 }

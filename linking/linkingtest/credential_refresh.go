@@ -59,7 +59,6 @@ func (r *rotator) link(person string, grace bool) []byte {
 	return rotated(person, p.last)
 }
 
-// honours reports whether a secret can be exchanged.
 func (r *rotator) honours(secret []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,7 +187,6 @@ func newRefresherPair(t *testing.T, h StoreHarness) *refresherPair {
 	return k
 }
 
-// restart begins a process anew.
 func (k *refresherPair) restart(i int) {
 	var err error
 	k.refreshers[i], err = linking.NewCredentialRefresher(k.stores[i], k.health, map[string]linking.ProviderConnector{"acme_scale": {Refresher: k.rotator}},

@@ -50,7 +50,6 @@ func RenewCredential(c *linking.Credential) {
 	c.Failures = 4
 }
 
-// grantEvent is what explains a change of a user's connection.
 func grantEvent(u *healthdata.User) healthlab.Event {
 	return healthlab.Event{
 		ID: uuid.New(), Type: healthdata.EventConnectionError, Team: u.Team, User: u.ID, At: noon,

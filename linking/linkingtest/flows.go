@@ -194,7 +194,6 @@ func (w *linkWorld) wait(t *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 20, 59, 60}).Draw(t, "minutes")) * time.Minute)
 }
 
-// pick returns a token, or nil if there is none yet.
 func (w *linkWorld) pick(t *rapid.T) *knownToken {
 	if len(w.tokens) == 0 {
 		return nil
@@ -202,7 +201,6 @@ func (w *linkWorld) pick(t *rapid.T) *knownToken {
 	return rapid.SampledFrom(w.tokens).Draw(t, "token")
 }
 
-// works says whether a token may still lead to a connection.
 func (w *linkWorld) works(k *knownToken) bool {
 	return !k.used && !k.removed && w.now.Before(k.ExpiresAt)
 }
@@ -410,7 +408,6 @@ func (w *linkWorld) remove(t *rapid.T) {
 	}
 }
 
-// glance checks after every connection that was made, and now and then.
 func (w *linkWorld) glance(t *rapid.T) {
 	if w.steps++; w.linked || w.steps%4 == 0 {
 		w.check(t)

@@ -71,7 +71,6 @@ func (p *provider) Authorize(_ context.Context, r linking.AuthorizeRequest) (str
 	return cmp.Or(q.Get("page"), "https://provider.example/sign-in") + "?" + q.Encode(), nil
 }
 
-// signInPage has the parameters of a sign-in page.
 func signInPage(r linking.AuthorizeRequest) url.Values {
 	return url.Values{
 		"response_type": {"code"}, "client_id": {"ours"}, "state": {r.State}, "redirect_uri": {r.RedirectURL},
@@ -141,8 +140,9 @@ func (p *provider) Exchange(ctx context.Context, r linking.ExchangeRequest) (lin
 	return g, nil
 }
 
-// grant issues a token. The caller holds the lock.
 func (p *provider) grant() linking.Grant {
+	// The caller holds the lock.
+
 	p.issued++
 	return linking.Grant{ExternalUserID: p.account(p.issued), Secret: []byte(fmt.Sprint("token ", p.issued))}
 }

@@ -20,7 +20,6 @@ func (p *blockedApps) block(app string, until time.Time) {
 	p.until[app] = until
 }
 
-// list returns the applications whose time has not come, sorted.
 func (p *blockedApps) list(now time.Time) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,6 @@ func UploadKey(team healthlab.TeamID, user healthlab.UserID, provider, resource 
 	return Key{Ref{team, user, provider}, resource, Uploads}
 }
 
-// addUpload adds what an upload brought.
 func (t *Task) addUpload(got *healthdata.Received, now time.Time) {
 	t.LastTry, t.LastOK = now, true
 	t.addCounts(got, now)

@@ -203,7 +203,6 @@ func (w *fixture) link(user healthlab.UserID) {
 	w.linkBy(user, "")
 }
 
-// linkBy links by a client of the team.
 func (w *fixture) linkBy(user healthlab.UserID, client string) {
 	w.t.Helper()
 	w.linkTo(user, band, client)

@@ -50,8 +50,6 @@ func unfollow(tasks []Task, at time.Time) {
 	}
 }
 
-// follows reports whether a stored task is of the run in which a process read it, and still follows
-// lead: a process that lost its lead has none of the followers of a new run.
 func (t *Task) follows(read, lead *Task) bool {
 	return t.ScheduledAt.Equal(read.ScheduledAt) && t.Lead == lead.Resource
 }

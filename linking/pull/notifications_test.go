@@ -31,7 +31,6 @@ func (w *fixture) listening(listen func(m linking.Message) (linking.ListenResult
 	return s
 }
 
-// announce sends a message: its body is the id.
 func (w *fixture) announce(s *pull.Service, id string) {
 	w.t.Helper()
 	_, err := s.Listen(w.t.Context(), band, linking.Message{Method: "POST", Body: []byte(id)})

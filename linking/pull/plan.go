@@ -70,7 +70,6 @@ func nextLook(u *healthdata.User) time.Time {
 	return closes
 }
 
-// expire deletes a user whose data was made up.
 func (s *Service) expire(ctx context.Context, ref Ref) error {
 	if err := s.users.DeleteUser(ctx, ref.Team, ref.User); err != nil && !errors.Is(err, healthlab.NotFound) {
 		return fmt.Errorf("expire user: %w", err)
@@ -147,7 +146,6 @@ func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, ol
 	return out, nil
 }
 
-// reruns reports whether linking again fetches history again.
 func reruns(p *healthdata.Provider) bool {
 	return p.Backfill.Mode != modePushIncremental && (p.RelinkRerunsBackfill == nil || *p.RelinkRerunsBackfill)
 }

@@ -122,7 +122,6 @@ func (s *Service) logRefused(ctx context.Context, t *Task, bad []RefusedItem, al
 // errAllRefused says why a page failed.
 var errAllRefused = fmt.Errorf("%w: no item of the page could be kept", healthlab.Invalid)
 
-// refused reports whether all items of a page of the run under way were refused.
 func (t *Task) refused() bool { return t.running() && t.Error == NonRetriable }
 
 // noteRefused notes, after [Task.advance], whether all items of the page were refused, and whether

@@ -215,7 +215,6 @@ func (s *Service) result(user healthlab.UserID, asked map[Key]int64, tasks []Tas
 	return out
 }
 
-// refreshName names a resource of a provider in the answer of a refresh.
 func (s *Service) refreshName(provider, resource string) string {
 	return provider + "/" + s.refreshPath(provider, resource)
 }

@@ -21,10 +21,8 @@ func taskKey(k Key) store.Key {
 	return store.Key{Team: k.Team, User: k.User, ID: refID(k.Ref) + store.Text(k.Resource) + string(k.Kind)}
 }
 
-// refID is the begin of the IDs of the tasks of a connection.
 func refID(r Ref) string { return store.UUID(r.User.UUID) + store.Text(r.Provider) }
 
-// tasksOf returns the query for the tasks whose IDs begin with prefix.
 func tasksOf(team healthlab.TeamID, prefix string, lock store.Lock) store.Query {
 	return store.Query{Key: store.Key{Table: taskTable.Name, Team: team}, By: store.ByID, From: prefix, To: store.End(prefix), Lock: lock}
 }
@@ -54,7 +52,6 @@ var queueTable = store.Table[queuedTask]{Name: "pull_queue", Clear: true, Row: f
 
 func queueKey(k Key) store.Key { return store.Key{User: k.User, ID: taskKey(k).ID} }
 
-// appPrefix is the begin of the first index of the tasks of an application.
 func appPrefix(app string) string {
 	sum := sha256.Sum256([]byte(app))
 	return string(sum[:])
@@ -96,7 +93,6 @@ func refusedKey(team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) stor
 	return store.Key{Team: team, User: user, ID: store.UUID(user.UUID) + store.UUID(id)}
 }
 
-// refusedOf returns the query for the refusals whose value of an index begins with prefix.
 func refusedOf(team healthlab.TeamID, by store.By, prefix string, n int) store.Query {
 	return store.Query{
 		Key: store.Key{Table: refusedTable.Name, Team: team}, By: by, From: prefix, To: store.End(prefix), Limit: n, Lock: store.Plain,
@@ -148,7 +144,6 @@ var (
 	errNoTask       = fmt.Errorf("%w: the connection has no such task", healthlab.NotFound)
 )
 
-// instant returns t as it is kept.
 func instant(t time.Time) time.Time { return healthlab.At(t).Time }
 
 // values returns the values of entries.

@@ -94,7 +94,6 @@ func claimReady(tx store.Tx, q *ClaimQuery) ([]Task, error) {
 	return out, nil
 }
 
-// takes reports whether a task can be claimed: at is the store's clock.
 func (q *ClaimQuery) takes(at time.Time, app string, due, lease time.Time) bool {
 	return !due.After(q.Now) && !lease.After(at) && !slices.Contains(q.Without, app)
 }

@@ -33,7 +33,6 @@ func putTask(tx store.Tx, e *store.Entry[Task]) error {
 	return queueTable.Put(tx, q)
 }
 
-// deleteTask deletes a task that was read as Held, and its row in the queue.
 func deleteTask(tx store.Tx, e *store.Entry[Task]) {
 	taskTable.Delete(tx, e)
 	tx.Delete(queueTable.Key(queueKey(e.Value.Key)))

@@ -81,10 +81,8 @@ func New(store Store, users *healthdata.Service, refresher *linking.CredentialRe
 	return s, nil
 }
 
-// now reads the clock, once for each operation.
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// puller returns what fetches for a connection, nil if its data is not fetched.
 func (s *Service) puller(c *healthdata.Connection) linking.Puller {
 	if c.Demo {
 		return s.opts.Demo

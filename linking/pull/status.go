@@ -229,7 +229,6 @@ func (s *Service) userStatuses(ctx context.Context, q StatusQuery) ([]UserStatus
 	return list, q.cursor(list[len(list)-1].User), nil
 }
 
-// cursor names the place after a user, for this query alone.
 func (q *StatusQuery) cursor(after healthlab.UserID) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "look %s %s %d %s %s", q.Team, q.User, len(q.Provider), q.Provider, after))
 	return base64.RawURLEncoding.EncodeToString(append(after.UUID[:], sum[:8]...))

@@ -166,7 +166,6 @@ func (t *Task) App() string {
 	return t.Provider + " " + t.Team.String() + " " + t.Client
 }
 
-// appBudget is what the limits of the application are counted by.
 func (t *Task) appBudget(name string) BudgetKey {
 	if t.Client == "" {
 		return BudgetKey{Provider: t.Provider, Name: name}
@@ -248,7 +247,6 @@ func addDay(list []DayCount, add DayCount) []DayCount {
 	return list[max(0, len(list)-StoredDays):]
 }
 
-// running reports whether a run has begun.
 func (t *Task) running() bool { return !t.Until.IsZero() }
 
 // begin starts a run, if none is under way. News never leave out what was not seen; how
@@ -277,9 +275,10 @@ func (t *Task) begin(now time.Time, historyOver bool, o *Options) {
 	t.Until = t.To
 }
 
-// piece is the range of the next request. Pieces meet at whole seconds, in which most providers are
-// asked, so that none begins or ends with a request for a fraction of one.
 func (t *Task) piece(o *Options) (from, to time.Time) {
+	// Pieces meet at whole seconds, in which most providers are asked, so that none begins or ends with a
+	// request for a fraction of one.
+
 	start := t.Until.Add(-o.Piece + time.Second - time.Nanosecond).Truncate(time.Second)
 	return later(t.From, start), t.Until
 }
@@ -360,7 +359,6 @@ func (t *Task) fail(class ErrorClass, wait time.Duration, now time.Time, o *Opti
 	return final
 }
 
-// stop takes a task off the queue whose connection does not work any more.
 func (t *Task) stop() { t.Due, t.Lease = time.Time{}, time.Time{} }
 
 // maxReach is how far back a notice makes us look.
@@ -377,7 +375,6 @@ func (t *Task) noteNews(since, now time.Time) {
 	}
 }
 
-// hasUnseenNews reports whether news were announced that no run has looked for yet.
 func (t *Task) hasUnseenNews() bool { return t.Announced.After(t.StartedAt) }
 
 // Resources that only some pullers know.
@@ -386,7 +383,6 @@ const (
 	streamSlug = "workout_stream"
 )
 
-// withoutEvents makes a change of one without events.
 func withoutEvents(change func(*Task)) func(*Task) ([]healthlab.Event, error) {
 	return func(t *Task) ([]healthlab.Event, error) {
 		change(t)

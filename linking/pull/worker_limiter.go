@@ -21,11 +21,8 @@ func newWorkerLimiter(workers int) workerLimiter {
 	return workerLimiter{workers: workers, apps: map[string]int{}, teams: map[healthlab.TeamID]int{}}
 }
 
-// perApp is how many requests of one application may be under way: half of the workers.
 func (l *workerLimiter) perApp() int { return max(1, l.workers/2) }
 
-// perTeam is how many requests of one team, and of all background work, may be under way:
-// three quarters of the workers.
 func (l *workerLimiter) perTeam() int { return max(1, l.workers*3/4) }
 
 // take lets a task start. If it may not, full names what has no room.

@@ -263,7 +263,6 @@ func (s *Service) Served(ctx context.Context, zip string) (PhlebotomyArea, error
 	return out, nil
 }
 
-// away says of a provider's failure what is true for our caller: try later.
 func away(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -25,7 +25,6 @@ type BookingKey struct {
 	Slot    Slot     `json:"slot"`
 }
 
-// expires is until when the key can be used.
 func (k *BookingKey) expires() time.Time {
 	if k.Slot.Expires.IsZero() || k.Slot.Expires.After(k.Slot.Start) {
 		return k.Slot.Start
@@ -33,7 +32,6 @@ func (k *BookingKey) expires() time.Time {
 	return k.Slot.Expires
 }
 
-// boundTo is what a booking key is bound to.
 func boundTo(team healthlab.TeamID) []byte { return []byte("booking key of " + team.String()) }
 
 // sealKey makes a booking key, for one team.

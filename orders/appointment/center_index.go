@@ -96,7 +96,6 @@ func CheckCenters(centers []Center) error {
 	return p.Err()
 }
 
-// own is a copy that shares nothing.
 func (c Center) own() Center {
 	c.Capabilities = rules.NonNil(c.Capabilities)
 	c.Metadata.Website = rules.ClonePtr(c.Metadata.Website)

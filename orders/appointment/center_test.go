@@ -16,7 +16,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-// centerAt is an invented center.
 func centerAt(lab int, code string, lng, lat float64, has ...appointment.PSCCapability) appointment.Center {
 	return appointment.Center{LabID: lab, SiteCode: code, Location: appointment.LngLat{Lng: lng, Lat: lat}, IANATimezone: "America/Phoenix", Capabilities: has,
 		Metadata: appointment.PSCMetadata{Name: "Center " + code, FirstLine: "1 Main St", City: "Mesa", State: "AZ", ZipCode: "85201"}}

@@ -35,7 +35,6 @@ type LngLat struct {
 	Lat float64 `json:"lat"`
 }
 
-// wholeMiles is a distance rounded to whole miles.
 func wholeMiles(a, b LngLat) int { return int(math.Round(a.Miles(b))) }
 
 // earthMiles is the mean radius of the earth in statute miles: 6,371.0088 km, the mean
@@ -65,13 +64,10 @@ func Chord(miles float64) float64 {
 	return c * c
 }
 
-// chord2 sums in one order and without fused operations, so that every engine gets the
-// same number.
 func chord2(dx, dy, dz float64) float64 {
 	return float64(float64(dx*dx)+float64(dy*dy)) + float64(dz*dz)
 }
 
-// valid reports whether the place is one on earth.
 func (l LngLat) valid() bool {
 	return l.Lng >= -180 && l.Lng <= 180 && l.Lat >= -90 && l.Lat <= 90
 }

@@ -86,7 +86,6 @@ func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
 	return asked, errors.Join(err, s.opts.Feeds.MoveFeed(context.WithoutCancel(ctx), feed, until, now.Format(time.RFC3339Nano)))
 }
 
-// caches reports whether there is a cache to keep, and a way to ask for what it keeps.
 func (s *Service) caches() bool {
 	return s.opts.SlotCache != nil && s.opts.Feeds != nil && s.slots != nil && s.opts.Centers != nil
 }

@@ -322,7 +322,6 @@ func (e *entry) call() {
 	}
 }
 
-// sameName says that two markers have one name, synonym that one is called as the other is.
 func sameName(a, b *entry) bool { return a.name == b.name && a.name != "" }
 
 func synonym(a, b *entry) bool {
@@ -392,8 +391,6 @@ func (e *entry) perLab(m match) PerLabCandidate {
 	return out
 }
 
-// bestFirst sorts candidates: by how much they have in common with what is looked for,
-// then by how often they are ordered.
 func bestFirst(found []PerLabCandidate) {
 	slices.SortStableFunc(found, func(a, b PerLabCandidate) int {
 		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(b.MarkerPopularityScore, a.MarkerPopularityScore))
@@ -522,7 +519,6 @@ func (c *compendium) targetLab(slug string) (*Lab, error) {
 	return &c.labs[i], nil
 }
 
-// sources are the markers that have a code; of one lab if it is not negative.
 func (c *compendium) sources(code string, lab int) []entry {
 	return slices.DeleteFunc(slices.Clone(c.markers), func(e entry) bool {
 		return e.Marker.ProviderID == nil || *e.Marker.ProviderID != code || lab >= 0 && e.lab.ID != lab

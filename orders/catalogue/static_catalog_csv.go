@@ -170,5 +170,4 @@ func (r *markerRow) resultOf(m *MarkerComplete, c rules.Check) ExpectedResult {
 	return out
 }
 
-// slugOf is a name in lower case, its words joined by hyphens.
 func slugOf(name string) string { return strings.Join(textsearch.Words(name), "-") }

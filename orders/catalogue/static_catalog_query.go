@@ -192,7 +192,6 @@ func (q *LabTestQuery) matches(t *LabTest) bool {
 	return true
 }
 
-// testCursor is the cursor behind a test.
 func testCursor(id LabTestID) string { return base64.RawURLEncoding.EncodeToString(id.UUID[:]) }
 
 // testAfter is the test that a cursor stands behind.

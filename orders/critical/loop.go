@@ -90,7 +90,6 @@ func snapshotOf(r *labresult.Result) Snapshot {
 	})
 }
 
-// sameFinding reports whether two snapshots of one marker say the same of the patient.
 func (s *Snapshot) sameFinding(o *Snapshot) bool {
 	return s.Value == o.Value && rules.TextOf(s.Unit) == rules.TextOf(o.Unit) && rules.TextOf(s.ReferenceRange) == rules.TextOf(o.ReferenceRange)
 }
@@ -198,14 +197,12 @@ type Record struct {
 	Due time.Time
 }
 
-// add appends to the history.
 func (r *Record) add(e Entry) {
 	e.Revision = r.Revision
 	r.History = append(slices.Clone(r.History), e)
 	r.UpdatedAt = e.At
 }
 
-// passed counts the steps that passed.
 func (r *Record) passed() int {
 	return len(slices.DeleteFunc(slices.Clone(r.Escalation), func(d Deadline) bool { return d.PassedAt == nil }))
 }
@@ -235,7 +232,6 @@ func (r *Record) escalate(at healthlab.Time, ladder []Step) {
 	}
 }
 
-// end ends the loop.
 func (r *Record) end(status Status, e Entry) {
 	r.Status, r.Due, r.NextStepAt = status, time.Time{}, nil
 	r.add(e)
@@ -307,7 +303,6 @@ func (r *Record) acknowledge(req Request, at healthlab.Time) error {
 	return nil
 }
 
-// oneLine returns the words of a text with single spaces between them.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // Report is what is stored of the results of an order.
@@ -389,13 +384,10 @@ func (rep *Report) open(finding string, number int) *Record {
 	}
 }
 
-// loopID follows from the order and the number of the loop, so that a transaction that runs twice
-// makes the same id.
 func loopID(order uuid.UUID, number int) LoopID {
 	return LoopID{uuid.NewSHA1(order, fmt.Appendf(nil, "critical result %d", number))}
 }
 
-// take makes a result the snapshot of the loop.
 func (r *Record) take(s Snapshot, rep Report, as EntryKind) {
 	r.Result = s
 	r.Revision++

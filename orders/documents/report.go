@@ -98,8 +98,6 @@ func reportHead(r *orders.Record, results *labresult.Report, zone *time.Location
 	return Section{Heading: "Report", Fields: f}
 }
 
-// sameName tells whether two ways to write a name have the same words: laboratories put
-// the last name first, and write capitals.
 func sameName(a, b string) bool {
 	words := func(s string) []string {
 		return slices.Sorted(slices.Values(strings.FieldsFunc(healthlab.FoldText(s), func(r rune) bool { return r == ' ' || r == ',' || r == '^' })))
@@ -246,7 +244,6 @@ func isolate(r *labresult.Result, several bool) string {
 	return joined(", ", of, group)
 }
 
-// named writes terms after their name; empty without terms.
 func named(name string, list []labresult.Coded) string {
 	if text := codedText(list); text != "" {
 		return name + ": " + text

@@ -87,8 +87,6 @@ func addressLine(a people.Address) string {
 	return postal(a.FirstLine, a.SecondLine, a.City, a.State, a.Zip, a.Country)
 }
 
-// documentNumber is what the documents of an order are known by: the specimen's id, else the
-// order's own.
 func documentNumber(r *orders.Record) string {
 	if r.SampleID != nil && *r.SampleID != "" {
 		return *r.SampleID
@@ -105,7 +103,6 @@ func subjectOf(o *orders.Order) string {
 	return joined(", ", joined(" ", rules.TextOf(p.FirstName), rules.TextOf(p.LastName)), "born "+p.DOB.String())
 }
 
-// identitySection identifies the patient on a report.
 func identitySection(o *orders.Order) Section {
 	return Section{Heading: "Patient", Fields: append(identityOf(o), Field{Name: "Patient id", Value: o.UserID.String()})}
 }

@@ -72,13 +72,10 @@ func (s *Service) List(ctx context.Context, team healthlab.TeamID, id orders.Ord
 	return slices.DeleteFunc(slices.Clone(kinds), func(k DocumentKind) bool { return !has[k] }), nil
 }
 
-// hasRequisition reports whether there is a requisition to print, and labels.
 func hasRequisition(r *orders.Record) bool { return r.Reached(orders.RequisitionCreated) }
 
-// hasNotice reports whether there is an advance beneficiary notice to print.
 func hasNotice(r *orders.Record) bool { return r.HasABN && r.Notice != nil && r.HasRequisition() }
 
-// orderedTest is the lab test of an order with the order's own collection method.
 func orderedTest(r *orders.Record) catalogue.LabTest {
 	t := r.LabTest
 	t.Method = r.Method()

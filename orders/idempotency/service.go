@@ -146,7 +146,6 @@ func (s *Service) OnceIn(ctx context.Context, req Request, do func(context.Conte
 	return out.Answer, err
 }
 
-// free gives a key back without an answer.
 func (s *Service) free(ctx context.Context, req Request, state State) error {
 	return s.keys.FinishKey(ctx, req.Scope, state.Until, nil, healthlab.UserID{}, 0)
 }

@@ -32,7 +32,6 @@ func digest(texts ...string) string {
 	return string(h.Sum(nil))
 }
 
-// placeID orders what a laboratory has by place.
 func placeID(lab string, place int64) string { return digest(lab) + store.Int(place) }
 
 // owned says under which team and user a row is kept that is found by its laboratory: the one with
@@ -420,7 +419,6 @@ func (v rows) Review(ctx context.Context, lab string, after int64, n int) ([]Del
 	return out, nil
 }
 
-// behind returns the query for n rows of a laboratory after a place.
 func behind(lab string, after int64, n int) store.Query {
 	ask := store.Query{By: store.ByID, To: store.End(digest(lab))}
 	return ask.After(placeID(lab, max(after, 0)), n)

@@ -219,7 +219,6 @@ func dueOf(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []d
 	return out
 }
 
-// same reports whether two codes are there and are equal.
 func same(a, b *string) bool { return a != nil && b != nil && *a != "" && *a == *b }
 
 // is reports whether a result of these codes is the one.
@@ -233,7 +232,6 @@ func (d *due) is(loinc, code *string, slug string) bool {
 	return slug != "" && slug == d.Slug
 }
 
-// loinc is the LOINC match; nils without one.
 func (d *due) loinc() (code, slug *string) {
 	if d.LOINC == nil {
 		return nil, nil

@@ -63,7 +63,6 @@ func mark(before, now []Result, at healthlab.Time, corrects func(r, was *Result)
 	return out, changed
 }
 
-// sameFinding reports whether two results of one marker say the same of the patient.
 func (r *Result) sameFinding(o Result) bool {
 	return r.Result == o.Result && r.Type == o.Type && r.Interpretation == o.Interpretation &&
 		slices.Equal(r.Codes, o.Codes) && rules.TextOf(r.Unit) == rules.TextOf(o.Unit) && rules.TextOf(r.ReferenceRange) == rules.TextOf(o.ReferenceRange)

@@ -12,7 +12,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// interpretationOf returns what a result without an interpretation gets.
 func interpretationOf(r labresult.Result) labresult.Interpretation {
 	report := labresult.Complete(labresult.Report{Results: []labresult.Result{r}}, catalogue.LabTest{}, nil, false)
 	return report.Results[0].Interpretation

@@ -228,7 +228,6 @@ func (r *testRun) rule() Rule {
 	return rule
 }
 
-// named is an id that follows from the run's.
 func (r *testRun) named(what string) uuid.UUID { return uuid.NewSHA1(r.kept.RunID.UUID, []byte(what)) }
 
 // validate looks at the team's own orders.

@@ -366,7 +366,6 @@ var brokenStores = []conformance.Broken{
 	}), Subtest: "Update/KeepsItsIdentity"},
 }
 
-// clockedStore returns an empty store whose clock can be set.
 func clockedStore() (*memory.Store, *conformance.Clock) {
 	clock := conformance.NewClock(time.Unix(0, 0))
 	return memory.New(&memory.Options{Now: clock.Now, UsersElsewhere: true}), clock

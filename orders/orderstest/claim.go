@@ -15,7 +15,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// due stores an order whose lab is to be called at an instant; zero means never.
 func (s *ordersT) due(t *testing.T, name string, at time.Time) orders.Record {
 	t.Helper()
 	r := newRecord("a", name)

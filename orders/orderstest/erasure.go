@@ -38,7 +38,6 @@ func RunErasure(t *testing.T, newStore func(t testing.TB) ErasureHarness) {
 	}
 }
 
-// newErasure returns a store whose clock stands at noon.
 func newErasure(t *testing.T, newStore func(t testing.TB) ErasureHarness) ErasureHarness {
 	h := newStore(t)
 	h.SetClock(noon)

@@ -162,7 +162,6 @@ func orderNumber(s string) catalogue.Number {
 	return n
 }
 
-// begin is the first change of every order.
 func begin(r *orders.Record) ([]healthlab.Event, error) {
 	return orders.Begin(&r.Order, r.CreatedAt.Time, uuid.NewSHA1(r.ID.UUID, []byte("ordered")))
 }
@@ -184,7 +183,6 @@ func does(triggers ...orders.Trigger) orders.Change {
 	}
 }
 
-// edits is a change without an event.
 func edits(edit func(*orders.Record)) orders.Change {
 	return func(r *orders.Record) ([]healthlab.Event, error) {
 		edit(r)
@@ -192,7 +190,6 @@ func edits(edit func(*orders.Record)) orders.Change {
 	}
 }
 
-// place stores an order that is in ordered.
 func (s *ordersT) place(t *testing.T, r orders.Record) orders.Record {
 	t.Helper()
 	stored, err := s.Insert(t.Context(), r, begin)

@@ -49,7 +49,6 @@ func (k keysT) finish(t *testing.T, scope idempotency.Scope, after time.Duration
 	return k.FinishKey(t.Context(), scope, noon.Add(after+time.Minute), answer, healthlab.UserID{}, 24*time.Hour)
 }
 
-// started is the state of a key that was started for an order.
 func started(order string, after time.Duration) idempotency.State {
 	return idempotency.State{Started: true, Until: noon.Add(after + time.Minute), Order: orderID(order), Fingerprint: "print of " + order}
 }

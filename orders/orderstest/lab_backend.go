@@ -78,8 +78,9 @@ func RunLabBackend(t *testing.T, newLab func(t testing.TB) LabHarness) {
 	}
 }
 
-// submission hands over the requisition of a new order. No error has the names by chance.
 func (h LabHarness) submission() orders.Submission {
+	// No error has the names by chance.
+
 	return h.submissionOf("Annewig", "Roebling", birthday)
 }
 

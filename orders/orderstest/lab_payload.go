@@ -36,7 +36,6 @@ func (h LabHarness) all(t *testing.T, submissions ...orders.Submission) []orders
 	return got
 }
 
-// reported are the messages with results.
 func reported(list []orders.Message) []orders.Message {
 	return slices.DeleteFunc(slices.Clone(list), func(m orders.Message) bool { return m.Results == nil })
 }
@@ -233,7 +232,6 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 	},
 }
 
-// patientTexts are what of a patient no error may show.
 func patientTexts(s orders.Submission) []string {
 	p := s.Order.PatientDetails
 	return []string{*p.FirstName, *p.LastName, p.DOB.String()}
@@ -378,7 +376,6 @@ func (h LabHarness) needsOutage(t *testing.T) {
 	}
 }
 
-// ended returns a context that has ended.
 func ended(t testing.TB) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

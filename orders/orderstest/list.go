@@ -248,7 +248,6 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 	},
 }
 
-// byID joins the names of two orders, ascending by id.
 func byID(a, b string) string {
 	if orderID(a).String() < orderID(b).String() {
 		return a + " " + b

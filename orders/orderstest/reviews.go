@@ -42,8 +42,9 @@ func RunReviews(t *testing.T, newStore func(t testing.TB) ReviewsHarness) {
 	}
 }
 
-// anaOf returns a user of a team. No other team has it.
 func anaOf(team string) healthlab.UserID {
+	// No other team has it.
+
 	if team == "a" {
 		return conformance.User("ana")
 	}

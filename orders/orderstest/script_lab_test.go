@@ -137,7 +137,6 @@ func (l *scriptLab) Updates(ctx context.Context, cursor string, n int) (orders.B
 	return orders.Batch{Messages: out, Cursor: strconv.Itoa(first + len(out))}, nil
 }
 
-// report adds news of an order.
 func (l *scriptLab) report(j *scriptJob, kind string) *scriptReport {
 	l.feed = append(l.feed, scriptReport{
 		id: fmt.Sprint("news ", len(l.feed)), job: j, kind: kind, at: l.at, patient: orders.ReportedAs(j.Order.PatientDetails), value: "18",

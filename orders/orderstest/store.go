@@ -90,7 +90,6 @@ func (s *ordersT) Events(t require.TestingT, team healthlab.TeamID, key string) 
 	return out
 }
 
-// sameRecord compares two records by what they are on paper; instants keep no zone there.
 func sameRecord(t *testing.T, want, got orders.Record) {
 	t.Helper()
 	require.Equal(t, onPaper(t, want), onPaper(t, got))

@@ -62,7 +62,6 @@ func keyed(team, name string, keys ...string) orders.Record {
 	return r
 }
 
-// atHome is an order whose patient a provider visits.
 func atHome(team, name, user, provider string, status appointment.Status) orders.Record {
 	r := newRecord(team, name)
 	r.UserID = conformance.User(user)

@@ -181,7 +181,6 @@ func NewRegistry(c RegistryContents) (*Registry, error) {
 	return g, p.Err()
 }
 
-// bare is a diagnosis code as it is compared: in upper case, without its dot.
 func bare(code string) string { return strings.ReplaceAll(strings.ToUpper(code), ".", "") }
 
 func (g *Registry) clearingHouse(name string) bool {

@@ -129,13 +129,11 @@ func (v rows) UserInfo(ctx context.Context, team healthlab.TeamID, user healthla
 	return list[0].Value.Info, nil
 }
 
-// isDeleted reports whether the row of a user says that it is deleted.
 func isDeleted(rows []store.Row) bool {
 	u := store.StateOf(rows)
 	return u.Known && !u.Live
 }
 
-// coveragesOf returns the query for the insurance records of a user.
 func coveragesOf(team healthlab.TeamID, user healthlab.UserID) store.Query {
 	return store.Query{Key: coverageRows.Key(store.Key{Team: team, User: user}), By: store.ByUser}
 }
@@ -218,8 +216,6 @@ func (v rows) CoverageAt(ctx context.Context, team healthlab.TeamID, user health
 	return list[i].Value, nil
 }
 
-// validAt reports whether the record was valid at an instant; for the zero instant, whether it has
-// not ended.
 func (c *Coverage) validAt(at time.Time) bool {
 	if at.IsZero() {
 		return c.ValidUntil.IsZero()

@@ -65,7 +65,6 @@ func New(store Store, users Users, opts *Options) *Service {
 
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// stored checks that there is a store.
 func (s *Service) stored() error {
 	if s.store == nil {
 		return fmt.Errorf("%w: no store for persons", healthlab.Unimplemented)
@@ -73,7 +72,6 @@ func (s *Service) stored() error {
 	return nil
 }
 
-// known checks that there is a store, and that the team has the user.
 func (s *Service) known(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	if err := s.stored(); err != nil {
 		return err
@@ -274,7 +272,6 @@ func (s *Service) SearchPayors(ctx context.Context, team healthlab.TeamID, q Pay
 	return found[:min(len(found), maxFound)], nil
 }
 
-// clearing checks that a clearing house is one of those that are configured.
 func (s *Service) clearing(name string) error {
 	if name == "" || s.opts.Registry.clearingHouse(name) {
 		return nil

@@ -24,14 +24,11 @@ type markerValues struct {
 	qualitative bool
 }
 
-// markerOf returns how a marker is simulated; false for a marker that is not in the
-// table, or is ordered in another unit.
 func markerOf(loinc, unit *string) (markerValues, bool) {
 	m, ok := markerTable[rules.TextOf(loinc)]
 	return m, ok && (m.qualitative || rules.TextOf(unit) == "" || rules.TextOf(unit) == m.unit)
 }
 
-// types are the result types of the marker where a simulation does not name any.
 func (m markerValues) types() []labresult.Type {
 	if m.qualitative {
 		return []labresult.Type{labresult.CodedValue}

@@ -132,7 +132,6 @@ type SignedHead struct {
 	Signature []byte
 }
 
-// message returns the text that is signed when lines are added.
 func (h *Head) message() []byte {
 	return fmt.Appendf(nil, "healthlab access log head\n%s\n%d\n%s\n", h.Team, h.Seq, h.Hash)
 }

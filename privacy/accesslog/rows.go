@@ -72,12 +72,10 @@ var lineTable = store.Table[lineRow]{
 	},
 }
 
-// unsealedOf returns the query for the lines of a team that are not sealed.
 func unsealedOf(team healthlab.TeamID) store.Query {
 	return store.Query{Key: lineTable.Key(store.Key{Team: team}), By: store.BySecond, From: unsealedLine, To: store.End(unsealedLine)}
 }
 
-// sealedOf returns the query for the sealed lines of a team behind a number.
 func sealedOf(team healthlab.TeamID, after int64) store.Query {
 	return store.Query{Key: lineTable.Key(store.Key{Team: team}), By: store.BySecond, From: sealedLine + store.Int(after+1), To: store.End(sealedLine)}
 }
@@ -96,7 +94,6 @@ var headTable = store.Table[headRow]{Name: "access_head", Clear: true, Row: func
 	return r
 }}
 
-// headKey is a key without a team, so that the heads of all teams are one list.
 func headKey(team healthlab.TeamID) store.Key { return store.Key{ID: store.UUID(team.UUID)} }
 
 var anchorTable = store.Table[Anchor]{Name: "access_anchor", Clear: true, Row: func(a *Anchor) store.Row {

@@ -38,7 +38,6 @@ func newRowLog(t *testing.T, rows store.Store) rowLog {
 	return rowLog{s, rows}
 }
 
-// counts returns how many lines of a team are sealed, and how many are not.
 func (l rowLog) counts(t *testing.T, team healthlab.TeamID) [2]int64 {
 	t.Helper()
 	v, err := l.Verify(t.Context(), team)

@@ -105,7 +105,6 @@ func (s *Service) dated(entries []Entry) []Entry {
 	return entries
 }
 
-// stored wakes [Service.Run].
 func (s *Service) stored() {
 	select {
 	case s.wake <- struct{}{}:
@@ -214,7 +213,6 @@ func (s *Service) PublicKey() ed25519.PublicKey { return s.key.Public().(ed25519
 // page is how many lines are sealed or read at a time.
 const page = 1000
 
-// sign signs a head.
 func (s *Service) sign(h Head) []byte { return ed25519.Sign(s.key, h.message()) }
 
 // Verification is what [Service.Verify] found.

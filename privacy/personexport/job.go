@@ -78,7 +78,6 @@ func (j *Job) Key(n int) string {
 	return "exports/" + j.Team.String() + "/" + j.ID.String() + "/" + strconv.Itoa(n)
 }
 
-// packed returns the bytes that the files take together.
 func (j *Job) packed() (n int64) {
 	for i := range j.Files {
 		n += j.Files[i].Packed

@@ -128,7 +128,6 @@ func (s *Service) begin(ctx context.Context, j *Job) error {
 	return s.update(ctx, j, func(j *Job) { j.Files, j.DueAt = files, j.StoreTime.Add(s.lease()) })
 }
 
-// unlessErased deletes a file that was written while its user was erased.
 func (s *Service) unlessErased(ctx context.Context, j *Job, n int, err error) error {
 	if _, gone := s.store.Get(ctx, j.Team, j.ID); errors.Is(gone, healthlab.NotFound) {
 		return errors.Join(err, s.blobs.Delete(ctx, j.Key(n)))

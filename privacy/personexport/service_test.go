@@ -98,7 +98,6 @@ func newExports(t *testing.T, opts personexport.Options) *exports {
 	return x
 }
 
-// start starts an export.
 func (x *exports) start() personexport.JobID {
 	x.t.Helper()
 	j, err := x.Start(x.t.Context(), x.team, x.user)

@@ -198,7 +198,6 @@ func (e *encrypted) read(s *session, read func(...store.Query) ([][]store.Row, e
 	return got, nil
 }
 
-// refOf returns whose key encrypts a row.
 func refOf(k store.Key) Ref {
 	if k.Team.IsZero() {
 		return Ref{}
@@ -206,7 +205,6 @@ func refOf(k store.Key) Ref {
 	return Ref{Team: k.Team, User: k.User}
 }
 
-// boundTo returns what the document of a row is bound to.
 func boundTo(k store.Key) string { return "row/" + k.Table + "/" + k.ID }
 
 // key returns an opened key. False if it must be fetched, which is noted.
@@ -267,7 +265,6 @@ func (e *encrypted) digestQuery(s *session, q *store.Query) error {
 	return nil
 }
 
-// digest returns what takes the place of a secret index value.
 func (k *key) digest(table, value string) string {
 	return string(k.sum([]byte("index " + table + "\x00" + value)))
 }

@@ -149,7 +149,6 @@ func (k *Keys) Open(ctx context.Context, ref Ref, bound string, box []byte) ([]b
 	return key.openBox(ref, bound, box)
 }
 
-// extra is what a box is bound to.
 func extra(ref Ref, bound string) []byte {
 	b := make([]byte, 0, 32+len(bound))
 	b = append(append(b, ref.Team.UUID[:]...), ref.User.UUID[:]...)

@@ -18,7 +18,6 @@ import (
 // workers is how many transactions race.
 const workers = 8
 
-// rounds is how often a race is tried.
 func rounds() int { return prove.Counts(10, 20, 200) }
 
 // race calls work in as many goroutines as there are workers, each with a store of one of the

@@ -94,7 +94,6 @@ type suite struct {
 	h Harness
 }
 
-// others returns the store, and the same as another process opens it.
 func (s suite) others() [2]store.Store {
 	if s.h.Second != nil {
 		return [2]store.Store{s.Store, s.h.Second}
@@ -106,13 +105,11 @@ func newTeam() healthlab.TeamID { return healthlab.TeamID{UUID: uuid.New()} }
 
 func newUser() healthlab.UserID { return healthlab.UserID{UUID: uuid.New()} }
 
-// update runs an update that must succeed.
 func (s suite) update(run func(tx store.Tx) error) {
 	s.Helper()
 	require.NoError(s, s.Update(s.T.Context(), func(_ context.Context, tx store.Tx) error { return run(tx) }))
 }
 
-// put writes new rows.
 func (s suite) put(rows ...store.Row) {
 	s.Helper()
 	s.update(func(tx store.Tx) error { tx.Put(rows...); return nil })
@@ -149,7 +146,6 @@ func change(ctx context.Context, s store.Store, k store.Key, edit func([]byte) [
 	})
 }
 
-// key returns the key of a row of a team.
 func key(table string, team healthlab.TeamID, id string) store.Key {
 	return store.Key{Table: table, Team: team, ID: id}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// userRow returns a new row of a table per user.
 func userRow(team healthlab.TeamID, user healthlab.UserID, id string) store.Row {
 	return store.Row{Key: store.Key{Table: perUserTable, Team: team, User: user, ID: store.UUID(user.UUID) + id}}
 }

@@ -36,7 +36,6 @@ type badNetwork struct {
 	late sync.WaitGroup
 }
 
-// roll returns a number below n.
 func (b *badNetwork) roll(n int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

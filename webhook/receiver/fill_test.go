@@ -34,7 +34,6 @@ var special = map[reflect.Type]func(n int) any{
 	},
 }
 
-// of returns a pointer to a full value of t.
 func (f *filler) of(t reflect.Type) any {
 	v := reflect.New(t)
 	f.fill(v.Elem(), 0)

@@ -60,14 +60,12 @@ func newFixture(t testing.TB, opts receiver.Options) *fixture {
 	return d
 }
 
-// send signs a body and hands it in.
 func (d *fixture) send(id string, body []byte) (receiver.Outcome, error) {
 	h := http.Header{}
 	webhook.SetSignature(h, id, d.now, body, d.secret)
 	return d.Receive(d.t.Context(), body, h)
 }
 
-// gets sends and expects an outcome.
 func (d *fixture) gets(want receiver.Outcome, id string, body []byte) {
 	d.t.Helper()
 	got, err := d.send(id, body)

@@ -53,10 +53,8 @@ var sightings = store.Table[sighting]{
 func (s *sighting) claimed(now time.Time) bool    { return now.Before(s.HeldUntil) }
 func (s *sighting) remembered(now time.Time) bool { return now.Before(s.Until) }
 
-// claimFor lets a claim have it.
 func (s *sighting) claimFor(token uuid.UUID, until time.Time) { s.Holder, s.HeldUntil = token, until }
 
-// drop ends what the token holds.
 func (s *sighting) drop(token uuid.UUID) {
 	if s.Holder == token {
 		s.Holder, s.HeldUntil = uuid.Nil, time.Time{}

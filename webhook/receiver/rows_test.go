@@ -15,7 +15,6 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/receiver/receivertest"
 )
 
-// seenStore returns a memory over rows whose clock is the function's, and the rows.
 func seenStore(t *testing.T, now func() time.Time) (receiver.Seen, store.Store) {
 	t.Helper()
 	engine, err := memstore.New(receiver.Tables(), &memstore.Options{Now: now})

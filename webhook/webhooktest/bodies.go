@@ -20,7 +20,6 @@ func RunBodies(t *testing.T, newStore func(t *testing.T) Harness) {
 	}
 }
 
-// empty empties at most n bodies that ended before an instant.
 func (b *bench) empty(ended time.Time, n int) int {
 	b.t.Helper()
 	emptied, err := b.s.Bodies.EmptyBodies(b.t.Context(), b.team, ended, n)

@@ -28,7 +28,6 @@ func outboxes(how func(*webhooktest.OutboxHarness)) func(*testing.T) {
 	}
 }
 
-// appends replaces Append of a sound outbox.
 func appends(how func(ctx context.Context, sound webhook.Outbox, events []healthlab.Event) error) func(*testing.T) {
 	return outboxes(func(h *webhooktest.OutboxHarness) {
 		sound := h.Outbox

@@ -88,14 +88,12 @@ func (d *dispatchBench) notifier(from int) webhook.Notifier {
 	})
 }
 
-// all returns what the receiver has got.
 func (d *dispatchBench) all() []delivery {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.got)
 }
 
-// await waits until the receiver has got so many.
 func (d *dispatchBench) await(n int) []delivery {
 	d.t.Helper()
 	d.until(func() bool { return len(d.all()) >= n })
@@ -117,15 +115,14 @@ func (d *dispatchBench) until(holds func() bool) {
 	}
 }
 
-// waitForOutcome waits until nothing is claimed or waits of an event.
 func (d *dispatchBench) waitForOutcome(event uuid.UUID, want string) {
 	d.t.Helper()
 	d.until(func() bool { return d.ended(event) == want })
 }
 
-// succeeded reports whether the log says that an event was accepted. A later line may
-// be about an attempt that came too late.
 func (d *dispatchBench) succeeded(event uuid.UUID) bool {
+	// A later line may be about an attempt that came too late.
+
 	d.t.Helper()
 	page, err := d.s.Log.Attempts(d.t.Context(), webhook.AttemptQuery{Team: d.team, Event: event})
 	require.NoError(d.t, err)

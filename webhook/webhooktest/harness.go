@@ -54,7 +54,6 @@ type bench struct {
 	to   webhook.EndpointID
 }
 
-// newBench returns a bench whose endpoint was changed as asked.
 func newBench(t testing.TB, s Harness, change ...func(*webhook.Endpoint)) *bench {
 	b := &bench{t: t, s: s, team: healthlab.TeamID{UUID: id()}, user: healthlab.UserID{UUID: uuid.New()}}
 	b.to = b.endpoint(change...)
@@ -88,7 +87,6 @@ func (b *bench) event(eventType, key string) healthlab.Event {
 	}
 }
 
-// write appends one event to the outbox and returns its id.
 func (b *bench) write(eventType, key string) uuid.UUID {
 	b.t.Helper()
 	e := b.event(eventType, key)
@@ -108,7 +106,6 @@ func (b *bench) route() {
 	}
 }
 
-// send writes an event and routes it.
 func (b *bench) send(eventType, key string) uuid.UUID {
 	b.t.Helper()
 	e := b.write(eventType, key)
@@ -116,7 +113,6 @@ func (b *bench) send(eventType, key string) uuid.UUID {
 	return e
 }
 
-// claimMax claims at most n deliveries of the endpoint.
 func (b *bench) claimMax(n int) []webhook.Delivery {
 	b.t.Helper()
 	return b.claimOf(b.to, n)
@@ -131,10 +127,8 @@ func (b *bench) claimOf(to webhook.EndpointID, n int) []webhook.Delivery {
 	return c.Deliveries
 }
 
-// claim claims all that is due.
 func (b *bench) claim() []webhook.Delivery { b.t.Helper(); return b.claimMax(most) }
 
-// only claims all that is due, which must be the delivery of this event alone.
 func (b *bench) only(event uuid.UUID) webhook.Delivery {
 	b.t.Helper()
 	got := b.claim()
@@ -142,7 +136,6 @@ func (b *bench) only(event uuid.UUID) webhook.Delivery {
 	return got[0]
 }
 
-// nothing requires that there is nothing to claim.
 func (b *bench) nothing() { b.t.Helper(); require.Empty(b.t, events(b.claim())) }
 
 func events(ds []webhook.Delivery) []uuid.UUID {
@@ -212,7 +205,6 @@ func (b *bench) update(change func(*webhook.Endpoint)) webhook.Endpoint {
 	return e
 }
 
-// now asks the store for its time.
 func (b *bench) now() time.Time {
 	b.t.Helper()
 	c, err := b.s.Deliveries.Claim(b.t.Context(), webhook.Claim{Lease: lease})

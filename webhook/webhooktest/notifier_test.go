@@ -52,7 +52,6 @@ func newReceiver(t testing.TB) *receiver {
 	return r
 }
 
-// nowhere is the address of a server that has ended.
 func nowhere() string {
 	s := httptest.NewServer(http.NotFoundHandler())
 	defer s.Close()

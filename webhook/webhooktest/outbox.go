@@ -30,7 +30,6 @@ func RunOutbox(t *testing.T, newOutbox func(t *testing.T) OutboxHarness) {
 	}
 }
 
-// outbox is the part of a harness that takes events.
 func (h Harness) outbox() OutboxHarness { return OutboxHarness{h.Outbox, h.Log.Message} }
 
 // outboxCase is one promise of an outbox.
@@ -39,7 +38,6 @@ type outboxCase struct {
 	run  func(t *testing.T, h OutboxHarness)
 }
 
-// eventOf is an event of a team.
 func eventOf(team healthlab.TeamID, eventType, key string) healthlab.Event {
 	b := bench{team: team, user: healthlab.UserID{UUID: uuid.New()}}
 	return b.event(eventType, key)
@@ -47,13 +45,11 @@ func eventOf(team healthlab.TeamID, eventType, key string) healthlab.Event {
 
 func newTeam() healthlab.TeamID { return healthlab.TeamID{UUID: id()} }
 
-// append writes events, which must succeed.
 func (h OutboxHarness) append(t *testing.T, events ...healthlab.Event) {
 	t.Helper()
 	require.NoError(t, h.Outbox.Append(t.Context(), events))
 }
 
-// seq returns the number that an event has.
 func (h OutboxHarness) seq(t *testing.T, e healthlab.Event) int64 {
 	t.Helper()
 	m, err := h.Message(t.Context(), e.Team, e.ID)
@@ -61,7 +57,6 @@ func (h OutboxHarness) seq(t *testing.T, e healthlab.Event) int64 {
 	return m.Seq
 }
 
-// missing requires that an event was not written.
 func (h OutboxHarness) missing(t *testing.T, e healthlab.Event) {
 	t.Helper()
 	_, err := h.Message(t.Context(), e.Team, e.ID)

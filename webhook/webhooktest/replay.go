@@ -17,7 +17,6 @@ func (b *bench) replay(r webhook.Replay) (webhook.Replayed, error) {
 	return b.s.Deliveries.Replay(b.t.Context(), r)
 }
 
-// replayOne replays one message, which must be allowed.
 func (b *bench) replayOne(event uuid.UUID) int {
 	b.t.Helper()
 	done, err := b.replay(webhook.Replay{Event: event})
@@ -25,7 +24,6 @@ func (b *bench) replayOne(event uuid.UUID) int {
 	return done.Queued
 }
 
-// delivered sends an event and has it accepted.
 func (b *bench) delivered(eventType, key string) uuid.UUID {
 	b.t.Helper()
 	e := b.send(eventType, key)

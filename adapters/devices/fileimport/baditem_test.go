@@ -140,7 +140,6 @@ func TestOneBadFITItem(t *testing.T) {
 	}
 }
 
-// importNamed imports a text that is written to path.
 func importNamed(t testing.TB, path, text string, sink fileimport.Sink) (fileimport.Report, error) {
 	t.Helper()
 	return importNamedWith(t, path, text, sink, nil)

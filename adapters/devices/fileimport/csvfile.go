@@ -41,7 +41,6 @@ type csvFile struct {
 	read   func(*rows) error
 }
 
-// csvFiles returns the files of account exports that are read.
 func csvFiles() []*csvFile {
 	return []*csvFile{
 		&whoopCycles, &whoopSleeps, &whoopWorkouts, &stravaActivities, &clarityEvents, &libreViewReadings,
@@ -137,7 +136,6 @@ func (f *csvFile) columnsOf(header []string) (at, seen map[string]int) {
 	return at, seen
 }
 
-// foldColumn returns the name of a column as names are compared.
 func foldColumn(name string) string {
 	return healthlab.FoldText(strings.ReplaceAll(strings.TrimSpace(name), "’", "'"))
 }
@@ -327,7 +325,6 @@ func (r *rows) fault(err error) error {
 	return fmt.Errorf("read file: %w", err)
 }
 
-// text returns a cell; empty if the file does not have the column.
 func (r *rows) text(column string) string {
 	if i, ok := r.columns[foldColumn(column)]; ok {
 		return strings.TrimSpace(utf8Cell(r.cells[i]))
@@ -335,7 +332,6 @@ func (r *rows) text(column string) string {
 	return ""
 }
 
-// refuse remarks that a cell is not as expected.
 func (r *rows) refuse(column, expected string) {
 	line, _ := r.csv.FieldPos(max(0, r.columns[foldColumn(column)]))
 	r.remark(line, column, expected)
@@ -414,7 +410,6 @@ func zonedInstant(r *rows, column string) (time.Time, bool) {
 	return at, ok && offset != nil
 }
 
-// leave counts a row that is left out for a reason that is no mistake of the file.
 func (r *rows) leave(why string) { r.out.skip(why) }
 
 // value is a column with a number.
@@ -442,8 +437,9 @@ func readValues[T any](r *rows, columns []value[T], into *T) {
 	}
 }
 
-// number reads a number. Where semicolons stand between the cells, a comma is a decimal comma.
 func (r *rows) number(text string) (float64, bool) {
+	// Where semicolons stand between the cells, a comma is a decimal comma.
+
 	if r.csv.Comma == ';' && strings.Count(text, ",") == 1 && !strings.Contains(text, ".") {
 		text = strings.Replace(text, ",", ".", 1)
 	}
@@ -461,11 +457,8 @@ func expect[T any](r *rows, columns []value[T]) {
 
 func shortNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// roundedNumber rounds a number.
 func roundedNumber(n float64) *int64 { return rounded(&n) }
 
-// wordsOf writes a word for a sport as the slugs of the catalogue are: in lower case, with
-// underscores.
 func wordsOf(sport string) string {
 	words := strings.FieldsFunc(strings.ToLower(sport), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
 	return strings.Join(words, "_")

@@ -23,7 +23,6 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
-// testdata returns a file of an account export that was made up.
 func testdata(t testing.TB, parts ...string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, parts...)...))
@@ -106,7 +105,6 @@ func TestWHOOPExport(t *testing.T) {
 	require.Equal(t, "functional_fitness", workouts[1].Sport.Slug)
 }
 
-// stravaArchive is the export of an account with its recordings.
 func stravaArchive(t testing.TB) []byte {
 	return archive(t, "export_1/activities.csv", testdata(t, "strava", "activities.csv"),
 		"export_1/activities/7001.fit.gz", string(packed(t, triathlon(t))), "export_1/activities/7002.gpx", smallGPX,

@@ -76,7 +76,6 @@ func newExport(out *output, r io.Reader, beside opener) *export {
 	return e
 }
 
-// leaveOut counts a part of the file that is left out, with its line.
 func (e *export) leaveOut(what string) {
 	e.out.leaveOutAt("line "+strconv.Itoa(e.sc.line()), what)
 }
@@ -524,10 +523,10 @@ func (e *export) provider() string {
 	return healthdata.SlugAppleHealthKit
 }
 
-// head returns the part that all summaries share, for one of from, that began at an
-// instant. The id stands for the source's name and the start, so that the same
-// session is found again in the next export.
 func (e *export) head(from *origin) healthdata.Head {
+	// The id stands for the source's name and the start, so that the same session is found again in the next
+	// export.
+
 	return healthdata.Head{Source: healthdata.Source{Provider: e.provider(), Type: from.kind, AppID: from.app}}
 }
 

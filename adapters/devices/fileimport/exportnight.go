@@ -222,7 +222,6 @@ type person struct {
 	anyHeight bool
 }
 
-// height keeps the newest height.
 func (p *person) height(r *record) {
 	if !p.anyHeight || r.start >= p.heightAt {
 		p.anyHeight, p.heightAt, p.heightCM = true, r.start, r.value
@@ -265,8 +264,6 @@ func (e *export) finishPerson() error {
 	return e.out.summaries("profile", f)
 }
 
-// sortedKeys returns the keys of the buckets in an order that does not change between
-// runs.
 func sortedKeys(m map[bucketKey]*bucket) []bucketKey {
 	return slices.SortedFunc(maps.Keys(m), func(a, b bucketKey) int {
 		return cmp.Or(cmp.Compare(a.resource.Slug, b.resource.Slug), cmp.Compare(a.kind, b.kind),

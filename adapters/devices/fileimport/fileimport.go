@@ -313,7 +313,6 @@ const routesFolder = "workout-routes"
 // owners are the files that read the recordings of a folder beside them, by its name.
 var owners = map[string]string{routesFolder: "export.xml", stravaFolder: stravaList}
 
-// owned reports whether the files of a folder are read through a file beside it.
 func owned(dir string, exists func(name string) bool) bool {
 	owner := owners[path.Base(dir)]
 	return owner != "" && exists(path.Join(path.Dir(dir), owner))
@@ -356,8 +355,6 @@ func importRooted(ctx context.Context, root *os.Root, name string, sink Sink, o 
 	return rep, err
 }
 
-// besideOf opens files by a path relative to where the named file is; none outside
-// root.
 func besideOf(root *os.Root, name string) opener {
 	dir := path.Dir(filepath.ToSlash(name))
 	return func(rel string) (io.ReadCloser, error) {
@@ -536,7 +533,6 @@ func (p *partialSink) Stream(ctx context.Context, w *healthdata.Workout, stream 
 	return p.out.sink.Stream(ctx, w, stream)
 }
 
-// unwrapSink returns the error of the sink itself: the reader of the database marks it.
 func unwrapSink(err error) error {
 	if of := (*sinkError)(nil); errors.As(err, &of) {
 		return of.err

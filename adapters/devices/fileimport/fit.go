@@ -276,7 +276,6 @@ func scaled(m *proto.Message, num byte, scale, offset float64) float64 {
 	return v/scale - offset
 }
 
-// firstOf returns the first of two fields that is there, which have the same scale.
 func firstOf(m *proto.Message, num, other byte, scale, offset float64) float64 {
 	if v, ok := field(m, num); ok {
 		return v/scale - offset

@@ -25,7 +25,6 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// fitTime counts seconds as FIT does.
 func fitTime(t time.Time) uint32 { return uint32(t.Unix() - 631065600) }
 
 // message makes a message of pairs of a field's number and its raw value.

@@ -60,7 +60,6 @@ type fitFile struct {
 	offset *int // seconds east of UTC
 }
 
-// any reports whether there is a measurement.
 func (f *fitFile) any() bool {
 	return len(f.points)+len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings)+len(f.beats.sums) > 0
 }
@@ -333,7 +332,6 @@ func (f *fitFile) leaveOutImpossible(out *output) {
 	f.readings = possibleItems(out, "reading with an impossible time", f.readings, func(r reading) bool { return bad(r.at) })
 }
 
-// possibleItems leaves out and counts the items that are bad.
 func possibleItems[T any](out *output, what string, items []T, bad func(T) bool) []T {
 	n := len(items)
 	items = slices.DeleteFunc(items, bad)
@@ -490,8 +488,6 @@ func (f *fitFile) sample(resource string, start, end float64, v *healthdata.Valu
 	return s
 }
 
-// localDay returns the day on which an instant, in Unix seconds, falls where the
-// device was.
 func (f *fitFile) localDay(at float64) healthlab.Date {
 	if f.offset != nil {
 		at += float64(*f.offset)

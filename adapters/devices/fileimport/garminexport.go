@@ -78,8 +78,6 @@ func garminFileWith(keys map[string]bool) *garminFile {
 	return nil
 }
 
-// garminUploads reports whether a file of an archive is one of the archives in the archive of a Garmin
-// account, with the files of its devices.
 func garminUploads(name string) bool {
 	ok, err := path.Match("UploadedFiles_*.zip", path.Base(name))
 	return ok && err == nil && path.Base(path.Dir(name)) == "DI-Connect-Uploaded-Files"
@@ -170,7 +168,6 @@ func (g *garminReader) days() error {
 	return b.flush()
 }
 
-// positive returns a value that cannot be 0; nil for 0, which was not measured.
 func positive(v *float64) *float64 {
 	if v == nil || *v <= 0 {
 		return nil
@@ -178,7 +175,6 @@ func positive(v *float64) *float64 {
 	return v
 }
 
-// offsetBetween returns the offset of a clock that is ahead of UTC by d; nil if no zone has it.
 func offsetBetween(d time.Duration) *int {
 	if d%(15*time.Minute) != 0 || d < -18*time.Hour || d > 18*time.Hour {
 		return nil

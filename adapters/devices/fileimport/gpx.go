@@ -46,7 +46,6 @@ func importGPX(out *output, data []byte) error {
 	return nil
 }
 
-// recordedBy returns the source of what a recording holds.
 func (o *output) recordedBy(otherwise healthdata.SourceType) healthdata.Source {
 	s := healthdata.Source{Provider: o.opts.Provider, Type: o.opts.SourceType}
 	s.Provider = cmp.Or(s.Provider, healthdata.SlugManual)

@@ -105,7 +105,6 @@ func (f *jsonFile) value(into any) error {
 	return err
 }
 
-// skip reads over the next value.
 func (f *jsonFile) skip() error {
 	var any json.RawMessage
 	return f.dec.Decode(&any)

@@ -87,16 +87,15 @@ type watching struct {
 
 func (w *watching) look() { w.most = max(w.most, inUse()) }
 
-// inUse is what the process holds of the system's memory.
 func inUse() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64() - s[1].Value.Uint64()
 }
 
-// allocated is what this process has ever taken from the heap. Unlike [inUse] it does not
-// depend on when the collector runs.
 func allocated() uint64 {
+	// Unlike [inUse] it does not depend on when the collector runs.
+
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()

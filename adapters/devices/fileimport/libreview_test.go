@@ -53,7 +53,6 @@ func TestLibreView(t *testing.T) {
 	require.Equal(t, "porridge, two cups", s.samples["note"][0].Value.Text)
 }
 
-// wide returns a text in UTF-16.
 func wide(t testing.TB, text string) string {
 	out, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(text)
 	require.NoError(t, err)

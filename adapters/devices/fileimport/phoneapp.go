@@ -284,7 +284,6 @@ func (a *phoneApp) time(place, field, text string) (time.Time, bool) {
 	return time.Unix(unix, 0).In(time.FixedZone("", offset)), true
 }
 
-// secondOfDay returns the seconds that a clock shows since midnight.
 func secondOfDay(t time.Time) int {
 	h, m, s := t.Clock()
 	return 3600*h + 60*m + s

@@ -22,7 +22,6 @@ const (
 // firstInstant is the first time that anything is recorded at, in Unix microseconds.
 var firstInstant = healthdata.FirstPoint.UnixMicro()
 
-// inTime reports whether a time in Unix microseconds can be one of a measurement.
 func (o *output) inTime(micros int64) bool {
 	return micros >= firstInstant && micros <= o.opts.Now().Add(mostAhead).UnixMicro()
 }
@@ -168,7 +167,6 @@ func (o *output) possibleTotals(w *healthdata.Workout) {
 	}
 }
 
-// leaveOut counts parts of a file that are left out as they cannot be read or cannot be true.
 func (o *output) leaveOut(what string, n int) {
 	if n > 0 {
 		count(&o.rep.Skipped, what, n)

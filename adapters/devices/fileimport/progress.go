@@ -8,7 +8,6 @@ type progress struct {
 	told, size int64
 }
 
-// show tells that so many bytes are read, unless more were before.
 func (p *progress) show(read int64) {
 	if read = min(read, p.size); read > p.told {
 		p.told = read
@@ -25,7 +24,6 @@ type span struct {
 	size, read int64
 }
 
-// spanOf is an import of files that are size bytes long; nil if no progress is wanted.
 func spanOf(o *Options, size int64) *span {
 	if o.Progress == nil {
 		return nil
@@ -51,7 +49,6 @@ func (s *span) add(n int) {
 	s.of.show(s.from + int64(float64(s.length)*float64(s.read)/float64(s.size)))
 }
 
-// end notes that the file is done with.
 func (s *span) end() {
 	if s != nil {
 		s.of.show(s.from + s.length)

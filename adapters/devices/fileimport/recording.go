@@ -63,8 +63,6 @@ const (
 	earthRadius = 6371008.8
 )
 
-// haversine returns the distance in metres on a sphere between two positions in
-// degrees.
 func haversine(lat1, lng1, lat2, lng2 float64) float64 {
 	const rad = math.Pi / 180
 	sinLat, sinLng := math.Sin((lat2-lat1)*rad/2), math.Sin((lng2-lng1)*rad/2)
@@ -377,7 +375,6 @@ func atMicros(micros int64) healthlab.Time {
 	return healthlab.At(time.UnixMicro(micros))
 }
 
-// onFoot reports whether a sport's cadence is steps.
 func onFoot(sport string) bool {
 	return strings.Contains(sport, "running") || strings.Contains(sport, "walking") || sport == "hiking"
 }

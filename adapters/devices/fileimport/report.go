@@ -275,7 +275,6 @@ func (o *output) badItems(resource string, err error, n int) map[int]bool {
 	return bad
 }
 
-// refuse notes a reason of the sink.
 func (o *output) refuse(resource, reason string) {
 	if len(o.rep.Notes) < mostNames {
 		o.note("refused: " + resource + "." + reason)
@@ -289,7 +288,6 @@ func (o *output) refusedItems(resource string, n int, err error) {
 	}
 }
 
-// result returns the error of an import: the sink's refusal if it took nothing.
 func (o *output) result(err error) error {
 	if err == nil && o.refused != nil && len(o.rep.Summaries)+len(o.rep.Samples) == 0 {
 		return &sinkError{o.refused}

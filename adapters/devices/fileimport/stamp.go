@@ -39,7 +39,6 @@ func (z zones) get(name []byte) *time.Location {
 	return loc
 }
 
-// offsetIn returns a zone's offset at an instant, in seconds east of UTC.
 func offsetIn(loc *time.Location, unix int64) int {
 	_, offset := time.Unix(unix, 0).In(loc).Zone()
 	return offset

@@ -82,12 +82,10 @@ func (t *trackScanner) time(text string, offset **int) int64 {
 	return at.UnixMicro()
 }
 
-// pointTime reads the time of the point.
 func (t *trackScanner) pointTime(text string, offset **int) {
 	t.p.micros = t.time(text, offset)
 }
 
-// leaveOut counts a part of the file that cannot be read, with its line.
 func (t *trackScanner) leaveOut(what string) {
 	t.out.leaveOutAt("line "+strconv.Itoa(t.sc.line()), what)
 }
@@ -102,7 +100,6 @@ func (t *trackScanner) number(name, text string) float64 {
 	return v
 }
 
-// measure sets a value of the point.
 func (t *trackScanner) measure(into *float64, v float64) {
 	if into == &t.p.heart && v <= 0 { // a strap that feels nothing
 		v = nan

@@ -24,9 +24,9 @@ var (
 	withingsDistances  = withingsSeries("raw_tracker_distance.csv", "distance", 0, 1_000_000)
 )
 
-// withingsSeries is a file with lists of lengths and of values from an instant on. All of them have
-// the same columns, so its name tells what it measures.
 func withingsSeries(name, resource string, least, most float64) csvFile {
+	// All of them have the same columns, so its name tells what it measures.
+
 	return csvFile{
 		format: WithingsExport, name: name, named: true, keys: []string{"start", "duration", "value"},
 		read: func(r *rows) error { return readWithingsSeries(r, resource, least, most) },
@@ -138,7 +138,6 @@ func readWithingsPressures(r *rows) error {
 	return b.flush()
 }
 
-// sampleAt returns a sample of an instant, with the offset of its zone.
 func sampleAt(at time.Time, v *healthdata.Value) healthdata.Sample {
 	return healthdata.Sample{Timestamp: healthlab.At(at), TimezoneOffset: offsetOf(at), Value: v}
 }

@@ -48,7 +48,6 @@ func referenced(name []byte) rune {
 	return rune(v)
 }
 
-// charAllowed reports whether XML 1.0 allows a character.
 func charAllowed(r rune) bool {
 	return r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xd7ff ||
 		r >= 0xe000 && r <= 0xfffd || r >= 0x10000 && r <= utf8.MaxRune
@@ -64,7 +63,6 @@ func runeLen(b []byte) int {
 	return n
 }
 
-// localName returns a name without its name space prefix.
 func localName[T string | []byte](name T) string {
 	s := string(name)
 	return s[strings.IndexByte(s, ':')+1:]

@@ -81,10 +81,8 @@ func (s *scanner) fault(at int, msg string) error {
 	}
 }
 
-// line returns the line of the current element, from 1.
 func (s *scanner) line() int { return s.lines + bytes.Count(s.buf[:s.pos], []byte{'\n'}) + 1 }
 
-// here is a problem of the current element.
 func (s *scanner) here(msg string) error { return s.fault(s.pos, msg) }
 
 // fill reads more, after what is unread. At the end of the file it returns io.EOF, and
@@ -163,7 +161,6 @@ func (s *scanner) next() (int, error) {
 // textOutside is told of text before or behind the root element.
 const textOutside = "text outside the document's element"
 
-// reportMalformed tells what is not well formed.
 func (s *scanner) reportMalformed(what string) {
 	if s.told != nil {
 		s.told(what)
@@ -653,9 +650,9 @@ func clean(out, b []byte) []byte {
 	return out
 }
 
-// value returns an attribute's value with references replaced. It is valid until the
-// next call of value or next.
 func (s *scanner) value(a attr) []byte {
+	// It is valid until the next call of value or next.
+
 	if !a.refs {
 		return a.raw
 	}

@@ -102,11 +102,12 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	return page, err
 }
 
-// second is the beginning of a second. A site finds treatments by the text of their instant,
-// in which 10:00:00Z stands behind 10:00:00.999Z, so that seconds alone are in order.
-func second(ms int64) int64 { return ms - (ms%1000+1000)%1000 }
+func second(ms int64) int64 {
+	// A site finds treatments by the text of their instant, in which 10:00:00Z stands behind 10:00:00.999Z, so
+	// that seconds alone are in order.
+	return ms - (ms%1000+1000)%1000
+}
 
-// iso is an instant as a site keeps it.
 func iso(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // next is the cursor behind a page of n documents, the oldest of which is from oldest;

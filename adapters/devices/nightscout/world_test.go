@@ -146,7 +146,6 @@ func (s *server) find(all []document, from, until, count string, at func(documen
 	return found[:min(n, len(found))]
 }
 
-// read reads what documents of an answer look like.
 func read(t testing.TB, docs string) (out []document) {
 	t.Helper()
 	require.NoError(t, json.NewDecoder(strings.NewReader(docs)).Decode(&out))

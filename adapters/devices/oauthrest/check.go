@@ -545,7 +545,6 @@ func (k *checker) summary(e *Resource, r *healthdata.Resource, path []any) {
 	}
 }
 
-// orText returns a text, or what it is by default.
 func orText(s, def string) string {
 	if s == "" {
 		return def
@@ -553,5 +552,4 @@ func orText(s, def string) string {
 	return s
 }
 
-// itoa is a number in a query.
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -79,7 +79,6 @@ func New(config Config, client Client, opts *Options) (*Connector, error) {
 	return c, nil
 }
 
-// takes reports whether a client is complete.
 func (c *Config) takes(client Client) bool {
 	return client.ID != "" && (client.Secret == "") == (c.OAuth.ClientAuth == authNone)
 }

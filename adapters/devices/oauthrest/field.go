@@ -43,8 +43,9 @@ type reader struct {
 	p    healthlab.Problems
 }
 
-// raw finds a field's value. ok is false where there is none.
 func (r *reader) raw(f *Field) (any, bool) {
+	// ok is false where there is none.
+
 	if f.Const != "" {
 		return f.Const, true
 	}

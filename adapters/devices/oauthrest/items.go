@@ -100,7 +100,6 @@ type held struct {
 	Sample healthdata.Sample     `json:"v"`
 }
 
-// seed begins with what was held back on the page before.
 func (g *gathering) seed(before []held) {
 	for _, h := range before {
 		g.sample(group{owner: h.Owner, owned: h.Owned, source: h.Source}, h.Sample)

@@ -170,27 +170,23 @@ func (p *part) bounds() {
 	}
 }
 
-// end is where a part ends, rounded outwards to a second: what comes twice is stored once.
 func (p *part) end() time.Time { return p.to.Add(time.Second - time.Microsecond).Truncate(time.Second) }
 
-// margin is how much more is asked for on either side, so that hours are whole where the
-// entries of one are combined. A day has whole hours as it is.
 func (p *part) margin() time.Duration {
+	// A day has whole hours as it is.
+
 	if e := p.m.entry; !e.Combine || !e.ranged() || e.Range.Format == formatDate {
 		return 0
 	}
 	return time.Hour
 }
 
-// askedWhole returns whether all entries that are stamped with an instant were asked for: those
-// of the hour that it begins.
 func (p *part) askedWhole() func(time.Time) bool {
 	margin := p.margin()
 	from, to := p.from.Add(-margin), p.end()
 	return func(t time.Time) bool { return margin == 0 || !t.Before(from) && !t.After(to) }
 }
 
-// last is the last day that a part touches, in the user's zone.
 func (p *part) last() healthlab.Date {
 	return healthlab.DateOf(p.to.Add(-time.Microsecond).In(p.Zone))
 }

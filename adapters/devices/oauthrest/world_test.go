@@ -58,12 +58,10 @@ func newFjord(t testing.TB) *fjord {
 	return f
 }
 
-// guard lets tests reach this machine.
 func guard() *webhook.Guard {
 	return &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 }
 
-// document is the example's, at the test's provider.
 func (f *fjord) document() string {
 	doc, err := os.ReadFile(exampleFile)
 	require.NoError(f.t, err)

@@ -190,7 +190,6 @@ func relative(at string) string {
 	return strings.Join(parts[len(parts)-2:], "/")
 }
 
-// uuidOf is a UUID made from names.
 func uuidOf(parts ...string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(strings.Join(parts, "\x00"))).String()
 }

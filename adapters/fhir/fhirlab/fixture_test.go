@@ -123,7 +123,6 @@ func (b *bench) place(user healthlab.UserID, p people.PatientDetailsInput) (orde
 	return o.ID, request["requisition"].(object)["value"].(string)
 }
 
-// ana places an order of Ana Roe.
 func (b *bench) ana() (orders.OrderID, string) {
 	b.t.Helper()
 	return b.place(healthlab.UserID{UUID: uuid.New()}, people.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: anaBorn, Gender: people.Female})
@@ -192,7 +191,6 @@ func (b *bench) waiting() string {
 	return out.String()
 }
 
-// ref, entry and bundle write what a laboratory sends.
 func ref(at string) object { return object{"reference": at} }
 
 func entry(r object) object {

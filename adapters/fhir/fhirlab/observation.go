@@ -167,7 +167,6 @@ func (b *builder) collected(r *Report, s *stored, o *observationIn, base *labres
 	base.SourceSampleID = &sample
 }
 
-// unique is a key that no result has.
 func unique(all []ReportedResult, key string) string {
 	for slices.ContainsFunc(all, func(r ReportedResult) bool { return r.Key == key }) {
 		key += "'"

@@ -74,7 +74,6 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
-// testCode is how the laboratory calls a marker.
 func testCode(m *catalogue.Marker) string {
 	if m.ProviderID != nil && *m.ProviderID != "" {
 		return *m.ProviderID

@@ -130,7 +130,6 @@ func (s *orderState) inOrder() (out []heldReport) {
 	return out
 }
 
-// is reports whether a code is that of an ordered test.
 func (t *orderedTest) is(code string, opts *Options) bool {
 	return code != "" && (code == t.Code || opts.Tests[code] == t.Code)
 }

@@ -66,7 +66,6 @@ func (c *conn) enters(state http.ConnState) {
 	c.state = state
 }
 
-// handles counts a request that begins or ends.
 func (c *conn) handles(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,7 +24,6 @@ type accepted struct {
 	err error
 }
 
-// secure listens on l, and accepts until that is closed.
 func secure(l net.Listener, config *tls.Config, limit time.Duration) *secureListener {
 	s := &secureListener{Listener: l, config: config, time: limit, ready: make(chan accepted), closed: make(chan struct{})}
 	s.close = sync.OnceFunc(func() { close(s.closed) })

@@ -176,7 +176,6 @@ type (
 	lineKey struct{}
 )
 
-// connOf returns the connection of a request; nil without a Server.
 func connOf(ctx context.Context) *conn {
 	c, _ := ctx.Value(connKey{}).(*conn)
 	return c

@@ -109,8 +109,9 @@ func status(c net.Conn) int {
 	return answer.StatusCode
 }
 
-// isClosed waits until the server closes a connection. It is false if that takes too long.
 func isClosed(c net.Conn) bool {
+	// It is false if that takes too long.
+
 	_, err := io.Copy(io.Discard, c)
 	return !os.IsTimeout(err)
 }

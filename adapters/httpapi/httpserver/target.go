@@ -31,7 +31,6 @@ type secureConn struct {
 // ConnectionState is what net/http puts into a request.
 func (c *secureConn) ConnectionState() tls.ConnectionState { return c.secured.ConnectionState() }
 
-// next prepares for the next request.
 func (c *lineConn) next() { c.read, c.method, c.malformed = false, false, false }
 
 // CloseWrite says that the server sends nothing more.
@@ -99,7 +98,6 @@ func mendTarget(held []byte, end int, methodGone bool) (mended []byte, malformed
 	return bytes.Join([][]byte{held[:from], held[to:]}, []byte("/")), true
 }
 
-// isURL reports whether net/http can read a target.
 func isURL(target []byte) bool {
 	_, err := url.ParseRequestURI(string(target))
 	return err == nil && bytes.IndexByte(target, ' ') < 0

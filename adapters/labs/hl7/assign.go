@@ -56,7 +56,6 @@ func assign(in Incoming, found map[string]*dossier, of map[string]string, attach
 	return out
 }
 
-// apart reports whether the results of a group are kept apart from those of the order.
 func (g *group) apart() bool { return g.contradicts || g.unproven }
 
 // take adds the tests of a group with a known order to the state of the order. It returns the
@@ -130,7 +129,6 @@ func (g *group) reason() string {
 	}
 }
 
-// hasDocuments reports whether a document came with a test.
 func (g *group) hasDocuments() bool {
 	return slices.ContainsFunc(g.tests, func(t TestReport) bool { return len(t.Documents) > 0 })
 }

@@ -234,7 +234,6 @@ func (b *Backend) Updates(ctx context.Context, cursor string, n int) (orders.Bat
 	return out, nil
 }
 
-// delivery is a message of the laboratory about the orders with these numbers.
 func (b *Backend) delivery(key string, raw []byte, numbers ...string) delivery {
 	return delivery{labjournal.Delivery{Key: key, At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: raw}, numbers}
 }

@@ -35,15 +35,15 @@ func (r *reader) reference(t *TestReport, s er7.Segment) {
 	}
 }
 
-// brings reports whether an OBX brings a document. One that is deleted or wrong is withdrawn;
-// one that is not verified, or of which there will be none, brings nothing.
 func (t *TestReport) brings(obx er7.Segment) bool {
+	// One that is deleted or wrong is withdrawn; one that is not verified, or of which there will be none,
+	// brings nothing.
+
 	status := obx.Field(11).Text()
 	t.Withdrawn = t.Withdrawn || status == "D" || status == "W"
 	return status != "D" && status != "W" && status != "R" && status != "X"
 }
 
-// documentID is the same for the same document of the same order.
 func documentID(number string, d Document) string {
 	return shortID([]byte(number), []byte(d.Title), d.Data)
 }

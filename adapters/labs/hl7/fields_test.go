@@ -23,7 +23,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// example returns a message of testdata; $ is the order's number.
 func example(t testing.TB, name, number string) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", name))

@@ -115,7 +115,6 @@ func submission() orders.Submission {
 	}
 }
 
-// submit places an order and returns its number at the laboratory.
 func (b *bench) submit(s orders.Submission) string {
 	b.t.Helper()
 	_, err := b.back.Submit(b.t.Context(), s)
@@ -123,7 +122,6 @@ func (b *bench) submit(s orders.Submission) string {
 	return b.lab.sent[len(b.lab.sent)-1].Segment("ORC").Field(2).Text()
 }
 
-// report makes a message of the laboratory; $ is the order's number.
 func (b *bench) report(number string, segments ...string) []byte {
 	b.n++
 	lines := append([]string{fmt.Sprintf("MSH|^~\\&|LIS|NORTH|ORDERS|CLINIC|202603031%03d||ORU^R01^ORU_R01|R%d|P|2.5.1", b.n, b.n)}, segments...)
@@ -140,7 +138,6 @@ func (b *bench) send(raw []byte) string {
 	return m.Segment("MSA").Field(1).Text()
 }
 
-// told returns what the service is told, all of it.
 func (b *bench) told() []orders.Message {
 	b.t.Helper()
 	batch, err := b.back.Updates(b.t.Context(), "", 1000)

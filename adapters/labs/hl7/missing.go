@@ -140,14 +140,10 @@ func (s *orderState) reasons(r labresult.Result, t heldTest) []string {
 	return append(out, s.notes())
 }
 
-// absent reports whether a result is missing: cancelled, or final with no value or with one
-// such as TNP.
 func (h heldResult) absent() bool {
 	return h.Status == "X" || rank(h.Status) > 0 && (strings.TrimSpace(h.Result.Result) == "" || notPerformed(h.Result))
 }
 
-// notPerformed reports whether the text of a result, or one of its codes, says that the test
-// was not performed.
 func notPerformed(r labresult.Result) bool {
 	says := func(words string) bool { return absence.MatchString(strings.TrimLeft(words, " *-(")) }
 	return r.Type == labresult.Comment && (says(r.Result) || slices.ContainsFunc(r.Codes, func(c labresult.Code) bool { return says(c.Code) || says(c.Text) }))

@@ -91,7 +91,6 @@ func (r *reader) testWithoutOBR(obx er7.Segment) *TestReport {
 	return t
 }
 
-// notes makes room for comments on a result.
 func notes(l *labresult.Result) *string {
 	if l.Notes == nil {
 		l.Notes = new(string)
@@ -99,7 +98,6 @@ func notes(l *labresult.Result) *string {
 	return l.Notes
 }
 
-// goesOn reports whether values of a type are text that may go on in the next segment.
 func goesOn(kind string) bool { return kind == "TX" || kind == "FT" }
 
 // codes finds the result's code at the laboratory and its LOINC code.
@@ -188,7 +186,6 @@ func valueText(kind string, p er7.Part) string {
 	return p.Whole()
 }
 
-// nonEmpty returns the texts that are not empty.
 func nonEmpty(list ...string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }

@@ -201,7 +201,6 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
-// parsing is how messages of the laboratory are read.
 func (o *Options) parsing() *er7.Options {
 	return &er7.Options{MaxBytes: o.MaxBytes, Charset: o.Charset}
 }

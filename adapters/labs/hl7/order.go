@@ -62,8 +62,6 @@ func (r request) tests() []catalogue.Marker {
 	return out
 }
 
-// carried returns text as it is, or transliterated to ASCII if the character set of the
-// laboratory lacks a letter.
 func (r request) carried(s string) string {
 	if r.opts.Charset.Carries(s) {
 		return s

@@ -73,13 +73,10 @@ func (s *orderState) corrects() bool {
 	return false
 }
 
-// inOrder returns the keys of the results in the order in which they were first reported.
 func (s *orderState) inOrder() []string {
 	return slices.SortedFunc(maps.Keys(s.Results), func(a, b string) int { return s.Results[a].Seq - s.Results[b].Seq })
 }
 
-// notes returns the notes on the patient and the visits in the order in which they were
-// reported.
 func (s *orderState) notes() string {
 	list := slices.SortedFunc(maps.Keys(s.Notes), func(a, b string) int {
 		return cmp.Or(s.Notes[a].Compare(s.Notes[b]), strings.Compare(a, b))

@@ -241,8 +241,6 @@ func (r *reader) finishOrder() {
 	}
 }
 
-// headWithNotes returns the head of the patient's reports with the notes of the message, the
-// patient and the visit.
 func (r *reader) headWithNotes() labresult.Metadata {
 	h := r.head
 	h.Notes = optional(strings.TrimSpace(r.messageNotes + "\n" + r.patientNotes))
@@ -373,7 +371,6 @@ func (r *reader) beginTest(s er7.Segment) {
 	r.note, r.seen = &t.Notes, map[string]int{}
 }
 
-// number counts a test among those of its key.
 func (r *reader) number(t *TestReport) {
 	key := t.key()
 	t.occurrence = r.byKey[key]

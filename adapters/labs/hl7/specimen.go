@@ -65,7 +65,6 @@ func (r *reader) readSpecimen(s er7.Segment) Specimen {
 	}
 }
 
-// amount reads a CQ: a quantity with its unit.
 func amount(p er7.Part) string {
 	return strings.TrimSpace(p.Component(1).Text() + " " + p.Component(2).Unit())
 }

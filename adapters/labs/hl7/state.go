@@ -190,7 +190,6 @@ func (t *TestReport) samples() (first labresult.SampleData, more map[string]labr
 	return first, more
 }
 
-// clinical returns notes and the volume of a sample; nil without both.
 func clinical(notes, volume string) *labresult.ClinicalInformation {
 	if notes == "" && volume == "" {
 		return nil

@@ -40,7 +40,6 @@ func grey(img image.Image, orientation int) *image.Gray {
 	return out
 }
 
-// uprightRect returns the bounds of a picture of w by h once it is upright.
 func uprightRect(w, h, orientation int) image.Rectangle {
 	if orientation >= 5 {
 		w, h = h, w

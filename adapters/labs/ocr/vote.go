@@ -66,7 +66,6 @@ func vote(readings [][]labreport.Word) []labreport.Word {
 	return out
 }
 
-// cover reports whether two boxes lie over each other.
 func cover(a, b labreport.Box) bool {
 	w := min(a.X+a.Width, b.X+b.Width) - max(a.X, b.X)
 	h := min(a.Y+a.Height, b.Y+b.Height) - max(a.Y, b.Y)

@@ -94,7 +94,6 @@ func (p *Printer) PrintProfile(ctx context.Context, subject string, profile *glu
 	return out.Bytes(), nil
 }
 
-// number writes a value of glucose as its unit has it.
 func (g *glucosePage) number(v float64) string {
 	if g.profile.Unit == glucoseprofile.Milligrams {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -222,7 +221,6 @@ func (g *glucosePage) ends(b glucoseprofile.Band) string {
 	return g.number(*b.Low) + " - " + g.number(*b.High)
 }
 
-// height is where a value lies in a chart.
 func (g *glucosePage) height(v, top, tall float64) float64 {
 	return top + tall*(1-math.Min(v, g.most)/g.most)
 }
@@ -295,7 +293,6 @@ func (g *glucosePage) clock() {
 	}
 }
 
-// quarterOf returns the middle of a quarter of an hour.
 func quarterOf(q *glucoseprofile.Quarter) float64 { return float64(q.Minute)/15 + 0.5 }
 
 // runs returns the stretches of the clock that have readings.

@@ -107,7 +107,6 @@ type interpreted struct {
 	Interpretation labresult.Interpretation
 }
 
-// newID returns an id, and notes it.
 func (d *fixture) newID() uuid.UUID {
 	*d.ids = append(*d.ids, uuid.New())
 	return (*d.ids)[len(*d.ids)-1]

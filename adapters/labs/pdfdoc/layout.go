@@ -112,14 +112,12 @@ func joined(with string, parts ...string) string {
 	return strings.Join(out, with)
 }
 
-// ensureHeight begins a new page if there is not so much room on this one.
 func (l *layout) ensureHeight(height float64) {
 	if l.y+height > l.height-bottom {
 		l.breakPage()
 	}
 }
 
-// later draws something on the page that is being laid out.
 func (l *layout) later(draw func()) {
 	n := len(l.pages) - 1
 	l.pages[n] = append(l.pages[n], draw)
@@ -207,7 +205,6 @@ func (l *layout) wrap(text string, st style, width float64) []set {
 	return out
 }
 
-// breaks tells whether a word of a text is wider than a line.
 func (l *layout) breaks(text string, st style, width float64) bool {
 	ready, _ := l.p.prepare(text)
 	return slices.ContainsFunc(strings.Fields(ready), func(word string) bool { return l.measure(word, st) > width })
@@ -330,8 +327,6 @@ func (l *layout) start(s *documents.Section) float64 {
 	return signStart
 }
 
-// kept is the height of what stays together on a page; that of a line of it, if it is too high
-// for one.
 func (l *layout) kept(height, line float64) float64 {
 	if height < l.height-bottom-top-10 {
 		return height
@@ -405,7 +400,6 @@ func (l *layout) columns(t *documents.Table) (xs, ws []float64) {
 	return xs, ws
 }
 
-// tableStart is how much room the names of a table's columns and its first row need.
 func (l *layout) tableStart(t *documents.Table) float64 {
 	_, ws := l.columns(t)
 	return l.tall(ws, t.Columns, style{small, true}) + 1 + l.rows(ws, t.Rows)
@@ -426,7 +420,6 @@ func (l *layout) rows(ws []float64, rows []documents.Row) float64 {
 	return need
 }
 
-// remark returns the lines below a row.
 func (l *layout) remark(r documents.Row) []set {
 	if r.Remark == "" {
 		return nil

@@ -56,7 +56,6 @@ func (p *Printer) prepare(s string) (text string, unknown bool) {
 
 const zwnj, zwj = '\u200c', '\u200d'
 
-// face returns the first font that has a letter; -1 if none has.
 func (p *Printer) face(r rune) int {
 	if r < 0 || int(r) >= len(p.first) {
 		return -1

@@ -82,9 +82,10 @@ func serve(in io.Reader, out io.Writer, cache, memoryBytes string) {
 	}
 }
 
-// limitMemory bounds the memory of the process. Only files are hostile: the first start on a machine
-// compiles the engine before, which takes more than a file may.
 func limitMemory(memory int64) {
+	// Only files are hostile: the first start on a machine compiles the engine before, which takes more than a
+	// file may.
+
 	debug.FreeOSMemory()
 	debug.SetMemoryLimit(memory * 3 / 4)
 	debug.SetGCPercent(40)

@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// attributes makes the child end with its parent.
 func attributes(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
@@ -25,7 +24,6 @@ func limitSelf(memory int64) {
 	_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 64 << 20, Max: 64 << 20})
 }
 
-// resident returns the memory that a process has in use, in bytes.
 func resident(pid int) (int64, bool) { return pages(pid, 1) }
 
 // pages returns a field of a process's /proc/PID/statm, in bytes.

@@ -105,7 +105,6 @@ func (s *session) close(ctx context.Context) {
 	}
 }
 
-// forget notes that the file need not be open any more where it is.
 func (s *session) forget() {
 	if s.w != nil {
 		s.w.release(s.doc)
@@ -113,9 +112,9 @@ func (s *session) forget() {
 	}
 }
 
-// take returns a child for one piece of work: prefer if it has
-// nothing to do, else another one, else a new one. The caller holds a slot.
 func (x *Extractor) take(ctx context.Context, prefer *worker) (*worker, error) {
+	// The caller holds a slot.
+
 	if w := x.pick(prefer); w != nil {
 		return w, nil
 	}

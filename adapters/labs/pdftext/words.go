@@ -128,8 +128,6 @@ func join(runs, spaces []run) []run {
 	return out
 }
 
-// joined returns the text of two pieces of which right stands at the right of left: of
-// scripts that are written from right to left, the right one is read first.
 func joined(left, right string) string {
 	if rightToLeft(left) && rightToLeft(right) {
 		return right + left
@@ -143,7 +141,6 @@ func rightToLeft(text string) bool {
 	})
 }
 
-// touch reports whether b goes on where a ends.
 func touch(a, b run) bool {
 	h := max(a.height(), b.height())
 	gap := b.x0 - a.x1

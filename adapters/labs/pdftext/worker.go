@@ -38,21 +38,18 @@ type worker struct {
 	closing []int
 }
 
-// release notes that a file need not be open any more.
 func (w *worker) release(doc int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closing = append(w.closing, doc)
 }
 
-// neededFiles is how many files are open and needed.
 func (w *worker) neededFiles() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.open - len(w.closing)
 }
 
-// opened notes that the child has one more file open.
 func (w *worker) opened() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

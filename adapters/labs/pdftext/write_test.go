@@ -94,7 +94,6 @@ func zeros(n int) []byte {
 	return out.Bytes()
 }
 
-// reportPDF is a small report of an invented patient.
 func reportPDF(flate bool, pageDict string) []byte {
 	return writePDF(pageDict, flate, reportLines())
 }

@@ -81,7 +81,6 @@ func New(place Place, seal healthlab.Sealer, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// envelope returns what encrypts and opens the key of a file of a user.
 func (s *Store) envelope(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) *envelope {
 	return &envelope{ctx: ctx, seal: s.seal, keys: s.keys, owner: personkey.Ref{Team: team, User: user}, key: key}
 }
@@ -166,7 +165,6 @@ const (
 	personStanza = "healthlab-person"
 )
 
-// bound ties the encrypted key to the file's name.
 func (e *envelope) bound() string { return personkey.RowFile(e.key) }
 
 // Wrap implements age.Recipient.

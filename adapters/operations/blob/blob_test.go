@@ -270,7 +270,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// versions of one file: each is one letter, and as long as no other.
 func version(n int) []byte {
 	return bytes.Repeat([]byte{byte('a' + n%26)}, 1+n%26*40_000)
 }

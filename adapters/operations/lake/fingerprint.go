@@ -94,10 +94,8 @@ func recordPrint(user healthlab.UserID, r *healthdata.Record) Fingerprint {
 	return Fingerprint{p, p}
 }
 
-// monthOf returns the month of an instant in microseconds since 1970, in UTC.
 func monthOf(micros int64) string { return time.UnixMicro(micros).UTC().Format("2006-01") }
 
-// monthRange returns the instants of a month: from inclusive, to exclusive.
 func monthRange(month string) (from, to time.Time, err error) {
 	from, err = time.Parse("2006-01", month)
 	return from, from.AddDate(0, 1, 0), err

@@ -311,7 +311,6 @@ func TestExportEqualsAPI(t *testing.T) {
 	}
 }
 
-// must exports, and compares with the API.
 func (x *exported) must() {
 	x.now = x.now.Add(21 * time.Hour) // so that the export verifies
 	m, err := x.export()

@@ -174,9 +174,9 @@ func (x *export) removeRetired(ctx context.Context) error {
 
 const partStamp = "20060102T150405Z"
 
-// partPath returns the path of a new part. Its name has the time, by which abandoned parts
-// are found.
 func partPath(team healthlab.TeamID, p partition, at time.Time, random string) string {
+	// Its name has the time, by which abandoned parts are found.
+
 	return folder(team) + "resource=" + p.resource + "/month=" + p.month + "/part-" + at.UTC().Format(partStamp) + "-" + random + ".parquet"
 }
 

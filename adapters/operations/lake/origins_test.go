@@ -166,7 +166,6 @@ func (h *history) remove(resource, app string, starts []int) {
 	h.follow()
 }
 
-// wake removes a night.
 func (h *history) wake(app, id string) {
 	delete(h.nights[app], id)
 	_, err := h.health.RemoveSummaries(h.ctx, h.team, h.user, "sleep", uploadOf(app), []string{id})

@@ -45,12 +45,12 @@ func newTable(to io.Writer, name string, columns []Column) *table {
 	return t
 }
 
-// set adds the value of the next row in a column. Each column has one for every row.
 func (t *table) set(column int, c tables.Cell) {
+	// Each column has one for every row.
+
 	t.values[column] = append(t.values[column], valueOf(t.columns[column].Type, c, column))
 }
 
-// fill adds n times the same value to a column.
 func (t *table) fill(column, n int, c tables.Cell) {
 	v := valueOf(t.columns[column].Type, c, column)
 	for range n {

@@ -170,7 +170,6 @@ func (v *Server) answer(ctx context.Context, c call, in Question) (Answer, *aggr
 	return out, why, nil
 }
 
-// lastLab returns the value, the unit and the day of a row.
 func lastLab(c []aggregate.Column, i int) *LastLab {
 	if c[2].Null(i) {
 		return &LastLab{NoData: true}

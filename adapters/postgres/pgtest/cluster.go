@@ -164,8 +164,6 @@ func (c *Cluster) drop(ctx context.Context, name string) error {
 	return errors.Join(all...)
 }
 
-// nameOf returns the name of the database that a "create database" statement makes, and its
-// template.
 func nameOf(statement string) (name, template string) {
 	words := strings.Fields(statement)
 	return words[2], words[4]

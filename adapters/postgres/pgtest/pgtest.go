@@ -297,7 +297,6 @@ func database(address, name string) (string, error) {
 
 func newName() string { return "test_" + unique() }
 
-// unique returns random hex digits, since several runs may share a server.
 func unique() string {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // never fails

@@ -55,7 +55,6 @@ func start(ctx context.Context, durability Durability, more map[string]string) (
 	return &Server{server, dir}, nil
 }
 
-// folder creates the server's folder, on disk for a durable server.
 func folder(durability Durability) (string, error) {
 	if durability == Durable {
 		return os.MkdirTemp("", "pgtest")

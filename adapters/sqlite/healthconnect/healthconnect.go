@@ -205,7 +205,6 @@ func (i *importer) source(r row) healthdata.Source {
 	return s
 }
 
-// skip counts a record that is left out.
 func (i *importer) skip(table, why string) { i.out.Skip(table + " (" + why + ")") }
 
 func (i *importer) count(into *map[string]int, name string, n int) {
@@ -215,7 +214,6 @@ func (i *importer) count(into *map[string]int, name string, n int) {
 	(*into)[name] += n
 }
 
-// summaries hands over objects of one resource.
 func (i *importer) summaries(resource string, items ...healthdata.Summary) error {
 	if err := i.out.Summaries(resource, items...); err != nil {
 		return sinkError{err}

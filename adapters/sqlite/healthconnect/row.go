@@ -161,8 +161,9 @@ func (r row) span(interval bool) (start, end healthlab.Time, offset *int, ok boo
 	return start, end, offset, ok1 && ok2 && ok3 && !end.Before(start.Time)
 }
 
-// session returns the times of a session, and the offsets at both. One that is missing is the other.
 func (r row) session() (start, end healthlab.Time, offsets healthdata.SessionOffsets, ok bool) {
+	// One that is missing is the other.
+
 	start, end, atStart, ok1 := r.span(true)
 	atEnd, ok2 := r.offset("end_zone_offset")
 	offsets = healthdata.SessionOffsets{StartTimezoneOffset: cmp.Or(atStart, atEnd), EndTimezoneOffset: cmp.Or(atEnd, atStart)}

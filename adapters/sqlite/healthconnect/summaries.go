@@ -56,7 +56,6 @@ func (i *importer) nights() error {
 	return i.handOverNight(now)
 }
 
-// second is a length in whole seconds, rounded half away from zero.
 func second(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Second) }
 
 // stage adds a stage. False if it is none, or does not lie in the session behind the stage before

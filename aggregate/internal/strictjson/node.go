@@ -49,8 +49,6 @@ type parser struct {
 	data []byte
 }
 
-// next reads a value, whose text is what the decoder has gone over without the colon or
-// comma before it.
 func (p *parser) next(depth int) (Node, error) {
 	from := p.d.InputOffset()
 	n, err := p.value(depth)

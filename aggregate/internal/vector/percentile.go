@@ -19,9 +19,9 @@ type Rank struct {
 	Left    *int // how many more all groups together may keep
 }
 
-// charge counts what is kept now. Beyond the limit nothing more is, and the result is
-// an error.
 func (a *Rank) charge() bool {
+	// Beyond the limit nothing more is, and the result is an error.
+
 	now := len(a.ints) + len(a.tally.rest) + len(a.tally.sorted)
 	*a.Left -= now - a.held
 	a.held = now

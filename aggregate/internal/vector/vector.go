@@ -30,7 +30,6 @@ type Vec struct {
 // IsNull reports whether value i is null.
 func (v *Vec) IsNull(i int) bool { return v.Nulls != nil && v.Nulls[i] }
 
-// reset empties the vector and keeps the memory that is its own.
 func (v *Vec) reset() {
 	v.Ints, v.Floats, v.Texts = v.OwnInts[:0], v.OwnFloats[:0], v.ownTexts[:0]
 	v.lists, v.Nulls = v.lists[:0], nil

@@ -164,7 +164,6 @@ func (s *Store) Read(ctx context.Context, q ...store.Query) ([][]store.Row, erro
 	return store.ReadKV(mapsOf(tx), q)
 }
 
-// unavailable returns an error of bbolt as healthlab.Unavailable; nil for nil.
 func unavailable(err error) error {
 	if err == nil {
 		return nil

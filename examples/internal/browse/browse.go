@@ -132,7 +132,6 @@ func (b *Browser) Open(t testing.TB, p Person) *Tab {
 // step is an action that returns nothing.
 type step = chromedp.Action[chromedp.Void]
 
-// call is a command of the protocol as a step.
 func call[P, R any](cmd cdp.Command[P, R], params P) step {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, cmd, params)
@@ -222,7 +221,6 @@ func (tab *Tab) arrive(what string, action step) {
 	}
 }
 
-// target finds what can be pressed by its words, as a person reads them.
 func target(words string) string {
 	return fmt.Sprintf(`//*[self::a or self::button][contains(normalize-space(.), %q)]`, words)
 }

@@ -49,7 +49,6 @@ func TestLinkPagesInABrowser(t *testing.T) {
 	}
 }
 
-// seen checks a page and takes its picture.
 func seen(tab *browse.Tab, name string) {
 	tab.Check()
 	tab.Shot(name)

@@ -138,7 +138,6 @@ func (w *linkFixture) clock() time.Time {
 	return w.now
 }
 
-// later lets time pass.
 func (w *linkFixture) later(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +150,6 @@ func (w *linkFixture) teamSettings(context.Context, healthlab.TeamID) (linking.T
 	return w.settings, w.broken
 }
 
-// set changes the town.
 func (w *linkFixture) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

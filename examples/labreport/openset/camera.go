@@ -18,7 +18,6 @@ type span struct{ from, to float64 }
 
 func (s span) draw(r *rand.Rand) float64 { return s.from + (s.to-s.from)*r.Float64() }
 
-// sign draws a value of either sign.
 func (s span) sign(r *rand.Rand) float64 {
 	if r.IntN(2) == 0 {
 		return -s.draw(r)
@@ -121,7 +120,6 @@ func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 
 func level(v float64) uint8 { return uint8(min(255, max(0, v))) }
 
-// softened reads the page between its pixels, as the mean of five places.
 func softened(g *image.Gray, x, y, radius float64) float64 {
 	return (2*between(g, x, y) + between(g, x-radius, y) + between(g, x+radius, y) + between(g, x, y-radius) + between(g, x, y+radius)) / 6
 }

@@ -41,7 +41,6 @@ type orgT struct {
 	StoreHarness
 }
 
-// orgTeamOf has no field at its zero value.
 func orgTeamOf(org uuid.UUID, name string) organisation.Team {
 	return organisation.Team{
 		ID: conformance.NewTeam(), Org: org, Name: name, IntegrationID: "crm räv " + name, CreatedAt: noon, UpdatedAt: noon.Add(time.Minute),

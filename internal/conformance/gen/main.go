@@ -91,7 +91,6 @@ func (g *generator) add(arg string) error {
 	return nil
 }
 
-// field is the name of the field that replaces a method.
 func field(m *types.Func) string { return strings.ToLower(m.Name()[:1]) + m.Name()[1:] }
 
 func (g *generator) params(s *types.Signature) string {

@@ -98,7 +98,6 @@ func generate(doc []byte) ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// name returns the first name in the table, on one line.
 func name(r unit) string {
 	if len(r.Names) == 0 {
 		return ""

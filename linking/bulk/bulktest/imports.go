@@ -62,7 +62,6 @@ func (h StoreHarness) requireItems(t *testing.T, op bulk.Op, want ...bulk.Item) 
 	require.Equal(t, want, got)
 }
 
-// requireImport expects an Outcome of a call.
 func requireImport(t *testing.T, want bulk.Outcome, got bulk.Outcome, err error) {
 	t.Helper()
 	require.NoError(t, err)

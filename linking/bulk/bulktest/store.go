@@ -62,7 +62,6 @@ func (h StoreHarness) requireHeld(t *testing.T, q bulk.ConnectionQuery, want ...
 	require.Equal(t, want, got)
 }
 
-// heldBy asks for all of a team.
 func heldBy(team string) bulk.ConnectionQuery {
 	return bulk.ConnectionQuery{Team: conformance.Team(team), Provider: "acme_scale", N: 100}
 }

@@ -104,7 +104,6 @@ func (w *crashWorld) wait(d time.Duration) {
 	w.setClock(w.now)
 }
 
-// process begins one.
 func (w *crashWorld) process() *pull.Service {
 	s, err := pull.New(w.mortal, w.health, w.refresher, nil, &pull.Options{Now: func() time.Time { return w.now }, Demo: w.cloud, Workers: 1 + w.dice.IntN(3)})
 	require.NoError(w.t, err)

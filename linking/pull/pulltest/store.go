@@ -74,7 +74,6 @@ func pullTask(ref pull.Ref, resource string) pull.Task {
 	}
 }
 
-// plan gives a connection these tasks.
 func (h StoreHarness) plan(t *testing.T, ref pull.Ref, tasks ...pull.Task) {
 	t.Helper()
 	require.NoError(t, h.Pulls.Plan(t.Context(), ref, func(healthdata.Connection, healthdata.User, []pull.Task) (pull.ConnectionPlan, error) {

@@ -21,7 +21,6 @@ func RunCenters(t *testing.T, newCenters func(t testing.TB, centers []appointmen
 	}
 }
 
-// place is a center with no field at its zero value but Inactive.
 func place(lab int, code string, lng, lat float64, has ...appointment.PSCCapability) appointment.Center {
 	return appointment.Center{LabID: lab, SiteCode: code, Location: appointment.LngLat{Lng: lng, Lat: lat}, IANATimezone: "America/Phoenix",
 		Capabilities: append([]appointment.PSCCapability{}, has...),

@@ -19,7 +19,6 @@ func RunSlotCache(t *testing.T, newCache func(t testing.TB) appointment.SlotCach
 	}
 }
 
-// freeSlot has no field at its zero value.
 func freeSlot(site string, after time.Duration) appointment.Slot {
 	return appointment.Slot{
 		Provider: "northlab", SiteCode: site, Start: noon.Add(after), End: noon.Add(after + time.Hour), Expires: noon.Add(-time.Hour),

@@ -21,9 +21,9 @@ func CountryOr(country string) string {
 var StatesOfUS = strings.Fields(`AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ
 	NM NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY DC AS GU MP PR VI UM FM MH PW AA AE AP`)
 
-// state checks the state of an address in a country. What is known of the form is that of
-// the US.
 func (c Check) state(state, country string) {
+	// What is known of the form is that of the US.
+
 	if c.Text(state, "state", 1, MaxText) && country == HomeCountry && !slices.Contains(StatesOfUS, state) {
 		c.Add("state_form", "must be the two upper-case letters of a state or a territory of the US", "state")
 	}

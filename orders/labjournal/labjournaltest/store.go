@@ -73,19 +73,16 @@ func delivery(key string) labjournal.Delivery {
 	return labjournal.Delivery{Key: key, At: noon, Team: conformance.Team("a"), Raw: []byte("raw " + key)}
 }
 
-// nothing is the change of a delivery without effects.
 func nothing(map[string]*labjournal.Record) (labjournal.Outcome, error) {
 	return labjournal.Outcome{}, nil
 }
 
-// sends is the change of a delivery that adds messages to the feed.
 func sends(messages ...labjournal.Message) labjournal.Change {
 	return func(map[string]*labjournal.Record) (labjournal.Outcome, error) {
 		return labjournal.Outcome{Messages: messages}, nil
 	}
 }
 
-// holds is the change of a delivery that waits for review.
 func holds(reason string) labjournal.Change {
 	return func(map[string]*labjournal.Record) (labjournal.Outcome, error) {
 		return labjournal.Outcome{Review: reason}, nil

@@ -73,7 +73,6 @@ func keptPayor(team, code string, at time.Time) people.StoredPayor {
 	}
 }
 
-// latest reads the record that has not ended.
 func (h StoreHarness) latest(t *testing.T, team, user string, primary bool) (people.Coverage, error) {
 	t.Helper()
 	return h.Persons.CoverageAt(t.Context(), conformance.Team(team), conformance.User(user), primary, time.Time{})

@@ -31,14 +31,12 @@ type accessT struct {
 	store accesslog.Store
 }
 
-// access has no field at its zero value.
 func access(team healthlab.TeamID, person healthlab.UserID) accesslog.Entry {
 	return accesslog.Entry{
 		Team: team, At: noon, Actor: "key:räv <&>", Person: person, Kind: "data", Operation: "read_sleep", Status: 200, Request: "r1", Address: "2001:db8::1",
 	}
 }
 
-// signHead returns what the suite keeps as the signature of a head.
 func signHead(h accesslog.Head) []byte { return []byte("signed " + h.Hash.String()) }
 
 func newPersonID() healthlab.UserID { return healthlab.UserID{UUID: uuid.New()} }

@@ -47,7 +47,6 @@ var began = time.Date(2026, 3, 1, 8, 0, 0, 123456000, time.UTC)
 // most is a limit that no case reaches by chance.
 const most = 100
 
-// newUser adds a user.
 func (t storeT) newUser() (healthlab.TeamID, healthlab.UserID) {
 	t.Helper()
 	u := healthdatatest.LiveUser(conformance.NewTeam(), uuid.NewString())
@@ -71,7 +70,6 @@ func (t storeT) insert(j personexport.Job) personexport.Job {
 	return j
 }
 
-// requireJob requires that a job is stored as it is.
 func (t storeT) requireJob(want personexport.Job) {
 	t.Helper()
 	got, err := t.Exports.Get(t.Context(), want.Team, want.ID)

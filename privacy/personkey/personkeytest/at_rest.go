@@ -169,10 +169,8 @@ func (t atRestT) ok(err error) {
 	require.NoError(t, err)
 }
 
-// id returns the id of something of the user.
 func (t atRestT) id(name string) uuid.UUID { return conformance.Named(name + t.user.String()) }
 
-// event is an event with values in its body.
 func (t atRestT) event() healthlab.Event {
 	return healthlab.Event{
 		ID: uuid.New(), Type: "labtest.order.created", Team: t.team, User: t.user, Key: "order:" + t.user.String(), At: atRestNoon,
@@ -399,8 +397,6 @@ var atRestSamples = []int{1, 1, 2000, 1, 30, 1}
 // atRestNumbers is a series without texts, which are encrypted with or without the other samples.
 var atRestNumbers = healthdata.SeriesKey{Resource: "heartrate", Provider: atRestSeries.Provider, SourceType: atRestSeries.SourceType}
 
-// plantSamples writes samples with a note, and others without one, whose values begin and end with
-// markSample.
 func plantSamples(t atRestT) {
 	plantSeries(t, atRestSeries, series.Attrs{Text: markNote, Tags: markNote})
 	plantSeries(t, atRestNumbers, series.Attrs{})

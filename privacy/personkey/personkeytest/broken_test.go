@@ -18,7 +18,6 @@ func newKeys() *personkey.Keys {
 	return personkey.New(memory.NewPersonKeys(), host, nil)
 }
 
-// clearStore runs the suite over a store that is made without keys.
 func clearStore(t *testing.T) {
 	personkeytest.RunAtRest(t, func(testing.TB) personkeytest.AtRestHarness {
 		s := memory.New(nil)
@@ -26,7 +25,6 @@ func clearStore(t *testing.T) {
 	})
 }
 
-// otherKeys runs the suite over a store that encrypts with keys that erasure does not delete.
 func otherKeys(t *testing.T) {
 	personkeytest.RunAtRest(t, func(testing.TB) personkeytest.AtRestHarness {
 		s := memory.New(&memory.Options{Keys: newKeys(), EncryptSamples: true})

@@ -23,7 +23,6 @@ func RunStore(t *testing.T, newStore func(t testing.TB) personkey.Store) {
 	}
 }
 
-// personKey is the n-th key, in the order of refs.
 func personKey(n byte, keyID string) personkey.Entry {
 	return personkey.Entry{
 		Ref: personkey.Ref{Team: healthlab.TeamID{UUID: uuid.UUID{15: 9}}, User: healthlab.UserID{UUID: uuid.UUID{15: n}}},

@@ -44,7 +44,6 @@ func (b brokenSeen) Release(ctx context.Context, c receiver.Claim) error {
 	return b.release(ctx, b.Seen, c)
 }
 
-// seen returns the suite over memories that were broken in one way.
 func seen(how func(*brokenSeen)) func(*testing.T) { return brokenSight(receivertest.RunSeen, how) }
 
 func brokenSight(suite func(*testing.T, func(*testing.T) receivertest.SeenHarness), how func(*brokenSeen)) func(*testing.T) {

@@ -33,7 +33,6 @@ const (
 	seenKeepVersion = 30 * 24 * time.Hour
 )
 
-// seenTry is a claim of its own of a message, about key at a version.
 func seenTry(id, key string, v receiver.Version) receiver.Claim {
 	return receiver.Claim{
 		Token: uuid.New(), ID: id, Key: key, Version: v,
@@ -60,7 +59,6 @@ func (s sight) release(c receiver.Claim) {
 	require.NoError(s.t, s.Seen.Release(s.t.Context(), c))
 }
 
-// apply claims and marks a message that must be fresh.
 func (s sight) apply(id, key string, v receiver.Version) {
 	s.t.Helper()
 	s.done(s.claim(receiver.Fresh, seenTry(id, key, v)))

@@ -177,7 +177,6 @@ func readEGV(r *record, out *rest.Batch) {
 	}
 }
 
-// readCalibration reads a value of a finger, which is not of the sensor.
 func readCalibration(r *record, out *rest.Batch) {
 	if s, ok := r.sample(out, r.Unit); ok {
 		out.Sample("glucose", healthdata.SourceFingerprick, s)

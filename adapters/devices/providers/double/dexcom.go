@@ -128,7 +128,6 @@ func (p *Person) written() []Event {
 	return out
 }
 
-// calibrations calls add for a value by finger every tenth day, between two readings of the sensor.
 func (p *Person) calibrations(add func(at time.Time, mmol float64)) {
 	for i := 0; i < len(p.Days); i += 10 {
 		add(p.Days[i].Date.Add(7*time.Hour+5*time.Minute), 5+float64(i%30)/10)

@@ -301,7 +301,6 @@ func googleDaily(p *Person, name string, keep func(time.Time) bool, add func(doc
 	}
 }
 
-// rare calls each for every tenth day, at an hour of the morning.
 func (p *Person) rare(each func(i int, at time.Time)) {
 	for i := 0; i < len(p.Days); i += 10 {
 		each(i, p.Days[i].Date.Add(9*time.Hour))

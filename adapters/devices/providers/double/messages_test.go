@@ -20,7 +20,6 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// counted is how many summaries of a resource a user has.
 func (d *deployment) counted(u healthlab.UserID, resource string) int {
 	d.t.Helper()
 	all, err := d.health.Summaries(d.t.Context(), team, u, healthdata.SummaryQuery{Resource: resource, From: noon.AddDate(0, 0, -99), To: noon.AddDate(0, 0, 9)})

@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// local writes an instant with the person's offset.
 func (p *Person) local(t time.Time) string {
 	return t.In(time.FixedZone("", p.Offset)).Format("2006-01-02T15:04:05-07:00")
 }
@@ -158,21 +157,18 @@ func ouraWorkout(p *Person, w *Workout) object {
 	return doc
 }
 
-// fitness calls add for a VO2 max every tenth day.
 func (p *Person) fitness(add func(at time.Time, v float64)) {
 	for i := 0; i < len(p.Days); i += 10 {
 		add(p.Days[i].Date.Add(9*time.Hour), 40+float64(i%50)/10)
 	}
 }
 
-// tags calls add for something that the person noted every seventh day.
 func (p *Person) tags(add func(at time.Time)) {
 	for i := 0; i < len(p.Days); i += 7 {
 		add(p.Days[i].Date.Add(20 * time.Hour))
 	}
 }
 
-// calm calls add for a session of ten minutes every sixth day, with a value every minute.
 func (p *Person) calm(add func(start time.Time, bpm, hrv []*float64)) {
 	for i := 0; i < len(p.Days); i += 6 {
 		a, b, c, d := 61.0, 58.0, 44.0, 49.0
@@ -180,7 +176,6 @@ func (p *Person) calm(add func(start time.Time, bpm, hrv []*float64)) {
 	}
 }
 
-// pulse calls add for a heart rate every two hours of the day, between the nights' series.
 func (p *Person) pulse(add func(time.Time, float64)) {
 	for i := range p.Days {
 		p.Days[i].pulse(add)
@@ -193,7 +188,6 @@ func (d *Day) pulse(add func(time.Time, float64)) {
 	}
 }
 
-// ouraAwake is a night that the ring did not recognize: the day has a readiness and no sleep.
 func ouraAwake(p *Person, night int) bool { return len(p.Nights) > 30 && night == 4 }
 
 // ouraSleeps are the nights; every tenth has a rest besides, which is no sleep.

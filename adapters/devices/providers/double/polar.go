@@ -192,7 +192,6 @@ func (s *PolarServer) answer(w http.ResponseWriter, r *http.Request, none int, o
 	reply(w, http.StatusOK, doc)
 }
 
-// get answers a path; nil is answered with 204.
 func (s *PolarServer) get(path string, of func(*Person, url.Values) any) {
 	s.mux.HandleFunc("GET /v3"+path, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, http.StatusNoContent, of) })
 }
@@ -264,14 +263,12 @@ func (s *PolarServer) register(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, object{"polar-user-id": p.Number, "member-id": doc.Member})
 }
 
-// clock writes an instant as the person's local time without a zone.
 func (p *Person) clock(at time.Time) string {
 	return at.In(time.FixedZone("", p.Offset)).Format("2006-01-02T15:04:05")
 }
 
 func (p *Person) lastNights() []Night { return p.Nights[max(len(p.Nights)-polarNights, 0):] }
 
-// recent reports whether a workout is one of the last 30 days.
 func (p *Person) recent(w *Workout) bool {
 	return w.Start.After(p.Days[len(p.Days)-1].Date.Add(26*time.Hour - polarWorkouts))
 }
@@ -325,7 +322,6 @@ func polarSleep(p *Person, n *Night) object {
 	}
 }
 
-// polarHours calls add for the positions of the four hours from half an hour after the start.
 func (n *Night) polarHours(add func(j int)) {
 	for j := 6; j < min(6+48, len(n.HRV)); j++ {
 		add(j)
@@ -389,7 +385,6 @@ func (p *Person) polarHeartRates(add func(time.Time, float64)) {
 	}
 }
 
-// polarTemperatures calls add for a temperature every hour of a night.
 func (n *Night) polarTemperatures(add func(second int, celsius float64)) {
 	for hour := range int(n.End.Sub(n.Start) / time.Hour) {
 		add(hour*3600, n.SkinTemperature+float64(hour)/4)

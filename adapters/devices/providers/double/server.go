@@ -50,13 +50,10 @@ type room struct {
 	wait time.Duration
 }
 
-// used is how much of the limit is used.
 func (r room) used() int { return r.Requests - r.left }
 
-// seconds is the wait in whole seconds, at least one.
 func (r room) seconds() string { return strconv.Itoa(int(r.wait/time.Second) + 1) }
 
-// rooms returns n of them: where there are fewer limits, the others have plenty of room.
 func rooms(all []room, n int) []room {
 	for len(all) < n {
 		all = append(all, room{Limit{Requests: 1_000_000, Per: 24 * time.Hour}, 999_999, 24 * time.Hour})
@@ -64,7 +61,6 @@ func rooms(all []room, n int) []room {
 	return all
 }
 
-// least is the room with the fewest requests left.
 func least(all []room) room {
 	return slices.MinFunc(all, func(a, b room) int { return cmp.Compare(a.left, b.left) })
 }
@@ -327,12 +323,10 @@ func bearer(r *http.Request) string {
 	return ""
 }
 
-// data answers a path with what the person of the token has.
 func (s *Server) data(path string, answer func(p *Person, q url.Values) (any, error)) {
 	s.serve(path, func(p *Person, r *http.Request) (any, error) { return answer(p, r.URL.Query()) })
 }
 
-// one answers a path with {id}; nil is not found.
 func (s *Server) one(path string, answer func(p *Person, id string) any) {
 	s.serve(path, func(p *Person, r *http.Request) (any, error) { return answer(p, r.PathValue("id")), nil })
 }

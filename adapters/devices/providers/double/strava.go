@@ -66,7 +66,6 @@ func Strava(o Options) (*Server, func(*Person) Truth) {
 	return s, stravaTruth
 }
 
-// stream calls add for a heart rate every half minute.
 func (w *Workout) stream(add func(second, bpm int)) {
 	for second := 0; second < int(w.End.Sub(w.Start)/time.Second); second += 30 {
 		add(second, w.AverageHR+second%17)

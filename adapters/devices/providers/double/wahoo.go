@@ -82,7 +82,6 @@ func Wahoo(o Options) (*Server, func(*Person) Truth) {
 
 var wahooSports = map[string]int{"running": 1, "cycling": 0, "yoga": 66}
 
-// recorded reports whether a workout has a recording.
 func (w *Workout) recorded() bool { return w.Distance > 0 }
 
 func wahooWorkout(p *Person, i int) object {

@@ -15,10 +15,8 @@ import (
 
 type object = map[string]any
 
-// utc writes an instant with milliseconds and a Z.
 func utc(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// offsetText writes an offset as +hh:mm.
 func offsetText(seconds int) string {
 	return time.Unix(0, 0).In(time.FixedZone("", seconds)).Format("-07:00")
 }
@@ -169,7 +167,6 @@ func whoopTruth(p *Person) Truth {
 	return t
 }
 
-// date is the local day of an instant.
 func (p *Person) date(at time.Time) string {
 	return at.In(time.FixedZone("", p.Offset)).Format(time.DateOnly)
 }

@@ -154,7 +154,6 @@ func (s *WithingsServer) post(path string, actions map[string]withingsAction) {
 	})
 }
 
-// signed reports whether a request has the signature of its action, client and a value.
 func (s *WithingsServer) signed(r *http.Request, value string) bool {
 	mac := hmac.New(sha256.New, []byte(s.opts.ClientSecret))
 	mac.Write([]byte(strings.Join([]string{r.PostFormValue("action"), s.opts.ClientID, value}, ",")))
@@ -250,13 +249,11 @@ func (s *WithingsServer) byDay(name string, all func(*Person) []object) withings
 	}
 }
 
-// weighing is what the scale says on a day, in grams.
 func weighing(p *Person, i int) (total, fat, muscle, water, bone int) {
 	total = 60_000 + p.Number%30*1000 + p.Days[i].Steps%2000
 	return total, total/5 + i, total * 2 / 5, total / 2, 3000 + i%100
 }
 
-// pressure is what the cuff says on a day.
 func pressure(i int) (high, low, pulse int) { return 110 + i%30, 65 + i%20, 55 + i%25 }
 
 // withingsGroups are the measurements of the types and category of a request. Every
@@ -424,7 +421,6 @@ func withingsNight(p *Person, q url.Values) (any, error) {
 	return object{"series": series, "model": 16}, nil
 }
 
-// withingsECG is when a recording was made on a day; 0 on most.
 func withingsECG(p *Person, i int) int64 {
 	if i%90 != 5 {
 		return 0

@@ -53,7 +53,6 @@ type provider struct {
 	permanent bool
 }
 
-// streams reports whether the provider has recordings of workouts.
 func (p *provider) streams() bool {
 	return slices.ContainsFunc(p.record.Resources, func(r healthdata.ProviderResource) bool { return r.Resource == "workout_stream" })
 }

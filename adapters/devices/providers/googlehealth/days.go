@@ -46,20 +46,21 @@ func total() rest.Kind {
 	return k
 }
 
-// daily lists values of days. One that a person did not grant is left out of a join.
 func daily(name, scope string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Kind {
+	// One that a person did not grant is left out of a join.
+
 	k := list(name, scope, "date", "1000", rest.Range{Days: true, Before: rest.Day, After: rest.Day}, read, resources...)
 	k.Key, k.Missing = dayKey, []int{http.StatusForbidden}
 	return k
 }
 
-// joined is a kind that is read for others. Alone, it is read of stored pages.
 func joined(k rest.Kind) rest.Kind {
+	// Alone, it is read of stored pages.
+
 	k.Resources, k.Stored = nil, k.Resources
 	return k
 }
 
-// temperatures are the kind of the temperatures of nights.
 func temperatures() rest.Kind {
 	k := daily("daily-sleep-temperature-derivations", metrics, rest.Each(readTemperature), "body_temperature_delta")
 	k.Scopes, k.Join, k.Messages = []string{metrics, asleep}, []string{"sleep"}, append(k.Messages, "sleep")
@@ -136,7 +137,6 @@ func (p *dayPoint) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// dated reports a point without a day.
 func (p *dayPoint) dated(out *rest.Batch) bool {
 	if p.day.IsZero() {
 		out.Problem("missing", "a value of a day has a date", "date")
@@ -153,7 +153,6 @@ func dayKey(item json.RawMessage) string {
 	return v.day.String()
 }
 
-// joinedDay returns the point of a joined kind and day; empty without it.
 func joinedDay(out *rest.Batch, kind string, day healthlab.Date) (p dayPoint) {
 	if json.Unmarshal(out.Joined(kind, day.String()), &p) != nil {
 		return dayPoint{}

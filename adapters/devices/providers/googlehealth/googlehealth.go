@@ -158,7 +158,6 @@ func (s *seconds) wholeSeconds() int64 {
 	return *n
 }
 
-// offset is a duration as seconds east of UTC; nil for nil.
 func (s *seconds) offset() *int {
 	if s == nil {
 		return nil
@@ -229,7 +228,6 @@ func (p *point) source(out *rest.Batch) healthdata.SourceType {
 	return source
 }
 
-// id is the last part of a name.
 func (p *point) id() string { return p.Name[strings.LastIndexByte(p.Name, '/')+1:] }
 
 // camel writes a type as the member of a point.

@@ -34,7 +34,6 @@ var points = []rest.Kind{
 	},
 }
 
-// intervals and samples list points that are one value each.
 func intervals(name, scope, resource, unit, member string, divisor float64) rest.Kind {
 	return list(name, scope, "interval.start_time", "5000", rest.Range{}, value(name, resource, unit, member, divisor), resource)
 }

@@ -34,7 +34,6 @@ var sessions = []rest.Kind{
 // ofSleep are the kinds that are joined to the sleep that ended on their day.
 var ofSleep = []string{"daily-heart-rate-variability", "daily-respiratory-rate", "daily-sleep-temperature-derivations"}
 
-// sleeps lists sleeps; a join knows one by the day on which it ended.
 func sleeps() rest.Kind {
 	k := list("sleep", asleep, "interval.end_time", "25", rest.Range{}, rest.Each(readSleep), "sleep", "sleep_cycle")
 	k.Key, k.Keep, k.Join, k.JoinFor = sleepKey, []string{"sleep.interval"}, ofSleep, []string{"sleep"}
@@ -42,8 +41,9 @@ func sleeps() rest.Kind {
 	return k
 }
 
-// exercises lists exercises. They are known by their id.
 func exercises() rest.Kind {
+	// They are known by their id.
+
 	k := list("exercise", activity, "interval.civil_start_time", "25", rest.Range{Format: rest.Zoneless, Before: rest.Day, After: rest.Day},
 		rest.Each(readExercise), "workouts")
 	k.Key, k.Keep = exerciseKey, []string{"name", "dataSource", "exercise"}
@@ -113,7 +113,6 @@ func readExercise(v *exercisePoint, out *rest.Batch) {
 	out.Summary("workouts", v.source(out), v.workout())
 }
 
-// exerciseKey is the id of an exercise.
 func exerciseKey(item json.RawMessage) string {
 	var v point
 	_ = json.Unmarshal(item, &v) // one without a name has no track

@@ -469,7 +469,6 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	return linking.ListenResult{Notifications: []linking.Notification{n}}, nil
 }
 
-// fresh checks the age of a message whose stamp is a number; its unit is not documented.
 func fresh(m *linking.Message, stamp string) bool {
 	n, err := strconv.ParseInt(stamp, 10, 64)
 	return err != nil || rest.Fresh(m, time.Unix(n, 0)) || rest.Fresh(m, time.UnixMilli(n))

@@ -21,7 +21,6 @@ func (c *clock) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// plus is the instant some milliseconds later.
 func (c clock) plus(ms float64) healthlab.Time {
 	return healthlab.At(c.Add(time.Duration(ms * float64(time.Millisecond))))
 }

@@ -174,7 +174,6 @@ func (d *Definition) of(resources ...string) (out []int) {
 	return slices.DeleteFunc(out, func(i int) bool { return slices.Contains(with, d.Kinds[i].Name) })
 }
 
-// makes reports whether a kind makes one of some resources.
 func (k *Kind) makes(resources []string) bool {
 	return slices.ContainsFunc(k.Resources, func(r string) bool { return slices.Contains(resources, r) })
 }
@@ -218,7 +217,6 @@ func (k *Kind) within(items []json.RawMessage, from, to time.Time) (kept []json.
 	return kept, past
 }
 
-// accepts is the media type that is asked for.
 func (k *Kind) accepts() string {
 	if k.Media {
 		return "*/*"
@@ -226,7 +224,6 @@ func (k *Kind) accepts() string {
 	return "application/json"
 }
 
-// joins returns the kinds that are read before this one for resources.
 func (k *Kind) joins(resources []string) []string {
 	if k.JoinFor != nil && !slices.ContainsFunc(k.JoinFor, func(r string) bool { return slices.Contains(resources, r) }) {
 		return nil

@@ -157,12 +157,10 @@ type Flow struct {
 	Origin, MessageURL string
 }
 
-// signedIn is a person with the tokens of an answer.
 func (f *Flow) signedIn(access string, body []byte) *SignedIn {
 	return &SignedIn{Access: access, Token: body, Client: f.Client, MessageURL: f.MessageURL, flow: f}
 }
 
-// at is an address, at the flow's origin.
 func (f *Flow) at(address string) string { return rebase(address, f.Origin) }
 
 // rebase replaces the scheme and host of an address by an origin; an empty origin leaves it.

@@ -59,12 +59,10 @@ func (r *Range) cut(from, to time.Time) time.Time {
 	return from
 }
 
-// wholeSecond returns the first whole second that is not before an instant.
 func wholeSecond(t time.Time) time.Time {
 	return t.Add(time.Second - time.Nanosecond).Truncate(time.Second)
 }
 
-// days returns the first and the last day of a range.
 func (r *Range) days(from, to time.Time, zone *time.Location) (first, last healthlab.Date) {
 	return healthlab.DateOf(from.Add(-r.Before).In(zone)), healthlab.DateOf(to.Add(r.After - time.Microsecond).In(zone))
 }

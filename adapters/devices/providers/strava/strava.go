@@ -176,7 +176,6 @@ var sports = map[string]string{
 	"Hike": "hiking", "WeightTraining": "strength_training",
 }
 
-// source is how an activity was recorded.
 func (v *activity) source() healthdata.SourceType {
 	if v.Manual {
 		return healthdata.SourceApp
@@ -205,7 +204,6 @@ func (v *activity) workout() *healthdata.Workout {
 	return w
 }
 
-// about says whose an activity is, and what recorded it.
 func (v *activity) about(out *rest.Batch) {
 	out.Owner(v.Athlete.ID.String())
 	if v.Device != nil && *v.Device != "" {

@@ -170,8 +170,9 @@ func share(v *float64) *float64 {
 	return v
 }
 
-// sleepKey is the identity of a sleep. Revisions of one come in one answer.
 func sleepKey(item json.RawMessage) string {
+	// Revisions of one come in one answer.
+
 	if id := rest.KeyOf("entryData.SleepId")(item); id != "" {
 		return id
 	}
@@ -219,7 +220,6 @@ func readSleep(v *struct {
 	out.Summary("sleep", watch, s)
 }
 
-// seconds is the length of a stage; 0 for one that is not there.
 func seconds(stage *int64) int64 {
 	if stage == nil {
 		return 0
@@ -313,7 +313,6 @@ type milli float64
 
 func (t milli) time() healthlab.Time { return healthlab.At(time.UnixMilli(int64(t))) }
 
-// second is the nearest Unix second.
 func (t milli) second() int64 { return t.time().Round(time.Second).Unix() }
 
 // workout is one of the list, or one with its recording.

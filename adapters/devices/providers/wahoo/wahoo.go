@@ -213,7 +213,6 @@ func file(item json.RawMessage) string {
 	return u.String()
 }
 
-// recorded is the id of a workout that has a recording.
 func recorded(item json.RawMessage) string {
 	if file(item) == "" {
 		return ""
@@ -221,7 +220,6 @@ func recorded(item json.RawMessage) string {
 	return rest.KeyOf("id")(item)
 }
 
-// source is how a workout was recorded.
 func (v *workout) source() healthdata.SourceType {
 	if v.Summary.Manual {
 		return healthdata.SourceApp

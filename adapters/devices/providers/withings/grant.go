@@ -44,7 +44,6 @@ func account(ctx context.Context, s *rest.SignedIn) (string, error) {
 	return id, nil
 }
 
-// sign signs a request with the client's secret: values of parameters in the order of their names.
 func sign(c rest.Client, values ...string) string {
 	mac := hmac.New(sha256.New, []byte(c.Secret))
 	mac.Write([]byte(strings.Join(values, ",")))

@@ -62,7 +62,6 @@ func (h *hardware) device(out *rest.Batch) healthdata.SourceType {
 	return healthdata.SourceUnknown
 }
 
-// or is a source, or another where it is not known.
 func or(s, other healthdata.SourceType) healthdata.SourceType {
 	if s == healthdata.SourceUnknown {
 		return other

@@ -41,7 +41,6 @@ const (
 	real      = 1 // category of a measurement; goals are 2
 )
 
-// manual reports whether an attrib says that the person typed it in.
 func manual(attrib int) bool { return attrib == 2 || attrib == 4 }
 
 // measures are what was measured at one instant.
@@ -82,7 +81,6 @@ func (m *measures) of(types ...int) *float64 {
 	return nil
 }
 
-// percent returns a part as percent of the whole; nil if one is not there.
 func percent(part, whole *float64) *float64 {
 	if part == nil || whole == nil || *whole <= 0 {
 		return nil

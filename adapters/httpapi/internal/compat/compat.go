@@ -117,15 +117,15 @@ func (c Shapes) value(op *server.Operation, above, key string, v any) any {
 	return v
 }
 
-// number makes a whole number in text a number. Other text stays.
 func number(s string) any {
+	// Other text stays.
+
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n
 	}
 	return s
 }
 
-// dateTime makes a date a date and time: midnight UTC.
 func dateTime(s string) string {
 	if len(s) == len("2006-01-02") {
 		return s + "T00:00:00+00:00"

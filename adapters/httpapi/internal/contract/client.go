@@ -20,7 +20,6 @@ type T interface {
 	Context() context.Context
 }
 
-// must ends the test if err is an error.
 func must(t T, err error) {
 	t.Helper()
 	if err != nil {

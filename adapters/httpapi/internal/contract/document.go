@@ -92,7 +92,6 @@ func (d *Document) Operations() []*Operation { return d.ops }
 
 func split(path string) []string { return strings.Split(strings.Trim(path, "/"), "/") }
 
-// escape makes a key a part of a JSON pointer.
 func escape(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

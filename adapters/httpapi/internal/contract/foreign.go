@@ -87,7 +87,6 @@ func (f *fuzzer) differ(ctx context.Context, h http.Handler, op *Operation, pr p
 	return slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(string(got.Body), id) != strings.Contains(answer, id) })
 }
 
-// id makes an id.
 func (f *fuzzer) id() string {
 	var id uuid.UUID
 	binary.LittleEndian.PutUint64(id[:8], f.r.Uint64())

@@ -49,10 +49,8 @@ type fuzzer struct {
 	calm   bool // makes requests as the schemas say
 }
 
-// oneIn is true once in so many times.
 func (f *fuzzer) oneIn(n int) bool { return f.r.IntN(n) == 0 }
 
-// strange is true once in so many times, where requests need not be as the schemas say.
 func (f *fuzzer) strange(n int) bool { return !f.calm && f.oneIn(n) }
 
 // known is the value of what has this name, if there is one. A list of ids has its name in the
@@ -128,8 +126,9 @@ func (f *fuzzer) request(op *Operation) probe {
 	return pr
 }
 
-// unknown is a part of a path of which nothing is known. It is not empty: that is another path.
 func (f *fuzzer) unknown(name string) string {
+	// It is not empty: that is another path.
+
 	if f.calm && strings.HasSuffix(name, "_id") {
 		return "6f1c0b52-0000-4000-8000-000000000001"
 	}

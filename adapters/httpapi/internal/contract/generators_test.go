@@ -9,7 +9,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 )
 
-// asDocument returns a document with one operation, whose body is of the schema S.
 func asDocument(schemas, more string) []byte {
 	return fmt.Appendf(nil, `{"openapi":"3.1.0","info":{"title":"t","version":"1"},
 		"paths":{"/x":{"post":{"operationId":"x","requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/S"}}}},"responses":{"204":{"description":"d"}}}}},

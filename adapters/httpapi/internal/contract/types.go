@@ -299,10 +299,8 @@ func fieldsOf(t reflect.Type) []goField {
 	return out
 }
 
-// has reports whether the wire tag has a word.
 func (f goField) has(word string) bool { return slices.Contains(f.wire, word) }
 
-// isOpt recognises wire.Opt.
 func (f goField) isOpt() bool {
 	return f.t.Kind() == reflect.Struct && strings.HasPrefix(f.t.Name(), "Opt[") && f.t.NumField() == 3
 }

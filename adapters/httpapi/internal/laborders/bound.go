@@ -11,7 +11,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/critical"
 )
 
-// ofOrder states that an operation is about the order of its path.
 func (a API) ofOrder() server.Bound {
 	return server.OwnedID("order_id", func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (healthlab.UserID, error) {
 		o, err := a.Orders.Get(ctx, team, orders.OrderID{UUID: id})
@@ -30,7 +29,6 @@ func (a API) ofTransaction() server.Bound {
 	})
 }
 
-// ofCritical states that an operation is about the critical result of its path.
 func (a API) ofCritical() server.Bound {
 	return server.OwnedID("critical_result_id", func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (healthlab.UserID, error) {
 		loop, err := a.Critical.Get(ctx, team, critical.LoopID{UUID: id})

@@ -108,7 +108,6 @@ func pageIn(in *wire.In) (page, size int) {
 	return in.Int("page", 1, 1, 1<<31-1), in.Int("size", catalogue.DefaultPageSize, 1, catalogue.MaxPageSize)
 }
 
-// accountIn is the lab account through whose eyes the catalogue is seen; nil for none.
 func accountIn(in *wire.In) *catalogue.LabAccountID {
 	if id := in.OptUUID("lab_account_id"); id != nil {
 		return &catalogue.LabAccountID{UUID: *id}

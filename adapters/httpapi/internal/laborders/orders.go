@@ -195,7 +195,6 @@ func (a API) changeOrder(change func(ctx context.Context, team healthlab.TeamID,
 	}
 }
 
-// orderChange answers with the order that was changed.
 func orderChange(change func(context.Context) (orders.Order, error)) *server.Change {
 	return &server.Change{Do: func(ctx context.Context) (any, error) {
 		o, err := change(ctx)

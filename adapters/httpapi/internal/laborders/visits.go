@@ -34,8 +34,6 @@ func (a API) visitOperations() []server.Operation {
 	}
 }
 
-// notConfirmed: a provider that does not confirm in time is a failure of ours for those
-// who wait.
 func notConfirmed() []server.Reply {
 	return []server.Reply{{Rule: orders.BookingNotConfirmed, Status: http.StatusInternalServerError}}
 }
@@ -121,9 +119,9 @@ func (a API) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab
 	}))
 }
 
-// about binds an idempotency key to an existing order, so that erasing the order erases
-// the stored answer. once may be nil.
 func about(once *idempotency.Request, id orders.OrderID) *idempotency.Request {
+	// once may be nil.
+
 	if once != nil {
 		once.About, once.Keep = id, idempotency.BookingRetention
 	}

@@ -53,8 +53,6 @@ func (a *Pages) pageList(v *visit) error {
 	return a.draw(v, http.StatusOK, "list", out)
 }
 
-// framed reports whether a page is shown inside another one, where providers do not let
-// themselves be shown.
 func framed(r *http.Request) bool {
 	dest := r.Header.Get("Sec-Fetch-Dest")
 	return dest == "iframe" || dest == "frame"

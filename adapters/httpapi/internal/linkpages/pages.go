@@ -194,7 +194,6 @@ func (a *Pages) draw(v *visit, status int, name string, data any) error {
 	return wire.Bytes(v.w, status, "text/html; charset=utf-8", b)
 }
 
-// privatePage keeps a page, or a way out of one, out of caches and referrers.
 func privatePage(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -221,7 +220,6 @@ func (a *Pages) policy(v *visit) string {
 // plainHost is a host that means nothing else in a policy; a URL may have others.
 var plainHost = regexp.MustCompile(`^[A-Za-z0-9.:\[\]_-]*$`)
 
-// sourceOf is a redirect URL as a source of a policy.
 func sourceOf(u *url.URL) string {
 	if u.Scheme == "http" || u.Scheme == "https" {
 		return u.Scheme + "://" + u.Host
@@ -358,5 +356,4 @@ func (a *Pages) pageAsset(w http.ResponseWriter, r *http.Request) error {
 	return wire.Bytes(w, http.StatusOK, f.Type, f.Body)
 }
 
-// appLink is the address that opens the companion app, which the host configured.
 func appLink(to string) template.URL { return template.URL(to) } //nolint:gosec // made of configuration and hex digits

@@ -46,7 +46,6 @@ func readTexts(own map[string]map[string]string) (catalogue, error) {
 	return all, nil
 }
 
-// languages are the keys, in order.
 func (c catalogue) languages() []string { return slices.Sorted(maps.Keys(c)) }
 
 // say returns a text with its places filled: pairs are name, value, name, value.

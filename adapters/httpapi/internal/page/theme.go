@@ -49,7 +49,6 @@ func (c rgb) luminance() float64 {
 	return 0.2126*lin(c[0]) + 0.7152*lin(c[1]) + 0.0722*lin(c[2])
 }
 
-// contrast is the contrast ratio of WCAG 2, from 1 to 21.
 func contrast(a, b rgb) float64 {
 	x, y := a.luminance(), b.luminance()
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
@@ -89,7 +88,6 @@ func readable(c, ground, toward rgb) rgb {
 	return out
 }
 
-// on is what to write with on a colour.
 func on(c rgb) rgb {
 	if contrast(white, c) >= contrast(black, c) {
 		return white
@@ -97,8 +95,6 @@ func on(c rgb) rgb {
 	return black
 }
 
-// theme is the part of the stylesheet that depends on a brand: its colour, moved as far as
-// it takes to be readable on both grounds.
 func theme(color string) string {
 	c := parseColor(color)
 	light, dark := readable(c, lightGround, black), readable(c, darkGround, white)

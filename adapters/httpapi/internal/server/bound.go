@@ -128,7 +128,6 @@ func (b Bound) Confine(r *http.Request, settings *wire.Settings, team healthlab.
 	return r, tried, nil
 }
 
-// another returns the user that a text names, if it is another one.
 func another(text string, own healthlab.UserID) healthlab.UserID {
 	if id, err := uuid.Parse(text); err == nil && id != own.UUID {
 		return healthlab.UserID{UUID: id}

@@ -112,7 +112,6 @@ type failed struct{ err error }
 // Read returns the error.
 func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
-// tooMany is a 429.
 func tooMany(msg string, wait time.Duration) *wire.Fault {
 	return &wire.Fault{Status: http.StatusTooManyRequests, Type: "TOO_MANY_REQUESTS", Msg: msg, Header: http.Header{
 		"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))},

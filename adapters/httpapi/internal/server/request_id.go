@@ -23,7 +23,6 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// newRequestID draws 32 hexadecimal digits.
 func newRequestID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails

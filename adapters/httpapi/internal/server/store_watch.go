@@ -122,7 +122,6 @@ func (w *StoreWatch) ask(q *question) {
 	}
 }
 
-// resume lets the next request ping a silent store.
 func (w *StoreWatch) resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,7 +32,6 @@ func (s *pingedStore) set(hangs bool, err error) {
 	s.hangs, s.err = hangs, err
 }
 
-// mostAtOnce returns how many pings there were at once.
 func (s *pingedStore) mostAtOnce() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

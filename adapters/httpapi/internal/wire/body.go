@@ -148,7 +148,6 @@ func isJSON(contentType string) bool {
 	return !ok || strings.EqualFold(charset, "utf-8")
 }
 
-// bodyOf is the body of a request, which a test may leave nil.
 func bodyOf(r *http.Request) io.ReadCloser {
 	if r.Body == nil {
 		return http.NoBody

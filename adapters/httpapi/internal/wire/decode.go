@@ -200,8 +200,6 @@ func (d *decoder) noted() int {
 	return n
 }
 
-// wrong notes that the value that follows is not what is expected, and passes over
-// it.
 func (d *decoder) wrong(msg string) bool {
 	return d.note("wrong_type", msg) && d.pass()
 }
@@ -349,7 +347,6 @@ func (d *decoder) missing(p *plan, have *seen) bool {
 	return true
 }
 
-// of returns the field of v.
 func (f *field) of(v reflect.Value) reflect.Value {
 	if f.deep == nil {
 		return v.Field(f.index)

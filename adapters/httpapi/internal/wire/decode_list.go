@@ -62,8 +62,9 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 	return true
 }
 
-// enterItem begins to read an item of an upload. The path leads to it.
 func (d *decoder) enterItem() {
+	// The path leads to it.
+
 	d.item = item{inside: true, depth: len(d.path), named: len(d.Unparsed.First) < healthdata.MostRefusals}
 }
 
@@ -101,7 +102,6 @@ func (d *decoder) capacityFor(n, text int) int {
 	return max(1, min(3*n, (len(d.data)-d.pos)/each+1))
 }
 
-// inside are the rules that hold for the elements of a list or map, too.
 func (r rules) inside() rules { return rules{tolerant: r.tolerant} }
 
 // tooMany notes that a list or map is too long and passes over the rest, without
@@ -224,7 +224,6 @@ func (d *decoder) mapping(p *plan, v reflect.Value, r rules, c byte) bool {
 	}
 }
 
-// keyText reads a key into a type that has its own form of text.
 func (d *decoder) keyText(key reflect.Value, b []byte) bool {
 	if isUUID(key.Type()) && len(b) != 36 {
 		return d.note("bad_uuid", uuidRule)

@@ -43,13 +43,11 @@ func (d *decoder) own(p *plan, v reflect.Value, c byte) bool {
 	return d.hand(v, raw)
 }
 
-// hand gives raw to a type with UnmarshalJSON.
 func (d *decoder) hand(v reflect.Value, raw []byte) bool {
 	err := v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw)
 	return err == nil || d.refused(err)
 }
 
-// pass goes over the next value without a look at what it says.
 func (d *decoder) pass() bool { return d.walk(d.peek(), false) }
 
 // walk goes over a value that no type describes. It checks that it is sound JSON;

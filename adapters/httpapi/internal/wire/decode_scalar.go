@@ -36,7 +36,6 @@ func (d *decoder) plainText(c byte) (b []byte, ok, goOn bool) {
 	return d.scratch, true, true
 }
 
-// flawed notes what is wrong with a text or a key.
 func (d *decoder) flawed(f flaw, what string) bool {
 	if f == holdsNUL {
 		return d.note("nul", "must not hold the character U+0000 in a "+what)
@@ -259,7 +258,6 @@ func parseUUID(b []byte) (uuid.UUID, bool) {
 	return id, err == nil
 }
 
-// handText gives a text to a type with UnmarshalText.
 func (d *decoder) handText(v reflect.Value, b []byte) bool {
 	err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText(b)
 	return err == nil || d.refused(err)

@@ -29,7 +29,6 @@ func (f *Fault) Error() string { return f.Type + ": " + f.Msg }
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Cause }
 
-// The errors of HTTP itself.
 func tooLarge(limit int64) *Fault {
 	return &Fault{
 		Status: http.StatusRequestEntityTooLarge, Type: "BODY_TOO_LARGE", Msg: "the body is larger than this operation takes",

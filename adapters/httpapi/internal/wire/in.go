@@ -147,7 +147,6 @@ func (in *In) ErrAnd(check func() error) error {
 	return &InputError{Problems: found}
 }
 
-// unreadable reports whether a problem left the rest of the body unread.
 func unreadable(p healthlab.Problem) bool {
 	return strings.HasPrefix(p.Code, "json_") || p.Code == "too_many_problems" || len(p.Path) < 2
 }
@@ -165,7 +164,6 @@ func within(outer, inner []any) bool {
 	return true
 }
 
-// used remembers that the handler reads name at place.
 func (in *In) used(place, name string) {
 	in.settings.names[place+" "+name] = place
 	in.settings.names[name] = place

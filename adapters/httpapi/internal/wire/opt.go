@@ -40,7 +40,6 @@ func (o Opt[T]) MarshalJSON() ([]byte, error) {
 	return json.Marshal(o.Value)
 }
 
-// isOpt marks the type for the decoder.
 func (o Opt[T]) isOpt() {}
 
 // The order of the fields of Opt, for the decoder.

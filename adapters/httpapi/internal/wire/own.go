@@ -28,8 +28,6 @@ func (s *Settings) AsAsked(words string) string {
 
 var userType = reflect.TypeFor[healthlab.UserID]()
 
-// confine replaces other users in what was read of a body with users that do not exist, and
-// sets user_id, where it is null, to the user of the caller.
 func (in *In) confine(v any) {
 	if !in.settings.Own.IsZero() {
 		in.settings.confine(reflect.ValueOf(v).Elem())

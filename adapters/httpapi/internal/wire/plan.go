@@ -191,7 +191,6 @@ func (c compiler) special(p *plan, t reflect.Type) bool {
 	return true
 }
 
-// isUUID recognises a UUID and the id types made of one.
 func isUUID(t reflect.Type) bool {
 	if t.Kind() == reflect.Struct && t.NumField() == 1 && t.Field(0).Anonymous {
 		return t.Field(0).Type == uuidType && !reflect.PointerTo(t).Implements(ownType)
@@ -270,7 +269,6 @@ func (c compiler) addFields(p *plan, t reflect.Type, at []int, depth map[string]
 	}
 }
 
-// hasWord reports whether the wire tag of a field has a word.
 func hasWord(sf reflect.StructField, word string) bool {
 	return slices.Contains(strings.Split(sf.Tag.Get("wire"), ","), word)
 }

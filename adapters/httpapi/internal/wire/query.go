@@ -387,8 +387,6 @@ func (in *In) moment(v, name string) Moment {
 	return Moment{Instant: t}
 }
 
-// plus puts back a plus sign before an offset that was not escaped, and arrives as a
-// space.
 func plus(v string) string {
 	if i := strings.LastIndexByte(v, ' '); i >= len("2026-03-01T9:00") && i < len(v)-1 && v[i+1] >= '0' && v[i+1] <= '9' {
 		return v[:i] + "+" + v[i+1:]

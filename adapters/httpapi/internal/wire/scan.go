@@ -18,7 +18,6 @@ type syntaxFault struct {
 	offset    int
 }
 
-// Faults after which the rest of a text cannot be understood.
 func (s *scanner) broken(msg string) bool {
 	return s.stop("json_invalid", msg)
 }

@@ -119,7 +119,6 @@ func (p Part) Unit() string {
 	return p.Coded().Display()
 }
 
-// hasExponent reports whether a text that begins with an exponent follows a power.
 func hasExponent(power, exponent string) bool {
 	return endsWithTen.MatchString(power) && exponentOfTen.MatchString(exponent) ||
 		endsWithUnit.MatchString(power) && exponentOfUnit.MatchString(exponent)

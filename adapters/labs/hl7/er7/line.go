@@ -5,7 +5,6 @@ import "strings"
 // line is a segment before it is known by which delimiters it is to be read.
 type line struct{ text, end string }
 
-// name returns the name that the line begins with; empty if it begins with none.
 func (l line) name() string {
 	if !named(l.text) {
 		return ""
@@ -13,8 +12,6 @@ func (l line) name() string {
 	return l.text[:3]
 }
 
-// named reports whether a text begins with the name of a segment: a capital and two
-// capitals or digits.
 func named(s string) bool {
 	return len(s) >= 3 && upper(s[0]) && (upper(s[1]) || digit(s[1])) && (upper(s[2]) || digit(s[2]))
 }
@@ -75,8 +72,6 @@ func cut(raw []byte, opts Options) (lead string, lines []line, err error) {
 	return lead, lines, nil
 }
 
-// carriageReturns reports whether the first line ends as the standard says: with a
-// carriage return alone.
 func carriageReturns(text string) bool {
 	i := strings.IndexAny(text, "\r\n")
 	return i >= 0 && text[i] == '\r' && (i+1 == len(text) || text[i+1] != '\n')
@@ -98,7 +93,6 @@ func lineLen(text string, newlines bool) int {
 	}
 }
 
-// opens reports whether what follows a line feed looks like a segment.
 func opens(text string) bool {
 	return text == "" || named(text) && (len(text) == 3 || delimiter(text[3]) || text[3] == '\r' || text[3] == '\n')
 }

@@ -145,7 +145,6 @@ func broken(err error) error {
 	return fmt.Errorf("read MLLP frame: %w", err)
 }
 
-// timeout reports whether a read ended because of its deadline.
 func timeout(err error) bool {
 	var t interface{ Timeout() bool }
 	return errors.As(err, &t) && t.Timeout()

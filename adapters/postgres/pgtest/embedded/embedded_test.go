@@ -55,7 +55,6 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// folder returns the name of a folder that the server's user can reach.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -45,8 +45,6 @@ func handOver(dir string) error {
 	return nil
 }
 
-// apart makes a command run as the server's user, out of reach of the terminal's
-// interrupt.
 func apart(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if uid, gid, ok := servant(); ok {
@@ -54,7 +52,6 @@ func apart(cmd *exec.Cmd) {
 	}
 }
 
-// tryLock takes the lock of a file, for all processes that inherit it, unless another process has it.
 func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
