@@ -45,11 +45,11 @@ func (s Sum) over(p float64) Sum {
 func twoSum(a, b float64) (sum, lost float64) {
 	sum = a + b
 	v := sum - a
-	return sum, (a - (sum - v)) + (b - v)
+	return sum, (a - (sum - v)) + (b - v) // what the rounding took away (Knuth)
 }
 
 func quickTwoSum(a, b float64) (sum, lost float64) {
-	sum = a + b
+	sum = a + b // |a| >= |b| (Dekker)
 	return sum, b - (sum - a)
 }
 
