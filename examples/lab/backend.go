@@ -198,8 +198,10 @@ func message(r report) orders.Message {
 	}
 	m := orders.Message{
 		ID: r.ID, Team: r.Team, Order: r.Order, On: state.on, At: r.At, Lab: "tidelab",
-		Patient: &orders.ReportedPatient{FirstName: r.First, LastName: r.Last, DOB: r.Born},
 		Results: &labresult.Report{Metadata: labresult.Metadata{Status: state.status}},
+	}
+	if r.patient != (patient{}) {
+		m.Patient = &orders.ReportedPatient{FirstName: r.First, LastName: r.Last, DOB: r.Born}
 	}
 	for _, l := range r.Lines {
 		if l.Value == "" {

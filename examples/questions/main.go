@@ -67,7 +67,7 @@ func cholesterolAndSteps(ctx context.Context, p *person, out io.Writer) error {
 		return err
 	}
 	for _, row := range result.Frames[0].Rows() { // index, sum, ldl.value, ldl.unit
-		fmt.Fprintf(out, "%s: %d steps, LDL %.2f %s\n", row[0].(time.Time).Format("January"), row[1], row[2], row[3])
+		fmt.Fprintf(out, "%s: %d steps, LDL %.2f %s\n", row[0].(healthlab.Date).Month, row[1], row[2], row[3])
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func glucoseByWeek(ctx context.Context, p *person, out io.Writer) error {
 		return err
 	}
 	for _, row := range result.Frames[0].Rows() { // index, mean, time_in_range_in_range
-		fmt.Fprintf(out, "week of %s: %.2f mmol/L, %.0f %% in range\n", row[0].(time.Time).Format(time.DateOnly), row[1], row[2])
+		fmt.Fprintf(out, "week of %s: %.2f mmol/L, %.0f %% in range\n", row[0], row[1], row[2])
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func restingHeartRate(ctx context.Context, p *person, out io.Writer) error {
 		return err
 	}
 	for _, row := range result.Frames[0].Rows() { // index, mean, count
-		fmt.Fprintf(out, "%s: %.1f bpm over %d nights\n", row[0].(time.Time).Format("January"), row[1], row[2])
+		fmt.Fprintf(out, "%s: %.1f bpm over %d nights\n", row[0].(healthlab.Date).Month, row[1], row[2])
 	}
 	return nil
 }

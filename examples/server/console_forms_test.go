@@ -180,7 +180,7 @@ func TestReplayOfAWindow(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, page)
 	require.Equal(t, "/console/events", at)
 	require.Contains(t, page, "Messages that are queued: 1.")
-	page = c.eventually(events, "provider.connection.created")
+	page = c.eventually(events, "Trigger: recover")
 	require.Contains(t, page, "Trigger: recover")
 	require.Equal(t, int32(1), got.Load())
 	p.quit()

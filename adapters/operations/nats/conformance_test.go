@@ -13,10 +13,8 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	srv := start(t, t.TempDir(), server.RANDOM_PORT)
 	webhooktest.RunNotifier(t, func(t testing.TB) webhooktest.NotifierHarness {
-		js := connect(t, srv)
-		_ = js.DeleteStream(t.Context(), "events") // of the case before
+		js := connect(t, start(t, t.TempDir(), server.RANDOM_PORT))
 		events := stream(t, js, jetstream.StreamConfig{Name: "events", Subjects: []string{"lab.events.>"}})
 		stream(t, js, jetstream.StreamConfig{Name: "full", Subjects: []string{"full.>"}, MaxMsgSize: 1})
 		_, err := js.Conn().Subscribe("mute.>", func(*natsgo.Msg) {}) // takes messages and never answers
