@@ -34,7 +34,7 @@ func clinic(ctx context.Context, team healthlab.TeamID) http.Handler {
 		ann, _, err := health.CreateOrGet(r.Context(), team, healthdata.NewUser{ClientUserID: r.FormValue("name")})
 		if session := rand.Text(); err == nil { // else the person stays signed out
 			sessions.Store(session, ann.ID)
-			http.SetCookie(w, &http.Cookie{Name: "session", Value: session, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+			http.SetCookie(w, &http.Cookie{Name: "session", Value: session, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		}
 	})
 	mux.Handle("/health/", http.StripPrefix("/health", httpapi.Handler(httpapi.Config{

@@ -88,9 +88,9 @@ func run(ctx context.Context, out io.Writer) error {
 		name string
 		do   func() error
 	}{
-		{"the upload of a sample", func() error { return post(s, "/v2/timeseries/"+user+"/heartrate", sample) }},
+		{"the upload of a sample", func() error { return post(ctx, s, "/v2/timeseries/"+user+"/heartrate", sample) }},
 		{"the delivery of its event", deliver},
-		{"an order", func() error { return post(s, "/v3/order", order) }},
+		{"an order", func() error { return post(ctx, s, "/v3/order", order) }},
 	} {
 		functions, err := counted(ctx, w.do)
 		if err != nil {
@@ -154,8 +154,8 @@ func build(ctx context.Context, url string) (*service.Service, string, error) {
 }
 
 // post sends a body, and is an error if it is refused.
-func post(s *service.Service, path, body string) error {
-	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+func post(ctx context.Context, s *service.Service, path, body string) error {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("content-type", "application/json")
 	r.Header.Set("x-service-api-key", apiKey)
 	w := httptest.NewRecorder()
@@ -182,7 +182,7 @@ func counted(ctx context.Context, do func() error) ([]string, error) {
 	if err := errors.Join(coverage.WriteMetaDir(dir), coverage.WriteCountersDir(dir)); err != nil {
 		return nil, err
 	}
-	table, err := exec.CommandContext(ctx, "go", "tool", "covdata", "func", "-i", dir).Output()
+	table, err := exec.CommandContext(ctx, "go", "tool", "covdata", "func", "-i", dir).Output() //nolint:gosec // the folder is ours
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func file(ctx context.Context, printer *pdftext.Extractor, kind string, number i
 	if !ok {
 		return labreport.File{}, fmt.Errorf("page of %T: expected shades of gray", page)
 	}
-	return m.Take(gray, rand.New(rand.NewPCG(uint64(number), uint64(m.DPI)))), nil //nolint:gosec // small numbers
+	return m.Take(gray, rand.New(rand.NewPCG(uint64(number), uint64(m.DPI)))), nil
 }
 
 // measure reads the files and prints the tables.
