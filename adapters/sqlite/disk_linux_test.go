@@ -112,6 +112,18 @@ func TestLockedFile(t *testing.T) {
 	_, err = putNew(s)
 	require.ErrorIs(t, err, healthlab.Unavailable)
 	require.Less(t, time.Since(began), 10*time.Second)
+	began = time.Now()
+	failed := make(chan error, 4)
+	for range cap(failed) {
+		go func() {
+			_, err := putNew(s)
+			failed <- err
+		}()
+	}
+	for range cap(failed) {
+		require.ErrorIs(t, <-failed, healthlab.Unavailable)
+	}
+	require.Less(t, time.Since(began), 10*time.Second, "writes that wait in turn have one limit of time, not one each")
 	requireStored(t, s, []string{first})
 	require.NoError(t, errors.Join(other.Exec("rollback"), other.Close()))
 	second, err := putNew(s)

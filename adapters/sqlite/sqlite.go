@@ -46,7 +46,8 @@ type Options struct {
 	Now func() time.Time
 	// Readers is the number of connections for reads. Default 4.
 	Readers int
-	// Wait is how long a statement waits for a file that another program has locked. Default 5 s.
+	// Wait is how long an update or a statement waits for a file that another program has locked, its turn
+	// included. Default 5 s.
 	Wait time.Duration
 }
 
@@ -54,6 +55,7 @@ type Options struct {
 type Store struct {
 	defs    map[string]store.Definition
 	now     func() time.Time
+	wait    time.Duration // for a file that another program has locked
 	guard   *sqlite3.Conn // keeps other processes out
 	readers chan *conn
 
@@ -87,7 +89,7 @@ func Open(ctx context.Context, path string, tables []store.Definition, opts *Opt
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{defs: defs, now: o.Now, readers: make(chan *conn, o.Readers), turn: make(chan struct{}, 1)}
+	s := &Store{defs: defs, now: o.Now, wait: o.Wait, readers: make(chan *conn, o.Readers), turn: make(chan struct{}, 1)}
 	if err := s.start(ctx, path, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", filepath.Base(path), err), s.Close())
 	}
@@ -260,10 +262,11 @@ func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	}
 	// An update that was counted as waiting takes its turn in any case: those before it left the
 	// commit to it.
+	began := time.Now()
 	s.waiting.Add(1)
 	s.turn <- struct{}{}
 	s.waiting.Add(-1)
-	b, committed, err := s.take(ctx, run)
+	b, committed, err := s.take(ctx, began, run)
 	if lost := <-committed; lost != nil {
 		return lost
 	}
@@ -274,8 +277,9 @@ func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 }
 
 // take runs an update in the open transaction, and commits unless another update waits that can
-// join it. It gives the turn back, also if run panics.
-func (s *Store) take(ctx context.Context, run func(context.Context, store.Tx) error) (b *store.Buffer, committed chan error, err error) {
+// join it. It gives the turn back, also if run panics. A locked file is waited for from began on, so that
+// updates that wait for their turn do not add up.
+func (s *Store) take(ctx context.Context, began time.Time, run func(context.Context, store.Tx) error) (b *store.Buffer, committed chan error, err error) {
 	committed = make(chan error, 1)
 	defer func() {
 		if s.waiting.Load() == 0 || len(s.group) >= mostInGroup {
@@ -284,7 +288,11 @@ func (s *Store) take(ctx context.Context, run func(context.Context, store.Tx) er
 		<-s.turn
 	}()
 	if !s.open {
-		if err := s.writer.exec("begin immediate"); err != nil {
+		err := s.writer.BusyTimeout(max(0, s.wait-time.Since(began)))
+		if err == nil {
+			err = s.writer.exec("begin immediate")
+		}
+		if err != nil {
 			committed <- err
 			return nil, committed, err
 		}

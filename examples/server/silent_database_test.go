@@ -53,7 +53,8 @@ func startSilentDatabase(t *testing.T) *silentDatabase {
 	database, err := pgtest.Start(t.Context(), pgtest.Fast)
 	require.NoError(t, err)
 	t.Cleanup(database.Remove)
-	p, process := spawn(t, "-database-url", database.URL("postgres"), "-secret-file", secretFile(t), "-files", t.TempDir(),
+	// Collecting often, its memory is what it keeps.
+	p, process := spawnWith(t, []string{"env", "GOGC=20"}, "-database-url", database.URL("postgres"), "-secret-file", secretFile(t), "-files", t.TempDir(),
 		"-management-key", "manager", "-invite")
 	p.until("link pages of user")
 	s := &silentDatabase{program: p, process: process, database: database}
