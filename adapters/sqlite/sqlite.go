@@ -262,7 +262,7 @@ func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	}
 	// An update that was counted as waiting takes its turn in any case: those before it left the
 	// commit to it.
-	began := time.Now()
+	began := time.Now() //nolint:forbidigo // for the time that passes alone
 	s.waiting.Add(1)
 	s.turn <- struct{}{}
 	s.waiting.Add(-1)
@@ -288,7 +288,7 @@ func (s *Store) take(ctx context.Context, began time.Time, run func(context.Cont
 		<-s.turn
 	}()
 	if !s.open {
-		err := s.writer.BusyTimeout(max(0, s.wait-time.Since(began)))
+		err := s.writer.BusyTimeout(max(0, s.wait-time.Since(began))) //nolint:forbidigo // as above, in Update
 		if err == nil {
 			err = s.writer.exec("begin immediate")
 		}
