@@ -20,8 +20,7 @@ const codeBody = strictjson.CodeBody
 type reader struct{ strictjson.Reader }
 
 func (r *reader) decode(data []byte) Request {
-	// What could not be read has left a problem.
-
+	// Text that could not be read has left a problem.
 	var out Request
 	r.parse(data, func(n *node) { out = r.request(n) })
 	return out

@@ -63,8 +63,7 @@ func (p Period) width() int64 {
 }
 
 func monthsBefore(t, n int64) int64 {
-	// A day that the month does not have becomes its last.
-
+	// A day that the month does not have becomes the last of the month.
 	at := time.UnixMicro(t).UTC()
 	first := time.Date(at.Year(), at.Month()-time.Month(n), 1, 0, 0, 0, 0, time.UTC)
 	last := first.AddDate(0, 1, -1).Day()

@@ -75,6 +75,7 @@ func (a *Activity) check(p *healthlab.Problems) {
 }
 
 func trueOrNull(b *bool) *bool {
+	// The flag is never published as false.
 	if b == nil || !*b {
 		return nil
 	}

@@ -34,8 +34,7 @@ type ConsentWithdrawn struct {
 }
 
 func consentEventType() healthlab.EventType {
-	// Its key is that of the connection.
-
+	// The event has the key of the connection.
 	return healthlab.EventType{
 		Name: EventConsentWithdrawn, Mode: healthlab.Ordered, Data: ConsentWithdrawn{},
 		Doc: "A person has withdrawn the consent for a provider. The connection has ended, and data of the provider is refused.",

@@ -251,8 +251,6 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 }
 
 func (s *Sample) ownOffset() *int {
-	// Nil if it says nothing.
-
 	if s.TimezoneOffset != nil {
 		return s.TimezoneOffset
 	}

@@ -16,6 +16,7 @@ import (
 // the person was where they were.
 
 func (in *intake) assumes(at time.Time, own *int, zone *string) bool {
+	// An earlier fallback zone may have been in force when the item was first stored.
 	zoneOfUser := in.user.FallbackTimeZone
 	return own == nil && zone == nil && in.TimeZone == "" && !in.clock.floating &&
 		zoneOfUser.UpdatedAt.After(in.user.CreatedOn.Time) && at.Before(zoneOfUser.UpdatedAt.Add(futureLimit))

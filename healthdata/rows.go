@@ -147,8 +147,7 @@ func resourceID(user healthlab.UserID, resource string) string {
 }
 
 func (k *SeriesKey) id(user healthlab.UserID) string {
-	// It begins with that of all origins.
-
+	// The id of an origin begins with that of all origins.
 	return k.publishedID(user) + store.Text(k.Origin.App) + store.UUID(k.Origin.Device)
 }
 

@@ -423,7 +423,6 @@ func clone[T any](p *T) *T {
 }
 
 func storable(s string) bool {
-	// What it cannot hold, no user has.
 	return utf8.ValidString(s) && !strings.Contains(s, "\x00")
 }
 

@@ -330,6 +330,7 @@ func specimenID(s string) string {
 }
 
 func sureOf(p Page, c float64) float64 {
+	// A picture never has 0.9 or more.
 	if p.Image {
 		c = min(0.89, c)
 	}

@@ -269,7 +269,6 @@ func (d *document) refuse() FailureReason {
 
 func (d *document) measuredIn(r *row) bool {
 	// The price of copper changes by percents; copper in blood has none.
-
 	found := d.g.find(r.name)
 	return slices.ContainsFunc(found[:min(len(found), 12)], func(f loinc.Found) bool {
 		return loinc.MeasuredIn(f.Term, r.unit)
@@ -358,7 +357,6 @@ const flagSure = 0.9
 
 func (e Evidence) sure(least float64) bool {
 	// A field without a reading counts as given.
-
 	return e.allSure(least, "value", "units", "test_name")
 }
 

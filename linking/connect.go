@@ -54,8 +54,6 @@ func (s *Service) establish(ctx context.Context, t *linkAttempt, g Grant, demo b
 }
 
 func (g *Grant) sound() bool {
-	// What a provider makes up is not.
-
 	return plain(g.ExternalUserID) && plain(g.Scopes...) && len(g.Scopes) <= 200 && len(g.Secret) <= maxSecret
 }
 

@@ -145,6 +145,7 @@ func errProvider() error {
 }
 
 func errCode() error {
+	// A code that is not there and one that is kept from who asks have one error.
 	return rule(RuleCodeInvalid, "there is no such code; look at it again, or create a new one")
 }
 

@@ -155,8 +155,7 @@ func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 }
 
 func (r *Record) withdrawResults() {
-	// A report of missing results alone says why, and stays.
-
+	// A report of missing results alone says why they are missing, and stays.
 	r.Interpretation, r.ReportFile = nil, ""
 	if r.Results == nil || len(r.Results.Results) > 0 || len(r.Results.MissingResults) == 0 {
 		r.Results, r.ReportedPatient, r.HasMissingResults = nil, nil, nil

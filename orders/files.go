@@ -32,6 +32,7 @@ func (s *Service) fetch(ctx context.Context, r *Record, key string) ([]byte, err
 }
 
 func fileError(verb string, err error) error {
+	// The kinds of errors of a BlobStore are not those of our caller.
 	if kind := healthlab.KindOf(err); kind == healthlab.NotFound || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", verb, err)
 	}

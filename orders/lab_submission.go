@@ -125,8 +125,7 @@ func (r *Record) recordAccepted(t task, st Step, a Accepted) ([]healthlab.Event,
 }
 
 func (r *Record) setNotice(n *CoverageNotice) {
-	// Once the lab has accepted the order, there is one notice, which may have been printed.
-
+	// Once the lab has accepted the order there is one notice, which may have been printed.
 	if n == nil || len(n.Items) == 0 || r.Notice != nil && r.HasRequisition() {
 		return
 	}

@@ -153,8 +153,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 }
 
 func (s *Service) logRejected(m Message, err error) {
-	// Handing it in again will not help, and the feed must go on.
-
+	// Handing the message in again will not help, and the feed must go on.
 	s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 }
 

@@ -318,8 +318,6 @@ func (w evaluation) subject() healthlab.UserID {
 }
 
 func (w evaluation) labSlug(m Message) string {
-	// Empty if nothing says.
-
 	if l := w.orderedTest().Lab; m.Lab == "" && l != nil {
 		return l.Slug
 	}

@@ -45,6 +45,7 @@ func (r *Record) Reservations() []string {
 }
 
 func (r *Record) usesKey(key uuid.UUID) bool {
+	// A booking key is for one time.
 	return slices.ContainsFunc(r.Visits, func(v Visit) bool { return slices.Contains(v.Keys, key) })
 }
 
@@ -275,9 +276,8 @@ func (v *Visit) needsCall() bool {
 }
 
 func (v *Visit) retryDelay(at time.Time, retry time.Duration) time.Duration {
-	// A booking without a deadline can stay pending for weeks: the wait is at least a 24th of the time since it
-	// was announced, at most a day, and never less than retry.
-
+	// A booking without a deadline can stay pending for weeks, so the wait grows: a 24th of the time since it was
+	// announced, at most a day, and never less than retry.
 	if !v.Deadline.IsZero() || len(v.Events) == 0 {
 		return retry
 	}

@@ -32,7 +32,6 @@ func (e *TakenError) Unwrap() error { return healthlab.Conflict }
 var ErrStale = fmt.Errorf("%w: a row was changed by another transaction", healthlab.Unavailable)
 
 func rule(table, msg string) error {
-	// It names no value.
-
+	// The text names no value.
 	return fmt.Errorf("store: table %s: %s", table, msg)
 }

@@ -290,8 +290,7 @@ func (d *Dispatcher) claimJobs(ctx context.Context) ([]job, int, error) {
 }
 
 func (d *Dispatcher) startSender(ctx context.Context, senders *sync.WaitGroup, j job) {
-	// It is a function of its own so that only the jobs that start one go to the heap.
-
+	// A function of its own puts only the jobs that start a sender on the heap.
 	senders.Go(func() { d.send(ctx, j) })
 }
 
@@ -351,13 +350,13 @@ type storeClock struct {
 func (c storeClock) time() time.Time { return c.store.Add(c.now().Sub(c.local)) }
 
 func (c storeClock) age() time.Duration {
+	// The monotonic clock stands still while a machine is suspended.
 	now := c.now()
 	return max(now.Sub(c.local), now.Round(0).Sub(c.local.Round(0)))
 }
 
 func (d *Dispatcher) suspicious(del Delivery) bool {
-	// Those that were started beside it have too, and cannot be told from it.
-
+	// Deliveries that were started beside the poison cannot be told from it.
 	return del.Starts > 1 && del.Starts == d.limits.crashLimit
 }
 
@@ -398,4 +397,7 @@ func (d *Dispatcher) oneSuspect(ctx context.Context, claimed []Delivery, at time
 	})
 }
 
-func (d *Dispatcher) cleared(del Delivery) { d.suspect.CompareAndSwap(int64(del.Delivery), 0) }
+func (d *Dispatcher) cleared(del Delivery) {
+	// Another suspect may start then.
+	d.suspect.CompareAndSwap(int64(del.Delivery), 0)
+}

@@ -131,7 +131,6 @@ func origin(raw string) string {
 
 func secretPlace(e *Endpoint, id fmt.Stringer) []byte {
 	// A box copied to another row does not open.
-
 	return []byte("secret " + e.Team.String() + " " + e.ID.String() + " " + id.String())
 }
 

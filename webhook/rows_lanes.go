@@ -283,8 +283,6 @@ func (q *queue) removeWaiting(w *store.Entry[waitingRow]) error {
 }
 
 func (q *queue) lockUser(team healthlab.TeamID, user healthlab.UserID) (store.UserState, error) {
-	// A zero user is unknown.
-
 	if user.IsZero() {
 		return store.UserState{}, nil
 	}

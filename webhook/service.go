@@ -127,8 +127,6 @@ func (e *RateLimitError) Unwrap() error { return healthlab.Exhausted }
 func (e *RateLimitError) RetryAfter() time.Duration { return e.Wait }
 
 func (s *Service) allow(team healthlab.TeamID) error {
-	// It fails with [*RateLimitError].
-
 	if now := s.opts.Now(); !s.allowance.take(team, now) {
 		return &RateLimitError{Wait: now.Truncate(allowanceOf).Add(allowanceOf).Sub(now)}
 	}

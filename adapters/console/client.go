@@ -49,9 +49,8 @@ func (s *Console) post(r *http.Request, path string, in, out any) error {
 }
 
 func (s *Console) teamKeys(r *http.Request, kind string) http.Header {
-	// So the API demands a role that may see data of persons, and its access log names the holder of the
+	// The API then demands a role that may see data of persons, and its access log names the holder of the
 	// session's key.
-
 	on, _ := r.Context().Value(sessionKey{}).(*session)
 	return http.Header{s.KeyHeader: {s.TeamKey}, managementHeader: {on.key}, "Accept": {kind}}
 }

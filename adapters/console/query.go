@@ -143,15 +143,11 @@ func (s *Console) address(r *http.Request) string {
 }
 
 func (s *Console) asCurl(r *http.Request, path, text, options string) string {
-	// The key is a variable of the shell.
-
 	return fmt.Sprintf("curl %s%s%s \\\n  -H \"%s: $API_KEY\" -H 'content-type: application/json' \\\n  -d '%s'",
 		s.address(r), path, options, s.KeyHeader, strings.ReplaceAll(text, "'", `'\''`))
 }
 
 func (s *Console) asGo(r *http.Request, path, text string) string {
-	// The key is a variable of the environment.
-
 	var body bytes.Buffer
 	_ = json.Compact(&body, []byte(text)) // the text is JSON, and the API took it
 	return fmt.Sprintf(goProgram, strconv.Quote(body.String()), strconv.Quote(s.address(r)+path), strconv.Quote(s.KeyHeader))

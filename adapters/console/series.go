@@ -107,8 +107,8 @@ var buckets = []bucket{
 	{"month", "month", 1, 30 * day},
 }
 
-// mostSteps bounds the points of a line whose step nobody chose: lines of more have a point for
-// every pixel, and bars no place.
+// Where the person chose no step, a line has at most mostSteps points, about one for each pixel, and a chart
+// of bars at most mostBars.
 const (
 	mostSteps = 400
 	mostBars  = 62

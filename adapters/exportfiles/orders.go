@@ -51,8 +51,8 @@ func eachOrder(ctx context.Context, of *orders.Service, team healthlab.TeamID, u
 }
 
 func removed(err error) error {
-	// As a NotFound it would leave the whole file out.
-
+	// What is gone since it was listed makes the next attempt list again; a NotFound would leave the whole file
+	// out.
 	if errors.Is(err, healthlab.NotFound) {
 		return fmt.Errorf("%w: a part of the file was removed while it was written", healthlab.Unavailable)
 	}

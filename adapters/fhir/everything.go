@@ -79,9 +79,8 @@ func (l *selection) hasType(name string) bool {
 }
 
 func (l *selection) keeps(m *match) bool {
-	// One without a time is sent whatever the bounds of dates, and one of which nothing says when it was last
-	// updated whatever _since.
-
+	// A resource without a time is sent whatever the bounds of dates, and one without a time of its last change
+	// whatever _since.
 	return (m.updated.IsZero() || !m.updated.Before(l.since)) &&
 		(m.when.from.IsZero() || !slices.ContainsFunc(l.date, func(b moment) bool { return !b.holds(m.when) }))
 }

@@ -100,7 +100,6 @@ const (
 
 func (m *measurement) has(i interval) bool {
 	// The profile of blood pressure has no place for samples.
-
 	return i == byDay || m.table == "" && (i == byHour || m.parts == nil && m.function != aggregate.Sum)
 }
 

@@ -154,8 +154,6 @@ func (s *server) organizationsOf(_ context.Context, r *orders.Record) (out []mat
 func isPractitioner(p *people.Physician) bool { return p != nil && p.NPI != "" && p.LastName != "" }
 
 func (s *server) readPractitioner(ctx context.Context, by caller, id string) (resource, error) {
-	// The id is that of the order.
-
 	return s.readOfOrder(ctx, by, id, s.practitioners)
 }
 

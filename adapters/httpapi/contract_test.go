@@ -72,7 +72,6 @@ func pairs() []contract.Pair {
 
 func full(t *testing.T) (mount, healthlab.UserID) {
 	// Add a new service here.
-
 	t.Helper()
 	c := fullFixture(t)
 	return c.config, c.user

@@ -61,8 +61,7 @@ var otherTeam = healthlab.TeamID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-0
 const goodKey = "k"
 
 func newFixture(t *testing.T, opts *healthdata.Options) *fixture {
-	// opts may be nil; the default clock stands at fixtureNow.
-
+	// opts may be nil.
 	t.Helper()
 	return newFixtureWithKeys(t, opts, nil)
 }

@@ -78,6 +78,7 @@ func (a api) createLinkCode(w http.ResponseWriter, r *http.Request, team healthl
 }
 
 func secretReply(w http.ResponseWriter) {
+	// Caches and referrers do not keep what was made for one person.
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 }
@@ -264,6 +265,7 @@ type formField struct {
 }
 
 func sourceNumber(slug string) int {
+	// A slug has the same number everywhere, never above 2^31.
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(slug))
 	return int(h.Sum32() >> 1)

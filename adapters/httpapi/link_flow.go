@@ -181,8 +181,6 @@ func (a api) linkPassword(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a api) answerLink(w http.ResponseWriter, slug string, done linking.Result) error {
-	// It names the provider of the request, also where it is not known whose the token is.
-
 	done.Provider = slug
 	secretReply(w)
 	return wire.JSON(w, http.StatusOK, linkResultFrom(done))

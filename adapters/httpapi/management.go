@@ -85,7 +85,6 @@ type managed struct {
 
 func (a api) managing(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
 	// do must call open first.
-
 	return a.managingHere(func(w http.ResponseWriter, r *http.Request, m *managed) error {
 		m.asks = m.PathText("environment", wire.MaxPathText)
 		return do(w, r, m)

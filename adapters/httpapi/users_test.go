@@ -21,7 +21,6 @@ import (
 
 func userPairs() []contract.Pair {
 	// Bodies and envelopes are checked by the client.
-
 	return []contract.Pair{
 		{Schema: "User", Value: healthdata.User{}},
 		{Schema: "TeamMetrics", Value: healthdata.TeamMetrics{}},

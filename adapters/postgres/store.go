@@ -172,7 +172,7 @@ func (e *Store) now(ctx context.Context) (time.Time, error) {
 	return server, nil
 }
 
-func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // only compared with that of the database
+func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // Go's monotonic reading stands still while a machine sleeps
 
 // Update is that of [store.Store].
 func (e *Store) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {

@@ -69,8 +69,7 @@ func (f *frame) commit(b *pgx.Batch) {
 }
 
 func (f *frame) rollback(ctx context.Context, conn connection) {
-	// A connection that does not do it is closed by its pool.
-
+	// A connection on which this fails is closed by its pool.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
 	defer cancel()
 	_, _ = conn.Exec(ctx, f.undo)

@@ -58,7 +58,6 @@ func instrumentOf(user healthlab.UserID, provider string) instrument {
 
 func (i instrument) reads(source healthdata.SourceType, at time.Time) time.Time {
 	// What people write down has the true time, and so has what a laboratory measures.
-
 	if source == healthdata.SourceApp || source == healthdata.SourceLab {
 		return at
 	}

@@ -108,7 +108,7 @@ func (d *day) samples(r *healthdata.Resource) []healthdata.Sample {
 }
 
 func (d *day) beats(m int) (float64, bool) {
-	// Each is there or not.
+	// A device that is not worn measures nothing.
 	return d.heartRate[m], !d.off[m]
 }
 

@@ -245,6 +245,7 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 }
 
 func unlessErased(err error) error {
+	// An erasure that goes on after a stop, or is made again in a restored backup, meets a deleted key.
 	if errors.Is(err, personkey.ErrErased) {
 		return nil
 	}

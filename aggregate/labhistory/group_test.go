@@ -25,7 +25,7 @@ func grouped(text string) labresult.Result {
 
 var women = healthlab.Date{Year: 1990, Month: 5, Day: 1}
 
-// The range of the person on the day, with the name of its group, whoever says who the person is.
+// The order, the report and the host tell sex and birth date, and each of them chooses the range.
 func TestRangeOfThePerson(t *testing.T) {
 	const bySex = "Male: 72-108; Female: 54-90"
 	of := func(f labhistory.Facts) *labhistory.Options {

@@ -54,7 +54,6 @@ const textFields = 11
 
 func (a *Attrs) texts() [textFields]*string {
 	// A new field goes to the end, or old chunks would be read wrongly.
-
 	return [textFields]*string{
 		&a.Type, &a.Unit, &a.App, &a.Sport, &a.Location, &a.Intensity,
 		&a.DeliveryMode, &a.DeliveryForm, &a.BolusPurpose, &a.Text, &a.Tags,

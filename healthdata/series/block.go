@@ -318,8 +318,7 @@ func (b *Block) tidy() {
 }
 
 func grown[T any](s []T, n, c int) []T {
-	// Its content is not defined. It is never nil.
-
+	// The content is not defined, and never nil.
 	if s == nil || cap(s) < c {
 		return make([]T, n, max(c, 2*cap(s)))
 	}

@@ -152,7 +152,10 @@ var byName = func() map[string]*Table {
 
 func localIndex(r *Row) int64 { return r.Record.Index.UnixMicro() + int64(r.Record.Offset)*1_000_000 }
 
-func dayIndex(r *Row) int64 { return r.Record.Index.UnixMicro() }
+func dayIndex(r *Row) int64 {
+	// A day is kept as midnight UTC.
+	return r.Record.Index.UnixMicro()
+}
 
 // All returns the tables of summaries in the order of the catalogue. They are
 // shared: do not change them.

@@ -33,7 +33,7 @@ const offset = 3600
 type person struct{ chunks []series.Chunk }
 
 func value(i int64) float64 {
-	// DuckDB makes the same with valueSQL.
+	// valueSQL makes the same in DuckDB.
 	return float64(60 + (i/60)*7919%40 + i*31%5)
 }
 

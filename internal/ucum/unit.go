@@ -243,7 +243,6 @@ func uncertain(key string) bool {
 	// "mil/uL" is a million in public tables that map units of laboratories, and a thousand in Spanish, where
 	// mil is the number; no authority says which one a report means. "S" is siemens in UCUM and a mark of
 	// microbiology beside a result, and no second.
-
 	return key == "S" || reMil.MatchString(strings.ToLower(key))
 }
 

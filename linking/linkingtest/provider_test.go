@@ -142,7 +142,6 @@ func (p *provider) Exchange(ctx context.Context, r linking.ExchangeRequest) (lin
 
 func (p *provider) grant() linking.Grant {
 	// The caller holds the lock.
-
 	p.issued++
 	return linking.Grant{ExternalUserID: p.account(p.issued), Secret: []byte(fmt.Sprint("token ", p.issued))}
 }

@@ -278,7 +278,6 @@ func (t *Task) begin(now time.Time, historyOver bool, o *Options) {
 func (t *Task) piece(o *Options) (from, to time.Time) {
 	// Pieces meet at whole seconds, in which most providers are asked, so that none begins or ends with a
 	// request for a fraction of one.
-
 	start := t.Until.Add(-o.Piece + time.Second - time.Nanosecond).Truncate(time.Second)
 	return later(t.From, start), t.Until
 }

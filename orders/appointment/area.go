@@ -264,6 +264,7 @@ func (s *Service) Served(ctx context.Context, zip string) (PhlebotomyArea, error
 }
 
 func away(ctx context.Context, err error) error {
+	// A failure of a provider means for our caller: try later.
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -65,6 +65,7 @@ func Chord(miles float64) float64 {
 }
 
 func chord2(dx, dy, dz float64) float64 {
+	// One order and no fused operations give every engine the same number.
 	return float64(float64(dx*dx)+float64(dy*dy)) + float64(dz*dz)
 }
 

@@ -385,6 +385,7 @@ func (rep *Report) open(finding string, number int) *Record {
 }
 
 func loopID(order uuid.UUID, number int) LoopID {
+	// A transaction that runs twice makes the same id.
 	return LoopID{uuid.NewSHA1(order, fmt.Appendf(nil, "critical result %d", number))}
 }
 

@@ -79,8 +79,7 @@ func RunLabBackend(t *testing.T, newLab func(t testing.TB) LabHarness) {
 }
 
 func (h LabHarness) submission() orders.Submission {
-	// No error has the names by chance.
-
+	// Such names stand in no error by chance.
 	return h.submissionOf("Annewig", "Roebling", birthday)
 }
 

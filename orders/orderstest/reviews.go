@@ -43,8 +43,6 @@ func RunReviews(t *testing.T, newStore func(t testing.TB) ReviewsHarness) {
 }
 
 func anaOf(team string) healthlab.UserID {
-	// No other team has it.
-
 	if team == "a" {
 		return conformance.User("ana")
 	}

@@ -94,7 +94,10 @@ var headTable = store.Table[headRow]{Name: "access_head", Clear: true, Row: func
 	return r
 }}
 
-func headKey(team healthlab.TeamID) store.Key { return store.Key{ID: store.UUID(team.UUID)} }
+func headKey(team healthlab.TeamID) store.Key {
+	// Without a team, the heads of all teams are one list.
+	return store.Key{ID: store.UUID(team.UUID)}
+}
 
 var anchorTable = store.Table[Anchor]{Name: "access_anchor", Clear: true, Row: func(a *Anchor) store.Row {
 	return store.Row{Key: store.Key{Team: a.Team, ID: store.Int(a.Seq)}}

@@ -122,7 +122,6 @@ func (d *dispatchBench) waitForOutcome(event uuid.UUID, want string) {
 
 func (d *dispatchBench) succeeded(event uuid.UUID) bool {
 	// A later line may be about an attempt that came too late.
-
 	d.t.Helper()
 	page, err := d.s.Log.Attempts(d.t.Context(), webhook.AttemptQuery{Team: d.team, Event: event})
 	require.NoError(d.t, err)

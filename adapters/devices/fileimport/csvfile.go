@@ -439,7 +439,6 @@ func readValues[T any](r *rows, columns []value[T], into *T) {
 
 func (r *rows) number(text string) (float64, bool) {
 	// Where semicolons stand between the cells, a comma is a decimal comma.
-
 	if r.csv.Comma == ';' && strings.Count(text, ",") == 1 && !strings.Contains(text, ".") {
 		text = strings.Replace(text, ",", ".", 1)
 	}

@@ -524,9 +524,7 @@ func (e *export) provider() string {
 }
 
 func (e *export) head(from *origin) healthdata.Head {
-	// The id stands for the source's name and the start, so that the same session is found again in the next
-	// export.
-
+	// An id of the source's name and the start finds the same session in the next export.
 	return healthdata.Head{Source: healthdata.Source{Provider: e.provider(), Type: from.kind, AppID: from.app}}
 }
 

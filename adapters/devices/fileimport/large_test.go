@@ -94,8 +94,7 @@ func inUse() uint64 {
 }
 
 func allocated() uint64 {
-	// Unlike [inUse] it does not depend on when the collector runs.
-
+	// Unlike the memory in use, this does not depend on when the collector runs.
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()

@@ -25,8 +25,7 @@ var (
 )
 
 func withingsSeries(name, resource string, least, most float64) csvFile {
-	// All of them have the same columns, so its name tells what it measures.
-
+	// All of these files have the same columns, so the name tells what one measures.
 	return csvFile{
 		format: WithingsExport, name: name, named: true, keys: []string{"start", "duration", "value"},
 		read: func(r *rows) error { return readWithingsSeries(r, resource, least, most) },

@@ -651,8 +651,7 @@ func clean(out, b []byte) []byte {
 }
 
 func (s *scanner) value(a attr) []byte {
-	// It is valid until the next call of value or next.
-
+	// The text is valid until the next call of value or next.
 	if !a.refs {
 		return a.raw
 	}

@@ -44,8 +44,6 @@ type reader struct {
 }
 
 func (r *reader) raw(f *Field) (any, bool) {
-	// ok is false where there is none.
-
 	if f.Const != "" {
 		return f.Const, true
 	}

@@ -173,8 +173,7 @@ func (p *part) bounds() {
 func (p *part) end() time.Time { return p.to.Add(time.Second - time.Microsecond).Truncate(time.Second) }
 
 func (p *part) margin() time.Duration {
-	// A day has whole hours as it is.
-
+	// Entries of one hour are combined, so whole hours are asked for; a day has whole hours.
 	if e := p.m.entry; !e.Combine || !e.ranged() || e.Range.Format == formatDate {
 		return 0
 	}

@@ -110,8 +110,6 @@ func status(c net.Conn) int {
 }
 
 func isClosed(c net.Conn) bool {
-	// It is false if that takes too long.
-
 	_, err := io.Copy(io.Discard, c)
 	return !os.IsTimeout(err)
 }

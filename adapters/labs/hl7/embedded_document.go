@@ -36,9 +36,8 @@ func (r *reader) reference(t *TestReport, s er7.Segment) {
 }
 
 func (t *TestReport) brings(obx er7.Segment) bool {
-	// One that is deleted or wrong is withdrawn; one that is not verified, or of which there will be none,
-	// brings nothing.
-
+	// A document that is deleted or wrong is withdrawn; one that is not verified, or that will not come, brings
+	// nothing.
 	status := obx.Field(11).Text()
 	t.Withdrawn = t.Withdrawn || status == "D" || status == "W"
 	return status != "D" && status != "W" && status != "R" && status != "X"

@@ -83,9 +83,8 @@ func serve(in io.Reader, out io.Writer, cache, memoryBytes string) {
 }
 
 func limitMemory(memory int64) {
-	// Only files are hostile: the first start on a machine compiles the engine before, which takes more than a
-	// file may.
-
+	// The first start on a machine compiles the engine, which takes longer than a file may; only files are
+	// hostile.
 	debug.FreeOSMemory()
 	debug.SetMemoryLimit(memory * 3 / 4)
 	debug.SetGCPercent(40)

@@ -114,7 +114,6 @@ func (s *session) forget() {
 
 func (x *Extractor) take(ctx context.Context, prefer *worker) (*worker, error) {
 	// The caller holds a slot.
-
 	if w := x.pick(prefer); w != nil {
 		return w, nil
 	}

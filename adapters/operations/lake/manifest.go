@@ -175,8 +175,7 @@ func (x *export) removeRetired(ctx context.Context) error {
 const partStamp = "20060102T150405Z"
 
 func partPath(team healthlab.TeamID, p partition, at time.Time, random string) string {
-	// Its name has the time, by which abandoned parts are found.
-
+	// The time in the name finds abandoned parts.
 	return folder(team) + "resource=" + p.resource + "/month=" + p.month + "/part-" + at.UTC().Format(partStamp) + "-" + random + ".parquet"
 }
 

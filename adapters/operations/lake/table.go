@@ -46,8 +46,6 @@ func newTable(to io.Writer, name string, columns []Column) *table {
 }
 
 func (t *table) set(column int, c tables.Cell) {
-	// Each column has one for every row.
-
 	t.values[column] = append(t.values[column], valueOf(t.columns[column].Type, c, column))
 }
 

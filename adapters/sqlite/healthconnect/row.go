@@ -162,8 +162,7 @@ func (r row) span(interval bool) (start, end healthlab.Time, offset *int, ok boo
 }
 
 func (r row) session() (start, end healthlab.Time, offsets healthdata.SessionOffsets, ok bool) {
-	// One that is missing is the other.
-
+	// A missing offset is that of the other end.
 	start, end, atStart, ok1 := r.span(true)
 	atEnd, ok2 := r.offset("end_zone_offset")
 	offsets = healthdata.SessionOffsets{StartTimezoneOffset: cmp.Or(atStart, atEnd), EndTimezoneOffset: cmp.Or(atEnd, atStart)}

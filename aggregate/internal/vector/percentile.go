@@ -20,8 +20,7 @@ type Rank struct {
 }
 
 func (a *Rank) charge() bool {
-	// Beyond the limit nothing more is, and the result is an error.
-
+	// Beyond the limit no value is kept, and the result is an error.
 	now := len(a.ints) + len(a.tally.rest) + len(a.tally.sorted)
 	*a.Left -= now - a.held
 	a.held = now

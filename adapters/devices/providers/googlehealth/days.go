@@ -47,16 +47,14 @@ func total() rest.Kind {
 }
 
 func daily(name, scope string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Kind {
-	// One that a person did not grant is left out of a join.
-
+	// A collection that the person did not grant is left out of a join.
 	k := list(name, scope, "date", "1000", rest.Range{Days: true, Before: rest.Day, After: rest.Day}, read, resources...)
 	k.Key, k.Missing = dayKey, []int{http.StatusForbidden}
 	return k
 }
 
 func joined(k rest.Kind) rest.Kind {
-	// Alone, it is read of stored pages.
-
+	// Stored pages of the kind are read without a join.
 	k.Resources, k.Stored = nil, k.Resources
 	return k
 }

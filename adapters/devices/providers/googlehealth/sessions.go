@@ -42,8 +42,6 @@ func sleeps() rest.Kind {
 }
 
 func exercises() rest.Kind {
-	// They are known by their id.
-
 	k := list("exercise", activity, "interval.civil_start_time", "25", rest.Range{Format: rest.Zoneless, Before: rest.Day, After: rest.Day},
 		rest.Each(readExercise), "workouts")
 	k.Key, k.Keep = exerciseKey, []string{"name", "dataSource", "exercise"}

@@ -171,8 +171,7 @@ func share(v *float64) *float64 {
 }
 
 func sleepKey(item json.RawMessage) string {
-	// Revisions of one come in one answer.
-
+	// All revisions of a night come in one answer.
 	if id := rest.KeyOf("entryData.SleepId")(item); id != "" {
 		return id
 	}

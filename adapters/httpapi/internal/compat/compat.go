@@ -118,8 +118,6 @@ func (c Shapes) value(op *server.Operation, above, key string, v any) any {
 }
 
 func number(s string) any {
-	// Other text stays.
-
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n
 	}

@@ -127,8 +127,7 @@ func (f *fuzzer) request(op *Operation) probe {
 }
 
 func (f *fuzzer) unknown(name string) string {
-	// It is not empty: that is another path.
-
+	// An empty text would be another path.
 	if f.calm && strings.HasSuffix(name, "_id") {
 		return "6f1c0b52-0000-4000-8000-000000000001"
 	}

@@ -35,6 +35,7 @@ func (a API) visitOperations() []server.Operation {
 }
 
 func notConfirmed() []server.Reply {
+	// For those who wait, a provider that does not confirm in time is a failure of ours.
 	return []server.Reply{{Rule: orders.BookingNotConfirmed, Status: http.StatusInternalServerError}}
 }
 
@@ -120,8 +121,7 @@ func (a API) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab
 }
 
 func about(once *idempotency.Request, id orders.OrderID) *idempotency.Request {
-	// once may be nil.
-
+	// Erasing the order erases the answer that is stored for its key. once may be nil.
 	if once != nil {
 		once.About, once.Keep = id, idempotency.BookingRetention
 	}

@@ -63,8 +63,6 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 }
 
 func (d *decoder) enterItem() {
-	// The path leads to it.
-
 	d.item = item{inside: true, depth: len(d.path), named: len(d.Unparsed.First) < healthdata.MostRefusals}
 }
 

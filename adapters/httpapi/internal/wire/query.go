@@ -388,6 +388,7 @@ func (in *In) moment(v, name string) Moment {
 }
 
 func plus(v string) string {
+	// A plus sign before an offset that was not escaped arrives as a space.
 	if i := strings.LastIndexByte(v, ' '); i >= len("2026-03-01T9:00") && i < len(v)-1 && v[i+1] >= '0' && v[i+1] <= '9' {
 		return v[:i] + "+" + v[i+1:]
 	}
