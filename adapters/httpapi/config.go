@@ -161,7 +161,7 @@ type Limits struct {
 	// Default 6 seconds.
 	StoreTimeout time.Duration
 	// Memory bounds what requests with large bodies may take together, in bytes, while their bodies
-	// are read and stored. A body of samples takes 13 times its size, one of summaries 50 times, and
+	// are read and stored. A body of samples takes 16 times its size, one of summaries 50 times, and
 	// one that takes more than all runs alone. Default 512 MiB.
 	Memory int64
 	// MemoryWait is how long a large body waits for its share of Memory; then the answer is 429.

@@ -21,7 +21,7 @@ import (
 const (
 	// sampleCost is how many times its size a body takes, with what the garbage collector has not
 	// freed, measured with uploads of samples.
-	sampleCost = 13
+	sampleCost = 16
 	// smallBody is the size up to which a body needs no share of the memory.
 	smallBody = 64 << 10
 )
