@@ -502,7 +502,9 @@ func TestWhatBelongsToAWorkout(t *testing.T) {
 		known[workout.ID] = workout
 		stream, err := w.health.WorkoutStream(t.Context(), w.team, workout.ID)
 		require.NoError(t, err)
-		require.Equal(t, band.WorkoutStream(w.user, workout.CalendarDate, time.UTC).Distance, stream.Distance)
+		measured := band.WorkoutStream(w.user, workout.CalendarDate, time.UTC).Distance
+		// Strength and yoga cover no distance; a stored recording has all its columns.
+		require.Equal(t, append([]*float64{}, measured...), stream.Distance)
 	}
 	page, err := w.health.Samples(t.Context(), w.team, w.user, healthdata.SampleQuery{Resource: "workout_distance", From: w.now.AddDate(0, 0, -20)})
 	require.NoError(t, err)
