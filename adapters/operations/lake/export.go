@@ -33,6 +33,7 @@ type export struct {
 	mu       sync.Mutex
 	found    map[partition]*data
 	accessed map[healthlab.UserID]bool // their access is recorded
+	shown    time.Time                 // when the progress was last logged
 }
 
 // data is what was found of a partition.
@@ -70,6 +71,7 @@ func (e *Exporter) begin(ctx context.Context, team healthlab.TeamID) (*export, e
 
 func (x *export) export(ctx context.Context) error {
 	began := x.opts.Now().UTC()
+	x.shown = began
 	if err := x.scan(ctx); err != nil {
 		return err
 	}
@@ -123,6 +125,7 @@ func (x *export) write(ctx context.Context, changed []partition) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(x.opts.Workers)
 	saved := x.opts.Now()
+	written := 0
 	for _, p := range changed {
 		group.Go(func() error {
 			f, print, err := x.writePart(ctx, p)
@@ -132,6 +135,8 @@ func (x *export) write(ctx context.Context, changed []partition) error {
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			x.replace(p, f, print)
+			written++
+			x.progress(ctx, "months written", written, len(changed))
 			if x.opts.Now().Sub(saved) < manifestEvery {
 				return nil
 			}
@@ -140,6 +145,17 @@ func (x *export) write(ctx context.Context, changed []partition) error {
 		})
 	}
 	return group.Wait()
+}
+
+// progressEvery is how often an export logs how far it is.
+const progressEvery = time.Minute
+
+// progress logs how many of a step's parts are done. It is called with mu held.
+func (x *export) progress(ctx context.Context, step string, done, of int) {
+	if now := x.opts.Now(); done < of && now.Sub(x.shown) >= progressEvery {
+		x.shown = now
+		x.opts.Log.InfoContext(ctx, "exporting to the lake", "team", x.team, "step", step, "done", done, "of", of)
+	}
 }
 
 // errNoRows ends the writing of a file that has no rows.
@@ -244,6 +260,7 @@ func (x *export) scan(ctx context.Context) error {
 		return err
 	}
 	found := make([]map[partition]Fingerprint, len(users))
+	read := 0
 	group, scanning := errgroup.WithContext(ctx)
 	group.SetLimit(x.opts.Workers)
 	for i, user := range users {
@@ -256,11 +273,17 @@ func (x *export) scan(ctx context.Context) error {
 				}
 				return x.scanSummaries(scanning, v, user, prints)
 			})
-			if errors.Is(err, healthlab.NotFound) {
-				return nil // deleted in the meantime
+			if err != nil && !errors.Is(err, healthlab.NotFound) { // NotFound: deleted in the meantime
+				return err
 			}
-			found[i] = prints
-			return err
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			if err == nil {
+				found[i] = prints
+			}
+			read++
+			x.progress(ctx, "users read", read, len(users))
+			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {

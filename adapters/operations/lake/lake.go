@@ -78,7 +78,7 @@ type Options struct {
 	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives what was exported, and failures. Default slog.Default().
+	// Log receives what was exported, how far a longer export is each minute, and failures. Default slog.Default().
 	Log *slog.Logger
 }
 

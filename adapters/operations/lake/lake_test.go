@@ -400,3 +400,41 @@ func TestAccessIsRecordedFirst(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, users)
 }
+
+// An export that takes minutes logs each minute how many of the users it has read, and how many of
+// the months it has written.
+func TestExport_logsItsProgress(t *testing.T) {
+	x := newExported(t.Context(), t)
+	for range 3 {
+		user := x.addUser()
+		for month := range 3 {
+			x.ingest(user, "heartrate", "bpm", []time.Time{x.now.AddDate(0, -1-month, 0)}, []float64{60})
+		}
+	}
+	var lines bytes.Buffer
+	x.opts.Log = slog.New(slog.NewJSONHandler(&lines, nil))
+	x.opts.Workers = 1
+	x.opts.Now = func() time.Time {
+		x.now = x.now.Add(time.Minute)
+		return x.now
+	}
+	_, err := x.export()
+	require.NoError(t, err)
+	type line struct {
+		Msg, Step string
+		Done, Of  int
+	}
+	var told []line
+	for text := range strings.Lines(lines.String()) {
+		var l line
+		require.NoError(t, json.Unmarshal([]byte(text), &l))
+		if l.Step != "" {
+			told = append(told, l)
+		}
+	}
+	const msg = "exporting to the lake"
+	require.Equal(t, []line{
+		{msg, "users read", 1, 3}, {msg, "users read", 2, 3},
+		{msg, "months written", 1, 3}, {msg, "months written", 2, 3},
+	}, told)
+}
