@@ -73,6 +73,7 @@ func TestCompat(t *testing.T) {
 	require.Contains(t, changed, `"testkits_texts_enabled":false`)
 	require.Contains(t, changed, `"lab_tests_patient_communication_enabled":true`)
 	require.Contains(t, changed, `"delegated_flow":"not_delegated"`)
+	require.Contains(t, changed, `"libreview":{"practice_id":{}}`)
 	plain, changed = both("GET", "/v2/user/metrics", "", 200, 200)
 	require.NotContains(t, plain, "T00:00:00")
 	require.Contains(t, changed, `T00:00:00+00:00"`)

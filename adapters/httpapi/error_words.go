@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -98,6 +99,9 @@ func notFoundWords(r *http.Request) string {
 		if !strings.HasPrefix(part, "{") {
 			rest = append(rest, strings.ReplaceAll(part, "_", " "))
 		}
+	}
+	if slices.Contains(parts[:after], "profile") { // the one summary that is no list
+		rest = append(rest, "profile")
 	}
 	if len(rest) == 0 || r.Method != http.MethodGet {
 		return thing + " not found"

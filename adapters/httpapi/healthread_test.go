@@ -109,7 +109,8 @@ func TestEverySummaryGoesInAndComesOut(t *testing.T) {
 			require.Equal(t, healthdata.Counts{Same: 1}, send(manual))
 			if r.Slug == "profile" {
 				c.get(path+"?provider=manual", 200)
-				c.get(path+"?provider=nobody", 404)
+				missing := c.get(path+"?provider=nobody", 404)
+				require.Contains(t, string(missing.Body), "user "+c.user.String()+" not found, or it has no profile")
 				return
 			}
 			require.Len(t, items(t, r, c.get(path+query, 200)), 2)

@@ -145,7 +145,8 @@ func (c Shapes) Name(s string) string {
 	return s
 }
 
-// topLevelKeys gives a team the settings that clients read beside its configuration.
+// topLevelKeys gives a team the settings that clients read beside its configuration, and one within it
+// that their types require.
 func (c Shapes) topLevelKeys(team map[string]any) {
 	config, ok := team["configuration"].(map[string]any)
 	if !ok {
@@ -157,6 +158,7 @@ func (c Shapes) topLevelKeys(team map[string]any) {
 	team["lab_tests_patient_communication_enabled"] = sms || email
 	team["lab_tests_patient_sms_communication_enabled"] = sms
 	team["lab_tests_patient_email_communication_enabled"] = email
+	config["libreview"] = map[string]any{"practice_id": map[string]any{}}
 	team["delegated_flow"] = cmp.Or(c.DelegatedFlow, "not_delegated")
 }
 
