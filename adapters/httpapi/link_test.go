@@ -86,7 +86,8 @@ func newLinks(t *testing.T, store *memory.Store, health *healthdata.Service, opt
 	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
-	s, err := linking.New(store.Linking(), health, flows, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, opts)
+	opts.SigningKeys = [][]byte{bytes.Repeat([]byte{2}, 32)}
+	s, err := linking.New(store.Linking(), health, flows, sealer, opts)
 	require.NoError(t, err)
 	return s
 }
