@@ -30,13 +30,11 @@ func bulkPairs() []contract.Pair {
 	)
 }
 
-func newBulk(t *testing.T, store *memory.Store, health *healthdata.Service, links *linking.Service, pulls *pull.Service,
-	connectors map[string]linking.ProviderConnector, opts *bulk.Options,
-) *bulk.Service {
+func newBulk(t *testing.T, store *memory.Store, links *linking.Service, pulls *pull.Service) *bulk.Service {
 	t.Helper()
 	seal, err := healthlab.NewAESSealer("bulk", map[string][]byte{"bulk": bytes.Repeat([]byte{3}, 32)})
 	require.NoError(t, err)
-	s, err := bulk.New(store.Bulk(), links, pulls, seal, opts)
+	s, err := bulk.New(store.Bulk(), links, pulls, seal, nil)
 	require.NoError(t, err)
 	return s
 }

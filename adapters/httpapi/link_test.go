@@ -80,7 +80,7 @@ func newLinks(t *testing.T, store *memory.Store, health *healthdata.Service, opt
 	flows := map[string]linking.ProviderConnector{}
 	for _, p := range health.Providers().List("") {
 		if p.Class == "cloud" {
-			flows[p.Slug] = linking.ProviderConnector{OAuth: signIn{}, Password: signIn{}, Email: signIn{}}
+			flows[p.Slug] = linking.ProviderConnector{OAuth: signIn{}, Password: signIn{}, Email: signIn{}, TokenCodec: twoTokens{}}
 		}
 	}
 	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
