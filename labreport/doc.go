@@ -1,7 +1,7 @@
 // Package labreport turns a lab report that exists already, a PDF, a scan, a photo, into structured results
 // matched to LOINC codes, and points at the place on the page where it read each field.
 //
-//	reports, err := labreport.New(store.ParsingJobs(), files, users, extractor, labreport.NewReader(nil), nil)
+//	reports, err := labreport.New(store.ParsingJobs(), files, users, extractor, &labreport.Options{Environment: healthlab.Sandbox})
 //	job, err := reports.Create(ctx, team, upload)
 //	done, err := reports.Get(ctx, team, job.ID)
 //

@@ -38,7 +38,7 @@ type Settings struct {
 	HumanReview bool
 }
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options adjusts a Service. Environment is required; every other field that is zero means its default.
 type Options struct {
 	// Environment is sandbox, where the quota holds, or production. Required.
 	Environment healthlab.Environment
@@ -62,6 +62,8 @@ type Options struct {
 	Tries int
 	// Workers is how many jobs are read at a time. Default 1.
 	Workers int
+	// Reader reads what the pages say. Default: one with the catalogue of loinc.Embedded.
+	Reader *Reader
 	// Rows makes rows of words. Default: the reader's own pipeline.
 	Rows RowExtractor
 	// Renderer draws the pages of a job for reviewers. Default: none; their pictures are
@@ -83,6 +85,9 @@ type Options struct {
 }
 
 func (o *Options) defaults() {
+	if o.Reader == nil {
+		o.Reader = NewReader(nil)
+	}
 	if o.Accessed == nil {
 		o.Accessed = func(context.Context, Job) error { return nil }
 	}
@@ -130,16 +135,13 @@ type Service struct {
 	creating map[healthlab.TeamID]int
 }
 
-// New returns a Service. A nil reader means one with the [Embedded] catalogue; the
-// other interfaces are required.
-func New(store Store, blobs BlobStore, users Users, extract TextExtractor, reader *Reader, opts *Options) (*Service, error) {
+// New returns a Service. Everything but opts is required, and opts has an Environment; Invalid if
+// something is missing.
+func New(store Store, blobs BlobStore, users Users, extract TextExtractor, opts *Options) (*Service, error) {
 	if store == nil || blobs == nil || users == nil || extract == nil {
 		return nil, fmt.Errorf("%w: lab reports need a store, blobs, users and an extractor", healthlab.Invalid)
 	}
-	s := &Service{store: store, blobs: blobs, users: users, extract: extract, reader: reader, creating: map[healthlab.TeamID]int{}}
-	if reader == nil {
-		s.reader = NewReader(nil)
-	}
+	s := &Service{store: store, blobs: blobs, users: users, extract: extract, creating: map[healthlab.TeamID]int{}}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -147,6 +149,7 @@ func New(store Store, blobs BlobStore, users Users, extract TextExtractor, reade
 		return nil, err
 	}
 	s.opts.defaults()
+	s.reader = s.opts.Reader
 	return s, nil
 }
 

@@ -98,7 +98,7 @@ func newTestService(t *testing.T, opts labreport.Options) *testService {
 	m := memory.New(&memory.Options{Now: opts.Now, UsersElsewhere: true})
 	d.store, d.blobs = &eventLog{Store: m.ParsingJobs()}, m.Blobs()
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Production)
-	s, err := labreport.New(d.store, d.blobs, oneUser{d.user}, d.extractor, nil, &opts)
+	s, err := labreport.New(d.store, d.blobs, oneUser{d.user}, d.extractor, &opts)
 	require.NoError(t, err)
 	d.Service = s
 	return d
@@ -379,7 +379,7 @@ func (s *shut) Put(ctx context.Context, team healthlab.TeamID, user healthlab.Us
 // If a file cannot be stored, its job fails and no file is left without a job.
 func TestAFileThatCannotBeKept(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
-	s, err := labreport.New(d.store, &shut{d.blobs, 1}, oneUser{d.user}, d.extractor, nil, &labreport.Options{Environment: healthlab.Production, Now: func() time.Time { return d.now }})
+	s, err := labreport.New(d.store, &shut{d.blobs, 1}, oneUser{d.user}, d.extractor, &labreport.Options{Environment: healthlab.Production, Now: func() time.Time { return d.now }})
 	require.NoError(t, err)
 	png := labreport.File{Data: []byte("\x89PNG\r\n\x1a\n")}
 	_, err = s.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{png, png}})

@@ -1,7 +1,7 @@
 // Package linking connects a person's accounts to a user: once, on a phone or in a browser, and never to
 // another person's user.
 //
-//	links, err := linking.New(store.Linking(), health, connectors, sealer, [][]byte{key}, &linking.Options{Environment: healthlab.Sandbox})
+//	links, err := linking.New(store.Linking(), health, connectors, sealer, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{key}})
 //	issued, err := links.CreateToken(ctx, team, linking.NewToken{User: user})
 //	result, err := links.SignIn(ctx, issued.Token, linking.PasswordSignIn{Provider: "acme_scale", …})
 //

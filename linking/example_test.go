@@ -43,7 +43,7 @@ func Example() {
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)}) // 32 random bytes
 	service, _ := linking.New(store.Linking(), health, map[string]linking.ProviderConnector{
 		"acme_scale": {Password: scale{}},
-	}, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox})
+	}, sealer, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{bytes.Repeat([]byte{2}, 32)}})
 
 	// The customer's backend asks for a token and opens the pages with it.
 	issued, _ := service.CreateToken(ctx, team, linking.NewToken{User: ann.ID, RedirectURL: "https://app.example/done?visit=7"})
@@ -79,7 +79,8 @@ func ExampleService_Redeem() {
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)})
-	service, _ := linking.New(store.Linking(), health, nil, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
+	service, _ := linking.New(store.Linking(), health, nil, sealer, &linking.Options{
+		SigningKeys: [][]byte{bytes.Repeat([]byte{2}, 32)},
 		Environment: healthlab.Sandbox,
 		AppScheme:   "clinicapp", Random: bytes.NewReader([]byte{0x01, 0x23, 0xab, 0xcd}), // for the example alone
 	})

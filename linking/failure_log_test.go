@@ -34,8 +34,7 @@ func TestProviderFailuresAreLogged(t *testing.T) {
 	ctx := t.Context()
 	var err error
 	s, fault := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: failingScale{err: func() error { return err }}}},
-		sealer(t, "a", map[string][]byte{"a": key(1)}), [][]byte{key(2)},
-		&linking.Options{Environment: healthlab.Sandbox, Now: p.clock, Log: slog.New(slog.NewTextHandler(&logs, nil))})
+		sealer(t, "a", map[string][]byte{"a": key(1)}), &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{key(2)}, Now: p.clock, Log: slog.New(slog.NewTextHandler(&logs, nil))})
 	require.NoError(t, fault)
 	logged := func(cause error) string {
 		logs.Reset()
@@ -63,8 +62,7 @@ func TestProviderFailuresAreLogged(t *testing.T) {
 	left := failingScale{err: func() error { leave(); return ctx.Err() }}
 	err = nil
 	s, fault = linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: left}},
-		sealer(t, "a", map[string][]byte{"a": key(1)}), [][]byte{key(2)},
-		&linking.Options{Environment: healthlab.Sandbox, Now: p.clock, Log: slog.New(slog.NewTextHandler(&logs, nil))})
+		sealer(t, "a", map[string][]byte{"a": key(1)}), &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{key(2)}, Now: p.clock, Log: slog.New(slog.NewTextHandler(&logs, nil))})
 	require.NoError(t, fault)
 	require.Empty(t, strings.TrimSpace(logged(nil)), "a person who left")
 }

@@ -27,11 +27,15 @@ type Service struct {
 	failures   work.FailureLog
 }
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options adjusts a Service. Environment and SigningKeys are required; every other field that is zero means
+// its default.
 type Options struct {
 	// Environment is sandbox or production. It shows in codes and in the address of the link
 	// pages. Required.
 	Environment healthlab.Environment
+	// SigningKeys sign link tokens: the first signs, all of them are good, and each has at least 32 random
+	// bytes. Required.
+	SigningKeys [][]byte
 	// Region is us or eu. Default us.
 	Region string
 	// BaseURL is where the service answers, without a slash at its end. The addresses
@@ -66,20 +70,12 @@ type Options struct {
 const minSigningKey = 32
 
 // New returns a Service on a store, the users whose accounts are linked, the connectors
-// by provider slug, a sealer for what providers give, and the keys that sign link
-// tokens: the first signs, all of them are good, and each has at least 32 random bytes.
-// Invalid if one of them is missing or too short, or a connector is for a provider that
-// is not configured. It starts nothing.
-func New(store Store, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, keys [][]byte,
-	opts *Options,
-) (*Service, error) {
-	if store == nil || users == nil || seal == nil || len(keys) == 0 {
-		return nil, fmt.Errorf("%w: linking needs a store, users, a sealer and a key", healthlab.Invalid)
-	}
-	for _, k := range keys {
-		if len(k) < minSigningKey {
-			return nil, fmt.Errorf("%w: a key that signs tokens has at least %d bytes", healthlab.Invalid, minSigningKey)
-		}
+// by provider slug, and a sealer for what providers give. Connectors may be nil: the service
+// then makes demo connections only. Invalid if another argument or a required option is missing, a key
+// is too short, or a connector is for a provider that is not configured. It starts nothing.
+func New(store Store, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *Options) (*Service, error) {
+	if store == nil || users == nil || seal == nil {
+		return nil, fmt.Errorf("%w: linking needs a store, users and a sealer", healthlab.Invalid)
 	}
 	for slug := range connectors {
 		if users.Providers().Get(slug) == nil {
@@ -93,12 +89,20 @@ func New(store Store, users *healthdata.Service, connectors map[string]ProviderC
 	if err := s.opts.Environment.Check(); err != nil {
 		return nil, err
 	}
+	if len(s.opts.SigningKeys) == 0 {
+		return nil, fmt.Errorf("%w: Options.SigningKeys is required: at least one key of %d random bytes", healthlab.Invalid, minSigningKey)
+	}
+	for i, k := range s.opts.SigningKeys {
+		if len(k) < minSigningKey {
+			return nil, fmt.Errorf("%w: Options.SigningKeys[%d] has %d bytes; it must have at least %d", healthlab.Invalid, i, len(k), minSigningKey)
+		}
+	}
 	s.opts.setDefaults()
 	s.connectors = newClientConnectors(connectors, s.opts.Clients, seal)
 	if s.opts.Region != "us" && s.opts.Region != "eu" {
 		return nil, fmt.Errorf("%w: a region is us or eu", healthlab.Invalid)
 	}
-	s.signer = signer{keys: slices.Clone(keys), audience: s.opts.BaseURL + "/v2/link", random: s.opts.Random}
+	s.signer = signer{keys: slices.Clone(s.opts.SigningKeys), audience: s.opts.BaseURL + "/v2/link", random: s.opts.Random}
 	return s, nil
 }
 
@@ -151,6 +155,15 @@ func (s *Service) Brand(ctx context.Context, team healthlab.TeamID) (Brand, erro
 		return Brand{}, fmt.Errorf("brand: settings: %w", err)
 	}
 	return settings.Brand, nil
+}
+
+// Users returns the users whose accounts are linked.
+func (s *Service) Users() *healthdata.Service { return s.users }
+
+// TokenCodec returns how tokens of a provider are exported and imported; nil if its connections cannot be
+// moved.
+func (s *Service) TokenCodec(provider string) TokenCodec {
+	return s.connectors.byProvider[provider].TokenCodec
 }
 
 // Settings returns the settings of a team.

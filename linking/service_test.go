@@ -62,7 +62,8 @@ func (p *place) service(seal healthlab.Sealer, opts linking.Options, keys ...[]b
 	revoker := linkingmock.NewMockRevoker(gomock.NewController(p.t))
 	revoker.EXPECT().Revoke(gomock.Any(), gomock.Any()).Return(errors.New("no answer")).AnyTimes()
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
-	s, err := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: scale{}, Revoker: revoker}}, seal, keys, &opts)
+	opts.SigningKeys = keys
+	s, err := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: scale{}, Revoker: revoker}}, seal, &opts)
 	require.NoError(p.t, err)
 	return s
 }
@@ -79,13 +80,15 @@ func TestNew(t *testing.T) {
 	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
 	store := p.store.Linking()
 	for name, err := range map[string]error{
-		"no store":         second(linking.New(nil, p.health, nil, seal, [][]byte{key(2)}, &linking.Options{Environment: healthlab.Sandbox})),
-		"no users":         second(linking.New(store, nil, nil, seal, [][]byte{key(2)}, &linking.Options{Environment: healthlab.Sandbox})),
-		"no sealer":        second(linking.New(store, p.health, nil, nil, [][]byte{key(2)}, &linking.Options{Environment: healthlab.Sandbox})),
-		"no key":           second(linking.New(store, p.health, nil, seal, nil, &linking.Options{Environment: healthlab.Sandbox})),
-		"short key":        second(linking.New(store, p.health, nil, seal, [][]byte{key(2), key(2)[:31]}, &linking.Options{Environment: healthlab.Sandbox})),
-		"unknown provider": second(linking.New(store, p.health, map[string]linking.ProviderConnector{"x": {}}, seal, [][]byte{key(2)}, &linking.Options{Environment: healthlab.Sandbox})),
-		"unknown region":   second(linking.New(store, p.health, nil, seal, [][]byte{key(2)}, &linking.Options{Environment: healthlab.Sandbox, Region: "mars"})),
+		"no store":         second(linking.New(nil, p.health, nil, seal, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{key(2)}})),
+		"no users":         second(linking.New(store, nil, nil, seal, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{key(2)}})),
+		"no sealer":        second(linking.New(store, p.health, nil, nil, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{key(2)}})),
+		"no options":       second(linking.New(store, p.health, nil, seal, nil)),
+		"no environment":   second(linking.New(store, p.health, nil, seal, &linking.Options{SigningKeys: [][]byte{key(2)}})),
+		"no key":           second(linking.New(store, p.health, nil, seal, &linking.Options{Environment: healthlab.Sandbox})),
+		"short key":        second(linking.New(store, p.health, nil, seal, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{key(2), key(2)[:31]}})),
+		"unknown provider": second(linking.New(store, p.health, map[string]linking.ProviderConnector{"x": {}}, seal, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{key(2)}})),
+		"unknown region":   second(linking.New(store, p.health, nil, seal, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{key(2)}, Region: "mars"})),
 	} {
 		require.ErrorIs(t, err, healthlab.Invalid, name)
 	}
@@ -173,8 +176,7 @@ func TestCloseDuringASignIn(t *testing.T) {
 		_, err := s.Close(t.Context(), token)
 		require.NoError(t, err)
 	})
-	s, err := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: flow}}, seal, [][]byte{key(2)},
-		&linking.Options{Environment: healthlab.Sandbox, Now: p.clock})
+	s, err := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: flow}}, seal, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{key(2)}, Now: p.clock})
 	require.NoError(t, err)
 	issued, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
 	require.NoError(t, err)

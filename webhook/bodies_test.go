@@ -23,7 +23,7 @@ func TestBodiesAreEmptied(t *testing.T) {
 		short, usual := healthlab.TeamID{UUID: uuid.New()}, healthlab.TeamID{UUID: uuid.New()}
 		seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 		require.NoError(t, err)
-		d, err := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), webhook.NewHTTP(nil), seal, &webhook.Options{
+		d, err := webhook.NewDispatcher(types, store.Webhooks(), webhook.NewHTTP(nil), seal, &webhook.Options{
 			Idle: time.Hour, Bodies: store.EventBodies(),
 			Settings: func(_ context.Context, team healthlab.TeamID) (webhook.TeamSettings, error) {
 				if team == short {

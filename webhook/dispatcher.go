@@ -67,11 +67,11 @@ type pendingOutcome struct {
 }
 
 // NewDispatcher returns a Dispatcher that is not running yet. types says which order
-// each type of event wants. Invalid if something is missing, or if the lease has no
-// room for a request.
-func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal healthlab.Sealer, opts *Options) (*Dispatcher, error) {
-	if types == nil || d == nil || e == nil || n == nil || seal == nil {
-		return nil, fmt.Errorf("%w: a dispatcher needs event types, deliveries, endpoints, a notifier and a sealer%s", healthlab.Invalid, outboxHint(d == nil || e == nil))
+// each type of event wants. Everything but opts is required; Invalid if something is
+// missing, or if the lease has no room for a request.
+func NewDispatcher(types *Catalogue, store DispatcherStore, n Notifier, seal healthlab.Sealer, opts *Options) (*Dispatcher, error) {
+	if types == nil || store == nil || n == nil || seal == nil {
+		return nil, fmt.Errorf("%w: a dispatcher needs event types, a store, a notifier and a sealer%s", healthlab.Invalid, outboxHint(store == nil))
 	}
 	o := opts.orDefaults()
 	if o.Lease <= o.Timeout+o.StartMargin {
@@ -80,12 +80,12 @@ func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal
 	own, ok := n.(punctual)
 	return &Dispatcher{
 		modes:      types.Modes(),
-		deliveries: d,
+		deliveries: store,
 		notifier:   n,
 		punctual:   ok && own.returnsWithin(o.Timeout),
 		opts:       o,
 		limits:     limits{o.Schedule, o.Expiry, o.MaxBlock, o.CrashLimit},
-		targets:    newTargets(e, seal, o),
+		targets:    newTargets(store, seal, o),
 		jobs:       make(chan job),
 		outcomes:   make(chan *pendingOutcome, o.OutcomeBatch),
 		unrecorded: make(chan struct{}, o.OutcomeBatch),
@@ -99,7 +99,7 @@ func outboxHint(missing bool) string {
 	if !missing {
 		return ""
 	}
-	return "; stores have deliveries and endpoints where stores.Options.Events is stores.Outbox"
+	return "; stores.Stores have one of webhooks if stores.Options.Events is stores.Outbox"
 }
 
 // Wake says that events were written: call it after a commit in the same process, so

@@ -42,7 +42,10 @@ func (h *fixture) runOn(t testing.TB, store webhook.Deliveries) (stop func()) {
 
 func (h *fixture) runWith(t testing.TB, store webhook.Deliveries, endpoints webhook.Endpoints) (stop func()) {
 	t.Helper()
-	d, err := webhook.NewDispatcher(h.types, store, endpoints, h.to, h.sealer, &h.opts)
+	d, err := webhook.NewDispatcher(h.types, struct {
+		webhook.Deliveries
+		webhook.Endpoints
+	}{store, endpoints}, h.to, h.sealer, &h.opts)
 	require.NoError(t, err)
 	h.written = d.Wake
 	ctx, cancel := context.WithCancel(t.Context())

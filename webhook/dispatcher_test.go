@@ -52,7 +52,7 @@ func newFixture(t testing.TB) *fixture {
 	require.NoError(t, err)
 	h.sealer, err = healthlab.NewAESSealer("first", map[string][]byte{"first": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)
-	h.service, err = webhook.NewService(h.types, h.store.Deliveries(), h.store.Endpoints(), h.store.WebhookLog(), h.to, h.sealer,
+	h.service, err = webhook.NewService(h.types, h.store.Webhooks(), h.to, h.sealer,
 		&webhook.ServiceOptions{
 			PerMinute: 1000,
 			Audit:     func(_ context.Context, a webhook.AuditedAccess) { h.audited = append(h.audited, a) },
@@ -82,7 +82,7 @@ func (h *fixture) write(t testing.TB, eventType, key string) uuid.UUID {
 // run runs a dispatcher until the test or the returned function ends it.
 func (h *fixture) run(t testing.TB) (stop func()) {
 	t.Helper()
-	d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)
+	d, err := webhook.NewDispatcher(h.types, h.store.Webhooks(), h.to, h.sealer, &h.opts)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -435,7 +435,7 @@ func TestNeverUnsigned(t *testing.T) {
 		h.write(t, "daily.data.sleep.created", "k")
 		alarms := 0
 		h.opts.Hooks.SealError = func() { alarms++ }
-		d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, lostKey{h.sealer}, &h.opts)
+		d, err := webhook.NewDispatcher(h.types, h.store.Webhooks(), h.to, lostKey{h.sealer}, &h.opts)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -478,9 +478,9 @@ func TestProxyThatFailsIsNoAttempt(t *testing.T) {
 
 func TestNewDispatcherRefuses(t *testing.T) {
 	h := newFixture(t)
-	_, err := webhook.NewDispatcher(nil, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, nil)
+	_, err := webhook.NewDispatcher(nil, h.store.Webhooks(), h.to, h.sealer, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
-	_, err = webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &webhook.Options{Lease: 20 * time.Second})
+	_, err = webhook.NewDispatcher(h.types, h.store.Webhooks(), h.to, h.sealer, &webhook.Options{Lease: 20 * time.Second})
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
@@ -495,7 +495,7 @@ func TestStep(t *testing.T) {
 			}
 			return webhook.Result{Class: webhook.ClassOK, Status: http.StatusOK}
 		}
-		d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)
+		d, err := webhook.NewDispatcher(h.types, h.store.Webhooks(), h.to, h.sealer, &h.opts)
 		require.NoError(t, err)
 		var sent []string
 		for range 100 {
@@ -525,7 +525,7 @@ func TestStepOfManyLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
-		d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)
+		d, err := webhook.NewDispatcher(h.types, h.store.Webhooks(), h.to, h.sealer, &h.opts)
 		require.NoError(t, err)
 		var want []string
 		for i := range 1000 {
@@ -553,7 +553,7 @@ func TestStepRecordsAfterItsContext(t *testing.T) {
 			cancel()
 			return webhook.Result{Class: webhook.ClassOK, Status: http.StatusOK}
 		}
-		d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)
+		d, err := webhook.NewDispatcher(h.types, h.store.Webhooks(), h.to, h.sealer, &h.opts)
 		require.NoError(t, err)
 		h.write(t, "labtest.order.updated", "an order")
 		_, err = d.Step(ctx)

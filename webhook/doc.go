@@ -1,9 +1,9 @@
 // Package webhook tells other systems what has happened: it turns events into signed HTTP requests, and sees
 // to it that each of them arrives.
 //
-//	endpoints, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), notifier, sealer, nil)
+//	endpoints, err := webhook.NewService(types, store.Webhooks(), notifier, sealer, nil)
 //	_, err = endpoints.Create(ctx, team, webhook.NewEndpoint{URL: "https://receiver.example.com/in"})
-//	dispatcher, err := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), notifier, sealer, nil)
+//	dispatcher, err := webhook.NewDispatcher(types, store.Webhooks(), notifier, sealer, nil)
 //	err = dispatcher.Run(ctx)
 //
 // What a host calls and gets:

@@ -40,7 +40,7 @@ func ExampleDispatcher() {
 	store := memory.New(nil)
 	out := printer{done: cancel} // a host uses webhook.NewHTTP(nil)
 
-	service, _ := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), out, sealer, nil)
+	service, _ := webhook.NewService(types, store.Webhooks(), out, sealer, nil)
 	_, _ = service.Create(ctx, team, webhook.NewEndpoint{URL: "https://receiver.example.com/in"})
 
 	_ = store.Outbox().Append(ctx, []healthlab.Event{{
@@ -48,7 +48,7 @@ func ExampleDispatcher() {
 		Key: "order 17", Data: json.RawMessage(`{"status":"completed"}`),
 	}})
 
-	dispatcher, _ := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), out, sealer, nil)
+	dispatcher, _ := webhook.NewDispatcher(types, store.Webhooks(), out, sealer, nil)
 	fmt.Println(dispatcher.Run(ctx))
 	// Output:
 	// https://receiver.example.com/in: {"event_type":"labtest.order.updated","data":{"status":"completed"},"team_id":"0190a000-0000-7000-8000-000000000001","user_id":null,"client_user_id":null}

@@ -11,6 +11,20 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
+// DispatcherStore is what a [Dispatcher] keeps its state in. A [Store] is one.
+type DispatcherStore interface {
+	Deliveries
+	Endpoints
+}
+
+// ServiceStore is what a [Service] keeps its state in; it is a [DispatcherStore] too. A
+// [Store] is one.
+type ServiceStore interface {
+	Deliveries
+	Endpoints
+	Log
+}
+
 // Outbox takes events that are not written together with a change: a host's own, or
 // a test's. Stores of the domain packages write theirs with the change itself.
 type Outbox interface {

@@ -72,9 +72,9 @@ type Service struct {
 
 // NewService returns a Service. Everything but opts is required; Invalid if something
 // is missing. n sends the test messages.
-func NewService(types *Catalogue, d Deliveries, e Endpoints, l Log, n Notifier, seal healthlab.Sealer, opts *ServiceOptions) (*Service, error) {
-	if types == nil || d == nil || e == nil || l == nil || n == nil || seal == nil {
-		return nil, fmt.Errorf("%w: a webhook service needs event types, deliveries, endpoints, a log, a notifier and a sealer%s", healthlab.Invalid, outboxHint(d == nil || e == nil || l == nil))
+func NewService(types *Catalogue, store ServiceStore, n Notifier, seal healthlab.Sealer, opts *ServiceOptions) (*Service, error) {
+	if types == nil || store == nil || n == nil || seal == nil {
+		return nil, fmt.Errorf("%w: a webhook service needs event types, a store, a notifier and a sealer%s", healthlab.Invalid, outboxHint(store == nil))
 	}
 	o := ServiceOptions{}
 	if opts != nil {
@@ -102,7 +102,7 @@ func NewService(types *Catalogue, d Deliveries, e Endpoints, l Log, n Notifier, 
 		o.Log = slog.Default()
 	}
 	return &Service{
-		types: types, deliveries: d, endpoints: e, log: l, notifier: n, seal: seal, opts: o,
+		types: types, deliveries: store, endpoints: store, log: store, notifier: n, seal: seal, opts: o,
 		allowance: newAllowance(o.PerMinute),
 	}, nil
 }

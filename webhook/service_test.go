@@ -177,7 +177,7 @@ func TestSendTest(t *testing.T) {
 func TestAllowancePerTeam(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
-		service, err := webhook.NewService(h.types, h.store.Deliveries(), h.store.Endpoints(), h.store.WebhookLog(), h.to, h.sealer,
+		service, err := webhook.NewService(h.types, h.store.Webhooks(), h.to, h.sealer,
 			&webhook.ServiceOptions{PerMinute: 2})
 		require.NoError(t, err)
 		e, err := service.Create(t.Context(), team, webhook.NewEndpoint{URL: "https://receiver.example.com"})

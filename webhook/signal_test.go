@@ -91,7 +91,7 @@ func TestSignalIsSentTwentyTimesASecond(t *testing.T) {
 		h.create(t)
 		w := &wire{}
 		h.opts.Signal = w
-		d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)
+		d, err := webhook.NewDispatcher(h.types, h.store.Webhooks(), h.to, h.sealer, &h.opts)
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -151,7 +151,7 @@ func TestWrittenWakes(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
 		h.opts.Idle, h.opts.Busy = time.Hour, time.Hour
-		d, err := webhook.NewDispatcher(h.types, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, &h.opts)
+		d, err := webhook.NewDispatcher(h.types, h.store.Webhooks(), h.to, h.sealer, &h.opts)
 		require.NoError(t, err)
 		h.written = d.Wake
 		ctx, stop := context.WithCancel(t.Context())

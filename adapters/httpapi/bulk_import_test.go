@@ -368,7 +368,7 @@ func TestBulkImportOvertaken(t *testing.T) {
 
 func (m *removal) served(store bulk.Store) *bulk.Service {
 	m.t.Helper()
-	s, err := bulk.New(store, m.health, m.links, m.pulls, m.connectors, m.seal, &bulk.Options{Now: func() time.Time { return m.now }})
+	s, err := bulk.New(store, m.links, m.pulls, m.seal, &bulk.Options{Now: func() time.Time { return m.now }})
 	require.NoError(m.t, err)
 	return s
 }

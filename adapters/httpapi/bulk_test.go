@@ -30,13 +30,11 @@ func bulkPairs() []contract.Pair {
 	)
 }
 
-func newBulk(t *testing.T, store *memory.Store, health *healthdata.Service, links *linking.Service, pulls *pull.Service,
-	connectors map[string]linking.ProviderConnector, opts *bulk.Options,
-) *bulk.Service {
+func newBulk(t *testing.T, store *memory.Store, links *linking.Service, pulls *pull.Service) *bulk.Service {
 	t.Helper()
 	seal, err := healthlab.NewAESSealer("bulk", map[string][]byte{"bulk": bytes.Repeat([]byte{3}, 32)})
 	require.NoError(t, err)
-	s, err := bulk.New(store.Bulk(), health, links, pulls, connectors, seal, opts)
+	s, err := bulk.New(store.Bulk(), links, pulls, seal, nil)
 	require.NoError(t, err)
 	return s
 }
@@ -129,14 +127,15 @@ func newPatientRemoval(t *testing.T, wait time.Duration) *removal {
 		connectors[p.Slug] = linking.ProviderConnector{OAuth: port, TokenCodec: port, Puller: port}
 	}
 	connectors["acme_own"] = linking.ProviderConnector{OAuth: port} // it cannot move
-	m.links, err = linking.New(store.Linking(), m.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
+	m.links, err = linking.New(store.Linking(), m.health, connectors, seal, &linking.Options{
+		SigningKeys: [][]byte{bytes.Repeat([]byte{2}, 32)},
 		Environment: healthlab.Sandbox,
 		Now:         func() time.Time { return m.now },
 		Settings:    func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) { return m.settings, nil },
 	})
 	require.NoError(t, err)
 	m.pulls = newPulls(t, store, m.health, connectors, &pull.Options{Now: func() time.Time { return m.now }})
-	m.bulk, err = bulk.New(store.Bulk(), m.health, m.links, m.pulls, connectors, seal, &bulk.Options{
+	m.bulk, err = bulk.New(store.Bulk(), m.links, m.pulls, seal, &bulk.Options{
 		Now: func() time.Time { return m.now }, Wait: wait,
 	})
 	require.NoError(t, err)

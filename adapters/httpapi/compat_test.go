@@ -20,13 +20,10 @@ import (
 // existing clients.
 func TestCompat(t *testing.T) {
 	config, user := full(t)
-	port := twoTokens{}
 	links := newLinks(t, memory.New(nil), config.Health, &linking.Options{Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 		return linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band"}}, nil
 	}})
-	config.Bulk = newBulk(t, memory.New(nil), config.Health, links, config.Pulls, map[string]linking.ProviderConnector{
-		"acme_band": {OAuth: port, TokenCodec: port, Puller: port},
-	}, nil)
+	config.Bulk = newBulk(t, memory.New(nil), links, config.Pulls)
 	strict := config.handler()
 	config.Compat = &httpapi.Compat{Service: "acme"}
 	compat := config.handler()

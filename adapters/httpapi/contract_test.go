@@ -92,7 +92,7 @@ func fullFixture(t *testing.T) *fixture {
 	c.config.Reports = newReports(t, memory.New(&memory.Options{UsersElsewhere: true}), c.health, nil, c.logs)
 	c.config.Pulls = newPulls(t, memory.New(nil), c.config.Health, nil, &pull.Options{Now: time.Now})
 	c.config.Access = newAccess(t)
-	c.config.Bulk = newBulk(t, memory.New(nil), c.config.Health, c.config.Linking, c.config.Pulls, nil, nil)
+	c.config.Bulk = newBulk(t, memory.New(nil), c.config.Linking, c.config.Pulls)
 	return c
 }
 

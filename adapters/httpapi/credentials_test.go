@@ -155,7 +155,8 @@ func newCredOffice(t *testing.T) *credOffice {
 	fixed.ForClient = nil
 	connectors := map[string]linking.ProviderConnector{"acme_band": flows, "acme_own": flows, "acme_fixed": fixed}
 	clients := o.store.TeamClients()
-	o.links, err = linking.New(o.store.Linking(), o.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
+	o.links, err = linking.New(o.store.Linking(), o.health, connectors, seal, &linking.Options{
+		SigningKeys: [][]byte{bytes.Repeat([]byte{2}, 32)},
 		Environment: healthlab.Sandbox,
 		Now:         clock, Clients: clients,
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
@@ -167,7 +168,7 @@ func newCredOffice(t *testing.T) *credOffice {
 	require.NoError(t, err)
 	o.pulls, err = pull.New(o.store.Pulls(), o.health, o.refresher, connectors, &pull.Options{Now: clock})
 	require.NoError(t, err)
-	o.bulk, err = bulk.New(o.store.Bulk(), o.health, o.links, o.pulls, connectors, seal, &bulk.Options{Now: clock})
+	o.bulk, err = bulk.New(o.store.Bulk(), o.links, o.pulls, seal, &bulk.Options{Now: clock})
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
 		Authenticate: byTeamID,

@@ -80,13 +80,14 @@ func newLinks(t *testing.T, store *memory.Store, health *healthdata.Service, opt
 	flows := map[string]linking.ProviderConnector{}
 	for _, p := range health.Providers().List("") {
 		if p.Class == "cloud" {
-			flows[p.Slug] = linking.ProviderConnector{OAuth: signIn{}, Password: signIn{}, Email: signIn{}}
+			flows[p.Slug] = linking.ProviderConnector{OAuth: signIn{}, Password: signIn{}, Email: signIn{}, TokenCodec: twoTokens{}}
 		}
 	}
 	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
 	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
-	s, err := linking.New(store.Linking(), health, flows, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, opts)
+	opts.SigningKeys = [][]byte{bytes.Repeat([]byte{2}, 32)}
+	s, err := linking.New(store.Linking(), health, flows, sealer, opts)
 	require.NoError(t, err)
 	return s
 }

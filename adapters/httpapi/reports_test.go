@@ -114,7 +114,7 @@ func newReports(t *testing.T, store *memory.Store, users labreport.Users, opts *
 	}
 	o.Now, o.Log = func() time.Time { return fixtureNow }, logs.Logger()
 	o.Environment = cmp.Or(o.Environment, healthlab.Production)
-	s, err := labreport.New(store.ParsingJobs(), store.Blobs(), users, scripted{}, nil, &o)
+	s, err := labreport.New(store.ParsingJobs(), store.Blobs(), users, scripted{}, &o)
 	require.NoError(t, err)
 	return s
 }

@@ -43,7 +43,7 @@ func newWebhooksWith(t *testing.T, store *memory.Store, n webhook.Notifier, now 
 	t.Helper()
 	types, err := webhook.NewCatalogue(healthdata.EventTypes(), webhook.EventTypes())
 	require.NoError(t, err)
-	s, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), n, newSealer(t), &webhook.ServiceOptions{
+	s, err := webhook.NewService(types, store.Webhooks(), n, newSealer(t), &webhook.ServiceOptions{
 		Now: now, Guard: &webhook.Guard{Plain: true}, PerMinute: perMinute,
 	})
 	require.NoError(t, err)

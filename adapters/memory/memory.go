@@ -6,7 +6,7 @@
 // on all of them.
 //
 //	store := memory.New(nil)
-//	dispatcher, err := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), …)
+//	dispatcher, err := webhook.NewDispatcher(types, store.Webhooks(), …)
 package memory
 
 import (

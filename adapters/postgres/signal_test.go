@@ -45,6 +45,12 @@ func awaitListener(t *testing.T, pool *pgxpool.Pool, last ...string) (pid int32)
 	return pid
 }
 
+// dispatcherStore has deliveries of a test and the endpoints of a store.
+type dispatcherStore struct {
+	webhook.Deliveries
+	webhook.Endpoints
+}
+
 // routing is the queue of a process all of whose slots are taken: it routes, and claims nothing.
 type routing struct{ webhook.Deliveries }
 
@@ -69,7 +75,7 @@ func TestStore_Signal_processes(t *testing.T) {
 		got <- n.ID
 		return webhook.Result{Class: webhook.ClassOK, Status: 200}
 	})
-	service, err := webhook.NewService(eventTypes(), here.Deliveries(), here.Endpoints(), here.WebhookLog(), receive, secretSealer(), nil)
+	service, err := webhook.NewService(eventTypes(), here.Webhooks(), receive, secretSealer(), nil)
 	require.NoError(t, err)
 	_, err = service.Create(t.Context(), team, webhook.NewEndpoint{URL: "https://receiver.example.com"})
 	require.NoError(t, err)
@@ -77,7 +83,7 @@ func TestStore_Signal_processes(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	dispatch := func(s *stores.Stores, queue webhook.Deliveries, signal webhook.Signal) *webhook.Dispatcher {
-		d, err := webhook.NewDispatcher(eventTypes(), queue, s.Endpoints(), receive, secretSealer(),
+		d, err := webhook.NewDispatcher(eventTypes(), dispatcherStore{queue, s.Endpoints()}, receive, secretSealer(),
 			&webhook.Options{Signal: signal, Busy: time.Hour, Idle: time.Hour, Drain: time.Second})
 		require.NoError(t, err)
 		go func() { ended <- d.Run(ctx) }()

@@ -88,7 +88,7 @@ func senderChild(address string) {
 		queue = &heldQueue{Deliveries: queue, words: words}
 	}
 	over := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback(), Timeout: o.Timeout})
-	d, err := webhook.NewDispatcher(eventTypes(), queue, s.Endpoints(), notifierFunc(func(ctx context.Context, n webhook.Notification) webhook.Result {
+	d, err := webhook.NewDispatcher(eventTypes(), dispatcherStore{queue, s.Endpoints()}, notifierFunc(func(ctx context.Context, n webhook.Notification) webhook.Result {
 		if n.Headers = n.Headers.Clone(); n.Headers == nil {
 			n.Headers = http.Header{}
 		}
@@ -180,7 +180,7 @@ func newSenders(t *testing.T, teams int) *senders {
 	f := &senders{t: t, address: address, s: storesOn(t, pgtest.Connect(t, address), nil, nil), news: make(chan struct{}, 1)}
 	server := httptest.NewServer(http.HandlerFunc(f.receive))
 	t.Cleanup(server.Close)
-	service, err := webhook.NewService(eventTypes(), f.s.Deliveries(), f.s.Endpoints(), f.s.WebhookLog(),
+	service, err := webhook.NewService(eventTypes(), f.s.Webhooks(),
 		webhook.NewHTTP(nil), secretSealer(), &webhook.ServiceOptions{Guard: loopback()})
 	require.NoError(t, err)
 	for range teams {

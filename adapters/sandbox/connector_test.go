@@ -65,7 +65,8 @@ func newFixture(t *testing.T, edit ...func(*linking.ProviderConnector)) *fixture
 	require.Len(t, sandbox.Connectors(providers, nil), 5)
 	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
-	d.Service, err = linking.New(store.Linking(), d.health, flows, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
+	d.Service, err = linking.New(store.Linking(), d.health, flows, sealer, &linking.Options{
+		SigningKeys: [][]byte{bytes.Repeat([]byte{2}, 32)},
 		Environment: healthlab.Sandbox,
 		Now:         clock, Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) { return d.settings, nil },
 	})

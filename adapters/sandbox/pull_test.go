@@ -66,7 +66,7 @@ func newWatch(t *testing.T, slugs ...string) *watch {
 	require.NoError(t, err)
 	w.band = sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{Now: clock, PushKey: []byte("key")})
 	flows := map[string]linking.ProviderConnector{"acme_band": w.band.Flows()}
-	w.links, err = linking.New(w.store.Linking(), w.health, flows, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: clock})
+	w.links, err = linking.New(w.store.Linking(), w.health, flows, seal, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{bytes.Repeat([]byte{2}, 32)}, Now: clock})
 	require.NoError(t, err)
 	w.refresher, err = linking.NewCredentialRefresher(w.store.Credentials(), w.health, flows, seal, &linking.CredentialRefresherOptions{Now: clock})
 	require.NoError(t, err)

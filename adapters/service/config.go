@@ -77,8 +77,8 @@ type Config struct {
 	// Health adjusts healthdata. Environment, Log, Settings, Preference, Uploaded,
 	// BeforeDelete and Forget are set.
 	Health healthdata.Options
-	// Linking adjusts linking. Environment, Region, BaseURL, Log and Clients are set, and
-	// Settings unless the host sets it.
+	// Linking adjusts linking. Environment, SigningKeys, Region, BaseURL, Log and Clients are set,
+	// and Settings unless the host sets it.
 	Linking linking.Options
 	// Access adjusts the access log, which is always kept. Log is set. The key of its anchors is
 	// derived from Secret.
@@ -101,10 +101,8 @@ type Config struct {
 	// Printer prints documents of orders. Default: there are none.
 	Printer documents.Printer
 
-	// Extractors read report files by type, and Reader finds results on their pages. Without
-	// Extractors no reports are read. Default of Reader: labreport.NewReader(nil).
+	// Extractors read report files by type. Without them no reports are read.
 	Extractors labreport.Extractors
-	Reader     *labreport.Reader
 	// Reports adjusts labreport. Environment, Accessed and Log are set.
 	Reports labreport.Options
 

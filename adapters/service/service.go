@@ -314,11 +314,11 @@ func (s *Service) buildWebhooks(context.Context) error {
 	if send == nil {
 		send = webhook.NewHTTP(&webhook.HTTPOptions{Guard: s.config.Guard, Timeout: opts.Timeout})
 	}
-	if s.Webhooks, err = webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), send, s.config.Sealer,
+	if s.Webhooks, err = webhook.NewService(types, store.Webhooks(), send, s.config.Sealer,
 		&webhook.ServiceOptions{Guard: s.config.Guard, Log: opts.Log}); err != nil {
 		return err
 	}
-	if s.Deliveries, err = webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), send, s.config.Sealer, &opts); err != nil {
+	if s.Deliveries, err = webhook.NewDispatcher(types, store.Webhooks(), send, s.config.Sealer, &opts); err != nil {
 		return err
 	}
 	store.OnWritten(s.Deliveries.Wake)
@@ -334,7 +334,7 @@ func (s *Service) buildReports(context.Context) (err error) {
 	opts.Accessed = func(ctx context.Context, j labreport.Job) error {
 		return s.accessedFor(ctx, "report", "reports", "read_report", j.Team, j.User, j.ID.String())
 	}
-	s.Reports, err = labreport.New(s.config.Stores.ParsingJobs(), s.config.Files, s.Health, s.config.Extractors, s.config.Reader, &opts)
+	s.Reports, err = labreport.New(s.config.Stores.ParsingJobs(), s.config.Files, s.Health, s.config.Extractors, &opts)
 	return err
 }
 
@@ -410,10 +410,11 @@ func (s *Service) buildLinking(context.Context) error {
 	}
 	store, opts := s.config.Stores, s.config.Linking
 	opts.Environment, opts.Region, opts.BaseURL, opts.Clients = s.config.Environment, string(s.config.Region), s.config.URL, store.TeamClients()
+	opts.SigningKeys = [][]byte{sign}
 	if opts.Settings == nil {
 		opts.Settings = s.LinkSettings
 	}
-	if s.Linking, err = linking.New(store.Linking(), s.Health, s.config.Connectors, s.config.Sealer, [][]byte{sign}, &opts); err != nil {
+	if s.Linking, err = linking.New(store.Linking(), s.Health, s.config.Connectors, s.config.Sealer, &opts); err != nil {
 		return err
 	}
 	if s.Apps, err = linking.NewApps(store.Apps(), s.Health, appKey, nil); err != nil {
@@ -432,7 +433,7 @@ func (s *Service) buildLinking(context.Context) error {
 	if s.Pulls, err = pull.New(store.Pulls(), s.Health, s.refresher, s.config.Connectors, &pulls); err != nil {
 		return err
 	}
-	s.Bulk, err = bulk.New(store.Bulk(), s.Health, s.Linking, s.Pulls, s.config.Connectors, s.config.Sealer, &bulk.Options{Log: s.config.Log})
+	s.Bulk, err = bulk.New(store.Bulk(), s.Linking, s.Pulls, s.config.Sealer, &bulk.Options{Log: s.config.Log})
 	return err
 }
 

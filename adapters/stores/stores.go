@@ -291,6 +291,15 @@ func (v *Stores) Outbox() webhook.Outbox {
 	return v.events
 }
 
+// Webhooks returns what a webhook.Service and a webhook.Dispatcher keep their state in; nil without the
+// outbox.
+func (v *Stores) Webhooks() webhook.ServiceStore {
+	if v.events == nil {
+		return nil
+	}
+	return v.events
+}
+
 // Deliveries returns the deliveries; nil without the outbox.
 func (v *Stores) Deliveries() webhook.Deliveries {
 	if v.events == nil {

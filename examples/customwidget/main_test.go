@@ -39,7 +39,7 @@ func service(t *testing.T) string {
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
 	links, err := linking.New(store.Linking(), health, sandbox.Connectors(providers, &sandbox.ConnectorOptions{Page: base + "/sign-in"}),
-		seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox, BaseURL: base})
+		seal, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{bytes.Repeat([]byte{2}, 32)}, BaseURL: base})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/sign-in", sandbox.SignInPage(base+"/v2/link/connect"))

@@ -34,7 +34,7 @@ func run(ctx context.Context, out io.Writer) {
 	connectors := map[string]linking.ProviderConnector{Record().Slug: NewConnector(api.URL).Flows()}
 	options := &healthdata.Options{Environment: healthlab.Sandbox}
 	health := must(healthdata.New(store.Users(), store.Data(), must(healthdata.NewProviders([]healthdata.Provider{Record()})), options))
-	links := must(linking.New(store.Linking(), health, connectors, sealer, [][]byte{secret[32:]}, &linking.Options{Environment: healthlab.Sandbox}))
+	links := must(linking.New(store.Linking(), health, connectors, sealer, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{secret[32:]}}))
 	refresher := must(linking.NewCredentialRefresher(store.Credentials(), health, connectors, sealer, nil))
 	pulls := must(pull.New(store.Pulls(), health, refresher, connectors, nil))
 	go func() { must(0, health.Run(ctx)) }() // erases deleted users

@@ -133,12 +133,12 @@ func newDispatcher(ctx context.Context, store *memory.Store, team healthlab.Team
 		return nil, err
 	}
 	sender := webhook.NewHTTP(&webhook.HTTPOptions{Guard: local})
-	hooks, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), sender, sealer, &webhook.ServiceOptions{Guard: local})
+	hooks, err := webhook.NewService(types, store.Webhooks(), sender, sealer, &webhook.ServiceOptions{Guard: local})
 	if err != nil {
 		return nil, err
 	}
 	if _, err := hooks.Create(ctx, team, webhook.NewEndpoint{URL: url, Secret: signingSecret}); err != nil {
 		return nil, err
 	}
-	return webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), sender, sealer, nil)
+	return webhook.NewDispatcher(types, store.Webhooks(), sender, sealer, nil)
 }

@@ -39,7 +39,7 @@ func BenchmarkLinkToken(b *testing.B) {
 	require.NoError(b, err)
 	seal, err := master(bytes.Repeat([]byte{2}, masterBytes)).sealer("", true)
 	require.NoError(b, err)
-	links, err := linking.New(store.Linking(), health, nil, seal, [][]byte{bytes.Repeat([]byte{1}, 32)}, &linking.Options{Environment: healthlab.Sandbox})
+	links, err := linking.New(store.Linking(), health, nil, seal, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{bytes.Repeat([]byte{1}, 32)}})
 	require.NoError(b, err)
 	team := healthlab.TeamID{UUID: uuid.New()}
 	user, err := health.CreateUser(b.Context(), team, healthdata.NewUser{ClientUserID: "ann"})

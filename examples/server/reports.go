@@ -33,6 +33,6 @@ func (s *host) addReports(c *service.Config) error {
 	}
 	extractors["application/pdf"], renderers["application/pdf"] = pdfs, pdfs
 	s.closers = append(s.closers, pdfs.Close)
-	c.Extractors, c.Reader, c.Reports.Renderer = extractors, reader, renderers
+	c.Extractors, c.Reports.Reader, c.Reports.Renderer = extractors, reader, renderers
 	return nil
 }

@@ -42,7 +42,8 @@ func service() (*healthdata.Service, *linking.Service, *bulk.Service) {
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": make([]byte, 32)}) // 32 random bytes
 	connectors := map[string]linking.ProviderConnector{"acme_band": {OAuth: band{}, TokenCodec: band{}}}
-	links, _ := linking.New(store.Linking(), health, connectors, sealer, [][]byte{make([]byte, 32)}, &linking.Options{
+	links, _ := linking.New(store.Linking(), health, connectors, sealer, &linking.Options{
+		SigningKeys: [][]byte{make([]byte, 32)},
 		Environment: healthlab.Sandbox,
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 			return linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band"}}, nil
@@ -50,7 +51,7 @@ func service() (*healthdata.Service, *linking.Service, *bulk.Service) {
 	})
 	refresher, _ := linking.NewCredentialRefresher(store.Credentials(), health, connectors, sealer, nil)
 	pulls, _ := pull.New(store.Pulls(), health, refresher, connectors, nil)
-	moves, _ := bulk.New(store.Bulk(), health, links, pulls, connectors, sealer, nil)
+	moves, _ := bulk.New(store.Bulk(), links, pulls, sealer, nil)
 	return health, links, moves
 }
 

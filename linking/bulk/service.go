@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -18,14 +17,13 @@ import (
 
 // Service works on many connections at once. Safe for concurrent use.
 type Service struct {
-	store      Store
-	users      *healthdata.Service
-	links      *linking.Service
-	pulls      *pull.Service
-	connectors map[string]linking.ProviderConnector
-	seal       healthlab.Sealer
-	opts       Options
-	wake       chan struct{}
+	store Store
+	users *healthdata.Service
+	links *linking.Service
+	pulls *pull.Service
+	seal  healthlab.Sealer
+	opts  Options
+	wake  chan struct{}
 }
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -45,21 +43,14 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// New returns a Service for what the links have connected and the pulls fetch; the sealer is
-// for tokens that wait for their import. Invalid if something is missing, or a connector is
-// for a provider that is not configured. It starts nothing.
-func New(store Store, users *healthdata.Service, links *linking.Service, pulls *pull.Service, connectors map[string]linking.ProviderConnector,
-	seal healthlab.Sealer, opts *Options,
-) (*Service, error) {
-	if store == nil || users == nil || links == nil || pulls == nil || seal == nil {
-		return nil, fmt.Errorf("%w: bulk operations need a store, users, links, pulls and a sealer", healthlab.Invalid)
+// New returns a Service for what the links have connected and the pulls fetch, of the users and with the
+// connectors of the links; the sealer is for tokens that wait for their import. Everything but opts is
+// required; Invalid if something is missing. It starts nothing.
+func New(store Store, links *linking.Service, pulls *pull.Service, seal healthlab.Sealer, opts *Options) (*Service, error) {
+	if store == nil || links == nil || pulls == nil || seal == nil {
+		return nil, fmt.Errorf("%w: bulk operations need a store, links, pulls and a sealer", healthlab.Invalid)
 	}
-	for slug := range connectors {
-		if users.Providers().Get(slug) == nil {
-			return nil, fmt.Errorf("%w: a connector for a provider that is not configured", healthlab.Invalid)
-		}
-	}
-	s := &Service{store: store, users: users, links: links, pulls: pulls, connectors: maps.Clone(connectors), seal: seal, wake: make(chan struct{}, 1)}
+	s := &Service{store: store, users: links.Users(), links: links, pulls: pulls, seal: seal, wake: make(chan struct{}, 1)}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -134,7 +125,7 @@ func (s *Service) movable(ctx context.Context, team healthlab.TeamID, slug strin
 	if err != nil {
 		return move{}, err
 	}
-	codec := s.connectors[slug].TokenCodec
+	codec := s.links.TokenCodec(slug)
 	if codec == nil || settings.OwnClient(slug) == "" && !slices.Contains(settings.OwnOAuth, slug) {
 		return move{}, &healthlab.RuleError{
 			Type: RuleOtherCredentials, Msg: "connections move only at OAuth providers for which the team has credentials of its own",

@@ -101,7 +101,8 @@ func newLinkWorld(t *testing.T, h StoreHarness) *linkWorld {
 	flows := linkFlows{w}
 	w.service, err = linking.New(h.Linking, w.health, map[string]linking.ProviderConnector{
 		"acme_band": {OAuth: flows}, "acme_scale": {Password: flows}, "acme_cgm": {Email: flows},
-	}, sealer, [][]byte{bytes.Repeat([]byte{8}, 32)}, &linking.Options{
+	}, sealer, &linking.Options{
+		SigningKeys: [][]byte{bytes.Repeat([]byte{8}, 32)},
 		Environment: healthlab.Sandbox,
 		Now:         clock, BaseURL: "https://api.example",
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
@@ -443,7 +444,7 @@ func BenchFlows(b *testing.B, newStore func(t testing.TB) StoreHarness) {
 	require.NoError(b, err)
 	sealer, err := healthlab.NewAESSealer("k1", map[string][]byte{"k1": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(b, err)
-	service, err := linking.New(h.Linking, health, nil, sealer, [][]byte{bytes.Repeat([]byte{8}, 32)}, &linking.Options{Environment: healthlab.Sandbox})
+	service, err := linking.New(h.Linking, health, nil, sealer, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{bytes.Repeat([]byte{8}, 32)}})
 	require.NoError(b, err)
 	b.Run("CreateToken", func(b *testing.B) {
 		b.ReportAllocs()

@@ -108,7 +108,7 @@ func TestLinkingAgain(t *testing.T) {
 				p.Backfill.DefaultDays = 20 // one request
 			})
 			w.cloud.hourly = true
-			links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: w.now})
+			links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{make([]byte, 32)}, Now: w.now})
 			require.NoError(t, err)
 			s := w.service(nil)
 			ann := w.person("ann")

@@ -146,7 +146,7 @@ func season(t *testing.T, seen receiver.Seen, events int) (got *ledger, want map
 	require.NoError(t, err)
 	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
-	service, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), net, sealer, nil)
+	service, err := webhook.NewService(types, store.Webhooks(), net, sealer, nil)
 	require.NoError(t, err)
 	endpoint, err := service.Create(t.Context(), team, webhook.NewEndpoint{URL: "https://receiver.example.com/in", Secret: key.Text()})
 	require.NoError(t, err)
@@ -155,7 +155,7 @@ func season(t *testing.T, seen receiver.Seen, events int) (got *ledger, want map
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for range 2 {
-		d, err := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), net, sealer, &webhook.Options{Idle: 5 * time.Second})
+		d, err := webhook.NewDispatcher(types, store.Webhooks(), net, sealer, &webhook.Options{Idle: 5 * time.Second})
 		require.NoError(t, err)
 		running.Go(func() { _ = d.Run(ctx) })
 	}

@@ -27,6 +27,18 @@ func RunDispatcher(t *testing.T, newStore func(t *testing.T) Harness) {
 	}
 }
 
+// dispatcherStore is a harness as a webhook.DispatcherStore.
+type dispatcherStore struct {
+	webhook.Deliveries
+	webhook.Endpoints
+}
+
+// serviceStore is a harness as a webhook.ServiceStore.
+type serviceStore struct {
+	dispatcherStore
+	webhook.Log
+}
+
 // dispatchBench is a bench with dispatchers and a receiver.
 type dispatchBench struct {
 	*bench
@@ -56,7 +68,7 @@ func newDispatchBench(t *testing.T, s Harness) *dispatchBench {
 	require.NoError(t, err)
 	d.seal, err = healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
-	d.service, err = webhook.NewService(d.types, s.Deliveries, s.Endpoints, s.Log, d.notifier(0), d.seal, nil)
+	d.service, err = webhook.NewService(d.types, serviceStore{dispatcherStore{s.Deliveries, s.Endpoints}, s.Log}, d.notifier(0), d.seal, nil)
 	require.NoError(t, err)
 	d.bench = &bench{t: t, s: s, team: healthlab.TeamID{UUID: id()}, user: healthlab.UserID{UUID: id()}}
 	e, err := d.service.Create(t.Context(), d.team, webhook.NewEndpoint{URL: "https://receiver.example.com/first"})
@@ -148,7 +160,7 @@ func (d *dispatchBench) run(from int, change func(*webhook.Options, *Harness)) (
 	if change != nil {
 		change(o, &s)
 	}
-	r, err := webhook.NewDispatcher(d.types, s.Deliveries, s.Endpoints, d.notifier(from), d.seal, o)
+	r, err := webhook.NewDispatcher(d.types, dispatcherStore{s.Deliveries, s.Endpoints}, d.notifier(from), d.seal, o)
 	require.NoError(d.t, err)
 	ctx, cancel := context.WithCancel(d.t.Context())
 	done := make(chan error, 1)

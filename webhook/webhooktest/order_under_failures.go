@@ -81,7 +81,7 @@ func newFire(t *testing.T, s Harness, scope webhook.OrderScope, keys int) *fire 
 	require.NoError(t, err)
 	f.seal, err = healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
-	service, err := webhook.NewService(f.types, s.Deliveries, s.Endpoints, s.Log, f.to, f.seal, nil)
+	service, err := webhook.NewService(f.types, serviceStore{dispatcherStore{s.Deliveries, s.Endpoints}, s.Log}, f.to, f.seal, nil)
 	require.NoError(t, err)
 	_, err = service.Create(t.Context(), f.team, webhook.NewEndpoint{URL: "https://receiver.example.com", OrderScope: scope})
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func (f *fire) write(ctx context.Context, commits int) {
 // under way when it is stopped is left to its lease, as if the process had died.
 func (f *fire) dispatch(ctx context.Context) {
 	for ctx.Err() == nil {
-		d, err := webhook.NewDispatcher(f.types, f.s.Deliveries, f.s.Endpoints, f.to, f.seal, &webhook.Options{
+		d, err := webhook.NewDispatcher(f.types, dispatcherStore{f.s.Deliveries, f.s.Endpoints}, f.to, f.seal, &webhook.Options{
 			Schedule:    webhook.Delays(slices.Repeat([]time.Duration{time.Millisecond}, 1000)...),
 			Lease:       400 * time.Millisecond,
 			Timeout:     100 * time.Millisecond,

@@ -53,7 +53,7 @@ func Example() {
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{config.Provider})
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)}) // 32 random bytes
-	links, _ := linking.New(store.Linking(), health, connectors, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: clock})
+	links, _ := linking.New(store.Linking(), health, connectors, sealer, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{bytes.Repeat([]byte{2}, 32)}, Now: clock})
 	refresher, _ := linking.NewCredentialRefresher(store.Credentials(), health, connectors, sealer, &linking.CredentialRefresherOptions{Now: clock})
 	pulls, _ := pull.New(store.Pulls(), health, refresher, connectors, &pull.Options{Now: clock})
 

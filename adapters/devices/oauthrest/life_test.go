@@ -59,7 +59,7 @@ func newLife(t *testing.T) *life {
 	require.NoError(t, err)
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
-	l.links, err = linking.New(l.store.Linking(), l.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: l.now})
+	l.links, err = linking.New(l.store.Linking(), l.health, connectors, seal, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{bytes.Repeat([]byte{2}, 32)}, Now: l.now})
 	require.NoError(t, err)
 	refresher, err := linking.NewCredentialRefresher(l.store.Credentials(), l.health, connectors, seal, &linking.CredentialRefresherOptions{Now: l.now})
 	require.NoError(t, err)

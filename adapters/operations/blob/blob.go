@@ -7,7 +7,7 @@
 //
 //	place, err := blob.OpenDirectory("/var/lib/lab/files", nil)
 //	files, err := blob.New(place, sealer, &blob.Options{Keys: keys})
-//	reports, err := labreport.New(jobs, files, users, extractors, nil, &labreport.Options{Environment: healthlab.Production})
+//	reports, err := labreport.New(jobs, files, users, extractors, &labreport.Options{Environment: healthlab.Production})
 //
 // Each file has a key of its own, which encrypts it piece by piece (the age format,
 // version 1: ChaCha20-Poly1305 over 64 KiB), so that a large file is never in memory

@@ -225,12 +225,12 @@ func TestDispatcher(t *testing.T) {
 	require.NoError(t, err)
 	sent := &sentEvents{Notifier: nats.New(js, &nats.Options{Timeout: time.Second}), want: keys * versions, all: make(chan struct{})}
 	to := webhook.ByScheme{nats.Scheme: sent}
-	service, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), to, seal,
+	service, err := webhook.NewService(types, store.Webhooks(), to, seal,
 		&webhook.ServiceOptions{Guard: &webhook.Guard{Brokers: []string{nats.Scheme}}})
 	require.NoError(t, err)
 	_, err = service.Create(t.Context(), team, webhook.NewEndpoint{URL: "nats://lab.events"})
 	require.NoError(t, err)
-	d, err := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), to, seal, &webhook.Options{
+	d, err := webhook.NewDispatcher(types, store.Webhooks(), to, seal, &webhook.Options{
 		Schedule: webhook.Delays(slices.Repeat([]time.Duration{50 * time.Millisecond}, 400)...), Busy: time.Millisecond, Idle: 5 * time.Millisecond,
 	})
 	require.NoError(t, err)

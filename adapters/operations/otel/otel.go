@@ -2,7 +2,7 @@
 // API answers and what providers answer as metrics, and each of these requests as a span.
 //
 //	o, err := otel.New(meters, traces)
-//	d, err := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), o.Notifier(send), seal,
+//	d, err := webhook.NewDispatcher(types, store.Webhooks(), o.Notifier(send), seal,
 //		&webhook.Options{Hooks: o.Hooks()})
 //
 // [Telemetry.Observe] measures the API, [Telemetry.Puller] the requests to a provider, and

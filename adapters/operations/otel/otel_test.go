@@ -56,7 +56,7 @@ func TestTelemetry(t *testing.T) {
 		seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)})
 		require.NoError(t, err)
 		to := o.Notifier(&flaky{})
-		service, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), to, seal, nil)
+		service, err := webhook.NewService(types, store.Webhooks(), to, seal, nil)
 		require.NoError(t, err)
 		_, err = service.Create(t.Context(), team, webhook.NewEndpoint{URL: "https://planted.example.com/planted"})
 		require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestTelemetry(t *testing.T) {
 			ID: uuid.Must(uuid.NewV7()), Type: "labtest.order.updated", Team: team, Key: "planted-key", At: time.Now(),
 			Data: json.RawMessage(`{"planted":1}`),
 		}}))
-		d, err := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), to, seal, &webhook.Options{Hooks: o.Hooks()})
+		d, err := webhook.NewDispatcher(types, store.Webhooks(), to, seal, &webhook.Options{Hooks: o.Hooks()})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)

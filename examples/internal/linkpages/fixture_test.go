@@ -100,11 +100,14 @@ func newLinkFixture(t *testing.T, pages func(*httpapi.LinkPages), links func(*li
 	}
 	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
-	opts := linking.Options{Environment: healthlab.Sandbox, Now: w.clock, BaseURL: base, Timeout: 2 * time.Second, Settings: w.teamSettings}
+	opts := linking.Options{
+		Environment: healthlab.Sandbox, SigningKeys: [][]byte{bytes.Repeat([]byte{2}, 32)},
+		Now: w.clock, BaseURL: base, Timeout: 2 * time.Second, Settings: w.teamSettings,
+	}
 	if links != nil {
 		links(&opts)
 	}
-	w.links, err = linking.New(store.Linking(), w.health, flows, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &opts)
+	w.links, err = linking.New(store.Linking(), w.health, flows, sealer, &opts)
 	require.NoError(t, err)
 	look := &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true, FirstImport: w.firstImport}
 	if pages != nil {
