@@ -76,7 +76,6 @@ func fixtures() *sdk.Server {
 	return s
 }
 
-// fixtureTool adds a tool that answers with content.
 func fixtureTool(s *sdk.Server, name string, run func(context.Context, *sdk.CallToolRequest) ([]sdk.Content, error)) {
 	sdk.AddTool(s, &sdk.Tool{Name: name, Description: name}, func(ctx context.Context, r *sdk.CallToolRequest, _ map[string]any) (*sdk.CallToolResult, any, error) {
 		content, err := run(ctx, r)
