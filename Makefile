@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: pictures world soak walk deps lint verify test prove fuzz bench load audit sbom release clients help
+.PHONY: pictures world soak walk deps lint verify test prove fuzz bench load audit sbom release clients conformance help
 
 # The modules of the workspace. In a workspace ./... is the root module alone.
 MODULES  := $(shell sed -nE 's/^\t(\.[^ ]*)$$/\1/p' go.work)
@@ -107,6 +107,16 @@ prove: deps ## the same tests at their full counts; up to an hour
 clients: ## generate Go clients from the contract with oapi-codegen and ogen, and vet them; check the types of adapters/client; fetches the generators
 	go test ./adapters/httpapi -run '^TestContractGeneratesGoClients$$' -count 1 -v -args -clients
 	go test ./adapters/client/internal/api -count 1 -v -args -clients
+
+# The package of scenarios is pinned. It needs node 22, which npm has as a package where node is older.
+MCP_VERSION := 0.1.16
+MCP         ?= .bin/mcp-conformance-$(MCP_VERSION)
+
+conformance: ## the public scenarios of the Model Context Protocol against the server and against fixtures behind adapters/operations/mcp; fetches them with npm
+	npm install --prefix "$(MCP)" --no-audit --no-fund @modelcontextprotocol/conformance@$(MCP_VERSION) node@22
+	export PATH="$(abspath $(MCP))/node_modules/.bin:$$PATH"; \
+	go test ./examples/server -run '^TestAssistants_conform$$' -count 1 -v -args -conformance "$(abspath $(MCP))/node_modules/.bin/conformance"; \
+	go test ./adapters/operations/mcp -run '^TestConformance$$' -count 1 -v -args -conformance "$(abspath $(MCP))/node_modules/.bin/conformance"
 
 pictures: ## take the pictures of docs/console.md anew in headless Chromium
 	HEALTHLABTEST_SCREENSHOTS=$(CURDIR)/docs/console go test ./examples/server -run '^TestPicturesOfTheConsole$$' -count 1

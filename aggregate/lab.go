@@ -58,7 +58,7 @@ var labColumns = []labColumn{
 	{"reference_range", "", "what the laboratory wrote", typeText, func(r *LabResult) tables.Cell { return optText(r.ReferenceRange) }},
 	{"range_low", "that of `unit`", "null is open, or not known", typeFloat, func(r *LabResult) tables.Cell { return optFloat(r.RangeLow) }},
 	{"range_high", "that of `unit`", "null is open, or not known", typeFloat, func(r *LabResult) tables.Cell { return optFloat(r.RangeHigh) }},
-	{"range_source", "", "laboratory; null without a range", typeText, func(r *LabResult) tables.Cell { return optText(r.RangeSource) }},
+	{"range_source", "", "laboratory, with the result; catalogue, where the result brings none; null without a range", typeText, func(r *LabResult) tables.Cell { return optText(r.RangeSource) }},
 	{"range_group", "", "the group of a list by sex, age, pregnancy or fasting that the person is of; else null", typeText, func(r *LabResult) tables.Cell { return optText(r.RangeGroup) }},
 	{"specimen", "", "what was examined", typeText, func(r *LabResult) tables.Cell { return optText(r.Specimen) }},
 	{"collected_date", "", "", typeDate, func(r *LabResult) tables.Cell { return dateCell(r.CollectedDate) }},

@@ -87,6 +87,35 @@ func TestTableThatIsWrong(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
+// A range of the catalogue is one that can be read, in a unit that is named, and comes from a table too.
+func TestRangesOfTheCatalogue(t *testing.T) {
+	for text, right := range map[string]bool{
+		"70-99": true, "<= 5": true, "3,5 - 5,1": true, "70-99 mg/dL": true, "Male: 13-17; Female: 12-15": true,
+		"Female: 54-90; Pregnant: 72-108": true, "< 18 years: 3-5, >= 18 years: 4-6": true, "Follicular phase: 3-5; Luteal phase: 4-6": true,
+		"Fasting: 70-99": true, "see note": false, "99-70": false, "5": false, "Male: high; Female: 12-15": false,
+	} {
+		for _, unit := range []string{"mg/dL", ""} {
+			table := fmt.Sprintf("id,name,lab_id,result_id,loinc_code,loinc_unit,result_reference_range\n11,Glucose,1,110,2345-7,%s,%q\n", unit, text)
+			markers, err := catalogue.ReadMarkersCSV(strings.NewReader(table))
+			require.NoError(t, err, text)
+			require.Equal(t, text, *markers[0].ExpectedResults[0].ReferenceRange)
+			made, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{Labs: []catalogue.Lab{{ID: 1, Slug: "north"}}, Markers: markers})
+			if right && unit != "" {
+				require.NoError(t, err, text)
+				got, err := made.ExpectedResults(t.Context(), []int{11})
+				require.NoError(t, err)
+				require.Equal(t, text, *got[11][0].ReferenceRange)
+				continue
+			}
+			var invalid *healthlab.InvalidError
+			require.ErrorAs(t, err, &invalid, text)
+			for _, p := range invalid.Problems {
+				require.Equal(t, "[markers 0 expected_results 0 reference_range] reference_range", fmt.Sprint(p.Path)+" "+p.Code)
+			}
+		}
+	}
+}
+
 // The examples of the document make a catalogue.
 func TestCatalogueDocument(t *testing.T) {
 	text, err := os.ReadFile("../docs/lab-catalogue.md")

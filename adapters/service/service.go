@@ -341,15 +341,16 @@ func (s *Service) buildReports(context.Context) (err error) {
 // buildLabHistory makes the histories of what there is of orders and reports.
 func (s *Service) buildLabHistory(context.Context) (err error) {
 	var o labhistory.Orders
+	opts := &labhistory.Options{Facts: s.factsOfProfile}
 	if s.Orders != nil {
-		o = s.Orders
+		o, opts.Catalogue = s.Orders, s.Orders.Catalogue()
 	}
 	var r labhistory.Reports
 	if s.Reports != nil {
 		r = s.Reports
 	}
 	if o != nil || r != nil {
-		s.LabHistory, err = labhistory.New(s.Health, o, r, &labhistory.Options{Facts: s.factsOfProfile})
+		s.LabHistory, err = labhistory.New(s.Health, o, r, opts)
 	}
 	return err
 }

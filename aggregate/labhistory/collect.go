@@ -47,7 +47,7 @@ func ofOrder(o *orders.Order, res *orders.OrderResults) []found {
 		r.collectedFrom(&sample, res)
 		number := in.Type == labresult.Numeric || in.Type == labresult.Range
 		r.measure(number, decimalText(in.MinRangeValue), decimalText(in.MaxRangeValue))
-		out = append(out, found{r, factsOfOrder(o, res, &sample), in.MinRangeValue != nil || in.MaxRangeValue != nil})
+		out = append(out, found{Result: r, facts: factsOfOrder(o, res, &sample), bounded: in.MinRangeValue != nil || in.MaxRangeValue != nil})
 	}
 	return out
 }
@@ -126,7 +126,7 @@ func ofReport(job uuid.UUID, data *labreport.Data) []found {
 		}
 		number := in.Type != nil && (*in.Type == labreport.Numeric || *in.Type == labreport.Percentage || *in.Type == labreport.RangeValue)
 		r.measure(number, jsonText(in.MinReferenceRange), jsonText(in.MaxReferenceRange))
-		out = append(out, found{r, facts, in.MinReferenceRange != nil || in.MaxReferenceRange != nil})
+		out = append(out, found{Result: r, facts: facts, bounded: in.MinReferenceRange != nil || in.MaxReferenceRange != nil})
 	}
 	return out
 }
@@ -147,12 +147,17 @@ func jsonText(n *json.Number) *string {
 	return &s
 }
 
+// The sources of ranges.
+const (
+	rangeOfLaboratory = "laboratory"
+	rangeOfCatalogue  = "catalogue"
+)
+
 // measure fills in what follows from the code, the reported value and the reported unit.
 func (r *Result) measure(number bool, low, high *string) {
 	r.Interpretation = cmp.Or(r.Interpretation, string(labresult.UnknownInterpretation))
 	if r.ReferenceRange != nil || low != nil || high != nil {
-		source := "laboratory"
-		r.RangeSource = &source
+		r.RangeSource = new(rangeOfLaboratory)
 	}
 	if r.LOINC == nil {
 		return
@@ -168,19 +173,20 @@ func (r *Result) measure(number bool, low, high *string) {
 	if number && r.ReportedUnit != nil {
 		r.measureValue()
 	}
-	r.rangeOf(low, high)
+	r.rangeOf(low, high, r.ReportedUnit)
 }
 
-// rangeOf sets the ends of the range, which are in the reported unit, and the unit where a number is known.
-func (r *Result) rangeOf(low, high *string) {
-	if r.LOINC == nil || r.ReportedUnit == nil {
+// rangeOf sets the ends of the range, which are in the unit of their source, and the unit of the result where
+// a number is known.
+func (r *Result) rangeOf(low, high, unit *string) {
+	if r.LOINC == nil || unit == nil {
 		return
 	}
 	a, ok := analytes()[*r.LOINC]
 	if !ok {
 		return
 	}
-	r.RangeLow, r.RangeHigh = r.inUnit(low), r.inUnit(high)
+	r.RangeLow, r.RangeHigh = r.inUnit(low, unit), r.inUnit(high, unit)
 	if r.Value != nil || r.Bound != nil || r.RangeLow != nil || r.RangeHigh != nil {
 		r.Unit = &a.unit.UCUM
 	}
@@ -200,16 +206,16 @@ func (r *Result) measureValue() {
 	}
 	switch {
 	case in.Low != "" && in.Low == in.High:
-		r.Value = r.inUnit(&in.Low)
+		r.Value = r.inUnit(&in.Low, r.ReportedUnit)
 	case in.Low == "":
-		r.Comparator, r.Bound = sign("<", in.HighOpen), r.inUnit(&in.High)
+		r.Comparator, r.Bound = sign("<", in.HighOpen), r.inUnit(&in.High, r.ReportedUnit)
 	case in.High == "":
-		r.Comparator, r.Bound = sign(">", in.LowOpen), r.inUnit(&in.Low)
+		r.Comparator, r.Bound = sign(">", in.LowOpen), r.inUnit(&in.Low, r.ReportedUnit)
 	}
 }
 
-// inUnit converts a number of the reported unit; nil where that is not possible.
-func (r *Result) inUnit(text *string) *float64 {
+// inUnit converts a number of a unit into that of the result; nil where that is not possible.
+func (r *Result) inUnit(text, unit *string) *float64 {
 	if text == nil {
 		return nil
 	}
@@ -217,7 +223,7 @@ func (r *Result) inUnit(text *string) *float64 {
 	if err != nil {
 		return nil
 	}
-	if v, ok := Convert(*r.LOINC, v, *r.ReportedUnit); ok {
+	if v, ok := Convert(*r.LOINC, v, *unit); ok {
 		return &v
 	}
 	return nil

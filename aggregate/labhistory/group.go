@@ -3,10 +3,12 @@ package labhistory
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -18,23 +20,86 @@ type found struct {
 	facts Facts
 	// bounded: the laboratory gives the ends of the range.
 	bounded bool
+	// catalogued is the range of the catalogue and its unit, of a result that brings none.
+	catalogued, catalogueUnit *string
 }
 
-// applyGroup takes the range of the person from a list by group.
-func (s *Service) applyGroup(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r *found) error {
-	if r.bounded || r.ReferenceRange == nil {
+// addCatalogueRanges gives results of an order, of which some bring no range, those of its markers.
+func (s *Service) addCatalogueRanges(ctx context.Context, markers []int, results []found) error {
+	if s.ranges == nil || len(markers) == 0 || !slices.ContainsFunc(results, func(r found) bool { return r.RangeSource == nil && r.LOINC != nil }) {
 		return nil
 	}
-	groups, ok := refrange.Groups(*r.ReferenceRange, r.ReportedValue)
-	if !ok {
+	expected, err := s.ranges.ExpectedResults(ctx, markers)
+	if err != nil {
+		return err
+	}
+	byCode := map[string]catalogue.ExpectedResult{}
+	contradicted := map[string]bool{}
+	for _, list := range expected {
+		for _, e := range list {
+			if e.ReferenceRange == nil || e.LOINC == nil || e.LOINC.Unit == nil {
+				continue
+			}
+			other, twice := byCode[e.LOINC.Code]
+			if twice && (*other.ReferenceRange != *e.ReferenceRange || *other.LOINC.Unit != *e.LOINC.Unit) {
+				contradicted[e.LOINC.Code] = true
+			}
+			byCode[e.LOINC.Code] = e
+		}
+	}
+	for i := range results {
+		r := &results[i]
+		if r.RangeSource != nil || r.LOINC == nil || contradicted[*r.LOINC] {
+			continue
+		}
+		if e, ok := byCode[*r.LOINC]; ok {
+			r.catalogued, r.catalogueUnit = e.ReferenceRange, e.LOINC.Unit
+		}
+	}
+	return nil
+}
+
+// applyRange sets the ends of the range of the person: of a list by group that the laboratory gives, and of
+// the catalogue where the laboratory gives none.
+func (s *Service) applyRange(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r *found) error {
+	text, unit, value := r.ReferenceRange, r.ReportedUnit, r.ReportedValue
+	if r.catalogued != nil {
+		text, unit, value = r.catalogued, r.catalogueUnit, ""
+	}
+	if r.bounded || text == nil {
 		return nil
 	}
+	groups, ok := refrange.Groups(*text, value)
+	switch {
+	case ok:
+		g, ok, err := s.chooseGroup(ctx, team, user, r, groups)
+		if !ok || err != nil {
+			return err
+		}
+		r.RangeGroup = &g.Name
+		r.rangeOf(textOrNil(g.Range.Low), textOrNil(g.Range.High), unit)
+	case r.catalogued != nil:
+		one, _ := refrange.ParseBeside(*text, "")
+		r.rangeOf(textOrNil(one.Low), textOrNil(one.High), unit)
+	}
+	switch {
+	case r.catalogued == nil:
+	case r.RangeLow != nil || r.RangeHigh != nil:
+		r.RangeSource = new(rangeOfCatalogue)
+	default:
+		r.RangeGroup = nil
+	}
+	return nil
+}
+
+// chooseGroup returns the group of the person on the day of a result; false where none is theirs without doubt.
+func (s *Service) chooseGroup(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r *found, groups []refrange.Group) (refrange.Group, bool, error) {
 	day := r.Date()
 	facts := r.facts
 	if s.facts != nil {
 		host, err := s.facts(ctx, team, user, day)
 		if err != nil {
-			return err
+			return refrange.Group{}, false, err
 		}
 		facts = Facts{
 			Sex: cmp.Or(facts.Sex, host.Sex), BirthDate: cmp.Or(facts.BirthDate, host.BirthDate),
@@ -44,12 +109,7 @@ func (s *Service) applyGroup(ctx context.Context, team healthlab.TeamID, user he
 	g, ok := refrange.Choose(groups, refrange.Person{
 		Sex: facts.Sex, Born: facts.BirthDate, On: day, Pregnant: facts.Pregnant, Fasting: facts.Fasting,
 	})
-	if !ok {
-		return nil
-	}
-	r.RangeGroup = &g.Name
-	r.rangeOf(textOrNil(g.Range.Low), textOrNil(g.Range.High))
-	return nil
+	return g, ok, nil
 }
 
 func textOrNil(s string) *string {

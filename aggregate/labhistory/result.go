@@ -44,10 +44,11 @@ type Result struct {
 	ReportedUnit  *string `json:"reported_unit"`
 	// Interpretation is normal, abnormal, critical or unknown.
 	Interpretation string `json:"interpretation"`
-	// ReferenceRange is the range as the laboratory wrote it. RangeLow and RangeHigh are its ends in
-	// Unit; null is open, or not known. RangeSource is laboratory; null without a range. RangeGroup names
-	// the group whose range it is, as the laboratory wrote it, where ReferenceRange is a list by sex,
-	// age, pregnancy or fasting and the person is of one of its groups on the day of the sample without doubt.
+	// ReferenceRange is the range as the laboratory wrote it. RangeLow and RangeHigh are the ends of the
+	// range in Unit; null is open, or not known. RangeSource is laboratory, or catalogue where the result brings
+	// no range and [Options.Catalogue] has one; null without a range. RangeGroup names the group whose
+	// range it is, as its source names it, where the range is a list by sex, age, pregnancy or fasting
+	// and the person is of one of its groups on the day of the sample without doubt.
 	ReferenceRange *string  `json:"reference_range"`
 	RangeLow       *float64 `json:"range_low"`
 	RangeHigh      *float64 `json:"range_high"`

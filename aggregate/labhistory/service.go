@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Users says which users a team has. Implementations are safe for concurrent use.
@@ -50,6 +51,15 @@ type Options struct {
 	// birth date and fasting comes first. It is called for results whose range is a list by group, and
 	// must be safe for concurrent use. Default: nothing is known.
 	Facts func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, day healthlab.Date) (Facts, error)
+	// Catalogue has the ranges of results that bring none. Default: there are none.
+	Catalogue Catalogue
+}
+
+// Catalogue is what is read of a catalogue, as [catalogue.Service] has it. Implementations are safe for
+// concurrent use.
+type Catalogue interface {
+	// ExpectedResults returns what each of the markers should bring, by marker id.
+	ExpectedResults(ctx context.Context, markers []int) (map[int][]catalogue.ExpectedResult, error)
 }
 
 // Service reads histories. It is safe for concurrent use.
@@ -58,6 +68,7 @@ type Service struct {
 	orders  Orders
 	reports Reports
 	facts   func(context.Context, healthlab.TeamID, healthlab.UserID, healthlab.Date) (Facts, error)
+	ranges  Catalogue
 }
 
 // New returns a Service. A nil orders or reports is a source without results.
@@ -67,7 +78,7 @@ func New(users Users, o Orders, r Reports, opts *Options) (*Service, error) {
 	}
 	s := &Service{users: users, orders: o, reports: r}
 	if opts != nil {
-		s.facts = opts.Facts
+		s.facts, s.ranges = opts.Facts, opts.Catalogue
 	}
 	return s, nil
 }
@@ -138,7 +149,7 @@ func (s *Service) All(ctx context.Context, team healthlab.TeamID, user healthlab
 	}
 	var out []Result
 	for _, r := range append(ofOrders, ofReports...) {
-		if err := s.applyGroup(ctx, team, user, &r); err != nil {
+		if err := s.applyRange(ctx, team, user, &r); err != nil {
 			return nil, fmt.Errorf("read laboratory results: %w", err)
 		}
 		out = append(out, r.Result)
@@ -171,7 +182,11 @@ func (s *Service) fromOrders(ctx context.Context, team healthlab.TeamID, user he
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, ofOrder(o, &res)...)
+			results := ofOrder(o, &res)
+			if err := s.addCatalogueRanges(ctx, o.LabTest.MarkerIDs(), results); err != nil {
+				return nil, err
+			}
+			out = append(out, results...)
 		}
 		if len(page.Orders) < pageSize {
 			return out, nil

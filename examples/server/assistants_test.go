@@ -2,9 +2,15 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,5 +99,32 @@ func TestAssistants(t *testing.T) {
 		}
 		return len(seen) == 2
 	})
+	p.quit()
+}
+
+var conformance = flag.String("conformance", "", "the program of the package @modelcontextprotocol/conformance; see make conformance")
+
+// The scenarios of the package that need no fixtures pass against the server. The package sends no key, so
+// a proxy adds it.
+func TestAssistants_conform(t *testing.T) {
+	if *conformance == "" {
+		t.Skip("needs the package of scenarios: make conformance")
+	}
+	p := start(t)
+	target, err := url.Parse(p.url)
+	require.NoError(t, err)
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.Host = r.In.Host
+		r.Out.Header.Set("Authorization", "Bearer "+p.key)
+	}})
+	t.Cleanup(proxy.Close)
+	for _, scenario := range strings.Fields("server-initialize ping tools-list dns-rebinding-protection server-sse-multiple-streams") {
+		t.Run(scenario, func(t *testing.T) {
+			out, err := exec.CommandContext(t.Context(), *conformance, "server", "--url", proxy.URL+assistantsPath, "--scenario", scenario, "-o", t.TempDir()).CombinedOutput()
+			require.NoError(t, err, string(out))
+			require.Regexp(t, `Passed: [1-9]\d*/\d+, 0 failed, 0 warnings`, string(out))
+		})
+	}
 	p.quit()
 }

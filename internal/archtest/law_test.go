@@ -68,7 +68,7 @@ var mayImport = forSuites(map[string][]string{
 	"aggregate/continuous":          {".", "store", "internal/work", "aggregate", "aggregate/internal/strictjson"},
 	"aggregate/parquet":             {"healthdata", "healthdata/tables", "aggregate"},
 	"aggregate/glucoseprofile":      {".", "aggregate", "healthdata"},
-	"orders/catalogue":              {".", "store", "orders/internal/rules", "orders/internal/textsearch"},
+	"orders/catalogue":              {".", "store", "orders/internal/rules", "orders/internal/textsearch", "labreport/refrange"},
 	"orders/people":                 {".", "store", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/appointment":            {".", "store", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
 	"orders/labjournal":             {".", "store"},

@@ -165,6 +165,9 @@ type ExpectedResult struct {
 	// Required: a result without it is not complete.
 	Required bool   `json:"required"`
 	LOINC    *LOINC `json:"loinc"`
+	// ReferenceRange is the range of a result that brings none, in the unit of LOINC: "70-99", or a list by
+	// sex, age, pregnancy or fasting such as "Male: 13-17; Female: 12-15". Null if it is not known.
+	ReferenceRange *string `json:"reference_range,omitempty"`
 }
 
 // LOINC is a code of the Logical Observation Identifiers Names and Codes.

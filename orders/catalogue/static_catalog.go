@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/internal/textsearch"
 )
@@ -65,7 +66,7 @@ func ReadStaticCatalog(r io.Reader) (*StaticCatalog, error) {
 // with it: ids used twice, labs and markers that do not exist, markers of another lab
 // than their test's, methods that a lab does not take, several platform accounts at a
 // lab, platform accounts that are delegated, instructions without steps, tests that claim
-// instructions without any.
+// instructions without any, reference ranges that are none or have no unit.
 func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 	b := &StaticCatalog{
 		labs: slices.SortedFunc(slices.Values(c.Labs), func(a, b Lab) int { return cmp.Compare(a.ID, b.ID) }), accounts: slices.Clone(c.Accounts),
@@ -90,6 +91,9 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 			p.Add("unknown_lab", "must be the id of one of the labs", "markers", i, "lab_id")
 		}
 		m.ExpectedResults = rules.NonNil(m.ExpectedResults)
+		for j, r := range m.ExpectedResults {
+			r.checkRange(rules.Check{Problems: &p, At: []any{"markers", i, "expected_results", j}})
+		}
 		m.fill()
 		if m.AOE != nil {
 			aoe := AOE{Questions: rules.NonNil(m.AOE.Questions)}
@@ -135,6 +139,20 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 	}
 	b.arrange()
 	return b, nil
+}
+
+// checkRange checks the reference range of a result.
+func (r *ExpectedResult) checkRange(c rules.Check) {
+	if r.ReferenceRange == nil {
+		return
+	}
+	if r.LOINC == nil || r.LOINC.Unit == nil {
+		c.Add("reference_range", "needs loinc with a unit, in which the range is", "reference_range")
+	}
+	one, _ := refrange.ParseBeside(*r.ReferenceRange, "")
+	if _, ok := refrange.Groups(*r.ReferenceRange, ""); !ok && !one.Any() {
+		c.Add("reference_range", "must be a range such as 70-99 or <5, or a list by sex, age, pregnancy or fasting such as Male: 13-17; Female: 12-15", "reference_range")
+	}
 }
 
 // checkSheet checks instructions of a lab that is known, or is not.

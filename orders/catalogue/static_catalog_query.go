@@ -229,7 +229,7 @@ func (m MarkerComplete) clone() MarkerComplete {
 	m.ExpectedResults = slices.Clone(m.ExpectedResults)
 	for i := range m.ExpectedResults {
 		r := &m.ExpectedResults[i]
-		r.LabID, r.ProviderID, r.LOINC = rules.ClonePtr(r.LabID), rules.ClonePtr(r.ProviderID), rules.ClonePtr(r.LOINC)
+		r.LabID, r.ProviderID, r.LOINC, r.ReferenceRange = rules.ClonePtr(r.LabID), rules.ClonePtr(r.ProviderID), rules.ClonePtr(r.LOINC), rules.ClonePtr(r.ReferenceRange)
 		if r.LOINC != nil {
 			r.LOINC.Unit = rules.ClonePtr(r.LOINC.Unit)
 		}
