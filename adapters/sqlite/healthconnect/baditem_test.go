@@ -20,10 +20,11 @@ import (
 type strict struct{ kept }
 
 func (s *strict) Samples(ctx context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error {
-	bounds, _ := healthdata.ResourceBySlug(resource).Bounds()
+	r := healthdata.ResourceBySlug(resource)
+	bounds, _ := r.Bounds()
 	var p healthlab.Problems
 	for i, v := range samples {
-		if v.Value.Number < bounds.Low || v.Value.Number > bounds.High {
+		if n, ok := r.Convert(v.Value.Number, v.Unit, ""); !ok || n < bounds.Low || n > bounds.High {
 			p.Add("out_of_bounds", "must be "+bounds.String(), "data", i, "value")
 		}
 	}

@@ -61,7 +61,7 @@ func (i *importer) reading(t *table, v reading, r row) error {
 	}
 	source := i.source(r)
 	s := sampleOf(v.resource, start, end, offset)
-	s.Value = &healthdata.Value{Number: value * cmp.Or(v.times, 1)}
+	s.Unit, s.Value = cmp.Or(v.unit, s.Unit), &healthdata.Value{Number: value}
 	detail, _ := r.integer(t.detail)
 	switch t.detail {
 	case "specimen_source":

@@ -6,8 +6,8 @@ import "github.com/healthlab-dev/healthlab/healthdata"
 type reading struct {
 	resource string
 	column   string
-	// times turns the column's unit into the resource's; 0 means 1.
-	times float64
+	// unit is the column's; empty means the resource's.
+	unit string
 }
 
 // table is a table of records that become samples.
@@ -20,26 +20,26 @@ type table struct {
 	detail string
 }
 
-// tables are the tables whose records become samples. Energy is in calories, mass in grams, volume
-// in litres, length in metres, temperature in degrees Celsius.
+// tables are the tables whose records become samples. Length is in metres, temperature in degrees
+// Celsius.
 var tables = []table{
-	{name: "heart_rate_variability_rmssd_record_table", readings: []reading{{"hrv", "heart_rate_variability_millis", 0}}},
-	{name: "respiratory_rate_record_table", readings: []reading{{"respiratory_rate", "rate", 0}}},
-	{name: "oxygen_saturation_record_table", readings: []reading{{"blood_oxygen", "percentage", 0}}},
-	{name: "blood_glucose_record_table", readings: []reading{{"glucose", "level", 0}}, detail: "specimen_source"},
-	{name: "body_temperature_record_table", readings: []reading{{"body_temperature", "temperature", 0}}, detail: "measurement_location"},
-	{name: "basal_body_temperature_record_table", readings: []reading{{"basal_body_temperature", "temperature", 0}}, detail: "measurement_location"},
-	{name: "weight_record_table", readings: []reading{{"weight", "weight", 0.001}}},
-	{name: "body_fat_record_table", readings: []reading{{"fat", "percentage", 0}}},
-	{name: "lean_body_mass_record_table", readings: []reading{{"lean_body_mass", "mass", 0.001}}},
-	{name: "vo2_max_record_table", readings: []reading{{"vo2_max", "vo2_milliliters_per_minute_kilogram", 0}}},
-	{name: "steps_record_table", interval: true, readings: []reading{{"steps", "count", 0}}},
-	{name: "distance_record_table", interval: true, readings: []reading{{"distance", "distance", 0}}},
-	{name: "active_calories_burned_record_table", interval: true, readings: []reading{{"calories_active", "energy", 0.001}}},
-	{name: "floors_climbed_record_table", interval: true, readings: []reading{{"floors_climbed", "floors", 0}}},
-	{name: "wheelchair_pushes_record_table", interval: true, readings: []reading{{"wheelchair_push", "count", 0}}},
-	{name: "hydration_record_table", interval: true, readings: []reading{{"water", "volume", 1000}}},
-	{name: "nutrition_record_table", interval: true, readings: []reading{{"carbohydrates", "total_carbohydrate", 0}, {"caffeine", "caffeine", 0}}},
+	{name: "heart_rate_variability_rmssd_record_table", readings: []reading{{"hrv", "heart_rate_variability_millis", ""}}},
+	{name: "respiratory_rate_record_table", readings: []reading{{"respiratory_rate", "rate", ""}}},
+	{name: "oxygen_saturation_record_table", readings: []reading{{"blood_oxygen", "percentage", ""}}},
+	{name: "blood_glucose_record_table", readings: []reading{{"glucose", "level", ""}}, detail: "specimen_source"},
+	{name: "body_temperature_record_table", readings: []reading{{"body_temperature", "temperature", ""}}, detail: "measurement_location"},
+	{name: "basal_body_temperature_record_table", readings: []reading{{"basal_body_temperature", "temperature", ""}}, detail: "measurement_location"},
+	{name: "weight_record_table", readings: []reading{{"weight", "weight", "g"}}},
+	{name: "body_fat_record_table", readings: []reading{{"fat", "percentage", ""}}},
+	{name: "lean_body_mass_record_table", readings: []reading{{"lean_body_mass", "mass", "g"}}},
+	{name: "vo2_max_record_table", readings: []reading{{"vo2_max", "vo2_milliliters_per_minute_kilogram", ""}}},
+	{name: "steps_record_table", interval: true, readings: []reading{{"steps", "count", ""}}},
+	{name: "distance_record_table", interval: true, readings: []reading{{"distance", "distance", ""}}},
+	{name: "active_calories_burned_record_table", interval: true, readings: []reading{{"calories_active", "energy", "cal"}}},
+	{name: "floors_climbed_record_table", interval: true, readings: []reading{{"floors_climbed", "floors", ""}}},
+	{name: "wheelchair_pushes_record_table", interval: true, readings: []reading{{"wheelchair_push", "count", ""}}},
+	{name: "hydration_record_table", interval: true, readings: []reading{{"water", "volume", "L"}}},
+	{name: "nutrition_record_table", interval: true, readings: []reading{{"carbohydrates", "total_carbohydrate", ""}, {"caffeine", "caffeine", ""}}},
 }
 
 // Tables that are read in a way of their own.

@@ -8,12 +8,12 @@
 // # What is read
 //
 //	steps, distance, floors, active-energy-burned, basal-energy-burned, hydration-log
-//	                        steps, distance (m), floors_climbed, calories_active and
+//	                        steps, distance (mm), floors_climbed, calories_active and
 //	                        calories_basal (kcal), water (ml)
 //	heart-rate, heart-rate-variability, oxygen-saturation, core-body-temperature,
 //	blood-glucose, weight, body-fat, vo2-max, run-vo2-max, respiratory-rate-sleep-summary
 //	                        heartrate (bpm), hrv (RMSSD, ms), blood_oxygen (%), body_temperature
-//	                        (°C), glucose (mg/dL), weight (kg), fat (%), vo2_max (mL/kg/min),
+//	                        (°C), glucose (mg/dL), weight (g), fat (%), vo2_max (mL/kg/min),
 //	                        respiratory_rate (per minute)
 //	daily-vo2-max           vo2_max at noon of the day
 //	height                  profile (cm), the last one

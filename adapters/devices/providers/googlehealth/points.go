@@ -12,38 +12,38 @@ import (
 
 // points are the kinds of one value each.
 var points = []rest.Kind{
-	intervals("steps", activity, "steps", "count", "count", 1),
-	intervals("distance", activity, "distance", "m", "millimeters", 1000),
-	intervals("floors", activity, "floors_climbed", "count", "count", 1),
-	intervals("active-energy-burned", activity, "calories_active", "kcal", "kcal", 1),
-	intervals("basal-energy-burned", activity, "calories_basal", "kcal", "kcal", 1),
-	intervals("hydration-log", eaten, "water", "ml", "amountConsumed.milliliters", 1),
-	samples("heart-rate", metrics, "heartrate", "bpm", "beatsPerMinute", 1),
-	samples("heart-rate-variability", metrics, "hrv", "rmssd", "rootMeanSquareOfSuccessiveDifferencesMilliseconds", 1),
-	samples("oxygen-saturation", metrics, "blood_oxygen", "%", "percentage", 1),
-	samples("core-body-temperature", metrics, "body_temperature", "°C", "temperatureCelsius", 1),
-	samples("blood-glucose", metrics, "glucose", "mg/dL", "bloodGlucoseMilligramsPerDeciliter", 1),
-	samples("weight", metrics, "weight", "kg", "weightGrams", 1000),
-	samples("body-fat", metrics, "fat", "%", "percentage", 1),
-	samples("vo2-max", activity, "vo2_max", "mL/kg/min", "vo2Max", 1),
-	samples("run-vo2-max", activity, "vo2_max", "mL/kg/min", "runVo2Max", 1),
-	samples("respiratory-rate-sleep-summary", metrics, "respiratory_rate", "bpm", "fullSleepStats.breathsPerMinute", 1),
+	intervals("steps", activity, "steps", "count", "count"),
+	intervals("distance", activity, "distance", "mm", "millimeters"),
+	intervals("floors", activity, "floors_climbed", "count", "count"),
+	intervals("active-energy-burned", activity, "calories_active", "kcal", "kcal"),
+	intervals("basal-energy-burned", activity, "calories_basal", "kcal", "kcal"),
+	intervals("hydration-log", eaten, "water", "ml", "amountConsumed.milliliters"),
+	samples("heart-rate", metrics, "heartrate", "bpm", "beatsPerMinute"),
+	samples("heart-rate-variability", metrics, "hrv", "rmssd", "rootMeanSquareOfSuccessiveDifferencesMilliseconds"),
+	samples("oxygen-saturation", metrics, "blood_oxygen", "%", "percentage"),
+	samples("core-body-temperature", metrics, "body_temperature", "°C", "temperatureCelsius"),
+	samples("blood-glucose", metrics, "glucose", "mg/dL", "bloodGlucoseMilligramsPerDeciliter"),
+	samples("weight", metrics, "weight", "g", "weightGrams"),
+	samples("body-fat", metrics, "fat", "%", "percentage"),
+	samples("vo2-max", activity, "vo2_max", "mL/kg/min", "vo2Max"),
+	samples("run-vo2-max", activity, "vo2_max", "mL/kg/min", "runVo2Max"),
+	samples("respiratory-rate-sleep-summary", metrics, "respiratory_rate", "bpm", "fullSleepStats.breathsPerMinute"),
 	{
 		Name: "height", Scopes: []string{metrics}, Path: types + "height/dataPoints", Query: url.Values{"pageSize": {"1000"}}, Whole: true,
 		Items: "dataPoints", Messages: []string{"height"}, Resources: []string{"profile"}, Read: rest.Each(readHeight),
 	},
 }
 
-func intervals(name, scope, resource, unit, member string, divisor float64) rest.Kind {
-	return list(name, scope, "interval.start_time", "5000", rest.Range{}, value(name, resource, unit, member, divisor), resource)
+func intervals(name, scope, resource, unit, member string) rest.Kind {
+	return list(name, scope, "interval.start_time", "5000", rest.Range{}, value(name, resource, unit, member), resource)
 }
 
-func samples(name, scope, resource, unit, member string, divisor float64) rest.Kind {
-	return list(name, scope, "sample_time.physical_time", "5000", rest.Range{}, value(name, resource, unit, member, divisor), resource)
+func samples(name, scope, resource, unit, member string) rest.Kind {
+	return list(name, scope, "sample_time.physical_time", "5000", rest.Range{}, value(name, resource, unit, member), resource)
 }
 
-// value reads points with one value. A member of zero may be absent in an interval.
-func value(name, resource, unit, member string, divisor float64) func(json.RawMessage, *rest.Batch) {
+// value reads points with one value in a unit of the provider. A member of zero may be absent in an interval.
+func value(name, resource, unit, member string) func(json.RawMessage, *rest.Batch) {
 	return func(item json.RawMessage, out *rest.Batch) {
 		var (
 			p       point
@@ -64,7 +64,7 @@ func value(name, resource, unit, member string, divisor float64) func(json.RawMe
 		if absent == nil {
 			err = errors.Join(err, n.UnmarshalJSON([]byte(text)))
 		}
-		s := healthdata.Sample{Timestamp: v.At.Time.Time, TimezoneOffset: v.At.Offset.offset(), Unit: unit, Value: rest.Number(n.Over(divisor))}
+		s := healthdata.Sample{Timestamp: v.At.Time.Time, TimezoneOffset: v.At.Offset.offset(), Unit: unit, Value: rest.Number(n.Value())}
 		if x := v.Interval; x != nil {
 			s.Timestamp, s.Start, s.End, s.TimezoneOffset = x.Start.Time, &x.Start.Time, &x.End.Time, x.StartOffset.offset()
 		}
@@ -78,23 +78,25 @@ func value(name, resource, unit, member string, divisor float64) func(json.RawMe
 	}
 }
 
-func readHeight(v *[]struct {
+type heightPoint struct {
 	Height struct {
 		At struct {
 			Time rest.Instant `json:"physicalTime"`
 		} `json:"sampleTime"`
 		Millimeters *rest.Float `json:"heightMillimeters"`
 	} `json:"height"`
-}, out *rest.Batch,
-) {
-	var last *rest.Float
+}
+
+func readHeight(v *rest.List[heightPoint], out *rest.Batch) {
+	var last *int64
 	at := time.Time{}
-	for _, p := range *v {
-		if t := p.Height.At.Time.Time.Time; p.Height.Millimeters != nil && !t.Before(at) {
-			last, at = p.Height.Millimeters, t
+	for _, p := range v.In(out) {
+		cm := rest.Height(p.Height.Millimeters.Over(10))
+		if t := p.Height.At.Time.Time.Time; cm != nil && !t.Before(at) {
+			last, at = cm, t
 		}
 	}
 	if last != nil {
-		out.Summary("profile", healthdata.SourceApp, &healthdata.Profile{Height: rest.Round(last.Over(10))})
+		out.Summary("profile", healthdata.SourceApp, &healthdata.Profile{Height: last})
 	}
 }

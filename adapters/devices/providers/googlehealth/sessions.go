@@ -142,11 +142,11 @@ func readSleep(v *struct {
 	point
 	Sleep struct {
 		Interval interval `json:"interval"`
-		Stages   []struct {
+		Stages   rest.List[struct {
 			Start rest.Instant `json:"startTime"`
 			End   rest.Instant `json:"endTime"`
 			Type  string       `json:"type"`
-		} `json:"stages"`
+		}] `json:"stages"`
 		Summary struct {
 			Asleep  *rest.Float `json:"minutesAsleep"`
 			Awake   *rest.Float `json:"minutesAwake"`
@@ -201,7 +201,7 @@ func readSleep(v *struct {
 	source := v.source(out)
 	out.Summary("sleep", source, s)
 	of := rest.Stages{}
-	for _, part := range x.Stages {
+	for _, part := range x.Stages.In(out, "sleep", "stages") {
 		if stage, known := stages[part.Type]; known {
 			of.Add(rest.Whole(part.Start.Sub(s.BedtimeStart.Time)), rest.Whole(part.End.Sub(s.BedtimeStart.Time)), stage)
 		}

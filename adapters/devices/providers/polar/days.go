@@ -2,6 +2,7 @@ package polar
 
 import (
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -21,6 +22,12 @@ var days = []rest.Kind{
 	},
 }
 
+// stepped is how many steps each interval has from an instant on, until that of the next.
+type stepped struct {
+	Steps float64 `json:"steps"`
+	At    clock   `json:"timestamp"`
+}
+
 func readActivity(v *struct {
 	Start    clock    `json:"start_time"`
 	KCal     *float64 `json:"calories"`
@@ -30,11 +37,8 @@ func readActivity(v *struct {
 	Samples  struct {
 		Date  healthlab.Date `json:"date"`
 		Steps struct {
-			Interval float64 `json:"interval_ms"`
-			Samples  []struct {
-				Steps float64 `json:"steps"`
-				At    clock   `json:"timestamp"`
-			} `json:"samples"`
+			Interval float64            `json:"interval_ms"`
+			Samples  rest.List[stepped] `json:"samples"`
 		} `json:"steps"`
 	} `json:"samples"`
 }, out *rest.Batch,
@@ -50,13 +54,22 @@ func readActivity(v *struct {
 	if interval < time.Second {
 		return
 	}
-	list := v.Samples.Steps.Samples
+	list := v.Samples.Steps.Samples.In(out, "samples", "steps", "samples")
+	list = slices.DeleteFunc(list, func(s stepped) bool {
+		away := s.At.Sub(date.At(time.UTC)) // of a time of day, as if in UTC
+		if away < -rest.Day || away > 2*rest.Day {
+			out.Problem("time", "must be a time of the day", "samples", "steps", "samples", "timestamp")
+			return true
+		}
+		return false
+	})
+	slices.SortStableFunc(list, func(a, b stepped) int { return a.At.Compare(b.At.Time.Time) })
 	for i, s := range list {
 		until := s.At.Add(interval)
-		if i+1 < len(list) {
-			until = list[i+1].At.Time.Time
+		if next := slices.IndexFunc(list[i:], func(o stepped) bool { return o.At.After(s.At.Time.Time) }); next > 0 {
+			until = list[i+next].At.Time.Time
 		}
-		if s.Steps <= 0 || until.Sub(s.At.Time.Time) > rest.Day {
+		if s.Steps <= 0 {
 			continue
 		}
 		for at := s.At.Time.Time; at.Before(until); at = at.Add(interval) {
@@ -69,20 +82,20 @@ func readActivity(v *struct {
 // heartRates are the heart rates of a day.
 type heartRates struct {
 	Date    healthlab.Date `json:"date"`
-	Samples []struct {
+	Samples rest.List[struct {
 		BPM *float64 `json:"heart_rate"`
 		At  string   `json:"sample_time"`
-	} `json:"heart_rate_samples"`
+	}] `json:"heart_rate_samples"`
 }
 
 // readHeartRate reads a day, or an object with a list of them.
 func readHeartRate(v *struct {
 	heartRates
-	Days []heartRates `json:"heart_rates"`
+	Days rest.List[heartRates] `json:"heart_rates"`
 }, out *rest.Batch,
 ) {
-	for _, of := range append(v.Days, v.heartRates) {
-		for _, s := range of.Samples {
+	for _, of := range append(v.Days.In(out, "heart_rates"), v.heartRates) {
+		for _, s := range of.Samples.In(out, "heart_rate_samples") {
 			at, err := time.Parse("15:04:05", s.At)
 			if err != nil || of.Date.IsZero() {
 				out.Problem("time", "must be a time of day", "heart_rate_samples", "sample_time")

@@ -33,17 +33,17 @@ var measurements = []rest.Kind{
 func readTemperature(v *struct {
 	Type    string `json:"measurement_type"`
 	Start   clock  `json:"start_time"`
-	Samples []struct {
+	Samples rest.List[struct {
 		Celsius *float64 `json:"temperature_celsius"`
 		Delta   float64  `json:"recording_time_delta_milliseconds"`
-	} `json:"samples"`
+	}] `json:"samples"`
 }, out *rest.Batch,
 ) {
 	var place *string
 	if strings.HasPrefix(v.Type, "TM_SKIN") {
 		place = rest.Ptr("skin")
 	}
-	for _, s := range v.Samples {
+	for _, s := range v.Samples.In(out, "samples") {
 		out.Sample("body_temperature", watch, healthdata.Sample{
 			Timestamp: v.Start.plus(s.Delta), Unit: "°C", Value: rest.Number(s.Celsius), SensorLocation: place,
 		})
@@ -64,17 +64,18 @@ func readSpO2(v *struct {
 func readECG(v *struct {
 	unix
 	HR      *float64 `json:"average_heart_rate_bpm"`
-	Samples []struct {
+	Samples rest.List[struct {
 		Delta float64  `json:"recording_time_delta_ms"`
 		MV    *float64 `json:"amplitude_mv"`
-	} `json:"samples"`
+	}] `json:"samples"`
 }, out *rest.Batch,
 ) {
-	n := len(v.Samples)
+	list := v.Samples.In(out, "samples")
+	n := len(list)
 	if n == 0 {
 		return
 	}
-	first, last := v.Samples[0].Delta, v.Samples[n-1].Delta
+	first, last := list[0].Delta, list[n-1].Delta
 	e := &healthdata.Electrocardiogram{
 		Head: healthdata.Head{ExternalID: strconv.FormatInt(v.Time, 10)}, SessionStart: v.at().plus(first), SessionEnd: v.at().plus(last),
 		VoltageSampleCount: int64(n), HeartRateMean: rest.Round(v.HR),
@@ -83,7 +84,7 @@ func readECG(v *struct {
 		e.SamplingFrequencyHz = rest.Ptr(math.Round(float64(n-1) / (last - first) * 1000))
 	}
 	out.Summary("electrocardiogram", watch, e)
-	for _, s := range v.Samples {
+	for _, s := range list {
 		out.Sample("electrocardiogram_voltage", watch, healthdata.Sample{
 			Timestamp: v.at().plus(s.Delta), TimezoneOffset: v.offset(), Type: rest.Ptr("lead_1"), Unit: "mV", Value: rest.Number(s.MV),
 		})

@@ -52,16 +52,16 @@ type exercise struct {
 	Sport    string `json:"sport"`
 	Detailed string `json:"detailed_sport_info"`
 	Zones    []zone `json:"heart_rate_zones"`
-	Samples  []struct {
+	Samples  rest.List[struct {
 		Rate *float64 `json:"recording-rate"`
 		Type rest.ID  `json:"sample-type"`
 		Data string   `json:"data"`
-	} `json:"samples"`
-	Route []struct {
+	}] `json:"samples"`
+	Route rest.List[struct {
 		Latitude  *float64 `json:"latitude"`
 		Longitude *float64 `json:"longitude"`
 		Time      string   `json:"time"`
-	} `json:"route"`
+	}] `json:"route"`
 }
 
 // zone is a range of heart rates, and how long the person was in it.
@@ -123,7 +123,7 @@ func readStream(v *exercise, out *rest.Batch) {
 	}
 	var track rest.Track
 	second := func(at float64) int64 { return w.TimeStart.Unix() + int64(math.Round(at)) }
-	for _, s := range v.Samples {
+	for _, s := range v.Samples.In(out, "samples") {
 		of, known := samples[s.Type]
 		if !known || s.Rate == nil || *s.Rate <= 0 {
 			continue // beats have no rate
@@ -136,7 +136,7 @@ func readStream(v *exercise, out *rest.Batch) {
 			track.Put(of.column, second(float64(i)**s.Rate), value)
 		}
 	}
-	for _, p := range v.Route {
+	for _, p := range v.Route.In(out, "route") {
 		if at := rest.Duration(p.Time); at != nil {
 			track.Put(rest.ColumnLat, second(at.Seconds()), p.Latitude)
 			track.Put(rest.ColumnLng, second(at.Seconds()), p.Longitude)

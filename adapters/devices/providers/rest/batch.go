@@ -193,20 +193,44 @@ func Each[T any](read func(item *T, out *Batch)) func(json.RawMessage, *Batch) {
 	return func(item json.RawMessage, out *Batch) {
 		var v T
 		if err := json.Unmarshal(item, &v); err != nil {
-			var field []any
-			if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" {
-				within := item
-				for _, part := range strings.Split(wrong.Field, ".") {
-					if v := at(within, part); v != nil { // the names of embedded structs are none of the item's
-						field, within = append(field, part), v
-					}
-				}
-			}
-			out.Problem("shape", "the item is not of the documented shape", field...)
+			out.Problem("shape", "the item is not of the documented shape", fieldOf(err, item)...)
 			return
 		}
 		read(&v, out)
 	}
+}
+
+// fieldOf returns the path of the member of a document that an error of its decoding is about.
+func fieldOf(err error, doc json.RawMessage) (field []any) {
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" {
+		for _, part := range strings.Split(wrong.Field, ".") {
+			if v := at(doc, part); v != nil { // the names of embedded structs are none of the document's
+				field, doc = append(field, part), v
+			}
+		}
+	}
+	return field
+}
+
+// List is a list inside an item whose elements are read one by one: one of another shape costs
+// itself.
+type List[T any] []json.RawMessage
+
+// In returns the elements that can be read, and reports the others. field is the path of the list in
+// the item.
+func (l List[T]) In(out *Batch, field ...any) []T {
+	all := make([]T, 0, len(l))
+	for i, element := range l {
+		var v T
+		err := json.Unmarshal(element, &v)
+		if err != nil || string(element) == "null" {
+			path := append(slices.Clip(field), i)
+			out.Problem("shape", "the element is not of the documented shape", append(path, fieldOf(err, element)...)...)
+			continue
+		}
+		all = append(all, v)
+	}
+	return all
 }
 
 // KeyOf returns a Key that is a member of the item, as a text.
@@ -225,10 +249,10 @@ func Members[T any]() (names []string) {
 	return names
 }
 
-// read reads items of an answer into the batch.
+// read reads items of an answer into the batch. Those that a later one revises are left out before.
 func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	b.answer, b.texts = body, map[string]string{}
-	for _, item := range b.kind.latest(items) {
+	for _, item := range items {
 		b.item, b.owner, b.zone, b.dev, b.about = item, nil, "", nil, b.kind.Resources
 		if b.Stored() {
 			b.about = slices.Concat(b.kind.Resources, b.kind.Stored)
@@ -237,7 +261,8 @@ func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	}
 }
 
-// latest leaves out the items that a later one of the same answer revises.
+// latest leaves out the items that a later one of the same answer revises. One that cannot be read
+// revises none.
 func (k *Kind) latest(items []json.RawMessage) []json.RawMessage {
 	if !k.Revised {
 		return items
@@ -245,11 +270,23 @@ func (k *Kind) latest(items []json.RawMessage) []json.RawMessage {
 	seen, out := map[string]bool{}, []json.RawMessage{}
 	for _, item := range slices.Backward(items) {
 		if key := k.Key(item); key == "" || !seen[key] {
-			seen[key], out = true, append(out, item)
+			seen[key], out = k.reads(item), append(out, item)
 		}
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// reads reports whether an item can be read.
+func (k *Kind) reads(item json.RawMessage) bool {
+	b := newBatch(k)
+	b.read(item, []json.RawMessage{item})
+	for _, of := range b.data {
+		if slices.ContainsFunc(of, func(p linking.PullItem) bool { return len(p.Unparsed) > 0 }) {
+			return false
+		}
+	}
+	return true
 }
 
 // errShape says that an answer is not of the documented shape.

@@ -371,7 +371,7 @@ func (w *window) make(body []byte) (Data, int, error) {
 	if w.asked {
 		b.id = w.Queue[0]
 	}
-	b.read(body, items)
+	b.read(body, w.kind.latest(items))
 	return b.data, len(all), nil
 }
 
@@ -449,6 +449,6 @@ func (d *Definition) Read(kind string, page []byte) (Data, error) {
 		return nil, fmt.Errorf("%w: the page is not of the documented shape", healthlab.Invalid)
 	}
 	b := newBatch(k)
-	b.read(page, items)
+	b.read(page, k.latest(items))
 	return b.data, nil
 }

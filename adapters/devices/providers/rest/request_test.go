@@ -106,13 +106,21 @@ func TestRequests(t *testing.T) {
 
 // Of revisions in one answer, the last is read.
 func TestRevised(t *testing.T) {
-	var read []string
-	d := &rest.Definition{Kinds: []rest.Kind{{Name: "nights", Resources: []string{"sleep"}, Key: rest.KeyOf("id"), Revised: true, Read: func(item json.RawMessage, _ *rest.Batch) {
-		read = append(read, string(item))
-	}}}}
-	_, err := d.Read("nights", []byte(`[{"id":1,"v":1},{"id":2},{"v":3},{"id":1,"v":4},{"v":5}]`))
+	type night struct {
+		ID rest.ID `json:"id"`
+		V  int     `json:"v"`
+	}
+	d := &rest.Definition{Kinds: []rest.Kind{{Name: "nights", Resources: []string{"sleep"}, Key: rest.KeyOf("id"), Revised: true, Read: rest.Each(func(v *night, out *rest.Batch) {
+		out.Summary("sleep", healthdata.SourceRing, &healthdata.Sleep{Head: healthdata.Head{ExternalID: fmt.Sprint(v.ID, " ", v.V)}})
+	})}}}
+	data, err := d.Read("nights", []byte(`[{"id":1,"v":1},{"id":2},{"id":2,"v":"x"},{"v":3},{"id":1,"v":4},{"v":5}]`))
 	require.NoError(t, err)
-	require.Equal(t, []string{`{"id":2}`, `{"v":3}`, `{"id":1,"v":4}`, `{"v":5}`}, read)
+	var read []string
+	for _, s := range data["sleep"][0].Summaries {
+		read = append(read, healthdata.HeadOf(s).ExternalID)
+	}
+	require.Equal(t, []string{"2 0", " 3", "1 4", " 5"}, read)
+	require.Len(t, data["sleep"][1].Unparsed, 1, "one that cannot be read revises none")
 }
 
 // The nights of a page keep their own zones.

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -29,13 +30,16 @@ type Track struct {
 	seconds map[int64]bool
 }
 
-// Put sets the value of a column at a Unix second. Nil is a gap, and so is a heart rate of 0, which a
-// strap that is not worn writes.
+// most is above every number that a column of a recording has.
+const most = 1e6
+
+// Put sets the value of a column at a Unix second. Nil is a gap, and so are a heart rate of 0, which a
+// strap that is not worn writes, and a number that no sensor measures.
 func (t *Track) Put(c Column, second int64, v *float64) {
 	if t.seconds == nil {
 		t.values, t.seconds = map[Column]map[int64]float64{}, map[int64]bool{}
 	}
-	if t.seconds[second] = true; v == nil || c == ColumnHeartrate && *v <= 0 {
+	if t.seconds[second] = true; v == nil || math.Abs(*v) > most || c == ColumnHeartrate && *v <= 0 {
 		return
 	}
 	if t.values[c] == nil {

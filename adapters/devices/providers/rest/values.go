@@ -87,6 +87,14 @@ func Round(v *float64) *int64 {
 	return Ptr(int64(math.Round(*v)))
 }
 
+// Height returns a height in whole centimetres; nil for nil and for one that nobody has.
+func Height(cm *float64) *int64 {
+	if h := Round(cm); h != nil && *h > 0 && *h <= 300 {
+		return h
+	}
+	return nil
+}
+
 // Seconds returns milliseconds as whole seconds, rounded half away from zero; nil as in Round.
 func Seconds(milliseconds *float64) *int64 {
 	if milliseconds == nil {

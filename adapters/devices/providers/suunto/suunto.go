@@ -7,8 +7,8 @@
 // # What is read
 //
 //	sleep                      sleep; a revision replaces the one before
-//	activity                   every 10 minutes: heartrate (bpm), steps, calories_active (kcal =
-//	                           J / 4184), blood_oxygen (% = share × 100), hrv (RMSSD, ms)
+//	activity                   every 10 minutes: heartrate (bpm or Hz), steps, calories_active
+//	                           (J), blood_oxygen (share or %), hrv (RMSSD, ms)
 //	daily_activity_statistics  activity of each day (steps, active kcal)
 //	workouts                   workouts (m, m/s, kcal)
 //	workout                    workout_stream of each workout (bpm, m, m/s, W, °C, degrees)
@@ -17,8 +17,7 @@
 // an offset in minutes. Daily sums are of 24 hours each, from a midnight in the person's zone
 // on; of several watches the one with the most counts. A sleep is known by SleepId, or its start; the
 // time awake is what is left of the session. A workout is known by workoutKey and ends at
-// stopTime; totalTime leaves out pauses and is the moving time. A heart rate below 15 is in Hz and
-// is multiplied by 60. The energy of a workout is in kcal, and above 10,000 in joules. Recovery
+// stopTime; totalTime leaves out pauses and is the moving time. A heart rate below 15 is in Hz. The energy of a workout is in kcal, and above 10,000 in joules. Recovery
 // (balance and stress state) has no place in the catalogue, and cadence has no known unit.
 //
 // # Messages
@@ -148,26 +147,28 @@ const (
 	step    = 10 * time.Minute
 )
 
-// bpm reads a heart rate, which some answers have in Hz; nil for 0.
+// rateUnit is the unit of a heart rate.
+func rateUnit(v *float64) string {
+	if v != nil && *v < maxHz {
+		return "Hz"
+	}
+	return "bpm"
+}
+
+// bpm reads a heart rate; nil for 0.
 func bpm(v *float64) *float64 {
-	switch {
-	case v == nil || *v <= 0:
-		return nil
-	case *v < maxHz:
+	if v = rest.Positive(v); rateUnit(v) == "Hz" {
 		return rest.Times(v, 60)
 	}
 	return v
 }
 
-// share reads a part of one as percent; nil for 0.
-func share(v *float64) *float64 {
-	switch {
-	case v == nil || *v <= 0:
-		return nil
-	case *v <= 1:
-		return rest.Times(v, 100)
+// shareUnit is the unit of a part of one, which some answers have as percent.
+func shareUnit(v *float64) string {
+	if v != nil && *v <= 1 {
+		return "fraction"
 	}
-	return v
+	return "%"
 }
 
 func sleepKey(item json.RawMessage) string {
@@ -250,33 +251,37 @@ func readActivity(v *struct {
 			Timestamp: v.At.Time, Start: &v.At.Time, End: &end, TimezoneOffset: v.At.Offset, Unit: unit, Value: rest.Number(value),
 		})
 	}
-	sample("heartrate", "bpm", bpm(v.Entry.HR))
+	sample("heartrate", rateUnit(v.Entry.HR), rest.Positive(v.Entry.HR))
 	interval("steps", "count", v.Entry.Steps)
-	interval("calories_active", "kcal", rest.Times(v.Entry.Energy, joules))
-	sample("blood_oxygen", "%", share(v.Entry.SpO2))
+	interval("calories_active", "J", v.Entry.Energy)
+	sample("blood_oxygen", shareUnit(v.Entry.SpO2), rest.Positive(v.Entry.SpO2))
 	sample("hrv", "rmssd", rest.Positive(v.Entry.HRV))
 }
 
-// readDays reads sums of 24 hours: a list of names, each with its watches.
-func readDays(v *[]struct {
+// daySums are sums of 24 hours of one name, by watch.
+type daySums struct {
 	Name    string
-	Sources []struct {
-		Samples []struct {
+	Sources rest.List[struct {
+		Samples rest.List[struct {
 			At    rest.Instant `json:"TimeISO8601"`
 			Value *float64
-		}
-	}
-}, out *rest.Batch,
-) {
+		}]
+	}]
+}
+
+func readDays(v *rest.List[daySums], out *rest.Batch) {
 	sums := map[string]map[healthlab.Date]*float64{}
-	for _, of := range *v {
+	for i, of := range v.In(out) {
 		if sums[of.Name] == nil {
 			sums[of.Name] = map[healthlab.Date]*float64{}
 		}
-		for _, source := range of.Sources {
-			for _, x := range source.Samples {
+		for j, source := range of.Sources.In(out, i, "Sources") {
+			for _, x := range source.Samples.In(out, i, "Sources", j, "Samples") {
+				if x.At.IsZero() || rest.Round(x.Value) == nil {
+					continue
+				}
 				day := out.LocalDay(healthlab.At(x.At.Add(rest.Day / 2)))
-				if most := sums[of.Name][day]; x.Value != nil && (most == nil || *x.Value > *most) {
+				if most := sums[of.Name][day]; most == nil || *x.Value > *most {
 					sums[of.Name][day] = x.Value
 				}
 			}
@@ -344,7 +349,7 @@ type workout struct {
 		Serial       *string `json:"serialNumber"`
 		Version      *string `json:"softwareVersion"`
 	} `json:"gear"`
-	Extensions []extension `json:"extensions"`
+	Extensions rest.List[extension] `json:"extensions"`
 }
 
 func (v *workout) source() healthdata.SourceType {
@@ -385,15 +390,15 @@ func readWorkout(v *workout, out *rest.Batch) { out.Summary("workouts", v.source
 // extension is a part of a recording. A location has positions, the others values.
 type extension struct {
 	Type   string
-	Points []struct {
+	Points rest.List[struct {
 		At    milli    `json:"timestamp"`
 		Value *float64 `json:"value"`
-	} `json:"points"`
-	Locations []struct {
+	}] `json:"points"`
+	Locations rest.List[struct {
 		At  milli    `json:"timestamp"`
 		Lat *float64 `json:"latitude"`
 		Lng *float64 `json:"longitude"`
-	} `json:"locationPoints"`
+	}] `json:"locationPoints"`
 }
 
 // extensions are the parts of a recording that are read, and their columns. A location has two.
@@ -405,13 +410,12 @@ var extensions = map[string]rest.Column{
 // readRecording puts the parts of a recording side by side, by second.
 func readRecording(v *workout, out *rest.Batch) {
 	var track rest.Track
-	for i := range v.Extensions {
-		x := &v.Extensions[i]
+	for i, x := range v.Extensions.In(out, "extensions") {
 		column, known := extensions[x.Type]
 		if !known {
 			continue
 		}
-		for _, p := range x.Points {
+		for _, p := range x.Points.In(out, "extensions", i, "points") {
 			if column == rest.ColumnHeartrate {
 				p.Value = bpm(p.Value)
 			}
@@ -419,7 +423,7 @@ func readRecording(v *workout, out *rest.Batch) {
 				track.Put(column, p.At.second(), p.Value)
 			}
 		}
-		for _, p := range x.Locations {
+		for _, p := range x.Locations.In(out, "extensions", i, "locationPoints") {
 			track.Put(rest.ColumnLat, p.At.second(), p.Lat)
 			track.Put(rest.ColumnLng, p.At.second(), p.Lng)
 		}

@@ -32,7 +32,7 @@ func Example() {
 	// Output:
 	// <nil>
 	// blood_oxygen from watch
-	//   sample {"timestamp":"2026-03-04T08:10:00+00:00","timezone_offset":3600,"unit":"%","value":97}
+	//   sample {"timestamp":"2026-03-04T08:10:00+00:00","timezone_offset":3600,"unit":"fraction","value":0.97}
 	// heartrate from watch
 	//   sample {"timestamp":"2026-03-04T08:10:00+00:00","timezone_offset":3600,"unit":"bpm","value":66}
 }

@@ -39,6 +39,8 @@ const (
 	wholeBody = 7 // the position of a measure
 	ambiguous = 1 // attrib of a measurement that may be another person's
 	real      = 1 // category of a measurement; goals are 2
+
+	impossible = 1e6 // no measure has such a number
 )
 
 func manual(attrib int) bool { return attrib == 2 || attrib == 4 }
@@ -46,39 +48,54 @@ func manual(attrib int) bool { return attrib == 2 || attrib == 4 }
 // measures are what was measured at one instant.
 type measures struct {
 	hardware
-	ID       rest.ID `json:"grpid"`
-	Attrib   int     `json:"attrib"`
-	Date     unix    `json:"date"`
-	Category *int    `json:"category"`
-	Measures []struct {
-		Value    float64 `json:"value"`
-		Type     int     `json:"type"`
-		Unit     int     `json:"unit"`
-		Position *int    `json:"position"`
-	} `json:"measures"`
+	ID       rest.ID            `json:"grpid"`
+	Attrib   int                `json:"attrib"`
+	Date     unix               `json:"date"`
+	Category *int               `json:"category"`
+	Measures rest.List[measure] `json:"measures"`
+
+	read []measure
+}
+
+// measure is a number times a power of ten.
+type measure struct {
+	Value    *float64 `json:"value"`
+	Type     int      `json:"type"`
+	Unit     *int     `json:"unit"`
+	Position *int     `json:"position"`
 }
 
 // of returns the value of the first of some types that the group has; nil if it has none.
 func (m *measures) of(types ...int) *float64 {
 	for _, of := range types {
 		var found *float64
-		for _, x := range m.Measures {
+		for _, x := range m.read {
 			whole := x.Position == nil || *x.Position == wholeBody
 			composition := of == fatFree || of == fatRatio || of == fatMass || of >= muscle && of <= bone
-			if x.Type != of || x.Unit < -15 || x.Unit > 15 || found != nil && !whole || composition && !whole {
+			if x.Type != of || x.Value == nil || x.Unit == nil || *x.Unit < -15 || *x.Unit > 15 || found != nil && !whole || composition && !whole {
 				continue
 			}
-			v := x.Value * math.Pow10(x.Unit)
-			if x.Unit < 0 {
-				v = x.Value / math.Pow10(-x.Unit) // a quotient is the nearest number, a product is not
+			v := *x.Value * math.Pow10(*x.Unit)
+			if *x.Unit < 0 {
+				v = *x.Value / math.Pow10(-*x.Unit) // a quotient is the nearest number, a product is not
 			}
-			found = &v
+			if v > 0 && v < impossible {
+				found = &v
+			}
 		}
 		if found != nil {
 			return found
 		}
 	}
 	return nil
+}
+
+// possible returns a value that a sample of a resource can have; else nil.
+func possible(v *float64, resource string) *float64 {
+	if b, ok := healthdata.ResourceBySlug(resource).Bounds(); v == nil || ok && (*v < b.Low || *v > b.High) {
+		return nil
+	}
+	return v
 }
 
 func percent(part, whole *float64) *float64 {
@@ -93,6 +110,7 @@ func readMeasures(v *measures, out *rest.Batch) {
 		return
 	}
 	out.Zone(out.Answer("body.timezone"))
+	v.read = v.Measures.In(out, "measures")
 	kg, fat := v.of(weight), v.of(fatRatio)
 	if fat == nil {
 		fat = percent(v.of(fatMass), v.of(weight))
@@ -117,7 +135,7 @@ func readMeasures(v *measures, out *rest.Batch) {
 	if bpm := v.of(pulse); bpm != nil && *bpm > 0 {
 		sample("heartrate", "bpm", bpm)
 	}
-	if celsius := v.of(bodyTemperature, temperature); celsius != nil {
+	if celsius := possible(v.of(bodyTemperature, temperature), "body_temperature"); celsius != nil {
 		sample("body_temperature", "°C", celsius)
 	} else if celsius = v.of(skin); celsius != nil {
 		out.Sample("body_temperature", source, healthdata.Sample{
@@ -138,16 +156,17 @@ func readMeasures(v *measures, out *rest.Batch) {
 }
 
 func readHeight(v *struct {
-	Groups []measures `json:"measuregrps"`
+	Groups rest.List[measures] `json:"measuregrps"`
 }, out *rest.Batch,
 ) {
 	var last *measures
-	for i := range v.Groups {
-		if g := &v.Groups[i]; g.of(height) != nil && (last == nil || g.Date > last.Date) {
-			last = g
+	for i, g := range v.Groups.In(out, "measuregrps") {
+		g.read = g.Measures.In(out, "measuregrps", i, "measures")
+		if rest.Height(rest.Times(g.of(height), 100)) != nil && (last == nil || g.Date > last.Date) {
+			last = &g
 		}
 	}
 	if last != nil {
-		out.Summary("profile", healthdata.SourceApp, &healthdata.Profile{Height: rest.Round(rest.Times(last.of(height), 100))})
+		out.Summary("profile", healthdata.SourceApp, &healthdata.Profile{Height: rest.Height(rest.Times(last.of(height), 100))})
 	}
 }

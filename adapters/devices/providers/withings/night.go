@@ -108,18 +108,19 @@ type segment struct {
 // readNight reads the segments of a night, which are in no order. Of a stored page, the night
 // is from the first to the last.
 func readNight(v *struct {
-	Series []segment `json:"series"`
+	Series rest.List[segment] `json:"series"`
 }, out *rest.Batch,
 ) {
-	slices.SortFunc(v.Series, func(a, b segment) int { return cmp.Compare(a.Start, b.Start) })
+	list := v.Series.In(out, "series")
+	slices.SortFunc(list, func(a, b segment) int { return cmp.Compare(a.Start, b.Start) })
 	var of night
 	if json.Unmarshal(out.Joined("sleep_getsummary", out.ID()), &of) != nil {
-		if len(v.Series) == 0 || !out.Stored() {
+		if len(list) == 0 || !out.Stored() {
 			return
 		}
-		of.Start = v.Series[0].Start
-		for i := range v.Series {
-			of.End = max(of.End, v.Series[i].End)
+		of.Start = list[0].Start
+		for i := range list {
+			of.End = max(of.End, list[i].End)
 		}
 	}
 	out.Zone(of.Zone)
@@ -129,8 +130,8 @@ func readNight(v *struct {
 			out.Sample(resource, source, healthdata.Sample{Timestamp: at.time(), Unit: unit, Value: rest.Number(rest.Positive(values[at]))})
 		}
 	}
-	for i := range v.Series {
-		x := &v.Series[i]
+	for i := range list {
+		x := &list[i]
 		if x.Hash != "" && of.Hash != "" && x.Hash != of.Hash {
 			continue // of another device
 		}
