@@ -163,7 +163,7 @@ func (c *sampleClaims) byInterval(b *vector.Batch, i int) (v verdict, share floa
 	case length == at.to-at.from:
 		v.used, v.better = usedNone, better
 	case length > 0:
-		v.used, v.better, share = usedPart, better, 1-float64(length)/float64(at.to-at.from)
+		v.used, v.better, share = usedPart, better, float64(at.to-at.from-length)/float64(at.to-at.from)
 	}
 	return v, share
 }
