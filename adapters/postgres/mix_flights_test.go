@@ -66,8 +66,8 @@ func TestMix_tripsAndCommits(t *testing.T) {
 			order = placed.Order.ID
 			return out
 		}},
-		{"read order", 4, func() *httptest.ResponseRecorder { return ask("GET", "/v3/order/"+order, "") }},
-		{"list orders", 6, func() *httptest.ResponseRecorder { return ask("GET", "/v3/orders?user_id="+id, "") }},
+		{"read order", 3, func() *httptest.ResponseRecorder { return ask("GET", "/v3/order/"+order, "") }},
+		{"list orders", 3, func() *httptest.ResponseRecorder { return ask("GET", "/v3/orders?user_id="+id, "") }},
 	}
 	for _, m := range mix {
 		t.Run(m.name, func(t *testing.T) {
