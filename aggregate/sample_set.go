@@ -65,9 +65,9 @@ func (v *lockedView) load(ctx context.Context, key healthdata.SeriesKey, chunks 
 }
 
 // seriesQuery returns the query for the series that a plan is about.
-func (p *plan) seriesQuery() *healthdata.SeriesQuery {
+func (p *plan) seriesQuery() healthdata.SeriesQuery {
 	w := p.readWindow()
-	q := &healthdata.SeriesQuery{From: w.from - maxOffset.Microseconds(), To: w.to + maxOffset.Microseconds()}
+	q := healthdata.SeriesQuery{From: w.from - maxOffset.Microseconds(), To: w.to + maxOffset.Microseconds()}
 	for _, r := range p.resources {
 		q.Resources = append(q.Resources, r.Slug)
 	}
@@ -80,7 +80,7 @@ func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampl
 	for i, r := range p.resources {
 		place[r.Slug] = i
 	}
-	all, err := v.Series(ctx, *p.seriesQuery())
+	all, err := v.Series(ctx, p.seriesQuery())
 	if err != nil {
 		return nil, err
 	}

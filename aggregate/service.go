@@ -160,7 +160,7 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	if err := s.Allowed(ctx, team); err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
-	ctx = readAhead(ctx, team, user, plans)
+	ctx = store.Ahead(ctx, func() []store.Query { return beginning(team, user, plans) })
 	u, err := s.data.User(ctx, team, user)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
@@ -212,9 +212,9 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	return out, nil
 }
 
-// readAhead returns a context with which plans read what they begin with in one trip.
-func readAhead(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, plans []*plan) context.Context {
-	q := []store.Query{store.User(team, user), priorityTable.One(preferencesKey(team), store.Plain)}
+// beginning returns what a query reads first: the user, the preferences of the team, and the data of plans.
+func beginning(team healthlab.TeamID, user healthlab.UserID, plans []*plan) []store.Query {
+	q := []store.Query{priorityTable.One(preferencesKey(team), store.Plain)}
 	for _, p := range plans {
 		switch {
 		case p.sampleTable():
@@ -225,7 +225,7 @@ func readAhead(ctx context.Context, team healthlab.TeamID, user healthlab.UserID
 			}
 		}
 	}
-	return store.Ahead(ctx, q...)
+	return append(q, store.User(team, user))
 }
 
 // FeatureNotEnabled is the rule that keeps a team from asking; its kind is

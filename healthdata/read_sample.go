@@ -52,9 +52,9 @@ func (q *SampleQuery) span() series.Range {
 	return r
 }
 
-func (q *SampleQuery) series() *SeriesQuery {
+func (q *SampleQuery) series() SeriesQuery {
 	r := q.span()
-	return &SeriesQuery{Resources: []string{q.Resource}, From: r.From, To: r.To, Provider: q.Provider}
+	return SeriesQuery{Resources: []string{q.Resource}, From: r.From, To: r.To, Provider: q.Provider}
 }
 
 // check refuses a resource that has no samples and a range that ends before it begins.
@@ -128,7 +128,7 @@ func (s *Service) Samples(ctx context.Context, team healthlab.TeamID, user healt
 	if err := q.check(); err != nil {
 		return SamplePage{}, fmt.Errorf("read samples: %w", err)
 	}
-	ctx = store.Ahead(ctx, q.series().Queries(team, user)...)
+	ctx = store.Ahead(ctx, func() []store.Query { return q.series().Queries(team, user) })
 	if _, err := s.live(ctx, team, user); err != nil {
 		return SamplePage{}, fmt.Errorf("read samples: %w", err)
 	}
@@ -139,7 +139,7 @@ func (s *Service) Samples(ctx context.Context, team healthlab.TeamID, user healt
 	var page SamplePage
 	err = s.data.View(ctx, team, user, func(v View) error {
 		page = SamplePage{}
-		all, err := v.Series(ctx, *q.series())
+		all, err := v.Series(ctx, q.series())
 		if err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (s *Service) AllSamples(ctx context.Context, team healthlab.TeamID, user he
 	if err := q.check(); err != nil {
 		return nil, fmt.Errorf("read samples: %w", err)
 	}
-	ctx = store.Ahead(ctx, q.series().Queries(team, user)...)
+	ctx = store.Ahead(ctx, func() []store.Query { return q.series().Queries(team, user) })
 	if _, err := s.live(ctx, team, user); err != nil {
 		return nil, fmt.Errorf("read samples: %w", err)
 	}
@@ -189,7 +189,7 @@ func (s *Service) AllSamples(ctx context.Context, team healthlab.TeamID, user he
 // eachSample visits the samples that fit, series by series.
 func eachSample(ctx context.Context, v View, q SampleQuery, visit func(Sample)) error {
 	r := ResourceBySlug(q.Resource)
-	all, err := v.Series(ctx, *q.series())
+	all, err := v.Series(ctx, q.series())
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (s *Service) records(ctx context.Context, team healthlab.TeamID, user healt
 	rq, wrong := q.record()
 	rq.Raw = raw
 	if wrong == nil {
-		ctx = store.Ahead(ctx, rq.Queries(team, user)...)
+		ctx = store.Ahead(ctx, func() []store.Query { return rq.Queries(team, user) })
 	}
 	if _, err = s.live(ctx, team, user); err != nil {
 		return nil, err

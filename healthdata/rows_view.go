@@ -207,14 +207,14 @@ func (o owner) recordRange(q *RecordQuery) store.Query {
 
 // Queries returns what reads a user and asks [View].Records for q, for [store.Ahead]. Views that are no rows
 // do not ask it.
-func (q *RecordQuery) Queries(team healthlab.TeamID, user healthlab.UserID) []store.Query {
-	return append(owner{team, user}.viewedRecords(q), store.User(team, user))
+func (q RecordQuery) Queries(team healthlab.TeamID, user healthlab.UserID) []store.Query {
+	return append(owner{team, user}.viewedRecords(&q), store.User(team, user))
 }
 
 // Queries returns what reads a user and asks [View].Series for q, for [store.Ahead], but for headers of closed
 // chunks. Views that are no rows do not ask it.
-func (q *SeriesQuery) Queries(team healthlab.TeamID, user healthlab.UserID) []store.Query {
-	return append(owner{team, user}.viewedHeads(q), store.User(team, user))
+func (q SeriesQuery) Queries(team healthlab.TeamID, user healthlab.UserID) []store.Query {
+	return append(owner{team, user}.viewedHeads(&q), store.User(team, user))
 }
 
 // Series is that of [View].

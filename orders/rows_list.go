@@ -153,7 +153,9 @@ func (v orderRows) each(ctx context.Context, q *Query, ask store.Query, f func(*
 	if ask.Bare {
 		page = bareScanPage
 	}
-	ctx = store.Ahead(ctx, store.DeletedUsers(q.Team).WithoutDocs(), ask.After("", page))
+	ctx = store.Ahead(ctx, func() []store.Query {
+		return []store.Query{store.DeletedUsers(q.Team).WithoutDocs(), ask.After("", page)}
+	})
 	deleted, err := store.DeletedIDs(ctx, v.s, q.Team)
 	if err != nil {
 		return err
