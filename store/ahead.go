@@ -55,7 +55,7 @@ func (r *readAhead) Update(ctx context.Context, run func(context.Context, Tx) er
 		a.queries, a.known, a.of = nil, nil, nil
 		a.mu.Unlock()
 	}
-	return r.Store.Update(Fresh(ctx), run)
+	return r.Store.Update(ctx, run)
 }
 
 // Read is that of [Store].
