@@ -46,7 +46,7 @@ func TestMix_tripsAndCommits(t *testing.T) {
 		{"read samples", 2, func() *httptest.ResponseRecorder {
 			return ask("GET", "/v2/timeseries/"+id+"/heartrate/grouped?start_date=2026-03-10", "")
 		}},
-		{"ingest sleep", 5, func() *httptest.ResponseRecorder {
+		{"ingest sleep", 4, func() *httptest.ResponseRecorder {
 			return ask("POST", "/v2/summary/sleep/"+id, fmt.Sprintf(`{"provider":"manual","source":{"type":"app"},"data":[
 				{"bedtime_start":"2026-03-%02[1]dT22:00:00Z","bedtime_stop":"2026-03-%02[1]dT23:30:00Z"}]}`, n))
 		}},

@@ -287,7 +287,6 @@ func (e *Store) nameTeam(b *pgx.Batch, team string) {
 	}
 }
 
-// teamOfQuery returns whose rows a query reaches: a team's id; "" if it reaches rows without a team alone.
 func teamOfQuery(q *store.Query) string {
 	if q.By == store.ByUser || q.By == store.ByDue {
 		return allTeams
@@ -295,7 +294,7 @@ func teamOfQuery(q *store.Query) string {
 	return bothTeams("", q.Team)
 }
 
-// teamOfWrites is teamOfQuery for all writes of a transaction.
+// teamOfWrites returns whose rows writes reach: a team's id; "" if they reach rows without a team alone.
 func teamOfWrites(writes []store.Write) string {
 	of := ""
 	for i := range writes {
