@@ -22,7 +22,6 @@ const maxOffset = 24 * time.Hour
 // large, and only a few of their values are kept.
 const pageOf = 92 * 24 * time.Hour
 
-// recordQueries returns the queries for the rows of a table inside a window, page by page.
 func recordQueries(t *tables.Table, w window) []healthdata.RecordQuery {
 	if t.IndexType == typeInstant {
 		return []healthdata.RecordQuery{{Resource: t.Resource}}
