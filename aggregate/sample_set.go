@@ -64,16 +64,23 @@ func (v *lockedView) load(ctx context.Context, key healthdata.SeriesKey, chunks 
 	return out, err
 }
 
-// samples finds the series that a plan is about.
-func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampleSet, error) {
+// seriesQuery returns the query for the series that a plan is about.
+func (p *plan) seriesQuery() healthdata.SeriesQuery {
 	w := p.readWindow()
 	q := healthdata.SeriesQuery{From: w.from - maxOffset.Microseconds(), To: w.to + maxOffset.Microseconds()}
+	for _, r := range p.resources {
+		q.Resources = append(q.Resources, r.Slug)
+	}
+	return q
+}
+
+// samples finds the series that a plan is about.
+func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampleSet, error) {
 	place := map[string]int{}
 	for i, r := range p.resources {
-		q.Resources = append(q.Resources, r.Slug)
 		place[r.Slug] = i
 	}
-	all, err := v.Series(ctx, q)
+	all, err := v.Series(ctx, p.seriesQuery())
 	if err != nil {
 		return nil, err
 	}

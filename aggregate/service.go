@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/store"
 )
 
 // Reader is what questions are answered from. [healthdata.Service] is one. Both methods
@@ -159,6 +160,7 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	if err := s.Allowed(ctx, team); err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
+	ctx = store.Ahead(ctx, func() []store.Query { return beginning(team, user, plans) })
 	u, err := s.data.User(ctx, team, user)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
@@ -208,6 +210,22 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 		return nil, fmt.Errorf("query: %w", err)
 	}
 	return out, nil
+}
+
+// beginning returns what a query reads first: the user, the preferences of the team, and the data of plans.
+func beginning(team healthlab.TeamID, user healthlab.UserID, plans []*plan) []store.Query {
+	q := []store.Query{priorityTable.One(preferencesKey(team), store.Plain)}
+	for _, p := range plans {
+		switch {
+		case p.sampleTable():
+			q = append(q, p.seriesQuery().Queries(team, user)...)
+		case p.table.summary != nil:
+			if pages := recordQueries(p.table.summary, p.readWindow()); len(pages) > 0 {
+				q = append(q, pages[0].Queries(team, user)...)
+			}
+		}
+	}
+	return append(q, store.User(team, user))
 }
 
 // FeatureNotEnabled is the rule that keeps a team from asking; its kind is

@@ -22,13 +22,16 @@ const maxOffset = 24 * time.Hour
 // large, and only a few of their values are kept.
 const pageOf = 92 * 24 * time.Hour
 
+func recordQueries(t *tables.Table, w window) []healthdata.RecordQuery {
+	if t.IndexType == typeInstant {
+		return []healthdata.RecordQuery{{Resource: t.Resource}}
+	}
+	return w.pages(t.Resource)
+}
+
 // eachSummary visits the rows of a table inside a window, page by page.
 func eachSummary(ctx context.Context, v healthdata.View, t *tables.Table, w window, cycles bool, visit func(*tables.Row, int64) error) error {
-	pages := []healthdata.RecordQuery{{Resource: t.Resource}}
-	if t.IndexType != typeInstant {
-		pages = w.pages(t.Resource)
-	}
-	for _, q := range pages {
+	for _, q := range recordQueries(t, w) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

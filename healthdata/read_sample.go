@@ -15,6 +15,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/store"
 )
 
 // SampleQuery says which samples of a timeseries to read. The zero values of the
@@ -127,6 +128,7 @@ func (s *Service) Samples(ctx context.Context, team healthlab.TeamID, user healt
 	if err := q.check(); err != nil {
 		return SamplePage{}, fmt.Errorf("read samples: %w", err)
 	}
+	ctx = store.Ahead(ctx, func() []store.Query { return q.series().Queries(team, user) })
 	if _, err := s.live(ctx, team, user); err != nil {
 		return SamplePage{}, fmt.Errorf("read samples: %w", err)
 	}
@@ -168,6 +170,7 @@ func (s *Service) AllSamples(ctx context.Context, team healthlab.TeamID, user he
 	if err := q.check(); err != nil {
 		return nil, fmt.Errorf("read samples: %w", err)
 	}
+	ctx = store.Ahead(ctx, func() []store.Query { return q.series().Queries(team, user) })
 	if _, err := s.live(ctx, team, user); err != nil {
 		return nil, fmt.Errorf("read samples: %w", err)
 	}

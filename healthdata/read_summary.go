@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/store"
 )
 
 // SummaryQuery says which summaries of a resource to read. The zero values of the
@@ -35,7 +36,7 @@ type SummaryQuery struct {
 var dayIndexed = map[string]bool{"activity": true, "menstrual_cycle": true}
 
 // record returns the query as a store understands it.
-func (q SummaryQuery) record(user *User) (RecordQuery, error) {
+func (q SummaryQuery) record() (RecordQuery, error) {
 	r, err := resourceOf(q.Resource, ClassSummary)
 	if err != nil {
 		return RecordQuery{}, err
@@ -80,15 +81,17 @@ func (s *Service) Summaries(ctx context.Context, team healthlab.TeamID, user hea
 }
 
 func (s *Service) records(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q SummaryQuery, raw bool) (records []Record, err error) {
-	u, err := s.live(ctx, team, user)
-	if err != nil {
-		return nil, err
-	}
-	rq, err := q.record(&u)
-	if err != nil {
-		return nil, err
-	}
+	rq, wrong := q.record()
 	rq.Raw = raw
+	if wrong == nil {
+		ctx = store.Ahead(ctx, func() []store.Query { return rq.Queries(team, user) })
+	}
+	if _, err = s.live(ctx, team, user); err != nil {
+		return nil, err
+	}
+	if wrong != nil {
+		return nil, wrong
+	}
 	err = s.data.View(ctx, team, user, func(v View) error {
 		records, err = v.Records(ctx, rq)
 		return err

@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -22,11 +21,23 @@ func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 		return err
 	}
 	return d.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		w := recordWrite{at: owner{team, user}, results: make([]PutResult, 0, len(records)), spans: changedSpans{}, sessions: map[sessionTeller][]series.Range{}}
+		w := recordWrite{at: owner{team, user}, results: make([]PutResult, 0, len(records)), spans: changedSpans{}, sessions: sessions{}}
 		if len(records) > 0 {
 			w.resource = records[0].Resource
 		}
-		first := w.at.recordQueries(w.resource, idsOf(records[:min(len(records), recordsAtOnce)]))
+		part := records[:min(len(records), recordsAtOnce)]
+		first := w.at.recordQueries(w.resource, idsOf(part))
+		if len(part) == len(records) { // what new sessions are compared with
+			times := sessions{}
+			for i := range part {
+				if part[i].isSession() {
+					times.add(&part[i])
+				}
+			}
+			for _, t := range times {
+				first = append(first, w.at.sessionQuery(w.resource, t))
+			}
+		}
 		if err := d.begin(tx, team, user, first); err != nil || len(records) == 0 {
 			return err
 		}
@@ -74,7 +85,7 @@ type recordWrite struct {
 	version  *store.Entry[recordVersion]
 	results  []PutResult
 	spans    changedSpans
-	sessions map[sessionTeller][]series.Range // that changed
+	sessions sessions // that changed
 }
 
 // put puts records and adds their results.
@@ -101,13 +112,13 @@ func (w *recordWrite) put(tx store.Tx, records []Record) error {
 			}
 			r.CreatedAt, r.CoveredBy = old.CreatedAt, old.CoveredBy
 			if old.isSession() {
-				w.sessions[old.teller()] = append(w.sessions[old.teller()], old.Session)
+				w.sessions.add(old)
 			}
 			w.spans.add(w.resource, old.Index.UnixMicro(), old.Index.UnixMicro())
 		}
 		w.results = append(w.results, result)
 		if r.isSession() {
-			w.sessions[r.teller()] = append(w.sessions[r.teller()], r.Session)
+			w.sessions.add(&r)
 		} else {
 			r.CoveredBy = uuid.Nil
 		}
@@ -216,7 +227,7 @@ func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, span
 	if err != nil {
 		return nil, err
 	}
-	sessions := map[sessionTeller][]series.Range{}
+	times := sessions{}
 	for i, e := range s.records {
 		if e.Revision == 0 || slices.Contains(ids[:i], ids[i]) {
 			continue
@@ -225,7 +236,7 @@ func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, span
 		at := e.Value.Index.UnixMicro()
 		spans.add(resource, at, at)
 		if r := &e.Value.Record; r.isSession() {
-			sessions[r.teller()] = append(sessions[r.teller()], r.Session)
+			times.add(r)
 			if r.CoveredBy != uuid.Nil {
 				out.Hidden = append(out.Hidden, r.ID)
 			}
@@ -235,7 +246,7 @@ func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, span
 			rawTable.Delete(tx, e)
 		}
 	}
-	marked, err := o.coverSessions(tx, resource, sessions, spans)
+	marked, err := o.coverSessions(tx, resource, times, spans)
 	if err != nil {
 		return nil, err
 	}

@@ -52,25 +52,31 @@ func covering(list []*Record) map[uuid.UUID]uuid.UUID {
 	return out
 }
 
-// sessionQuery returns the query for the records whose sessions may overlap a stretch of time.
-func (o owner) sessionQuery(resource string, r series.Range) store.Query {
+// sessions are stretches of time of sessions, by teller.
+type sessions map[sessionTeller][]series.Range
+
+func (s sessions) add(r *Record) { s[r.teller()] = append(s[r.teller()], r.Session) }
+
+// sessionQuery returns the query for the records whose sessions may overlap some stretches of time, of which
+// there is at least one.
+func (o owner) sessionQuery(resource string, times []series.Range) store.Query {
+	all := times[0]
+	for _, t := range times {
+		all = series.Range{From: min(all.From, t.From), To: max(all.To, t.To)}
+	}
 	prefix := resourceID(o.user, resource)
 	margin := sessionMargin.Microseconds()
 	return store.Query{
-		Key: recordTable.Key(o.key("")), By: store.ByFirst, From: prefix + store.Int(r.From-margin), To: prefix + store.Int(r.To+margin), Lock: store.Held,
+		Key: recordTable.Key(o.key("")), By: store.ByFirst, From: prefix + store.Int(all.From-margin), To: prefix + store.Int(all.To+margin), Lock: store.Held,
 	}
 }
 
 // coverSessions sets the marks of the sessions that overlap, directly or through others, a session that was
 // put or removed, and returns those whose marks have changed, by ID.
-func (o owner) coverSessions(tx store.Tx, resource string, changed map[sessionTeller][]series.Range, spans changedSpans) ([]*Record, error) {
+func (o owner) coverSessions(tx store.Tx, resource string, changed sessions, spans changedSpans) ([]*Record, error) {
 	var out []*Record
 	for teller, times := range changed {
-		all := times[0]
-		for _, t := range times {
-			all = series.Range{From: min(all.From, t.From), To: max(all.To, t.To)}
-		}
-		got, err := tx.Read(o.sessionQuery(resource, all))
+		got, err := tx.Read(o.sessionQuery(resource, times))
 		if err != nil {
 			return nil, err
 		}

@@ -25,7 +25,10 @@ var errMoved = errors.New("the data changed while it was read")
 // answer is still true: the heads of the series and the versions of the records that were asked for. If
 // one is not, read is called again.
 func (d *dataRows) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error {
-	for range viewTries {
+	for try := range viewTries {
+		if try > 0 {
+			ctx = store.Fresh(ctx)
+		}
 		v := &rowView{owner: owner{team, user}, data: d, fetch: d.s.Read}
 		if moved, err := v.run(ctx, read); !moved {
 			return err
@@ -97,6 +100,9 @@ func (v *rowView) ask(ctx context.Context, q ...store.Query) ([][]store.Row, err
 	if !v.known {
 		all = append(all, store.User(v.team, v.user))
 	}
+	if len(v.witness) > 0 {
+		ctx = store.Fresh(ctx)
+	}
 	got, err := v.fetch(ctx, all...)
 	if err != nil {
 		return nil, err
@@ -131,31 +137,18 @@ func (v *rowView) trust(q store.Query, rows []store.Row) {
 	v.witness = append(v.witness, w)
 }
 
-func (v *rowView) byID(table, from, to string) store.Query {
-	return store.Query{Key: store.Key{Table: table, Team: v.team, User: v.user}, By: store.ByID, From: from, To: to}
+func (o owner) byID(table, from, to string) store.Query {
+	return store.Query{Key: store.Key{Table: table, Team: o.team, User: o.user}, By: store.ByID, From: from, To: to}
 }
 
 // Records is that of [View].
 func (v *rowView) Records(ctx context.Context, q RecordQuery) ([]Record, error) {
-	version := recordVersions.One(v.key(resourceID(v.user, q.Resource)), store.Plain)
-	version.Bare = true
-	find := []store.Query{version}
-	for _, table := range []string{recordTable.Name, rawTable.Name} {
-		one := store.Query{Key: v.key(recordID(v.user, q.Resource, q.ID))}
-		if q.ID == uuid.Nil {
-			one = v.recordRange(&q)
-		}
-		one.Table = table
-		find = append(find, one)
-	}
-	if !q.Raw {
-		find = find[:2]
-	}
+	find := v.viewedRecords(&q)
 	got, err := v.ask(ctx, find...)
 	if err != nil {
 		return nil, err
 	}
-	v.trust(version, got[0])
+	v.trust(find[0], got[0])
 	list, err := recordTable.Decoded(got[1])
 	if err != nil {
 		return nil, err
@@ -179,10 +172,30 @@ func (v *rowView) Records(ctx context.Context, q RecordQuery) ([]Record, error) 
 	return out, nil
 }
 
+// viewedRecords returns what [View].Records asks: for the version of the records, for the records, and for
+// what providers said.
+func (o owner) viewedRecords(q *RecordQuery) []store.Query {
+	version := recordVersions.One(o.key(resourceID(o.user, q.Resource)), store.Plain)
+	version.Bare = true
+	find := []store.Query{version}
+	for _, table := range []string{recordTable.Name, rawTable.Name} {
+		one := store.Query{Key: o.key(recordID(o.user, q.Resource, q.ID))}
+		if q.ID == uuid.Nil {
+			one = o.recordRange(q)
+		}
+		one.Table = table
+		find = append(find, one)
+	}
+	if !q.Raw {
+		find = find[:2]
+	}
+	return find
+}
+
 // recordRange returns the query for the records in the range of q.
-func (v *rowView) recordRange(q *RecordQuery) store.Query {
-	prefix := resourceID(v.user, q.Resource)
-	find := store.Query{Key: v.key(""), By: store.ByFirst, From: prefix, To: store.End(prefix)}
+func (o owner) recordRange(q *RecordQuery) store.Query {
+	prefix := resourceID(o.user, q.Resource)
+	find := store.Query{Key: o.key(""), By: store.ByFirst, From: prefix, To: store.End(prefix)}
 	if !q.From.IsZero() {
 		find.From = prefix + store.Time(q.From)
 	}
@@ -192,24 +205,21 @@ func (v *rowView) recordRange(q *RecordQuery) store.Query {
 	return find
 }
 
+// Queries returns what reads a user and asks [View].Records for q, for [store.Ahead]. Views that are no rows
+// do not ask it.
+func (q RecordQuery) Queries(team healthlab.TeamID, user healthlab.UserID) []store.Query {
+	return append(owner{team, user}.viewedRecords(&q), store.User(team, user))
+}
+
+// Queries returns what reads a user and asks [View].Series for q, for [store.Ahead], but for headers of closed
+// chunks. Views that are no rows do not ask it.
+func (q SeriesQuery) Queries(team healthlab.TeamID, user healthlab.UserID) []store.Query {
+	return append(owner{team, user}.viewedHeads(&q), store.User(team, user))
+}
+
 // Series is that of [View].
 func (v *rowView) Series(ctx context.Context, q SeriesQuery) ([]Series, error) {
-	var heads []store.Query
-	for _, resource := range q.Resources {
-		if q.Key != nil && q.Key.Resource != resource {
-			continue
-		}
-		prefix := resourceID(v.user, resource)
-		if q.Provider != "" {
-			prefix += store.Text(q.Provider)
-		}
-		if q.Key != nil {
-			prefix = q.Key.id(v.user)
-		}
-		if one := v.byID(headTable.Name, prefix, store.End(prefix)); !slices.Contains(heads, one) {
-			heads = append(heads, one)
-		}
-	}
+	heads := v.viewedHeads(&q)
 	got, err := v.ask(ctx, heads...)
 	if err != nil {
 		return nil, err
@@ -231,38 +241,66 @@ func (v *rowView) Series(ctx context.Context, q SeriesQuery) ([]Series, error) {
 	return out, nil
 }
 
+// viewedHeads returns what [View].Series asks first.
+func (o owner) viewedHeads(q *SeriesQuery) []store.Query {
+	var heads []store.Query
+	for _, resource := range q.Resources {
+		if q.Key != nil && q.Key.Resource != resource {
+			continue
+		}
+		prefix := resourceID(o.user, resource)
+		if q.Provider != "" {
+			prefix += store.Text(q.Provider)
+		}
+		if q.Key != nil {
+			prefix = q.Key.id(o.user)
+		}
+		if one := o.byID(headTable.Name, prefix, store.End(prefix)); !slices.Contains(heads, one) {
+			heads = append(heads, one)
+		}
+	}
+	return heads
+}
+
 // headers reads the headers of series in the range of q. Series without one are left out.
 func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.Entry[seriesHead]) ([]Series, error) {
 	ranged := q.From != 0 || q.To != 0
 	var find []store.Query
-	for _, h := range heads {
+	var whose []int // the place of the head of a query
+	for i, h := range heads {
 		id, end := h.Value.id, store.End(h.Value.id)
-		if !ranged {
-			find = append(find, v.byID(headerTable.Name, id, end))
+		switch {
+		case h.Value.closed < series.MinTime, ranged && h.Value.closed < q.From:
+			continue // no closed chunk is in the range
+		case !ranged:
+			find, whose = append(find, v.byID(headerTable.Name, id, end)), append(whose, i)
 			continue
 		}
 		before := v.byID(headerTable.Name, id, chunkID(id, q.From)) // it may reach into the range
 		before.Desc, before.Limit = true, 1
 		find = append(find, before, v.byID(headerTable.Name, chunkID(id, q.From), chunkID(id, max(q.From, q.To))))
+		whose = append(whose, i, i)
 	}
-	if len(find) == 0 {
-		return []Series{}, nil
+	closed := make([][]store.Row, len(heads))
+	if len(find) > 0 {
+		got, err := v.ask(ctx, find...)
+		if err != nil {
+			return nil, err
+		}
+		for n, i := range whose {
+			closed[i] = append(closed[i], got[n]...)
+		}
 	}
-	got, err := v.ask(ctx, find...)
-	if err != nil {
-		return nil, err
-	}
-	each := len(find) / len(heads)
 	out := []Series{}
 	for i, h := range heads {
-		s := Series{}
+		s, err := Series{}, error(nil)
 		if s.Key, err = parseSeriesID(h.Value.id); err != nil {
 			return nil, err
 		}
 		if q.Key != nil && s.Key != *q.Key || q.Provider != "" && s.Key.Provider != q.Provider {
 			continue
 		}
-		chunks, err := headerTable.Decoded(slices.Concat(got[each*i : each*(i+1)]...))
+		chunks, err := headerTable.Decoded(closed[i])
 		if err != nil {
 			return nil, err
 		}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -70,7 +68,7 @@ func (v orderRows) List(ctx context.Context, q Query) (Page, error) {
 	ask.Bare = q.isBare()
 	var found []listedOrder
 	err = v.each(ctx, &q, ask, func(o *Order) {
-		l := listedOrder{id: o.ID, at: o.CreatedAt, status: o.LastEvent.Status}
+		l := listedOrder{orderPlace: orderPlace{q.Team, o.ID, o.UserID, o.OrderTransaction.ID}, at: o.CreatedAt, status: o.LastEvent.Status}
 		if q.Sort == SortPatientName {
 			l.patient = o.PatientDetails
 		}
@@ -90,11 +88,11 @@ func (v orderRows) List(ctx context.Context, q Query) (Page, error) {
 	})
 	out := Page{Orders: []Order{}, Total: len(found)}
 	first := min((q.Page-1)*q.Size, len(found))
-	var keys []store.Key
+	var places []orderPlace
 	for _, l := range found[first:min(first+q.Size, len(found))] {
-		keys = append(keys, orderKey(q.Team, l.id))
+		places = append(places, l.orderPlace)
 	}
-	page, err := loadOrders(v.reader(ctx), keys...)
+	page, err := loadPlaces(v.reader(ctx), places)
 	if err != nil {
 		return Page{}, err
 	}
@@ -106,7 +104,7 @@ func (v orderRows) List(ctx context.Context, q Query) (Page, error) {
 
 // listedOrder is what a list is sorted by.
 type listedOrder struct {
-	id      OrderID
+	orderPlace
 	at      healthlab.Time
 	status  Status
 	patient *people.PatientDetails
@@ -151,13 +149,16 @@ const (
 // each calls f with the orders that a query matches, in no order. ask is the query's scan; if it is
 // Bare, f gets orders that have no more than ids, the time of creation, the last status and the method.
 func (v orderRows) each(ctx context.Context, q *Query, ask store.Query, f func(*Order)) error {
-	deleted, err := store.DeletedIDs(ctx, v.s, q.Team)
-	if err != nil {
-		return err
-	}
 	page := scanPage
 	if ask.Bare {
 		page = bareScanPage
+	}
+	ctx = store.Ahead(ctx, func() []store.Query {
+		return []store.Query{store.DeletedUsers(q.Team).WithoutDocs(), ask.After("", page)}
+	})
+	deleted, err := store.DeletedIDs(ctx, v.s, q.Team)
+	if err != nil {
+		return err
 	}
 	for last := ""; ; {
 		got, err := v.s.Read(ctx, ask.After(last, page))
@@ -208,7 +209,7 @@ func ordersOf(ask store.Query, rows []store.Row) ([]*Order, error) {
 		out[i] = &Order{
 			ID: idOfOrder(r.ID), TeamID: r.Team, UserID: r.User, CreatedAt: healthlab.At(createdAt(r.Index[0])),
 			LastEvent: OrderEvent{Status: Status(status)}, Details: Details{Type: catalogue.CollectionMethod(method)},
-			OrderTransaction: OrderTransaction{ID: TransactionID{UUID: store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}},
+			OrderTransaction: OrderTransaction{ID: transactionOf(&r)},
 		}
 	}
 	return out, nil

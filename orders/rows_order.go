@@ -76,19 +76,47 @@ func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	var there []OrderID
-	var of []store.Query // their transactions and critical results
+	var places []orderPlace
 	for _, r := range slices.Concat(rows...) {
-		there = append(there, idOfOrder(r.ID))
-		of = append(of, transactionQuery(r.Team, TransactionID{store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}),
-			critical.OfOrder(r.Team, idOfOrder(r.ID).UUID).Unlocked())
+		places = append(places, orderPlace{r.Team, idOfOrder(r.ID), r.User, transactionOf(&r)})
 	}
-	if rows, err = read(of...); err != nil {
+	return loadPlaces(read, places)
+}
+
+// orderPlace is an order and what leads to all that is drawn when it is read. The user may have changed.
+type orderPlace struct {
+	team        healthlab.TeamID
+	id          OrderID
+	user        healthlab.UserID
+	transaction TransactionID
+}
+
+// transactionOf returns the transaction of the row of an order.
+func transactionOf(r *store.Row) TransactionID {
+	return TransactionID{store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}
+}
+
+// loadPlaces is loadOrders for orders whose places are known.
+func loadPlaces(read reader, places []orderPlace) ([]Record, error) {
+	if len(places) == 0 {
+		return nil, nil
+	}
+	ask := make([]store.Query, 0, 3*len(places)) // two for each order, then one for each user
+	users := make([]teamUser, len(places))
+	for i, p := range places {
+		ask = append(ask, transactionQuery(p.team, p.transaction), critical.OfOrder(p.team, p.id.UUID).Unlocked())
+		users[i] = teamUser{p.team, p.user}
+	}
+	deleted := deletedUsers{}
+	asked := deleted.unknown(users)
+	rows, err := read(append(ask, userQueries(asked)...)...)
+	if err != nil {
 		return nil, err
 	}
+	deleted.learn(asked, rows[len(ask):])
 	var inTransactions [][]store.Row
-	histories := make([][]critical.OrderEntry, len(there))
-	for i := range there {
+	histories := make([][]critical.OrderEntry, len(places))
+	for i := range places {
 		inTransactions = append(inTransactions, rows[2*i])
 		if histories[i], err = critical.HistoryOf(rows[2*i+1]); err != nil {
 			return nil, err
@@ -98,14 +126,20 @@ func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	deleted, err := deletedAmong(read, members)
-	if err != nil {
-		return nil, err
+	users = users[:0]
+	for _, m := range members {
+		users = append(users, userOf(&m.Value))
+	}
+	if asked = deleted.unknown(users); len(asked) > 0 { // of other persons in the transactions
+		if rows, err = read(userQueries(asked)...); err != nil {
+			return nil, err
+		}
+		deleted.learn(asked, rows)
 	}
 	var out []Record
-	for i, id := range there {
+	for i, p := range places {
 		n := len(inTransactions[i])
-		if r, ok := drawOrder(id, members[:n], deleted); ok {
+		if r, ok := drawOrder(p.id, members[:n], deleted); ok {
 			r.CriticalHistory = histories[i]
 			out = append(out, r)
 		}
@@ -116,7 +150,7 @@ func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 
 // drawOrder returns an order of a transaction with what is drawn when it is read. False if it is not
 // in the transaction.
-func drawOrder(id OrderID, members []*store.Entry[Record], deleted map[teamUser]bool) (Record, bool) {
+func drawOrder(id OrderID, members []*store.Entry[Record], deleted deletedUsers) (Record, bool) {
 	at := -1
 	list := []TransactionMember{}
 	for i, m := range members {
@@ -144,30 +178,33 @@ type teamUser struct {
 
 func userOf(r *Record) teamUser { return teamUser{r.TeamID, r.UserID} }
 
-// deletedAmong returns which users of orders are deleted.
-func deletedAmong(read reader, list []*store.Entry[Record]) (map[teamUser]bool, error) {
-	var users []teamUser
-	var ask []store.Query
-	known := map[teamUser]bool{}
-	for _, e := range list {
-		if u := userOf(&e.Value); !known[u] {
-			known[u] = true
-			users, ask = append(users, u), append(ask, store.User(u.team, u.user).Unlocked())
+// deletedUsers says of users whether they are deleted.
+type deletedUsers map[teamUser]bool
+
+// unknown returns those users, each once, of whom d says nothing.
+func (d deletedUsers) unknown(users []teamUser) (out []teamUser) {
+	for _, u := range users {
+		if _, known := d[u]; !known && !slices.Contains(out, u) {
+			out = append(out, u)
 		}
 	}
-	deleted := map[teamUser]bool{}
-	if len(ask) == 0 {
-		return deleted, nil
-	}
-	got, err := read(ask...)
-	if err != nil {
-		return nil, err
-	}
+	return out
+}
+
+// learn takes the answers of [userQueries].
+func (d deletedUsers) learn(users []teamUser, answers [][]store.Row) {
 	for i, u := range users {
-		state := store.StateOf(got[i])
-		deleted[u] = state.Known && !state.Live
+		state := store.StateOf(answers[i])
+		d[u] = state.Known && !state.Live
 	}
-	return deleted, nil
+}
+
+func userQueries(users []teamUser) []store.Query {
+	ask := make([]store.Query, len(users))
+	for i, u := range users {
+		ask[i] = store.User(u.team, u.user).Unlocked()
+	}
+	return ask
 }
 
 // newOrderQueries returns what placing an order of a user reads, with its locks.

@@ -190,6 +190,9 @@ func (q Query) Hold() Query { q.Lock = Held; return q }
 // Unlocked returns the query with the lock [Plain].
 func (q Query) Unlocked() Query { q.Lock = Plain; return q }
 
+// WithoutDocs returns the query with Bare.
+func (q Query) WithoutDocs() Query { q.Bare = true; return q }
+
 // After returns the query for at most n rows, without rows whose value is at or below last.
 func (q Query) After(last string, n int) Query {
 	if last != "" {

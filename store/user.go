@@ -44,9 +44,7 @@ func DeletedUsers(team healthlab.TeamID) Query { return users(team, userDeleted)
 
 // DeletedIDs returns the ids of the deleted users of a team, for lists that leave them out.
 func DeletedIDs(ctx context.Context, s Store, team healthlab.TeamID) (map[healthlab.UserID]bool, error) {
-	ask := DeletedUsers(team)
-	ask.Bare = true
-	rows, err := s.Read(ctx, ask)
+	rows, err := s.Read(ctx, DeletedUsers(team).WithoutDocs())
 	if err != nil {
 		return nil, err
 	}

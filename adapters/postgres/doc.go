@@ -35,7 +35,7 @@
 //
 // Every table has a policy that shows a session the rows of the team in the setting healthlab.team, and
 // rows without a team. Policies bind a role that does not own the tables. Run the service as such a
-// role and set Options.RowSecurity; the store then names the team of each trip:
+// role and set Options.RowSecurity; the store then names the team of each query:
 //
 //	create role service login;
 //	grant usage on schema healthlab to service;

@@ -28,7 +28,6 @@ type reading struct {
 // sees what the locks waited for; the row of a user comes before all others, because erasures and
 // additions meet there.
 func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]store.Row {
-	e.nameTeam(b, teamOfQueries(q))
 	order := make([]int, len(q))
 	for i := range order {
 		order[i] = i
@@ -45,7 +44,14 @@ func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]sto
 			together[k] = append(together[k], i)
 		}
 	}
+	named := false
+	last := ""
 	for _, i := range order {
+		// Rows without a team are reached whoever is named.
+		if team := teamOfQuery(&q[i]); !named || team != last && team != "" {
+			e.nameTeam(b, team)
+			named, last = true, team
+		}
 		if k, ok := e.groupOf(&q[i], how); ok && len(together[k]) > 1 {
 			if together[k][0] == i {
 				e.tables[k.Table].queueKeys(b, &k, q, together[k], out)
@@ -281,20 +287,14 @@ func (e *Store) nameTeam(b *pgx.Batch, team string) {
 	}
 }
 
-// teamOfQueries returns whose rows queries reach: a team's id; "" if they reach rows without a team
-// alone.
-func teamOfQueries(q []store.Query) string {
-	of := ""
-	for i := range q {
-		if q[i].By == store.ByUser || q[i].By == store.ByDue {
-			return allTeams
-		}
-		of = bothTeams(of, q[i].Team)
+func teamOfQuery(q *store.Query) string {
+	if q.By == store.ByUser || q.By == store.ByDue {
+		return allTeams
 	}
-	return of
+	return bothTeams("", q.Team)
 }
 
-// teamOfWrites is teamOfQueries for writes.
+// teamOfWrites returns whose rows writes reach: a team's id; "" if they reach rows without a team alone.
 func teamOfWrites(writes []store.Write) string {
 	of := ""
 	for i := range writes {

@@ -344,11 +344,14 @@ func TestStore_policies(t *testing.T) {
 			return nil
 		}))
 	}
-	// The store names the team of each trip, and no other team's rows are written under its name.
+	// The store names the team of each query, and no other team's rows are written under its name.
 	require.NoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		ctx := e.WithTx(t.Context(), tx)
 		require.Equal(t, []string{"ann"}, idsOf(ctx, t, e, "plain", ann))
 		require.Equal(t, []string{"ann", "none"}, seen(ctx, tx))
+		_, err := e.Read(ctx, store.Query{Key: store.Key{Table: "plain", User: anyUser()}, By: store.ByUser}, store.Query{Key: plainRow(ann, "ann").Key})
+		require.NoError(t, err)
+		require.Equal(t, []string{"ann", "none"}, seen(ctx, tx), "a query of all teams in the same trip")
 		require.NoError(t, put(ctx, e, plainRow(bob, "bob 2")))
 		require.Equal(t, []string{"bob", "bob 2", "none"}, seen(ctx, tx))
 		return nil

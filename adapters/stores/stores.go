@@ -126,7 +126,8 @@ func New(engine store.Store, opts *Options) *Stores {
 	if opts != nil {
 		v.opts = *opts
 	}
-	v.s = personkey.Encrypt(engine, v.opts.Keys, tables(v.opts.EncryptSamples))
+	all := tables(v.opts.EncryptSamples)
+	v.s = store.ReadAhead(personkey.Encrypt(engine, v.opts.Keys, all), all)
 	messages := &webhook.StoreOptions{Envelope: v.opts.Envelope, Retention: v.opts.Retention, OnWritten: func() {
 		if written := v.written.Load(); written != nil {
 			(*written)()

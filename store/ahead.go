@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"sync"
+)
+
+// Ahead returns a context for a use case that reads, with the queries that it is going to ask. The first
+// Read of a [ReadAhead] store with the context asks all of them in its trip, from the same snapshot; later
+// ones whose queries are all among them cost no trip. Locks do not count. A query that is missing here costs
+// a trip. queries is called until a Read succeeds, and by no other store.
+//
+// The answers are those of one instant until the context is used for an Update. Use the context for one use
+// case, and [Fresh] to find out whether something has changed since.
+func Ahead(ctx context.Context, queries func() []Query) context.Context {
+	return context.WithValue(ctx, aheadKey{}, &ahead{queries: queries})
+}
+
+// Fresh returns a context whose reads are not answered by what [Ahead] has asked.
+func Fresh(ctx context.Context) context.Context {
+	if ctx.Value(aheadKey{}) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, aheadKey{}, (*ahead)(nil))
+}
+
+type aheadKey struct{}
+
+// ahead is what a use case is going to ask, and the answers of one snapshot of one store.
+type ahead struct {
+	mu      sync.Mutex
+	queries func() []Query  // nil after the first trip
+	known   map[Query][]Row // nil before it
+	of      *readAhead      // that has made it
+}
+
+// ReadAhead returns s with reads that ask what [Ahead] has announced about these tables.
+func ReadAhead(s Store, tables []Definition) Store {
+	r := &readAhead{Store: s, tables: map[string]bool{}}
+	for _, d := range tables {
+		r.tables[d.Name] = true
+	}
+	return r
+}
+
+type readAhead struct {
+	Store
+	tables map[string]bool
+}
+
+// Update is that of [Store].
+func (r *readAhead) Update(ctx context.Context, run func(context.Context, Tx) error) error {
+	if a, _ := ctx.Value(aheadKey{}).(*ahead); a != nil {
+		a.mu.Lock()
+		a.queries, a.known, a.of = nil, nil, nil
+		a.mu.Unlock()
+	}
+	return r.Store.Update(ctx, run)
+}
+
+// Read is that of [Store].
+func (r *readAhead) Read(ctx context.Context, q ...Query) ([][]Row, error) {
+	a, _ := ctx.Value(aheadKey{}).(*ahead)
+	if a == nil {
+		return r.Store.Read(ctx, q...)
+	}
+	if out, ok, err := a.read(ctx, r, q); ok || err != nil {
+		return out, err
+	}
+	return r.Store.Read(ctx, q...)
+}
+
+// read answers queries from what was asked ahead, which it asks if that was not done. False if it cannot.
+func (a *ahead) read(ctx context.Context, r *readAhead, q []Query) (out [][]Row, ok bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if out, ok := a.answer(r, q); ok || a.queries == nil {
+		return out, ok, ctx.Err()
+	}
+	wanted, ask, at := a.queries(), q[:len(q):len(q)], map[Query]int{}
+	for i := range q {
+		at[aheadQuery(q[i])] = i
+	}
+	for _, one := range wanted {
+		if _, asked := at[aheadQuery(one)]; !asked && r.tables[one.Table] {
+			at[aheadQuery(one)] = len(ask)
+			ask = append(ask, one)
+		}
+	}
+	got, err := r.Store.Read(ctx, ask...)
+	if err != nil {
+		return nil, false, err
+	}
+	a.queries, a.of, a.known = nil, r, make(map[Query][]Row, len(wanted))
+	for _, one := range wanted {
+		if i, asked := at[aheadQuery(one)]; asked {
+			a.known[aheadQuery(one)] = CopyRows(got[i], false)
+		}
+	}
+	return got[:len(q)], true, nil
+}
+
+// answer answers queries if it knows all of them.
+func (a *ahead) answer(r *readAhead, q []Query) ([][]Row, bool) {
+	if a.of != r {
+		return nil, false
+	}
+	out := make([][]Row, len(q))
+	for i := range q {
+		rows, ok := a.known[aheadQuery(q[i])]
+		if !ok {
+			return nil, false
+		}
+		out[i] = CopyRows(rows, q[i].Bare)
+	}
+	return out, true
+}
+
+// aheadQuery returns the query by which an answer is found.
+func aheadQuery(q Query) Query {
+	q.Lock = Plain
+	if q.By == ByKey {
+		q.User = Key{}.User // a row is found without it, too
+	}
+	return q
+}
