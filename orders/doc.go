@@ -25,8 +25,8 @@
 //   - [people]: who is the patient, and who pays? [Service.People]
 //   - [appointment]: where and when can a sample be taken? [Service.Appointments]
 //   - [labresult]: what did the laboratory measure?
-//   - packages documents, critical, matchtest and simulation, above this one: what is printed, who has seen a
-//     critical result, what happens to a result that fits no order, and what would a laboratory report?
+//   - packages documents, critical and simulation: what is printed, who has seen a critical result, and what
+//     would a laboratory report?
 //
 // The id of an [OrderEvent] grows with every event of its order and is unique within a team. A store draws
 // it, so ids have gaps.

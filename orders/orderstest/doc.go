@@ -2,7 +2,7 @@
 //
 //   - [RunStore] and [RunStoreModel] check [orders.Store], [RunVisits] checks
 //     [orders.VisitStore], [RunKeys] checks [idempotency.Keys], [RunReviews] checks
-//     [orders.ReviewStore] with [matchtest.Store].
+//     [orders.ReviewStore] with [simulation.MatchTestStore].
 //   - [RunErasure] checks what becomes of the orders of a user who is deleted or erased.
 //   - [RunTwoProcesses] and [RunConcurrentCreates] run services of two processes on one store.
 //   - [RunLabBackend] checks [orders.LabBackend], [RunBookingBackend] checks
