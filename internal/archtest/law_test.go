@@ -71,7 +71,7 @@ var mayImport = forSuites(map[string][]string{
 	"orders/catalogue":              {".", "store", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/people":                 {".", "store", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/appointment":            {".", "store", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
-	"orders/labjournal":             {".", "store"},
+	"orders/labjournal":             {".", "store", "orders"},
 	"orders/labresult":              {".", "store", "orders/catalogue", "orders/people", "orders/internal/rules", "labreport/refrange"},
 	"orders/portal":                 {".", "store", "orders/internal/rules"},
 	"orders/critical":               {".", "store", "internal/work", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
