@@ -19,3 +19,8 @@
 //
 // It imports package testing: import it in tests only.
 package orderstest
+
+// Files in the order of reading: each uses those before it.
+//
+//	fixture.go claim.go booking_backend.go keys.go lab_backend.go lab_payload.go list.go messenger.go
+//	processes.go store.go model.go deletion.go visits.go erasure.go reviews.go erased_keys.go

@@ -445,3 +445,8 @@ func (e *Engine) blank(g *image.Gray) bool {
 	}
 	return dark*7*5000 < len(g.Pix)
 }
+
+// Files in the order of reading: each uses those before it.
+//
+//	sheet.go grain.go leaders.go level.go light.go limit_linux.go limit_other.go rules.go prepare.go upright.go
+//	render.go vote.go ocr.go tesseract.go

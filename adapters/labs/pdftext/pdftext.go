@@ -303,3 +303,8 @@ func (x *Extractor) draw(ctx context.Context, file labreport.File, page, dpi, pi
 	}
 	return img, nil
 }
+
+// Files in the order of reading: each uses those before it.
+//
+//	engine.go limit_linux.go limit_other.go child.go norace.go prescan.go race.go pdftext.go words.go worker.go
+//	session.go

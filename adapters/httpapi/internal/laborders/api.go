@@ -44,3 +44,8 @@ func (a API) Operations() []server.Operation {
 	return slices.Concat(a.orderOperations(), a.documentOperations(), a.pscOperations(), a.visitOperations(),
 		a.labTestOperations(), a.personOperations(), a.unmatchedOperations(), a.criticalOperations(), a.compendiumOperations())
 }
+
+// Files in the order of reading: each uses those before it.
+//
+//	api.go bound.go critical.go labtests.go orders.go documents.go compendium.go persons.go place.go psc.go
+//	unmatched.go visits.go
