@@ -34,3 +34,7 @@ package healthlab
 // Version is the version of the library, by Semantic Versioning. CHANGELOG.md lists what
 // changed in it.
 const Version = "0.1.0"
+
+// Files in the order of reading: each uses those before it.
+//
+//	error_kind.go errors.go id.go event.go number.go private.go sealer.go text.go time.go date.go trace.go

@@ -39,3 +39,10 @@
 // It is not a store and not a general query language. The scores that it derives ([HouseSleepScore],
 // [HouseReadiness]) are no medical statements.
 package aggregate
+
+// Files in the order of reading: each uses those before it.
+//
+//	table.go function.go request.go window.go source.go band.go inorder.go macro.go plan.go merge.go
+//	priorities.go explain.go result.go json.go grid.go group.go schema.go rows.go decode.go where.go compile.go
+//	resolve.go summary.go sample_set.go bucket.go readiness.go merge_samples.go origins.go merge_summaries.go
+//	lab.go service.go join.go encode.go prepared.go hours.go sample.go align.go

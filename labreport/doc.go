@@ -23,3 +23,10 @@
 // It orders nothing and has nothing to do with the results of orders: those come from a laboratory as data,
 // these from paper.
 package labreport
+
+// Files in the order of reading: each uses those before it.
+//
+//	given_names.go dates.go words.go value.go bounds.go page.go labels.go columns.go rules.go section.go
+//	files.go data.go grammar.go not_a_result.go content.go read.go rows.go correct.go job.go interfaces.go
+//	service.go job_rows.go person.go usual_range.go metadata.go regions.go attach.go decimal_point.go
+//	results.go review.go labname.go

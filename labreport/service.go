@@ -38,6 +38,9 @@ type Settings struct {
 	HumanReview bool
 }
 
+// attemptTimeout is how long one attempt may take.
+const attemptTimeout = 4 * time.Minute
+
 // Options adjusts a Service. Environment is required; every other field that is zero means its default.
 type Options struct {
 	// Environment is sandbox, where the quota holds, or production. Required.
@@ -56,8 +59,6 @@ type Options struct {
 	// Deadline is how long reading may take altogether, after which the job fails.
 	// Default 15 min.
 	Deadline time.Duration
-	// AttemptTimeout is how long one attempt may take. Default 4 min.
-	AttemptTimeout time.Duration
 	// Tries is how many attempts a step has. Default 3.
 	Tries int
 	// Workers is how many jobs are read at a time. Default 1.
@@ -110,7 +111,6 @@ func (o *Options) defaults() {
 	}
 	long(&o.Retention, 30*24*time.Hour)
 	long(&o.Deadline, 15*time.Minute)
-	long(&o.AttemptTimeout, 4*time.Minute)
 	long(&o.Idle, time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
@@ -434,7 +434,7 @@ func (s *Service) Run(ctx context.Context) error {
 	loop := work.Loop[Job]{
 		Name: "lab reports", Workers: s.opts.Workers, Idle: s.opts.Idle, Log: s.opts.Log,
 		Claim: func(ctx context.Context, n int) ([]Job, error) {
-			return s.store.Claim(ctx, n, s.opts.AttemptTimeout+30*time.Second)
+			return s.store.Claim(ctx, n, attemptTimeout+30*time.Second)
 		},
 		Do: s.Step,
 	}
@@ -447,7 +447,7 @@ func (s *Service) Run(ctx context.Context) error {
 // Step takes a claimed job one step on. [Service.Run] calls it; a host with its own
 // loop may.
 func (s *Service) Step(ctx context.Context, j Job) error {
-	ctx, stop := context.WithTimeout(ctx, s.opts.AttemptTimeout)
+	ctx, stop := context.WithTimeout(ctx, attemptTimeout)
 	defer stop()
 	switch j.Status {
 	case UploadPending:

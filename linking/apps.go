@@ -119,12 +119,15 @@ type Apps struct {
 	opts  AppOptions
 }
 
+const (
+	// signInLife is how long a sign-in token can be exchanged.
+	signInLife = 10 * time.Minute
+	// accessLife is how long an access token works.
+	accessLife = time.Hour
+)
+
 // AppOptions adjusts Apps. The zero value, and nil, mean the defaults.
 type AppOptions struct {
-	// SignInLife is how long a sign-in token can be exchanged. Default 10 minutes.
-	SignInLife time.Duration
-	// AccessLife is how long an access token works. Default 1 hour.
-	AccessLife time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids of sessions. Default UUID version 4: they do not tell when
@@ -147,12 +150,6 @@ func NewApps(store AppSessions, users *healthdata.Service, key []byte, opts *App
 		a.opts = *opts
 	}
 	o := &a.opts
-	if o.SignInLife <= 0 {
-		o.SignInLife = 10 * time.Minute
-	}
-	if o.AccessLife <= 0 {
-		o.AccessLife = time.Hour
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -170,7 +167,7 @@ func (a *Apps) now() time.Time { return healthlab.At(a.opts.Now()).Time }
 // Invite makes a sign-in token for a user. NotFound if the team has no such user.
 func (a *Apps) Invite(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (IssuedSignInToken, error) {
 	at := a.now()
-	s := AppSession{ID: a.opts.NewID(), Team: team, User: user, CreatedAt: at, ExpiresAt: at.Add(a.opts.SignInLife)}
+	s := AppSession{ID: a.opts.NewID(), Team: team, User: user, CreatedAt: at, ExpiresAt: at.Add(signInLife)}
 	token, err := a.draw(signInPrefix, &s)
 	if err == nil {
 		s.SignIn = hashToken(token)
@@ -208,7 +205,7 @@ func (a *Apps) SignIn(ctx context.Context, token string) (UserTokens, error) {
 		}
 		s.SignIn, s.ExpiresAt = TokenHash{}, time.Time{}
 		s.Refresh, s.RotatedAt, s.Rotations = hashToken(refresh), at, 1
-		s.allow(access, at, a.opts.AccessLife)
+		s.allow(access, at, accessLife)
 		return nil
 	})
 	if errors.Is(err, healthlab.NotFound) {
@@ -262,7 +259,7 @@ func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 		}
 		next = a.derive(t, s.Rotations)
 		s.Refresh = hashToken(next)
-		s.allow(access, at, a.opts.AccessLife)
+		s.allow(access, at, accessLife)
 		return nil
 	})
 	if !stolen.IsZero() {
@@ -335,7 +332,7 @@ func (a *Apps) SignOutUser(ctx context.Context, team healthlab.TeamID, user heal
 
 func (a *Apps) tokens(s *AppSession, access, refresh string) UserTokens {
 	return UserTokens{
-		UserID: s.User, AccessToken: access, TokenType: "Bearer", ExpiresIn: int(a.opts.AccessLife / time.Second), RefreshToken: refresh,
+		UserID: s.User, AccessToken: access, TokenType: "Bearer", ExpiresIn: int(accessLife / time.Second), RefreshToken: refresh,
 	}
 }
 

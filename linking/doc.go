@@ -33,3 +33,12 @@
 // by client ([MaxWrongPerClient]) and by code ([MaxWrongPerCode]): one client hits a given code of an hour
 // with 9.3e-9. docs/link-codes.md has the sums.
 package linking
+
+// Files in the order of reading: each uses those before it.
+//
+//	puller.go listener.go error.go scope.go link_code.go redirect.go connector.go token.go team_client.go
+//	client_connectors.go team_settings.go session.go token_signer.go code_attempt.go store.go service.go
+//	result.go app_token.go service_providers.go apps.go credential_refresher.go link_attempt.go rows.go
+//	rows_client.go service_sessions.go rows_code.go service_codes.go accept.go rows_credential.go
+//	rows_session.go connect.go flow.go rows_connection.go rows_app.go service_team_clients.go
+//	service_connections.go

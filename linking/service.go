@@ -45,9 +45,8 @@ type Options struct {
 	// WebURL is the address of the link pages. Default BaseURL + "/link". Pages that are
 	// ours are on the host of BaseURL, so that a callback finds the cookie of the browser.
 	WebURL string
-	// AppScheme and AppHost make the URL that opens the companion app. Defaults
-	// healthlab and link.
-	AppScheme, AppHost string
+	// AppScheme is the scheme of the URL that opens the companion app. Default healthlab.
+	AppScheme string
 	// Settings returns the settings of a team. Default: the zero settings for all.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
 	// Clients keeps the clients that teams have registered at providers themselves. Nil:
@@ -116,7 +115,6 @@ func (o *Options) setDefaults() {
 	orText(&o.BaseURL, "http://localhost:8080")
 	orText(&o.WebURL, o.BaseURL+"/link")
 	orText(&o.AppScheme, "healthlab")
-	orText(&o.AppHost, "link")
 	if o.Settings == nil {
 		o.Settings = func(context.Context, healthlab.TeamID) (TeamSettings, error) { return TeamSettings{}, nil }
 	}

@@ -35,7 +35,7 @@ func (s *Service) CreateCode(ctx context.Context, team healthlab.TeamID, user he
 	if err != nil {
 		return IssuedCode{}, fmt.Errorf("create link code: %w", err)
 	}
-	link := s.opts.AppScheme + "://" + s.opts.AppHost + "?code=" + c.Text
+	link := s.opts.AppScheme + "://link?code=" + c.Text
 	return IssuedCode{Code: c.Text, ExchangeURL: link, ExpiresAt: healthlab.At(until)}, nil
 }
 

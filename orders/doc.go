@@ -25,8 +25,8 @@
 //   - [people]: who is the patient, and who pays? [Service.People]
 //   - [appointment]: where and when can a sample be taken? [Service.Appointments]
 //   - [labresult]: what did the laboratory measure?
-//   - packages documents, critical, matchtest and simulation, above this one: what is printed, who has seen a
-//     critical result, what happens to a result that fits no order, and what would a laboratory report?
+//   - packages documents, critical and simulation: what is printed, who has seen a critical result, and what
+//     would a laboratory report?
 //
 // The id of an [OrderEvent] grows with every event of its order and is unique within a team. A store draws
 // it, so ids have gaps.
@@ -34,3 +34,12 @@
 // What this package is not: a client of any particular laboratory, and not a reader of report files (see
 // package labreport).
 package orders
+
+// Files in the order of reading: each uses those before it.
+//
+//	rows_event_ids.go reported_patient.go enum.go lifecycle.go order.go query.go visit.go interfaces.go
+//	store.go event.go transition.go visit_record.go unmatched_result.go service.go request.go change_order.go
+//	patient_match.go review_queue.go plan.go rows.go run.go lab_submission.go lab_feed.go rows_order.go
+//	rows_list.go rows_claim.go resend.go order_results.go notifications.go deleted_user.go visit_booking.go
+//	testkit.go place_order.go followup_order.go review_accept.go files.go rows_review.go lab_updates.go
+//	simulate.go visit_loop.go

@@ -165,7 +165,7 @@ func (r *Record) recordRefused(t task, st Step, cause error, retry func(int) tim
 // RequisitionComment is what the requisition of an order says beside it; empty for a laboratory
 // that takes no comments.
 func (s *Service) RequisitionComment(r *Record) string {
-	if labs := s.opts.CommentLabs; labs != nil && (r.LabTest.Lab == nil || !slices.Contains(labs, r.LabTest.Lab.Slug)) {
+	if labs := s.opts.CentralLabs; labs != nil && (r.LabTest.Lab == nil || !slices.Contains(labs, r.LabTest.Lab.Slug)) {
 		return ""
 	}
 	return r.Comment

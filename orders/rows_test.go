@@ -24,10 +24,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/labjournal/labjournaltest"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/people/peopletest"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 	"github.com/healthlab-dev/healthlab/store"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -44,7 +44,7 @@ type rowStore struct {
 func newRowStore(t testing.TB) rowStore {
 	t.Helper()
 	tables := []store.Definition{userRows.Definition()}
-	for _, more := range [][]store.Definition{eventlog.Tables(), orders.Tables(), idempotency.Tables(), matchtest.Tables(),
+	for _, more := range [][]store.Definition{eventlog.Tables(), orders.Tables(), idempotency.Tables(), simulation.Tables(),
 		catalogue.Tables(), appointment.Tables(), people.Tables(), labjournal.Tables()} {
 		tables = append(tables, more...)
 	}
@@ -83,7 +83,7 @@ func TestRows_reviews(t *testing.T) {
 	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness {
 		s := newRowStore(t)
 		return orderstest.ReviewsHarness{
-			Reviews: orders.NewReviewStore(s, s.options()), MatchTestRuns: matchtest.NewStore(s), Orders: orders.NewStore(s, s.options()),
+			Reviews: orders.NewReviewStore(s, s.options()), MatchTestRuns: simulation.NewMatchTestStore(s), Orders: orders.NewStore(s, s.options()),
 			Users: usersOf{s: s}, Messages: messages{log: s.log}, SetClock: s.setClock,
 		}
 	})

@@ -33,8 +33,9 @@ type Options struct {
 	Reviews ReviewStore
 	// Messenger sends messages to patients. Default: they get none.
 	Messenger Messenger
-	// CentralLabs are the slugs of the labs that the compendium compares, and that areas
-	// are asked for. Nil means all.
+	// CentralLabs are the slugs of the labs that the compendium compares, that areas are asked for, and
+	// whose requisitions take a comment; a comment is kept with orders at other labs, and not sent. Nil
+	// means all.
 	CentralLabs []string
 	// Physicians returns a team's own physicians. Default: none.
 	Physicians func(ctx context.Context, team healthlab.TeamID) ([]people.Physician, error)
@@ -68,9 +69,6 @@ type Options struct {
 	// RedrawLabs are the slugs of the labs whose walk-in patients may come again when
 	// a result was lost. Nil means none.
 	RedrawLabs []string
-	// CommentLabs are the slugs of the labs whose requisitions take a comment; it is
-	// kept with orders at other labs, and not sent. Nil means CentralLabs.
-	CommentLabs []string
 	// FastingCodes are the labs' codes of questions about fasting, which may be left without an
 	// answer. Default: FSTING.
 	FastingCodes []string
@@ -123,9 +121,6 @@ func (o *Options) defaults() {
 	}
 	if o.Settings == nil {
 		o.Settings = func(context.Context, healthlab.TeamID) (Settings, error) { return Settings{}, nil }
-	}
-	if o.CommentLabs == nil {
-		o.CommentLabs = o.CentralLabs
 	}
 	if o.FastingCodes == nil {
 		o.FastingCodes = []string{"FSTING"}

@@ -17,8 +17,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 func newReviewFixture(t testing.TB, edit ...func(*orders.Options)) *fixture {
@@ -475,8 +475,8 @@ func TestNoResultGoesToTheWrongPerson(t *testing.T) {
 // A test run ends as its case says, whichever it is, and the result waits.
 func TestMatchTestRuns(t *testing.T) {
 	d := newReviewFixture(t)
-	of := func(d *fixture) *matchtest.Service {
-		s, err := matchtest.New(d.Service, d.store.MatchTestRuns(), &matchtest.Options{
+	of := func(d *fixture) *simulation.MatchTests {
+		s, err := simulation.NewMatchTests(d.Service, d.store.MatchTestRuns(), &simulation.MatchTestOptions{
 			User: func(_ context.Context, _ healthlab.TeamID, name string) (healthlab.UserID, error) {
 				return healthlab.UserID{UUID: id(name)}, nil
 			},
@@ -486,7 +486,7 @@ func TestMatchTestRuns(t *testing.T) {
 		return s
 	}
 	tests := of(d)
-	known := func(o matchtest.Rule, run matchtest.Run) {
+	known := func(o simulation.MatchTestCase, run simulation.MatchTestRun) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		for _, role := range o.OrderRoles {
@@ -498,13 +498,13 @@ func TestMatchTestRuns(t *testing.T) {
 	require.Len(t, rules, 8)
 	for _, rule := range rules {
 		for _, status := range []labresult.Status{labresult.Final, labresult.Partial} {
-			req := matchtest.Request{Case: rule.Case, OrderSource: matchtest.Managed, ResultStatus: status, Interpretation: labresult.Abnormal}
+			req := simulation.MatchTestRequest{Case: rule.Case, OrderSource: simulation.ManagedOrders, ResultStatus: status, Interpretation: labresult.Abnormal}
 			if rule.Case == orders.MatchWrongCollection {
-				req.OrderSource, req.Orders = matchtest.Provided, map[string]orders.OrderID{"target": d.requisitioned("at home").ID}
+				req.OrderSource, req.Orders = simulation.ProvidedOrders, map[string]orders.OrderID{"target": d.requisitioned("at home").ID}
 			}
 			run, err := tests.Start(t.Context(), d.team, string(rule.Case)+string(status), req)
 			require.NoError(t, err)
-			require.Equal(t, matchtest.Queued, run.Status)
+			require.Equal(t, simulation.MatchTestQueued, run.Status)
 			known(rule, run)
 			n, err := tests.Once(t.Context())
 			require.NoError(t, err)
@@ -512,7 +512,7 @@ func TestMatchTestRuns(t *testing.T) {
 			got, err := tests.Get(t.Context(), d.team, run.RunID)
 			require.NoError(t, err)
 			require.Nil(t, got.Error, "%s: %+v", rule.Case, got.Error)
-			require.Equal(t, matchtest.Succeeded, got.Status, rule.Case)
+			require.Equal(t, simulation.MatchTestSucceeded, got.Status, rule.Case)
 			require.Len(t, got.Orders, len(rule.OrderRoles))
 			item, err := d.Reviews().Get(t.Context(), d.team, *got.RawResultID)
 			require.NoError(t, err)
@@ -527,32 +527,32 @@ func TestMatchTestRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 
-	_, err = tests.Start(t.Context(), d.team, "no_matchfinal", matchtest.Request{Case: orders.MatchPatient, OrderSource: matchtest.Managed})
+	_, err = tests.Start(t.Context(), d.team, "no_matchfinal", simulation.MatchTestRequest{Case: orders.MatchPatient, OrderSource: simulation.ManagedOrders})
 	requireRule(t, err, orders.IdempotencyKeyReused, healthlab.Conflict)
-	for name, req := range map[string]matchtest.Request{
-		"case":             {Case: "x", OrderSource: matchtest.Managed},
+	for name, req := range map[string]simulation.MatchTestRequest{
+		"case":             {Case: "x", OrderSource: simulation.ManagedOrders},
 		"source":           {Case: orders.MatchNone},
-		"roles":            {Case: orders.MatchPatient, OrderSource: matchtest.Provided},
-		"roles of managed": {Case: orders.MatchPatient, OrderSource: matchtest.Managed, Orders: map[string]orders.OrderID{"target": {UUID: id("x")}}},
-		"managed":          {Case: orders.MatchWrongCollection, OrderSource: matchtest.Managed},
-		"wrong lab":        {Case: orders.MatchNone, OrderSource: matchtest.Managed, WrongLabTestID: ptr(test("south"))},
+		"roles":            {Case: orders.MatchPatient, OrderSource: simulation.ProvidedOrders},
+		"roles of managed": {Case: orders.MatchPatient, OrderSource: simulation.ManagedOrders, Orders: map[string]orders.OrderID{"target": {UUID: id("x")}}},
+		"managed":          {Case: orders.MatchWrongCollection, OrderSource: simulation.ManagedOrders},
+		"wrong lab":        {Case: orders.MatchNone, OrderSource: simulation.ManagedOrders, WrongLabTestID: ptr(test("south"))},
 	} {
 		_, err := tests.Start(t.Context(), d.team, name, req)
 		require.ErrorIs(t, err, healthlab.Invalid, name)
 	}
-	_, err = tests.Start(t.Context(), d.team, "", matchtest.Request{Case: orders.MatchNone, OrderSource: matchtest.Managed})
+	_, err = tests.Start(t.Context(), d.team, "", simulation.MatchTestRequest{Case: orders.MatchNone, OrderSource: simulation.ManagedOrders})
 	require.ErrorIs(t, err, healthlab.Invalid)
 
 	// A run of an order that stands elsewhere fails, and says why.
-	run, err := tests.Start(t.Context(), d.team, "fails", matchtest.Request{Case: orders.MatchCompleted, OrderSource: matchtest.Provided,
+	run, err := tests.Start(t.Context(), d.team, "fails", simulation.MatchTestRequest{Case: orders.MatchCompleted, OrderSource: simulation.ProvidedOrders,
 		Orders: map[string]orders.OrderID{"target": d.requisitioned("walk-in").ID}})
 	require.NoError(t, err)
 	_, err = tests.Once(t.Context())
 	require.NoError(t, err)
 	run, err = tests.Get(t.Context(), d.team, run.RunID)
 	require.NoError(t, err)
-	require.Equal(t, matchtest.Failed, run.Status)
-	require.Equal(t, matchtest.OrderStatus, run.Error.Code)
+	require.Equal(t, simulation.MatchTestFailed, run.Status)
+	require.Equal(t, "ORDER_STATUS", run.Error.Code)
 
 	d.settings.UnmatchedTestRuns = false
 	_, err = tests.Cases(t.Context(), d.team)

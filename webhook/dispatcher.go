@@ -151,7 +151,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Step does what is due now, one after another: it routes up to Options.RouteBatch events,
+// Step does what is due now, one after another: it routes up to 500 events,
 // sends what is due and has a slot, records the outcomes, and once an hour does what Run does
 // once an hour. It returns how many events and deliveries it took up: for hosts that bring
 // their own scheduler, and for tests. The outcomes of messages that were sent are recorded also
@@ -197,7 +197,7 @@ func (d *Dispatcher) route(ctx context.Context) {
 			poke(d.news)
 		}
 		switch {
-		case n >= d.opts.RouteBatch:
+		case n >= routeBatch:
 		case n > 0:
 			wait(ctx, d.opts.Busy, d.wakeRoute)
 		default:
@@ -209,7 +209,7 @@ func (d *Dispatcher) route(ctx context.Context) {
 // routeOnce moves at most a batch of events into lanes and returns how many.
 func (d *Dispatcher) routeOnce(ctx context.Context) (int, error) {
 	began := d.opts.Now()
-	routed, err := d.deliveries.Route(ctx, d.modes, d.opts.RouteBatch)
+	routed, err := d.deliveries.Route(ctx, d.modes, routeBatch)
 	if err != nil {
 		return 0, err
 	}

@@ -29,3 +29,12 @@
 // A dispatcher looks for work every second when it has none (Options.Idle). [Dispatcher.Wake] makes it look
 // at once; with [Options].Signal the dispatchers of other processes hear, too, what one has routed.
 package webhook
+
+// Files in the order of reading: each uses those before it.
+//
+//	sign.go team.go schedule.go health.go headers.go endpoint.go allowance.go answer.go catalogue.go
+//	delivery.go bodies.go options.go endpoint_limiter.go envelope.go events.go guard.go interfaces.go
+//	verdict.go targets.go pending.go lane.go dispatcher.go record_outcomes.go rows.go rows_lanes.go
+//	rows_backlog.go rows_endpoints.go rows_claim.go rows_log.go rows_outbox.go rows_record.go rows_replay.go
+//	rows_route.go rows_retention.go service.go service_secrets.go service_endpoints.go http.go signal.go
+//	service_sends.go send.go verify.go

@@ -30,8 +30,6 @@ type HTTPOptions struct {
 	// Timeout bounds one exchange, from resolving the name to the response headers.
 	// Default 15 s.
 	Timeout time.Duration
-	// UserAgent is sent with every request. Default "healthlab-webhooks/1".
-	UserAgent string
 	// KeepResponse is how many bytes of a response are kept, at most 1 kB. Default
 	// none.
 	KeepResponse int
@@ -56,7 +54,6 @@ type HTTPOptions struct {
 type HTTP struct {
 	guard     *Guard
 	timeout   time.Duration
-	userAgent string
 	keep      int
 	now       func() time.Time
 	transport *http.Transport
@@ -74,9 +71,6 @@ func NewHTTP(opts *HTTPOptions) *HTTP {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
-	if o.UserAgent == "" {
-		o.UserAgent = "healthlab-webhooks/1"
-	}
 	if o.Slots <= 0 {
 		o.Slots = defaultSlots
 	}
@@ -89,7 +83,7 @@ func NewHTTP(opts *HTTPOptions) *HTTP {
 	}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = min(max(32*o.Slots, 512), 4096), o.Slots
 	return &HTTP{
-		guard: o.Guard, timeout: o.Timeout, userAgent: o.UserAgent, keep: min(o.KeepResponse, maxResponseKept), now: o.Now,
+		guard: o.Guard, timeout: o.Timeout, keep: min(o.KeepResponse, maxResponseKept), now: o.Now,
 		transport: t,
 	}
 }
@@ -178,7 +172,7 @@ func (h *HTTP) request(ctx context.Context, n Notification) (*http.Request, erro
 		}
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", h.userAgent)
+	req.Header.Set("User-Agent", "healthlab-webhooks/1")
 	SetSignature(req.Header, n.ID, n.At, n.Body, n.Secrets...)
 	return req, nil
 }

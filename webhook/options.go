@@ -11,6 +11,7 @@ import (
 )
 
 const (
+	routeBatch           = 500 // events that are routed at a time
 	defaultTimeout       = 15 * time.Second
 	defaultSlots         = 256
 	defaultEndpointSlots = 64
@@ -60,8 +61,6 @@ type Options struct {
 	// CrashLimit is how often a delivery may be started without an outcome before it
 	// is taken for poison. Default 5.
 	CrashLimit int
-	// RouteBatch is how many events are routed at a time. Default 500.
-	RouteBatch int
 	// OutcomeBatch is how many outcomes are recorded at a time, and OutcomeWait how
 	// long the first of them waits for company. Default 500 and 1 ms; it waits longer,
 	// up to 10 ms, the more slots are taken.
@@ -89,7 +88,6 @@ func (o *Options) orDefaults() Options {
 	set(&v.StartMargin, 5*time.Second)
 	set(&v.Expiry, 72*time.Hour)
 	set(&v.CrashLimit, 5)
-	set(&v.RouteBatch, 500)
 	set(&v.OutcomeBatch, 500)
 	set(&v.OutcomeWait, time.Millisecond)
 	set(&v.Busy, 100*time.Millisecond)

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	defaultMaxEndpoints = 50
-	defaultGrace        = 24 * time.Hour
-	defaultPerMinute    = 60
-	maxSecrets          = 5
-	maxDescription      = 500
-	maxFilterTypes      = 500
+	maxEndpoints     = 50 // of a team
+	defaultGrace     = 24 * time.Hour
+	defaultPerMinute = 60
+	maxSecrets       = 5
+	maxDescription   = 500
+	maxFilterTypes   = 500
 )
 
 // ServiceOptions adjusts a Service. The zero value, and nil, mean the defaults.
@@ -32,8 +32,6 @@ type ServiceOptions struct {
 	Random io.Reader
 	// Guard checks URLs; use the one that the Notifier has. Default: the strict one.
 	Guard *Guard
-	// MaxEndpoints is how many endpoints a team may have. Default 50.
-	MaxEndpoints int
 	// Grace is how long an old secret goes on signing. Default 24 h.
 	Grace time.Duration
 	// PerMinute is how many registrations, changes of a URL, test sends and replays
@@ -80,7 +78,6 @@ func NewService(types *Catalogue, store ServiceStore, n Notifier, seal healthlab
 	if opts != nil {
 		o = *opts
 	}
-	set(&o.MaxEndpoints, defaultMaxEndpoints)
 	set(&o.Grace, defaultGrace)
 	set(&o.PerMinute, defaultPerMinute)
 	if o.Now == nil {

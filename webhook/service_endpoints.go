@@ -64,9 +64,9 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewEndpoi
 		return Endpoint{}, fmt.Errorf("create endpoint: %w", err)
 	}
 	e.Secrets = []SealedSecret{fresh}
-	err = s.endpoints.Insert(ctx, e, s.opts.MaxEndpoints)
+	err = s.endpoints.Insert(ctx, e, maxEndpoints)
 	if errors.Is(err, healthlab.Exhausted) {
-		err = &healthlab.RuleError{Type: RuleEndpointLimit, Msg: fmt.Sprintf("a team has at most %d webhooks", s.opts.MaxEndpoints)}
+		err = &healthlab.RuleError{Type: RuleEndpointLimit, Msg: fmt.Sprintf("a team has at most %d webhooks", maxEndpoints)}
 	}
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("create endpoint: %w", err)

@@ -6,3 +6,9 @@
 // JavaScript, and hold no data between requests other than sessions in memory. A console in
 // several processes needs sticky sessions.
 package console
+
+// Files in the order of reading: each uses those before it.
+//
+//	session.go chart.go client.go console.go series.go glucose.go person.go sources.go contract.go diagram.go
+//	events.go history.go labs.go orders.go query.go sandbox.go reports.go home.go critical.go settings.go
+//	endpoints.go admin.go sleep.go workouts.go

@@ -28,3 +28,9 @@
 // the same. Patient, Device and observations of devices have no time of the last update: nothing stored
 // says it.
 package fhir
+
+// Files in the order of reading: each uses those before it.
+//
+//	outcome.go token.go datatypes.go handler.go search.go observation.go measurement.go patient.go kind.go
+//	specimen.go consent.go capability.go party.go provenance.go laboratory.go appointment.go document.go
+//	everything.go device.go export.go coverage.go

@@ -46,3 +46,11 @@
 // [OpenAPI] is the contract, OpenAPI 3.1. It is served, without a key, at
 // /openapi.json, with the names of Config in it.
 package httpapi
+
+// Files in the order of reading: each uses those before it.
+//
+//	api.go healthdata.go link.go access.go api_key.go config.go routes.go contract.go aggregate.go
+//	access_log.go management.go webhooks.go continuous.go reports.go extension.go users.go lab_results.go
+//	personexports.go reports_review.go cors.go bound.go bulk.go connections.go apps.go consents.go pulls.go
+//	ingest.go settings.go serve.go glucose_profile.go webhooks_sends.go error_words.go link_pages.go parts.go
+//	settings_providers.go credentials.go organisation.go link_flow.go

@@ -10,8 +10,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 // report lets the lab report results of an order.
@@ -249,7 +249,7 @@ func TestSimulationOfAKitWithoutAPatient(t *testing.T) {
 // decided in every way which it allows.
 func TestEveryCaseOfUnmatchedResults(t *testing.T) {
 	c := newFixture(t, nil)
-	var cases struct{ Data []matchtest.Rule }
+	var cases struct{ Data []simulation.MatchTestCase }
 	c.get("/v3/unmatched_result_test/case", 200).JSON(t, &cases)
 	for i, rule := range cases.Data {
 		for j, status := range []string{"final", "partial"} {
@@ -258,17 +258,17 @@ func TestEveryCaseOfUnmatchedResults(t *testing.T) {
 				body["order_source"] = "provided"
 				body["orders"] = object{"target": c.accepted(atHomeTest, nil).ID.String()}
 			}
-			var run matchtest.Run
+			var run simulation.MatchTestRun
 			c.With("x-idempotency-key", string(rule.Case)+status).Send(t, "POST", "/v3/unmatched_result_test", body).Want(t, 202).JSON(t, &run)
 			path := "/v3/unmatched_result_test/" + run.RunID.String()
 			c.get(path, 200).JSON(t, &run)
-			require.Equal(t, matchtest.Queued, run.Status)
+			require.Equal(t, simulation.MatchTestQueued, run.Status)
 			_, err := c.config.MatchTests.Once(t.Context())
 			require.NoError(t, err)
 			c.get(path, 200).JSON(t, &run)
 			require.Nil(t, run.Error, "%s", rule.Case)
-			require.Equal(t, matchtest.Succeeded, run.Status)
-			require.Equal(t, matchtest.Stage("succeeded"), run.Stage)
+			require.Equal(t, simulation.MatchTestSucceeded, run.Status)
+			require.Equal(t, "succeeded", run.Stage)
 			require.Len(t, run.Orders, len(rule.OrderRoles))
 			require.NotNil(t, run.StartedAt)
 			require.NotNil(t, run.CompletedAt)

@@ -24,7 +24,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/portal"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
@@ -150,7 +149,7 @@ func (c *fixture) makeOrders(store *memory.Store, edits ...func(*shop)) {
 	require.NoError(t, err)
 	c.config.Idempotency = idempotency.New(store.OrderKeys(), nil)
 	c.config.Documents = documents.New(c.config.Orders, x.printer, &documents.Options{Links: links, Now: x.options.Now})
-	c.config.MatchTests, err = matchtest.New(c.config.Orders, store.MatchTestRuns(), &matchtest.Options{
+	c.config.MatchTests, err = simulation.NewMatchTests(c.config.Orders, store.MatchTestRuns(), &simulation.MatchTestOptions{
 		User: func(ctx context.Context, team healthlab.TeamID, name string) (healthlab.UserID, error) {
 			u, err := c.health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: name})
 			return u.ID, err

@@ -22,7 +22,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -168,7 +168,7 @@ type Laboratory struct {
 	// Critical has the critical results of Orders. Nil: there are no operations of them.
 	Critical *critical.Service
 	// MatchTests are test runs of how results are matched, in a sandbox. Nil: there are none.
-	MatchTests *matchtest.Service
+	MatchTests *simulation.MatchTests
 	// Documents prints the documents of Orders. Nil: every document is not found.
 	Documents *documents.Service
 }

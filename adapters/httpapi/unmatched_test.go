@@ -10,8 +10,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 // unmatchedPairs are the types of results under review and their schemas.
@@ -20,12 +20,12 @@ func unmatchedPairs() []contract.Pair {
 		{Schema: "UnmatchedResult", Value: orders.UnmatchedResult{}},
 		{Schema: "AcceptRequest", Value: orders.AcceptRequest{}, Input: true},
 		{Schema: "ResolveRequest", Value: orders.ResolveRequest{}, Input: true, Enums: map[string][]string{"action": {"reject", "unsure"}}},
-		{Schema: "Trial", Value: matchtest.Run{}, Enums: map[string][]string{
+		{Schema: "Trial", Value: simulation.MatchTestRun{}, Enums: map[string][]string{
 			"status": {"queued", "running", "succeeded", "failed"},
 			"stage": {"queued", "validating", "selecting_configuration", "creating_orders", "transitioning_orders", "writing_result",
 				"matching_result", "verifying_review", "succeeded", "failed"},
 		}},
-		{Schema: "TrialRequest", Value: matchtest.Request{}, Input: true, Enums: map[string][]string{
+		{Schema: "TrialRequest", Value: simulation.MatchTestRequest{}, Input: true, Enums: map[string][]string{
 			"case": trialCases(), "order_source": {"managed", "provided"},
 		}},
 	}...)
@@ -33,7 +33,7 @@ func unmatchedPairs() []contract.Pair {
 
 func trialCases() []string {
 	var out []string
-	for _, r := range matchtest.Rules() {
+	for _, r := range simulation.MatchTestCases() {
 		out = append(out, string(r.Case))
 	}
 	return out
@@ -110,7 +110,7 @@ func TestUnmatchedResults(t *testing.T) {
 
 func TestUnmatchedResultMatchTestRuns(t *testing.T) {
 	c := newFixture(t, nil)
-	var cases struct{ Data []matchtest.Rule }
+	var cases struct{ Data []simulation.MatchTestCase }
 	c.get("/v3/unmatched_result_test/case", 200).JSON(t, &cases)
 	require.Len(t, cases.Data, 8)
 	start := func(key string, body object, status int) *contract.Reply {
@@ -118,8 +118,8 @@ func TestUnmatchedResultMatchTestRuns(t *testing.T) {
 	}
 	run := object{"case": "multiple_demo_match", "order_source": "managed"}
 	var begun, again struct {
-		RunID  matchtest.RunID `json:"run_id"`
-		Status matchtest.Status
+		RunID  simulation.MatchTestRunID `json:"run_id"`
+		Status simulation.MatchTestStatus
 	}
 	start("k1", run, 202).JSON(t, &begun)
 	_, err := c.config.MatchTests.Once(t.Context())
@@ -127,15 +127,15 @@ func TestUnmatchedResultMatchTestRuns(t *testing.T) {
 	start("k1", run, 202).JSON(t, &again)
 	require.Equal(t, begun.RunID, again.RunID)
 	require.Equal(t, orders.IdempotencyKeyReused, start("k1", object{"case": "no_match", "order_source": "managed"}, 409).ErrorType(t))
-	var got matchtest.Run
+	var got simulation.MatchTestRun
 	c.get("/v3/unmatched_result_test/"+begun.RunID.String(), 200).JSON(t, &got)
 	require.Nil(t, got.Error)
-	require.Equal(t, matchtest.Succeeded, got.Status)
+	require.Equal(t, simulation.MatchTestSucceeded, got.Status)
 	require.Len(t, got.Orders, 2)
 	require.Equal(t, 1, c.unmatchedPage("?decision_code=multiple_demo_match").Total)
 	require.Equal(t, []string{"header.x-idempotency-key"}, c.post("/v3/unmatched_result_test", run, 422).Locs(t))
 	require.ElementsMatch(t, []string{"body.case", "body.order_source"}, start("k2", object{"case": "x", "order_source": "y"}, 422).Locs(t))
-	c.refused("GET", "/v3/unmatched_result_test/"+absent, nil, 404, matchtest.RunNotFound)
+	c.refused("GET", "/v3/unmatched_result_test/"+absent, nil, 404, simulation.MatchTestNotFound)
 	require.Equal(t, catalogue.FeatureNotEnabled, c.With("x-service-api-key", "other").
 		Send(t, "GET", "/v3/unmatched_result_test/case", nil).Want(t, 403).ErrorType(t))
 }

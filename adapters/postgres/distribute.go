@@ -12,10 +12,6 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// commitTable is an empty table on the coordinator that Citus knows. A transaction that deletes from it
-// commits on the coordinator and the workers in two phases.
-const commitTable = "commit_both"
-
 // Distribute spreads the tables per user (see [store.Definition]) over the machines of a Citus cluster, in as
 // many shards as given; all rows of a user are on one machine. Other tables stay on the coordinator, to which
 // db is connected. [Migrate] must have made the tables. They may hold rows, which are moved; writers wait

@@ -47,3 +47,8 @@
 // The keys of persons (personkey.Tables) belong in another database or at least another schema, so that
 // a backup of the data alone cannot be read: open a second Store with Options.Schema.
 package postgres
+
+// Files in the order of reading: each uses those before it.
+//
+//	store_errors.go pool_other.go options.go pool_config.go pool_linux.go store_schema.go store_query.go
+//	store_tx.go store.go signal.go distribute.go open.go

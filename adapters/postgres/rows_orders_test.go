@@ -11,14 +11,14 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/labjournal/labjournaltest"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/people/peopletest"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 func newOrderRows(t testing.TB) rowStore {
-	return stoppedRowStore(t, orders.Tables(), idempotency.Tables(), matchtest.Tables(), catalogue.Tables(), appointment.Tables(),
+	return stoppedRowStore(t, orders.Tables(), idempotency.Tables(), simulation.Tables(), catalogue.Tables(), appointment.Tables(),
 		people.Tables(), labjournal.Tables())
 }
 
@@ -56,7 +56,7 @@ func TestRows_reviews(t *testing.T) {
 	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness {
 		s := newOrderRows(t)
 		return orderstest.ReviewsHarness{
-			Reviews: orders.NewReviewStore(s, s.orderOptions()), MatchTestRuns: matchtest.NewStore(s), Orders: orders.NewStore(s, s.orderOptions()),
+			Reviews: orders.NewReviewStore(s, s.orderOptions()), MatchTestRuns: simulation.NewMatchTestStore(s), Orders: orders.NewStore(s, s.orderOptions()),
 			Users: s.users(), Messages: s.messages(), SetClock: s.setClock,
 		}
 	})

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/healthlab-dev/healthlab"
@@ -55,33 +54,6 @@ type Store struct {
 	absent atomic.Bool // the user that was locked last has no row, so that the next one may have none either
 }
 
-// Options adjusts a Store. The zero value, and nil, mean the defaults.
-type Options struct {
-	// Schema is the schema of the tables. Default healthlab.
-	Schema string
-	// Now is the store's clock. Default: the clock of the database, to the half of a round trip.
-	Now func() time.Time
-	// RowSecurity names the team of each query, and of the writes of each transaction, to the policies of
-	// row-level security. Set it where the role of the pool does not own the tables: then what is about one
-	// team reaches rows of that team and rows without a team alone. Queries by user or by due time, and
-	// writes for several teams, reach all rows.
-	RowSecurity bool
-	// Migrating is called by [Migrate] before each table or index that it makes in a database that has tables of
-	// an older program, with its place among them, from 1. Default: none.
-	Migrating func(n, total int, name string)
-}
-
-func engineOptions(opts *Options) Options {
-	o := Options{}
-	if opts != nil {
-		o = *opts
-	}
-	if o.Schema == "" {
-		o.Schema = "healthlab"
-	}
-	return o
-}
-
 // New returns the store of the tables in a database that [Migrate] has prepared.
 // healthlab.Precondition if a table is missing, or if a newer program has prepared the database.
 func New(ctx context.Context, pool *pgxpool.Pool, tables []store.Definition, opts *Options) (*Store, error) {
@@ -111,13 +83,6 @@ func (e *Store) Ping(ctx context.Context) error {
 		}
 		return err
 	}))
-}
-
-// connection is where the statements of a transaction go.
-type connection interface {
-	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
 // hostTx is the key of a host's transaction for an engine in a context.

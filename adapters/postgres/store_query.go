@@ -15,6 +15,13 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
+// keepPlans has the server plan each statement once for a session, and with an index. Otherwise it
+// plans ranges for each call, and goes on to read all of a table that was small when it was planned.
+const keepPlans = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
+
+// planEach has the server plan each statement for its values.
+const planEach = `select set_config('plan_cache_mode', 'auto', true)`
+
 // reading says how queries are answered.
 type reading struct {
 	locked bool // with the locks of the queries
@@ -277,9 +284,6 @@ func (t *table) scan(rows pgx.Rows) (store.Row, error) {
 	r.ID, r.Index = string(id), [2]string{string(first), string(second)}
 	return r, err
 }
-
-// allTeams is the name of all teams to the policies of row-level security.
-const allTeams = "all"
 
 func (e *Store) nameTeam(b *pgx.Batch, team string) {
 	if e.opts.RowSecurity {

@@ -22,6 +22,11 @@ const (
 	engineLock = 0x686c6162726f7773
 	// teamSetting names the team of a transaction to the policies of row-level security.
 	teamSetting = "healthlab.team"
+	// allTeams is the name of all teams to those policies.
+	allTeams = "all"
+	// commitTable is an empty table on the coordinator that Citus knows. A transaction that deletes from it
+	// commits on the coordinator and the workers in two phases.
+	commitTable = "commit_both"
 )
 
 // table is a declared table and its statements. The statement update divides by zero if the stored

@@ -13,6 +13,13 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
+// connection is where the statements of a transaction go.
+type connection interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
 // transaction is one run of an Update. In a host's transaction it is a savepoint.
 type transaction struct {
 	engine *Store
@@ -41,13 +48,6 @@ var (
 	// savepoint is that of an Update in a host's transaction, which keeps its settings.
 	savepoint = frame{"savepoint healthlab", "", "release savepoint healthlab", "rollback to savepoint healthlab; release savepoint healthlab"}
 )
-
-// keepPlans has the server plan each statement once for a session, and with an index. Otherwise it
-// plans ranges for each call, and goes on to read all of a table that was small when it was planned.
-const keepPlans = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
-
-// planEach has the server plan each statement for its values.
-const planEach = `select set_config('plan_cache_mode', 'auto', true)`
 
 // rollbackTime is how long a rollback may take before its connection is given up.
 const rollbackTime = 2 * time.Second

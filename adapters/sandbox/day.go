@@ -21,15 +21,6 @@ const (
 // minutesADay is how long most days are.
 const minutesADay = 24 * 60
 
-// The sports that people do.
-const (
-	running  = "running"
-	cycling  = "cycling"
-	swimming = "swimming"
-	walk     = "walking"
-	strength = "strength_training" // goes no distance
-)
-
 // speeds are those of the sports with a distance, in m/s.
 var speeds = map[string]float64{running: 2.6, cycling: 6.8, swimming: 0.9, walk: 1.5}
 

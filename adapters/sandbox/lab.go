@@ -30,8 +30,6 @@ type LabOptions struct {
 	// Outcome decides what becomes of an order when it first comes in. Default:
 	// [OutcomeFromPassthrough].
 	Outcome func(orders.Order) Outcome
-	// Areas are where phlebotomists come to. Default: [Areas].
-	Areas []Area
 	// PatientManaged are the slugs of labs whose appointments are between them and
 	// the patient: they confirm later.
 	PatientManaged []string
@@ -100,9 +98,6 @@ func NewLab(opts *LabOptions) *Lab {
 	}
 	if l.opts.Outcome == nil {
 		l.opts.Outcome = OutcomeFromPassthrough
-	}
-	if l.opts.Areas == nil {
-		l.opts.Areas = Areas()
 	}
 	if l.opts.VisitOutcome == nil {
 		l.opts.VisitOutcome = func(b orders.Booking) VisitOutcome { return VisitOutcomeFromNotes(b.Notes) }

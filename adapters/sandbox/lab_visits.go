@@ -122,7 +122,7 @@ func (l *Lab) ServedAt(ctx context.Context, zip string) ([]appointment.Served, e
 		return nil, err
 	}
 	var out []appointment.Served
-	for _, a := range l.opts.Areas {
+	for _, a := range Areas() {
 		if a.Zip == zip {
 			out = append(out, appointment.Served{Provider: a.Provider, Tiers: []appointment.ServiceTier{a.Tier}})
 		}
@@ -152,7 +152,7 @@ func (l *Lab) FreeSlots(ctx context.Context, q appointment.SlotQuery) ([]appoint
 		}
 		return out, nil
 	}
-	for _, a := range l.opts.Areas {
+	for _, a := range Areas() {
 		if !strings.HasPrefix(q.Address.ZipCode, a.Zip) || a.Tier != appointment.ReadyTier || a.FirstLine != "" && a.FirstLine != q.Address.FirstLine {
 			continue
 		}
@@ -439,7 +439,7 @@ func (v *labVisit) plan(l *Lab) []visitNews {
 // later.
 func (v *labVisit) request(l *Lab, after time.Time) (start, end time.Time) {
 	loc := time.UTC
-	for _, a := range l.opts.Areas {
+	for _, a := range Areas() {
 		if a.Provider == v.booking.Provider {
 			if zone, err := time.LoadLocation(a.Zone); err == nil {
 				loc = zone

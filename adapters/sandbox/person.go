@@ -9,6 +9,15 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
+// The sports that people do.
+const (
+	running  = "running"
+	cycling  = "cycling"
+	swimming = "swimming"
+	walk     = "walking"
+	strength = "strength_training" // goes no distance
+)
+
 // person is an invented person: what does not change from day to day. The same user is
 // always the same person.
 type person struct {

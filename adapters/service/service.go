@@ -64,7 +64,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
@@ -92,7 +91,7 @@ type Service struct {
 	Idempotency   *idempotency.Service
 	Documents     *documents.Service
 	Critical      *critical.Service
-	MatchTests    *matchtest.Service
+	MatchTests    *simulation.MatchTests
 	Reports       *labreport.Service
 	LabHistory    *labhistory.Service
 	Exports       *personexport.Service
@@ -287,7 +286,7 @@ func (s *Service) buildOrders(context.Context) (err error) {
 	}
 	s.Idempotency = idempotency.New(store.OrderKeys(), &s.config.Idempotency)
 	s.Documents = documents.New(s.Orders, s.config.Printer, printed)
-	s.MatchTests, err = matchtest.New(s.Orders, store.MatchTestRuns(), &matchtest.Options{
+	s.MatchTests, err = simulation.NewMatchTests(s.Orders, store.MatchTestRuns(), &simulation.MatchTestOptions{
 		User: s.testRunUser, Now: opts.Now, NewID: opts.NewID, Log: opts.Log,
 	})
 	return err

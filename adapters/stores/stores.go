@@ -30,8 +30,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
@@ -96,7 +96,7 @@ func tables(encryptSamples bool) []store.Definition {
 		healthdata.UserTables(), healthdata.DataTables(encryptSamples), organisation.Tables(), teamsettings.Tables(),
 		linking.Tables(), bulk.Tables(), pull.Tables(),
 		orders.Tables(), idempotency.Tables(), catalogue.Tables(), appointment.Tables(), people.Tables(),
-		labjournal.Tables(), matchtest.Tables(),
+		labjournal.Tables(), simulation.Tables(),
 		aggregate.Tables(), continuous.Tables(), labreport.Tables(), personexport.Tables(),
 		webhook.Tables(), receiver.Tables(), accesslog.Tables(),
 	} {
@@ -258,7 +258,7 @@ func (v *Stores) OrderKeys() idempotency.Keys {
 }
 
 // MatchTestRuns returns the test runs of matching.
-func (v *Stores) MatchTestRuns() matchtest.Store { return matchtest.NewStore(v.s) }
+func (v *Stores) MatchTestRuns() simulation.MatchTestStore { return simulation.NewMatchTestStore(v.s) }
 
 // LabTests returns the lab tests of teams.
 func (v *Stores) LabTests() catalogue.LabTestStore { return catalogue.NewLabTestStore(v.s) }

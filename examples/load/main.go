@@ -153,3 +153,7 @@ func measure(ctx context.Context, c config, s *server, hook *receiver, out io.Wr
 		arrivals: hook.since(began), events: hook.count() - events,
 	}, nil
 }
+
+// Files in the order of reading: each uses those before it.
+//
+//	server.go mix.go soak_truth.go main.go report.go bare.go soak.go soak_watch.go soak_report.go

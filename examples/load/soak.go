@@ -47,8 +47,6 @@ type soak struct {
 const (
 	// patience is how long a request is tried.
 	patience = 2 * time.Minute
-	// pause is between two tries, and between the kill of a server and its start.
-	pause = 250 * time.Millisecond
 	// slowEvery and slowFor say when the receiver is slow, and slowBy by how much.
 	slowEvery, slowFor, slowBy = time.Minute, 15 * time.Second, time.Second
 	// walLimit is max_wal_size.

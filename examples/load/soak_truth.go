@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// pause is between two tries, and between the kill of a server and its start.
+const pause = 250 * time.Millisecond
+
 // truth is what the servers acknowledged.
 type truth struct {
 	mu      sync.Mutex

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // command is what the first argument names. Without one the program serves.
@@ -47,8 +46,6 @@ func findCommand(args []string) (command, []string, error) {
 	}
 	return command{}, nil, fmt.Errorf("%q is no command; the nearest one is %s, and server help lists all", args[0], nearestOf(args[0], names))
 }
-
-func nearestOf(to string, names []string) string { return nearest.Names(to, names, 1)[0] }
 
 // The commit that was built and its date (RFC 3339), where the linker is told (make release).
 var commit, commitDate string

@@ -9,8 +9,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/console"
 )
 
-const consolePath = "/console"
-
 // withConsole serves the console of the first team at consolePath, if there is a management
 // key to sign in with.
 func (s *host) withConsole(api http.Handler) (http.Handler, error) {

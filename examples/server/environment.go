@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // variablePrefix begins the names of environment variables that are settings. Those of tests and
@@ -37,3 +39,5 @@ func checkVariables(environment []string, f *flag.FlagSet) error {
 	}
 	return nil
 }
+
+func nearestOf(to string, names []string) string { return nearest.Names(to, names, 1)[0] }

@@ -38,6 +38,8 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
+const consolePath = "/console"
+
 // region is where this service's data stays. It is part of the names of keys.
 const region = httpapi.US
 

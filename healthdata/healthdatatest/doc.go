@@ -19,3 +19,8 @@
 //
 // It imports package testing: import it in tests only.
 package healthdatatest
+
+// Files in the order of reading: each uses those before it.
+//
+//	users_fixture.go users_deletion.go users_list.go users.go alone.go data_fixture.go data_remove.go
+//	data_view.go bench_samples.go data.go data_model.go users_setup.go users_model.go

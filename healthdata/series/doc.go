@@ -38,3 +38,8 @@
 // bit for bit. Functions are safe for concurrent use; a [Chunk] is immutable by convention. A [Block],
 // [Builder], [Scanner], [Reducer] or [HourScanner] belongs to one goroutine.
 package series
+
+// Files in the order of reading: each uses those before it.
+//
+//	sum.go attrs.go block.go format.go total.go attrcode.go builder.go cursor.go encode.go decode.go chunk.go
+//	span.go latest.go merge.go apply.go scan.go remove.go tail.go reduce.go hours.go

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/matchtest", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "aggregate/labhistory", "aggregate/glucoseprofile", "internal/ucum", "webhook", "privacy/accesslog", "privacy/personkey", "privacy/personexport",
+	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "aggregate/labhistory", "aggregate/glucoseprofile", "internal/ucum", "webhook", "privacy/accesslog", "privacy/personkey", "privacy/personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -71,14 +71,13 @@ var mayImport = forSuites(map[string][]string{
 	"orders/catalogue":              {".", "store", "orders/internal/rules", "orders/internal/textsearch", "labreport/refrange"},
 	"orders/people":                 {".", "store", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/appointment":            {".", "store", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
-	"orders/labjournal":             {".", "store"},
+	"orders/labjournal":             {".", "store", "orders"},
 	"orders/labresult":              {".", "store", "orders/catalogue", "orders/people", "orders/internal/rules", "labreport/refrange"},
 	"orders/portal":                 {".", "store", "orders/internal/rules"},
 	"orders/critical":               {".", "store", "internal/work", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
 	"orders":                        {".", "store", "internal/nearest", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/critical", "orders/portal"},
-	"orders/simulation":             {".", "store", "orders", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
+	"orders/simulation":             {".", "store", "internal/work", "orders", "orders/catalogue", "orders/idempotency", "orders/labresult", "orders/people", "orders/internal/rules"},
 	"orders/idempotency":            {".", "store", "internal/work", "orders"},
-	"orders/matchtest":              {".", "store", "internal/work", "orders", "orders/idempotency", "orders/catalogue", "orders/people", "orders/labresult", "orders/simulation", "orders/internal/rules"},
 	"orders/documents":              {".", "store", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules"},
 	"labreport/loinc":               {".", "store", "internal/fold", "internal/ucum"},
 	"labreport/refrange":            {".", "internal/fold", "internal/ucum"},
@@ -187,10 +186,9 @@ var modules = forSuites(map[string][]string{
 	"orders/portal":           {"github.com/google/uuid"},
 	"orders/critical":         {"github.com/google/uuid"},
 	"orders/labresult":        {"github.com/shopspring/decimal"},
-	"orders/simulation":       {"github.com/shopspring/decimal"},
+	"orders/simulation":       {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"orders/documents":        {"github.com/google/uuid"},
 	"orders/idempotency":      {"github.com/google/uuid"},
-	"orders/matchtest":        {"github.com/google/uuid"},
 	"orders":                  {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"labreport":               {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"aggregate":               {"github.com/google/uuid", "github.com/shopspring/decimal"},

@@ -10,3 +10,7 @@
 // It is for teams that bulk operations are enabled for. Tokens move only at providers for
 // which a team has credentials of its own, for they are bound to these.
 package bulk
+
+// Files in the order of reading: each uses those before it.
+//
+//	op.go store.go service.go list.go rows.go rows_op.go export.go run.go rows_item.go import.go trigger.go

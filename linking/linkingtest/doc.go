@@ -30,3 +30,8 @@
 //
 // It imports package testing: import it in tests only.
 package linkingtest
+
+// Files in the order of reading: each uses those before it.
+//
+//	store.go clients.go connector.go connector_flows.go credential_refresh.go flows.go judge.go
+//	connector_pulls.go credential_store.go apps.go store_complete.go

@@ -38,3 +38,10 @@
 // News begins where history began, looks back a few days every time, because providers deliver late, and once
 // a day further. What healthdata refuses is quarantined with the reason, and the rest is kept.
 package pull
+
+// Files in the order of reading: each uses those before it.
+//
+//	times.go blocked_apps.go budget.go options.go task.go worker_limiter.go store.go fingerprint.go rows.go
+//	rows_budget.go service.go rows_refused.go rows_task.go rows_connection.go progress.go followers.go
+//	store_page.go rows_status.go rows_notice.go record_outcome.go notifications.go finish_history.go
+//	count_upload.go slots.go rows_claim.go refresh.go plan.go refetch.go status.go run.go

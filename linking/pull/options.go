@@ -31,14 +31,8 @@ type Options struct {
 	// SweepEvery is how often a look goes back further, by SweepBack. Defaults 24 hours
 	// and 14 days.
 	SweepEvery, SweepBack time.Duration
-	// NewsBefore is how far before the link news may reach. Default 14 days.
-	NewsBefore time.Duration
-	// Piece is the longest range of one request. Default 30 days.
-	Piece time.Duration
 	// Ahead is how long before its slot a request waits in a worker's hands. Default 2 s.
 	Ahead time.Duration
-	// RefreshLimit is how many refreshes a user may have in any hour. Default 8.
-	RefreshLimit int
 
 	// Workers is how many requests are under way at a time in one process. Default 16. One
 	// application at a provider has at most half of them, one team at most three quarters;
@@ -56,6 +50,16 @@ type Options struct {
 	// Log receives what a person should look at. Default: slog.Default().
 	Log *slog.Logger
 }
+
+const (
+	day = 24 * time.Hour
+	// newsBefore is how far before the link news may reach.
+	newsBefore = 14 * day
+	// piece is the longest range of one request.
+	piece = 30 * day
+	// refreshLimit is how many refreshes a user may have in any hour.
+	refreshLimit = 8
+)
 
 // TeamSettings are the choices of a team.
 type TeamSettings struct {
@@ -76,20 +80,14 @@ func (o *Options) setDefaults() {
 			*d = def
 		}
 	}
-	const day = 24 * time.Hour
 	orTime(&o.Every, 15*time.Minute)
 	orTime(&o.Overlap, 2*day)
 	orTime(&o.SweepEvery, day)
 	orTime(&o.SweepBack, 14*day)
-	orTime(&o.NewsBefore, 14*day)
-	orTime(&o.Piece, 30*day)
 	orTime(&o.Ahead, 2*time.Second)
 	orTime(&o.Timeout, time.Minute)
 	orTime(&o.Lease, max(5*time.Minute, 2*o.Timeout))
 	orTime(&o.Idle, 500*time.Millisecond)
-	if o.RefreshLimit <= 0 {
-		o.RefreshLimit = 8
-	}
 	if o.Workers <= 0 {
 		o.Workers = 16
 	}

@@ -199,7 +199,7 @@ func (s *Service) planResource(ref Ref, c *healthdata.Connection, u *healthdata.
 	}}
 	news := Task{
 		Key: Key{ref, resource, News}, Linked: c.LinkedAt, Client: c.Client, Status: Scheduled, ScheduledAt: at, Seen: at, Swept: at, Due: at.Add(s.opts.Every),
-		Floor: at.Add(-s.opts.NewsBefore),
+		Floor: at.Add(-newsBefore),
 	}
 	switch p.Backfill.Mode {
 	case modePushIncremental: // all history arrives as news

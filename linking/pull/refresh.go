@@ -124,7 +124,7 @@ func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healt
 func (s *Service) countRefresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	now := s.now()
 	return s.store.UpdateBudgets(ctx, []BudgetKey{{Team: team, User: user, Name: "refresh"}}, func(b []Budget) error {
-		if wait := b[0].countUse(now, s.opts.RefreshLimit, time.Hour); wait > 0 {
+		if wait := b[0].countUse(now, refreshLimit, time.Hour); wait > 0 {
 			return &RefreshLimitError{wait}
 		}
 		return nil

@@ -174,7 +174,7 @@ func (s *Service) pull(ctx context.Context, j job) error {
 	if err != nil {
 		return err
 	}
-	from, to := t.piece(&s.opts)
+	from, to := t.piece()
 	with := []string{}
 	for i := range followers {
 		with = append(with, followers[i].Resource)

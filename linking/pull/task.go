@@ -184,7 +184,6 @@ func (t *Task) DaysWithData() (n int) {
 // historyDays returns how many days the range of a history has, and how many of them are fetched. All are of
 // one that succeeded, and none of one that was given up.
 func (t *Task) historyDays() (days, fetched int) {
-	const day = 24 * time.Hour
 	if !t.To.After(t.From) {
 		return 0, 0
 	}
@@ -275,10 +274,10 @@ func (t *Task) begin(now time.Time, historyOver bool, o *Options) {
 	t.Until = t.To
 }
 
-func (t *Task) piece(o *Options) (from, to time.Time) {
+func (t *Task) piece() (from, to time.Time) {
 	// Pieces meet at whole seconds, in which most providers are asked, so that none begins or ends with a
 	// request for a fraction of one.
-	start := t.Until.Add(-o.Piece + time.Second - time.Nanosecond).Truncate(time.Second)
+	start := t.Until.Add(-piece + time.Second - time.Nanosecond).Truncate(time.Second)
 	return later(t.From, start), t.Until
 }
 
@@ -293,7 +292,7 @@ func (t *Task) advance(next string, now time.Time, o *Options) bool {
 		t.Cursor = next
 		return false
 	}
-	t.Until, _ = t.piece(o)
+	t.Until, _ = t.piece()
 	t.Cursor = ""
 	if t.Until.After(t.From) {
 		return false

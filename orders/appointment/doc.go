@@ -11,3 +11,8 @@
 // Times of slots are instants; days are local days of the place. Distances are in statute
 // miles on a spherical earth.
 package appointment
+
+// Files in the order of reading: each uses those before it.
+//
+//	zone.go place.go lifecycle.go center.go backend.go center_index.go center_csv.go errors.go opening_hours.go
+//	service.go booking_key.go area.go slots.go slot_cache.go rows.go

@@ -6,3 +6,9 @@
 // to one lab test of one lab, and searches the compendium: which markers of different
 // labs measure the same.
 package catalogue
+
+// Files in the order of reading: each uses those before it.
+//
+//	number.go enum.go errors.go labtest.go instructions.go query.go source.go selection.go order_set.go
+//	service.go compendium.go static_catalog.go static_catalog_csv.go static_catalog_query.go teamtest.go
+//	rows.go

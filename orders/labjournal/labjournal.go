@@ -7,6 +7,9 @@
 // messages for the orders.Service, which reads them from the feed. What belongs to no order
 // for certain waits for review.
 //
+// A [Journal] is a Store for the backend of one laboratory: it encodes what the backend knows of an order, and
+// the messages for the orders.Service.
+//
 // What records, deliveries and messages hold is the backend's: the store takes it as bytes
 // and encrypts it with the key of the person whom it is about.
 package labjournal

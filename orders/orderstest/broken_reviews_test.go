@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 // brokenReviews is a store of results under review with methods replaced.
@@ -29,7 +29,7 @@ func spoiltReviews(spoil func(*brokenReviews)) func(*testing.T) {
 	return func(t *testing.T) {
 		orderstest.RunReviews(t, func(testing.TB) orderstest.ReviewsHarness {
 			s, clock := clockedStore()
-			b := &brokenReviews{overriddenReviewStore: overriddenReviewStore{ReviewStore: s.Reviews()}, overriddenMatchTestRuns: overriddenMatchTestRuns{Store: s.MatchTestRuns()}}
+			b := &brokenReviews{overriddenReviewStore: overriddenReviewStore{ReviewStore: s.Reviews()}, overriddenMatchTestRuns: overriddenMatchTestRuns{MatchTestStore: s.MatchTestRuns()}}
 			spoil(b)
 			return orderstest.ReviewsHarness{Reviews: b, MatchTestRuns: b, Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog(), SetClock: clock.Set}
 		})
@@ -176,14 +176,14 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Assign/SpecimenMoves"},
 	{Name: "starts a run for every request", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.startMatchTestRun = func(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
+		b.startMatchTestRun = func(ctx context.Context, t simulation.MatchTestRecord) (simulation.MatchTestRecord, bool, error) {
 			t.Key += t.Fingerprint
-			return b.Store.StartMatchTestRun(ctx, t)
+			return b.MatchTestStore.StartMatchTestRun(ctx, t)
 		}
 	}), Subtest: "Trials/OnePerKey"},
 	{Name: "claims without a lease", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.claimMatchTestRuns = func(ctx context.Context, n int, _ time.Duration) ([]matchtest.Record, error) {
-			return b.Store.ClaimMatchTestRuns(ctx, n, 0)
+		b.claimMatchTestRuns = func(ctx context.Context, n int, _ time.Duration) ([]simulation.MatchTestRecord, error) {
+			return b.MatchTestStore.ClaimMatchTestRuns(ctx, n, 0)
 		}
 	}), Subtest: "Trials/ClaimAndUpdate"},
 }

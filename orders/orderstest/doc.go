@@ -2,7 +2,7 @@
 //
 //   - [RunStore] and [RunStoreModel] check [orders.Store], [RunVisits] checks
 //     [orders.VisitStore], [RunKeys] checks [idempotency.Keys], [RunReviews] checks
-//     [orders.ReviewStore] with [matchtest.Store].
+//     [orders.ReviewStore] with [simulation.MatchTestStore].
 //   - [RunErasure] checks what becomes of the orders of a user who is deleted or erased.
 //   - [RunTwoProcesses] and [RunConcurrentCreates] run services of two processes on one store.
 //   - [RunLabBackend] checks [orders.LabBackend], [RunBookingBackend] checks
@@ -19,3 +19,8 @@
 //
 // It imports package testing: import it in tests only.
 package orderstest
+
+// Files in the order of reading: each uses those before it.
+//
+//	fixture.go claim.go booking_backend.go keys.go lab_backend.go lab_payload.go list.go messenger.go
+//	processes.go store.go model.go deletion.go visits.go erasure.go reviews.go erased_keys.go

@@ -8,7 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 // overriddenOrders is a orders.Store some of whose methods are replaced.
@@ -157,39 +157,39 @@ func (o overriddenReviewStore) UpdateResult(p0 context.Context, p1 healthlab.Tea
 	return o.ReviewStore.UpdateResult(p0, p1, p2, p3)
 }
 
-// overriddenMatchTestRuns is a matchtest.Store some of whose methods are replaced.
+// overriddenMatchTestRuns is a simulation.MatchTestStore some of whose methods are replaced.
 type overriddenMatchTestRuns struct {
-	matchtest.Store
-	claimMatchTestRuns func(ctx context.Context, n int, lease time.Duration) ([]matchtest.Record, error)
-	matchTestRun       func(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error)
-	startMatchTestRun  func(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error)
-	updateMatchTestRun func(ctx context.Context, team healthlab.TeamID, id matchtest.RunID, change func(*matchtest.Record) error) (matchtest.Record, error)
+	simulation.MatchTestStore
+	claimMatchTestRuns func(ctx context.Context, n int, lease time.Duration) ([]simulation.MatchTestRecord, error)
+	matchTestRun       func(ctx context.Context, team healthlab.TeamID, id simulation.MatchTestRunID) (simulation.MatchTestRecord, error)
+	startMatchTestRun  func(ctx context.Context, t simulation.MatchTestRecord) (simulation.MatchTestRecord, bool, error)
+	updateMatchTestRun func(ctx context.Context, team healthlab.TeamID, id simulation.MatchTestRunID, change func(*simulation.MatchTestRecord) error) (simulation.MatchTestRecord, error)
 }
 
-func (o overriddenMatchTestRuns) ClaimMatchTestRuns(p0 context.Context, p1 int, p2 time.Duration) ([]matchtest.Record, error) {
+func (o overriddenMatchTestRuns) ClaimMatchTestRuns(p0 context.Context, p1 int, p2 time.Duration) ([]simulation.MatchTestRecord, error) {
 	if o.claimMatchTestRuns != nil {
 		return o.claimMatchTestRuns(p0, p1, p2)
 	}
-	return o.Store.ClaimMatchTestRuns(p0, p1, p2)
+	return o.MatchTestStore.ClaimMatchTestRuns(p0, p1, p2)
 }
 
-func (o overriddenMatchTestRuns) MatchTestRun(p0 context.Context, p1 healthlab.TeamID, p2 matchtest.RunID) (matchtest.Record, error) {
+func (o overriddenMatchTestRuns) MatchTestRun(p0 context.Context, p1 healthlab.TeamID, p2 simulation.MatchTestRunID) (simulation.MatchTestRecord, error) {
 	if o.matchTestRun != nil {
 		return o.matchTestRun(p0, p1, p2)
 	}
-	return o.Store.MatchTestRun(p0, p1, p2)
+	return o.MatchTestStore.MatchTestRun(p0, p1, p2)
 }
 
-func (o overriddenMatchTestRuns) StartMatchTestRun(p0 context.Context, p1 matchtest.Record) (matchtest.Record, bool, error) {
+func (o overriddenMatchTestRuns) StartMatchTestRun(p0 context.Context, p1 simulation.MatchTestRecord) (simulation.MatchTestRecord, bool, error) {
 	if o.startMatchTestRun != nil {
 		return o.startMatchTestRun(p0, p1)
 	}
-	return o.Store.StartMatchTestRun(p0, p1)
+	return o.MatchTestStore.StartMatchTestRun(p0, p1)
 }
 
-func (o overriddenMatchTestRuns) UpdateMatchTestRun(p0 context.Context, p1 healthlab.TeamID, p2 matchtest.RunID, p3 func(*matchtest.Record) error) (matchtest.Record, error) {
+func (o overriddenMatchTestRuns) UpdateMatchTestRun(p0 context.Context, p1 healthlab.TeamID, p2 simulation.MatchTestRunID, p3 func(*simulation.MatchTestRecord) error) (simulation.MatchTestRecord, error) {
 	if o.updateMatchTestRun != nil {
 		return o.updateMatchTestRun(p0, p1, p2, p3)
 	}
-	return o.Store.UpdateMatchTestRun(p0, p1, p2, p3)
+	return o.MatchTestStore.UpdateMatchTestRun(p0, p1, p2, p3)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -26,7 +26,7 @@ import (
 // users.
 type ReviewsHarness struct {
 	Reviews       orders.ReviewStore
-	MatchTestRuns matchtest.Store
+	MatchTestRuns simulation.MatchTestStore
 	Orders        orders.Store
 	Users         healthdata.Users
 	Messages      webhook.Log
@@ -34,7 +34,7 @@ type ReviewsHarness struct {
 	SetClock func(now time.Time)
 }
 
-// RunReviews runs the contracts of [orders.ReviewStore] and [matchtest.Store].
+// RunReviews runs the contracts of [orders.ReviewStore] and [simulation.MatchTestStore].
 // newStore returns a fresh, empty store and registers its own cleanup on t.
 func RunReviews(t *testing.T, newStore func(t testing.TB) ReviewsHarness) {
 	for name, run := range conformance.Sorted(reviewCases) {
@@ -128,15 +128,15 @@ func accepted(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Eve
 	return []healthlab.Event{reviewEvent(*item, "updated")}, nil
 }
 
-func trial(team, name string) matchtest.Record {
+func trial(team, name string) simulation.MatchTestRecord {
 	at := healthlab.At(noon)
-	return matchtest.Record{
+	return simulation.MatchTestRecord{
 		Team: conformance.Team(team), Key: "key " + name, Fingerprint: "print", Due: noon,
-		Request: matchtest.Request{Case: orders.MatchNone, OrderSource: matchtest.Managed, Orders: map[string]orders.OrderID{"target": orderID("o")}},
-		Run: matchtest.Run{RunID: matchtest.RunID{UUID: conformance.Named("trial " + team + name)}, Status: matchtest.Queued, Stage: "queued", Case: orders.MatchNone,
-			OrderSource: matchtest.Managed, ResultStatus: labresult.Final,
-			Orders:      map[string]matchtest.Order{"target": {OrderID: orderID("o"), UserID: conformance.User("ana"), OrderTransactionID: journey("o")}},
-			RawResultID: new(rawID("r")), Error: &matchtest.Fault{Code: "C", Message: "M"},
+		Request: simulation.MatchTestRequest{Case: orders.MatchNone, OrderSource: simulation.ManagedOrders, Orders: map[string]orders.OrderID{"target": orderID("o")}},
+		MatchTestRun: simulation.MatchTestRun{RunID: simulation.MatchTestRunID{UUID: conformance.Named("trial " + team + name)}, Status: simulation.MatchTestQueued, Stage: "queued", Case: orders.MatchNone,
+			OrderSource: simulation.ManagedOrders, ResultStatus: labresult.Final,
+			Orders:      map[string]simulation.MatchTestOrder{"target": {OrderID: orderID("o"), UserID: conformance.User("ana"), OrderTransactionID: journey("o")}},
+			RawResultID: new(rawID("r")), Error: &simulation.MatchTestError{Code: "C", Message: "M"},
 			CreatedAt: at, UpdatedAt: at, StartedAt: &at, CompletedAt: &at},
 	}
 }
@@ -587,7 +587,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	"Trials/ClaimAndUpdate": func(t *testing.T, h ReviewsHarness) {
 		later, first := trial("a", "later"), trial("b", "first")
 		later.Due = noon.Add(time.Second)
-		for _, one := range []matchtest.Record{later, first} {
+		for _, one := range []simulation.MatchTestRecord{later, first} {
 			_, _, err := h.MatchTestRuns.StartMatchTestRun(t.Context(), one)
 			require.NoError(t, err)
 		}
@@ -607,25 +607,25 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, []string{"key first"}, claim(1, noon.Add(time.Second)))
 		require.Equal(t, []string{"key later"}, claim(10, noon.Add(time.Second)))
 		require.Empty(t, claim(10, noon.Add(time.Second+time.Minute-time.Microsecond)))
-		got, err := h.MatchTestRuns.UpdateMatchTestRun(t.Context(), later.Team, later.RunID, func(k *matchtest.Record) error {
-			k.Status, k.Due, k.Key = matchtest.Succeeded, time.Time{}, "another"
+		got, err := h.MatchTestRuns.UpdateMatchTestRun(t.Context(), later.Team, later.RunID, func(k *simulation.MatchTestRecord) error {
+			k.Status, k.Due, k.Key = simulation.MatchTestSucceeded, time.Time{}, "another"
 			return nil
 		})
 		require.NoError(t, err)
-		require.Equal(t, matchtest.Succeeded, got.Status)
+		require.Equal(t, simulation.MatchTestSucceeded, got.Status)
 		require.Equal(t, "key later", got.Key)
 		no := errors.New("no")
-		_, err = h.MatchTestRuns.UpdateMatchTestRun(t.Context(), first.Team, first.RunID, func(k *matchtest.Record) error {
-			k.Status = matchtest.Failed
+		_, err = h.MatchTestRuns.UpdateMatchTestRun(t.Context(), first.Team, first.RunID, func(k *simulation.MatchTestRecord) error {
+			k.Status = simulation.MatchTestFailed
 			return no
 		})
 		require.ErrorIs(t, err, no)
-		_, err = h.MatchTestRuns.UpdateMatchTestRun(t.Context(), conformance.Team("c"), first.RunID, func(*matchtest.Record) error { return nil })
+		_, err = h.MatchTestRuns.UpdateMatchTestRun(t.Context(), conformance.Team("c"), first.RunID, func(*simulation.MatchTestRecord) error { return nil })
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.Equal(t, []string{"key first"}, claim(10, end.Add(time.Hour)), "the one that ended is not due")
 		kept, err := h.MatchTestRuns.MatchTestRun(t.Context(), first.Team, first.RunID)
 		require.NoError(t, err)
-		require.Equal(t, matchtest.Queued, kept.Status)
+		require.Equal(t, simulation.MatchTestQueued, kept.Status)
 	},
 	"ContextEnded": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))

@@ -8,3 +8,8 @@
 //
 // Printing or logging a value of a person shows nothing of it.
 package people
+
+// Files in the order of reading: each uses those before it.
+//
+//	users.go physician.go consent.go demographics.go patient.go guarantor.go insurance_card.go
+//	patient_request.go user_info.go insurance.go payor.go store.go registry.go service.go rows.go

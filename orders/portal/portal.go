@@ -21,9 +21,9 @@ type Context string
 
 // The contexts.
 const (
-	// Launch opens the portal at once, from the team's own program.
+	// Launch opens the portal at once, from the team's own program; it works for 10 minutes.
 	Launch Context = "launch"
-	// Communications is a short link for a message; the portal may ask who opens it.
+	// Communications is a short link for a message, which works for 28 days; the portal may ask who opens it.
 	Communications Context = "communications"
 )
 
@@ -33,10 +33,6 @@ type Options struct {
 	BaseURL string
 	// Key signs the links: at least 32 random bytes.
 	Key []byte
-	// LaunchFor is how long a link for Launch lives. Default 10 min.
-	LaunchFor time.Duration
-	// CommunicationsFor is the same for Communications. Default 28 days.
-	CommunicationsFor time.Duration
 }
 
 // keySize is the least that a key has.
@@ -50,16 +46,11 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// life returns how long a link lives.
-func (o *Options) life(c Context) time.Duration {
-	life, otherwise := o.LaunchFor, 10*time.Minute
+func (c Context) life() time.Duration {
 	if c == Communications {
-		life, otherwise = o.CommunicationsFor, 28*24*time.Hour
+		return 28 * 24 * time.Hour
 	}
-	if life <= 0 {
-		return otherwise
-	}
-	return life
+	return 10 * time.Minute
 }
 
 // Request asks for a link to the portal.
@@ -95,7 +86,7 @@ type Token struct {
 
 // Link makes the link that a request asks for, for a user.
 func (o *Options) Link(r Request, user healthlab.UserID, now time.Time) Link {
-	life := o.life(r.Context)
+	life := r.Context.life()
 	t := Token{Context: r.Context, User: user, Expires: now.Add(life)}
 	if r.OrderID != nil {
 		t.Order = *r.OrderID

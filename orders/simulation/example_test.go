@@ -21,3 +21,13 @@ func Example() {
 	fmt.Println(r.Name, *r.Unit, *r.ReferenceRange, *r.IsAboveMaxRange)
 	// Output: Sodium mmol/L 136-145 true
 }
+
+// Each case of test runs needs orders in certain roles.
+func ExampleMatchTestCases() {
+	for _, c := range simulation.MatchTestCases() {
+		if c.Case == orders.MatchSeveralPeople {
+			fmt.Println(c.Case, c.OrderRoles)
+		}
+	}
+	// Output: multiple_demo_match [first_patient second_patient]
+}

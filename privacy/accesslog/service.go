@@ -20,11 +20,6 @@ import (
 type Options struct {
 	// Retention is how long lines are kept. Default six years of 365 days.
 	Retention time.Duration
-	// AnchorInterval is the time between anchors. Default 1 hour.
-	AnchorInterval time.Duration
-	// SealInterval is how often lines of other processes are looked for, to be sealed; those of this
-	// process are sealed within a tenth of a second. Default 1 second.
-	SealInterval time.Duration
 	// Timeout bounds the write of a batch. Default 10 seconds.
 	Timeout time.Duration
 	// Now is the clock. Default time.Now.
@@ -32,6 +27,14 @@ type Options struct {
 	// Log receives what fails in Run. Default slog.Default().
 	Log *slog.Logger
 }
+
+const (
+	// anchorInterval is the time between anchors.
+	anchorInterval = time.Hour
+	// sealInterval is how often lines of other processes are looked for, to be sealed; those of this
+	// process are sealed within a tenth of a second.
+	sealInterval = time.Second
+)
 
 // Service records accesses and reads the log. Safe for concurrent use.
 type Service struct {
@@ -63,12 +66,6 @@ func New(store Store, key ed25519.PrivateKey, opts *Options) (*Service, error) {
 	}
 	if s.opts.Retention <= 0 {
 		s.opts.Retention = 6 * 365 * 24 * time.Hour
-	}
-	if s.opts.AnchorInterval <= 0 {
-		s.opts.AnchorInterval = time.Hour
-	}
-	if s.opts.SealInterval <= 0 {
-		s.opts.SealInterval = time.Second
 	}
 	if s.opts.Timeout <= 0 {
 		s.opts.Timeout = 10 * time.Second
@@ -446,7 +443,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 // runSeal seals lines soon after they were stored.
 func (s *Service) runSeal(ctx context.Context) error {
-	tick := time.NewTicker(s.opts.SealInterval)
+	tick := time.NewTicker(sealInterval)
 	defer tick.Stop()
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -480,7 +477,7 @@ func (s *Service) runSeal(ctx context.Context) error {
 
 // runAnchor anchors and prunes at intervals.
 func (s *Service) runAnchor(ctx context.Context) error {
-	tick := time.NewTicker(s.opts.AnchorInterval)
+	tick := time.NewTicker(anchorInterval)
 	defer tick.Stop()
 	for {
 		select {

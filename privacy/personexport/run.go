@@ -18,7 +18,7 @@ import (
 // still written when the lease ends would replace that of another process.
 const leaseMargin = 30 * time.Second
 
-func (s *Service) lease() time.Duration { return s.opts.FileTimeout + leaseMargin }
+func (s *Service) lease() time.Duration { return fileTimeout + leaseMargin }
 
 // Run writes exports and deletes those that have expired, until ctx ends. Any number of
 // processes may run it on one store.
@@ -110,7 +110,7 @@ func (s *Service) write(ctx context.Context, j *Job) error {
 
 // begin records the access and plans the files, within the time of one file.
 func (s *Service) begin(ctx context.Context, j *Job) error {
-	ctx, stop := context.WithTimeout(ctx, s.opts.FileTimeout)
+	ctx, stop := context.WithTimeout(ctx, fileTimeout)
 	defer stop()
 	if err := s.check(ctx, j.Team, j.User); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (s *Service) plan(ctx context.Context, j *Job) ([]File, error) {
 
 // writeFile writes the nth file and returns what is known of it then.
 func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
-	ctx, stop := context.WithTimeout(ctx, s.opts.FileTimeout)
+	ctx, stop := context.WithTimeout(ctx, fileTimeout)
 	defer stop()
 	f := j.Files[n]
 	folder, name, _ := strings.Cut(f.Name, "/")

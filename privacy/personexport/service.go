@@ -17,12 +17,6 @@ import (
 type Options struct {
 	// Keep is how long a completed or failed export is kept. Default 7 days.
 	Keep time.Duration
-	// MaxPerUser is how many exports of a user are kept at a time, those in progress included.
-	// Default 3.
-	MaxPerUser int
-	// FileTimeout is how long writing one file may take. A process that dies is replaced after
-	// half a minute more. Default 10 min.
-	FileTimeout time.Duration
 	// Tries is how many attempts a file has. Default 5.
 	Tries int
 	// Workers is how many exports a process writes at a time. Default 1.
@@ -41,13 +35,20 @@ type Options struct {
 	Log *slog.Logger
 }
 
+const (
+	// maxPerUser is how many exports of a user are kept at a time, those in progress included.
+	maxPerUser = 3
+	// fileTimeout is how long writing one file may take. A process that dies is replaced after half a
+	// minute more.
+	fileTimeout = 10 * time.Minute
+)
+
 func (o *Options) defaults() {
 	positive := func(v *int, d int) {
 		if *v <= 0 {
 			*v = d
 		}
 	}
-	positive(&o.MaxPerUser, 3)
 	positive(&o.Tries, 5)
 	positive(&o.Workers, 1)
 	long := func(v *time.Duration, d time.Duration) {
@@ -56,7 +57,6 @@ func (o *Options) defaults() {
 		}
 	}
 	long(&o.Keep, 7*24*time.Hour)
-	long(&o.FileTimeout, 10*time.Minute)
 	long(&o.Idle, time.Second)
 	if o.Accessed == nil {
 		o.Accessed = func(context.Context, Job) error { return nil }
@@ -117,7 +117,7 @@ const (
 )
 
 // Start begins an export of a user. RuleErrors [RuleUserNotFound] (NotFound), and
-// [RuleTooManyExports] (Conflict) if the user has [Options].MaxPerUser exports that have not
+// [RuleTooManyExports] (Conflict) if the user has 3 exports that have not
 // failed.
 func (s *Service) Start(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (PublishedJob, error) {
 	if err := s.check(ctx, team, user); err != nil {
@@ -125,10 +125,10 @@ func (s *Service) Start(ctx context.Context, team healthlab.TeamID, user healthl
 	}
 	at := s.now()
 	j := Job{ID: JobID{s.opts.NewID()}, Team: team, User: user, Revision: 1, Status: InProgress, CreatedAt: at, UpdatedAt: at, DueAt: at}
-	if err := s.store.Insert(ctx, j, s.opts.MaxPerUser); err != nil {
+	if err := s.store.Insert(ctx, j, maxPerUser); err != nil {
 		if healthlab.KindOf(err) == healthlab.Exhausted {
 			return PublishedJob{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: RuleTooManyExports,
-				Msg: fmt.Sprintf("the user has %d exports already; use one of them, or wait until one expires", s.opts.MaxPerUser)}
+				Msg: fmt.Sprintf("the user has %d exports already; use one of them, or wait until one expires", maxPerUser)}
 		}
 		return PublishedJob{}, fmt.Errorf("start export: %w", err)
 	}

@@ -45,9 +45,6 @@ var ErrErased = fmt.Errorf("%w: the key of the person was deleted", healthlab.No
 type Options struct {
 	// Cached is how many opened keys are kept in memory. Default 10,000.
 	Cached int
-	// Lifetime is how long an opened key is kept in memory. After a deletion in another
-	// process, data opens here for at most so long. Default 5 minutes.
-	Lifetime time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -77,6 +74,10 @@ type key struct {
 	mac  []byte
 }
 
+// lifetime is how long an opened key is kept in memory. After a deletion in another process, data
+// opens here for at most so long.
+const lifetime = 5 * time.Minute
+
 // keyBytes is the length of a key.
 const keyBytes = 32
 
@@ -88,9 +89,6 @@ func New(store Store, sealer healthlab.Sealer, opts *Options) *Keys {
 	}
 	if k.opts.Cached <= 0 {
 		k.opts.Cached = 10_000
-	}
-	if k.opts.Lifetime <= 0 {
-		k.opts.Lifetime = 5 * time.Minute
 	}
 	if k.opts.Now == nil {
 		k.opts.Now = time.Now
@@ -328,7 +326,7 @@ func (k *Keys) open(ctx context.Context, e Entry) (*key, error) {
 		}
 		delete(k.opened, old)
 	}
-	k.opened[e.Ref] = cached{key, now.Add(k.opts.Lifetime)}
+	k.opened[e.Ref] = cached{key, now.Add(lifetime)}
 	return key, nil
 }
 

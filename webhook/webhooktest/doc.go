@@ -31,3 +31,8 @@
 //
 // It imports package testing: import it in tests only.
 package webhooktest
+
+// Files in the order of reading: each uses those before it.
+//
+//	harness.go claims.go model.go notifier.go order_under_failures.go outbox.go replay.go deliveries.go
+//	dispatcher.go bodies.go endpoints.go

@@ -111,3 +111,11 @@
 // It does not store, merge or deduplicate: that is the sink's business, and importing
 // a file twice hands over the same things twice, under the same external ids.
 package fileimport
+
+// Files in the order of reading: each uses those before it.
+//
+//	progress.go xmlchars.go encoding.go units.go report.go recording.go csvfile.go stamp.go points.go
+//	exportkinds.go exportsource.go exportnight.go fileimport.go whoopexport.go clarityexport.go xmlscan.go
+//	export.go detect.go fit.go fitbeats.go fitbitexport.go fitfile.go jsonfile.go output.go recordings.go
+//	garminexport.go archive.go stravaexport.go trackscan.go gpx.go exportworkout.go withingsexport.go
+//	libreviewexport.go tcx.go phoneapp.go phoneappworkout.go fitday.go

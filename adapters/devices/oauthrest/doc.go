@@ -25,3 +25,7 @@
 // It is not for providers that push, that sign requests, or whose answers are not JSON:
 // they need a connector of their own, in Go.
 package oauthrest
+
+// Files in the order of reading: each uses those before it.
+//
+//	strict.go config.go place.go field.go mapping.go check.go connector.go items.go pull.go oauth.go answer.go

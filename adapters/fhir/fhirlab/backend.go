@@ -19,7 +19,7 @@ import (
 // journal.
 type Backend struct {
 	sender  Sender
-	journal journal
+	journal labjournal.Journal[dossier]
 	opts    Options
 }
 
@@ -27,7 +27,8 @@ type Backend struct {
 // laboratories of one store need two slugs.
 func New(s Sender, store labjournal.Store, o *Options) *Backend {
 	opts := o.withDefaults()
-	return &Backend{sender: s, journal: journal{store, opts.LabSlug}, opts: opts}
+	of := func(d *dossier) orders.OrderID { return d.Order }
+	return &Backend{sender: s, journal: labjournal.Journal[dossier]{Store: store, Lab: opts.LabSlug, Order: of}, opts: opts}
 }
 
 // Submit implements orders.LabBackend. A repeat sends the same bundle, byte for byte, which creates nothing
@@ -59,7 +60,7 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 	}
 	refusal := err
 	for _, at := range requestReferences(answer) {
-		if _, err := b.journal.open(ctx, aliasRecord+at, &dossier{Number: d.Number, Team: d.Team, User: d.User}); err != nil {
+		if _, err := b.journal.Open(ctx, labjournal.Record{Number: aliasRecord + at, Team: d.Team, User: d.User}, &dossier{Number: d.Number, Team: d.Team, User: d.User}); err != nil {
 			return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
 		}
 	}
@@ -75,18 +76,19 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 
 // note keeps an answer of the laboratory with its effect on an order.
 func (b *Backend) note(ctx context.Context, number, what string, answer []byte, change func(*dossier)) error {
-	return b.journal.take(ctx, labjournal.Delivery{Key: shortID(what, number, string(answer)), At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: answer}, []string{number}, func(found map[string]*dossier) outcome {
+	_, err := b.journal.Take(ctx, labjournal.Delivery{Key: shortID(what, number, string(answer)), At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: answer}, []string{number}, func(found map[string]*dossier) labjournal.Effect {
 		if held := found[number]; held != nil {
 			change(held)
 		}
-		return outcome{}
+		return labjournal.Effect{}
 	})
+	return err //nolint:wrapcheck // callers say what they did
 }
 
 // open stores the order, unless it is stored.
 func (b *Backend) open(ctx context.Context, s orders.Submission) (dossier, error) {
 	number := b.opts.Number(s.Order)
-	d, err := b.journal.dossier(ctx, number)
+	d, err := b.journal.Get(ctx, number)
 	if !errors.Is(err, healthlab.NotFound) {
 		return d, err
 	}
@@ -102,13 +104,14 @@ func (b *Backend) open(ctx context.Context, s orders.Submission) (dossier, error
 	if err != nil {
 		return dossier{}, err
 	}
-	return b.journal.open(ctx, number, r.dossier(bundle))
+	made := r.dossier(bundle)
+	return b.journal.Open(ctx, labjournal.Record{Number: number, Team: made.Team, User: made.User}, made)
 }
 
 // Cancel implements orders.LabBackend: the ServiceRequests are updated with the status revoked.
 func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: id, TeamID: team})
-	d, err := b.journal.dossier(ctx, number)
+	d, err := b.journal.Get(ctx, number)
 	switch {
 	case errors.Is(err, healthlab.NotFound):
 		return nil

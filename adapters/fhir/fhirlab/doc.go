@@ -20,3 +20,7 @@
 // A bundle is taken as a whole or refused as a whole. Refused is what cannot be read without loss: results
 // that are not in the bundle, values of a type that has no text, deletions.
 package fhirlab
+
+// Files in the order of reading: each uses those before it.
+//
+//	client.go journal.go options.go order.go backend.go wire.go read.go state.go receive.go observation.go

@@ -33,7 +33,9 @@ func ExampleRead() {
 
 // A laboratory over HTTP, with its results at an address of ours.
 func Example() {
-	lab := fhirlab.New(fhirlab.NewClient("https://lab.example.com/fhir", nil, nil), nil, &fhirlab.Options{LabSlug: "northlab"})
+	lab := fhirlab.New(fhirlab.NewClient("https://lab.example.com/fhir", nil, nil), nil, &fhirlab.Options{
+		LabSlug: "northlab", PatientSystem: "https://clinic.example.com/patients",
+	})
 	_, err := fhirlab.Read([]byte(`{"resourceType": "Bundle", "type": "message"}`), nil)
 	fmt.Println(lab != nil, err)
 	// Output:

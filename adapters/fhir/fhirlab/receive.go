@@ -128,7 +128,7 @@ func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 			}
 		}
 		for _, ref := range reports[i].References {
-			held, err := b.journal.dossier(ctx, aliasRecord+ref)
+			held, err := b.journal.Get(ctx, aliasRecord+ref)
 			if err != nil && !errors.Is(err, healthlab.NotFound) {
 				return fmt.Errorf("take in bundle: %w", err)
 			}
@@ -143,14 +143,14 @@ func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 		return fmt.Errorf("take in bundle: %w", err)
 	}
 	d := labjournal.Delivery{Key: contentKey(raw), At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: raw}
-	err = b.journal.take(ctx, d, numbers, func(found map[string]*dossier) (out outcome) {
+	_, err = b.journal.Take(ctx, d, numbers, func(found map[string]*dossier) (out labjournal.Effect) {
 		for i, g := range assign(reports, found, alias) {
 			m, review := g.take(&d, i, &b.opts)
 			if m != nil {
-				out.messages = append(out.messages, *m)
+				out.Messages = append(out.Messages, *m)
 			}
 			if review != "" {
-				out.review = review
+				out.Review = review
 			}
 		}
 		return out

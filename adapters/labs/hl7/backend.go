@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
@@ -25,7 +24,7 @@ type Sender interface {
 // concurrent use, and any number of processes may share a journal.
 type Backend struct {
 	sender  Sender
-	journal journal
+	journal labjournal.Journal[dossier]
 	opts    Options
 }
 
@@ -33,7 +32,8 @@ type Backend struct {
 // [Options].LabSlug: two laboratories of one store need two slugs.
 func New(s Sender, store labjournal.Store, o *Options) *Backend {
 	opts := o.withDefaults()
-	return &Backend{sender: s, journal: journal{store, opts.LabSlug}, opts: opts}
+	of := func(d *dossier) orders.OrderID { return d.Order }
+	return &Backend{sender: s, journal: labjournal.Journal[dossier]{Store: store, Lab: opts.LabSlug, Order: of}, opts: opts}
 }
 
 // Submit implements orders.LabBackend. A repeat sends the same message, byte for byte. The
@@ -70,7 +70,7 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 	}
 	var out orders.Accepted
 	record := b.delivery(shortID([]byte("answer"), d.Request), answer, d.Number)
-	_, err = b.journal.take(ctx, record, func(found map[string]*dossier) outcome {
+	_, err = b.journal.Take(ctx, record.Delivery, record.Numbers, func(found map[string]*dossier) labjournal.Effect {
 		if held := found[d.Number]; held != nil {
 			held.Answered, held.Refused = refusal == nil, refusal != nil
 			if held.SampleID == "" {
@@ -78,7 +78,7 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 			}
 			out.SampleID = held.SampleID
 		}
-		return outcome{}
+		return labjournal.Effect{}
 	})
 	if err != nil {
 		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
@@ -86,9 +86,9 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 	if refusal != nil {
 		return orders.Accepted{}, fmt.Errorf("submit order: %w", refusal)
 	}
-	d, err = b.journal.dossier(ctx, d.Number) // another process may have been first
+	d, err = b.journal.Get(ctx, d.Number) // another process may have been first
 	if err == nil && v.sample != "" && v.sample != d.Number {
-		err = b.journal.openSample(ctx, d, v.sample)
+		_, err = b.journal.Open(ctx, labjournal.Record{Number: sampleRecord + v.sample, Team: d.Team, User: d.User}, &dossier{Number: d.Number})
 	}
 	if err != nil {
 		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
@@ -99,7 +99,7 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 // open stores the order message, unless it is stored.
 func (b *Backend) open(ctx context.Context, s orders.Submission) (dossier, error) {
 	r := request{Submission: s, control: newOrder, number: b.opts.Number(s.Order), at: b.opts.Now(), opts: &b.opts}
-	d, err := b.journal.dossier(ctx, r.number)
+	d, err := b.journal.Get(ctx, r.number)
 	if !errors.Is(err, healthlab.NotFound) {
 		return d, err
 	}
@@ -115,7 +115,8 @@ func (b *Backend) open(ctx context.Context, s orders.Submission) (dossier, error
 	if err != nil {
 		return dossier{}, err
 	}
-	return b.journal.open(ctx, r.dossier(m))
+	made := r.dossier(m)
+	return b.journal.Open(ctx, labjournal.Record{Number: made.Number, Team: made.Team, User: made.User}, &made)
 }
 
 // exchange sends a message and reads the answer.
@@ -145,7 +146,7 @@ func (b *Backend) exchange(ctx context.Context, message []byte) (acknowledgement
 // Cancel implements orders.LabBackend: it sends an order message that cancels the tests.
 func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: id, TeamID: team})
-	d, err := b.journal.dossier(ctx, number)
+	d, err := b.journal.Get(ctx, number)
 	switch {
 	case errors.Is(err, healthlab.NotFound):
 		return nil
@@ -170,11 +171,11 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 		return fmt.Errorf("cancel order: %w", refusal)
 	}
 	record := b.delivery(shortID([]byte("answer"), message), answer, number)
-	_, err = b.journal.take(ctx, record, func(found map[string]*dossier) outcome {
+	_, err = b.journal.Take(ctx, record.Delivery, record.Numbers, func(found map[string]*dossier) labjournal.Effect {
 		if held := found[number]; held != nil {
 			held.Cancelled = true
 		}
-		return outcome{}
+		return labjournal.Effect{}
 	})
 	if err != nil {
 		return fmt.Errorf("cancel order: %w", err)
@@ -219,19 +220,7 @@ func (b *Backend) cancellation(d dossier) ([]byte, error) {
 
 // Updates implements orders.LabBackend, over the journal's feed.
 func (b *Backend) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
-	after, err := strconv.ParseInt(cursor, 10, 64)
-	if err != nil {
-		after = 0
-	}
-	messages, last, err := b.journal.feed(ctx, after, max(n, 0))
-	if err != nil {
-		return orders.Batch{}, fmt.Errorf("laboratory updates: %w", err)
-	}
-	out := orders.Batch{Cursor: cursor, Messages: messages}
-	if len(messages) > 0 {
-		out.Cursor = strconv.FormatInt(last, 10)
-	}
-	return out, nil
+	return b.journal.Updates(ctx, cursor, n)
 }
 
 func (b *Backend) delivery(key string, raw []byte, numbers ...string) delivery {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
 // Handle receives a message or a batch and returns the acknowledgement. It implements
@@ -173,26 +174,25 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[
 	}
 	code, _ := m.Type()
 	results := code == "ORU" || code == "OUL"
-	fresh, err := b.journal.take(ctx, d, func(found map[string]*dossier) outcome {
-		var out outcome
+	fresh, err := b.journal.Take(ctx, d.Delivery, d.Numbers, func(found map[string]*dossier) (out labjournal.Effect) {
 		for i, g := range assign(in, found, of, d.Resolves != 0) {
 			if g.held == nil {
 				m := g.unassigned(d, i, &b.opts)
 				if results && m != nil {
-					out.messages = append(out.messages, *m)
+					out.Messages = append(out.Messages, *m)
 				}
 				if !results || m == nil || g.hasDocuments() { // their documents have no order yet
-					out.review = g.reason()
+					out.Review = g.reason()
 				}
 				continue
 			}
 			m, review := g.take(d, results, &b.opts)
-			out.review = cmp.Or(review, out.review)
+			out.Review = cmp.Or(review, out.Review)
 			if !results && review == "" {
-				out.messages = append(out.messages, g.held.statusMessages(g.tests, d, &b.opts)...)
+				out.Messages = append(out.Messages, g.held.statusMessages(g.tests, d, &b.opts)...)
 			}
 			if m != nil {
-				out.messages = append(out.messages, *m)
+				out.Messages = append(out.Messages, *m)
 			}
 		}
 		return out
@@ -213,7 +213,7 @@ func (b *Backend) orderNumbers(ctx context.Context, in Incoming) (map[string]str
 		if _, done := of[t.Filler]; done || t.Filler == "" {
 			continue
 		}
-		held, err := b.journal.dossier(ctx, sampleRecord+t.Filler)
+		held, err := b.journal.Get(ctx, sampleRecord+t.Filler)
 		if err != nil && !errors.Is(err, healthlab.NotFound) {
 			return nil, err
 		}
@@ -250,7 +250,7 @@ func (b *Backend) putDocuments(ctx context.Context, in Incoming, of map[string]s
 func (b *Backend) dossiers(ctx context.Context, numbers []string) (map[string]*dossier, error) {
 	found := map[string]*dossier{}
 	for _, n := range numbers {
-		held, err := b.journal.dossier(ctx, n)
+		held, err := b.journal.Get(ctx, n)
 		if errors.Is(err, healthlab.NotFound) {
 			continue
 		}

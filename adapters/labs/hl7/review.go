@@ -27,21 +27,21 @@ const (
 // Review returns at most n messages under review after a place (zero is the start), with
 // the reason and the message as it came.
 func (b *Backend) Review(ctx context.Context, after int64, n int) ([]labjournal.Delivery, error) {
-	return b.journal.store.Review(ctx, b.journal.lab, after, n)
+	return b.journal.Store.Review(ctx, b.journal.Lab, after, n)
 }
 
 // Deliveries returns the messages of the laboratory that were taken in for an order, as they
 // came, the oldest first. NotFound if the order was never submitted.
 func (b *Backend) Deliveries(ctx context.Context, team healthlab.TeamID, order orders.OrderID) ([]labjournal.Delivery, error) {
 	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
-	held, err := b.journal.dossier(ctx, number)
+	held, err := b.journal.Get(ctx, number)
 	if err == nil && (held.Order != order || held.Team != team) {
 		err = healthlab.NotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("messages of an order: %w", err)
 	}
-	return b.journal.store.Deliveries(ctx, b.journal.lab, number)
+	return b.journal.Store.Deliveries(ctx, b.journal.Lab, number)
 }
 
 // Attach assigns a message under review to an order. The order gets all tests of the message
@@ -49,7 +49,7 @@ func (b *Backend) Deliveries(ctx context.Context, team healthlab.TeamID, order o
 // the order was never submitted.
 func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID, order orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
-	held, err := b.journal.dossier(ctx, number)
+	held, err := b.journal.Get(ctx, number)
 	if err == nil && (held.Order != order || held.Team != team) {
 		err = healthlab.NotFound
 	}

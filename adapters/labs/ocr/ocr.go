@@ -48,15 +48,13 @@ type Options struct {
 	// PageTimeout is the most that all runs for one page may take together. Default
 	// 25 s.
 	PageTimeout time.Duration
-	// MaxPixels is the most pixels that a picture may have, of three bytes each; of a
-	// deeper one fewer. Default 40 million.
-	MaxPixels int
-	// DataDir holds tesseract's language data. Default: where tesseract looks itself.
-	DataDir string
 	// Languages are further languages to read, as tesseract names them ("deu").
 	// Default: English alone, which reads Latin letters, umlauts by their shape.
 	Languages []string
 }
+
+// maxPixels is the most pixels that a picture may have, of three bytes each; of a deeper one fewer.
+const maxPixels = 40_000_000
 
 // Engine reads pictures. It is safe for concurrent use.
 type Engine struct {
@@ -96,9 +94,6 @@ func New(opts *Options) (*Engine, error) {
 	}
 	if o.PageTimeout <= 0 {
 		o.PageTimeout = 25 * time.Second
-	}
-	if o.MaxPixels <= 0 {
-		o.MaxPixels = 40_000_000
 	}
 	langs := "eng"
 	for _, l := range o.Languages {
@@ -159,8 +154,8 @@ func (e *Engine) header(file labreport.File) error {
 	if err != nil || "image/"+format != file.Type {
 		return fmt.Errorf("%w: not a picture that can be read", healthlab.Invalid)
 	}
-	if c.Width <= 0 || c.Height <= 0 || c.Width > 12000 || c.Height > 12000 || c.Width > e.o.MaxPixels/c.Height ||
-		c.Width*c.Height*depth(c.ColorModel) > 3*e.o.MaxPixels {
+	if c.Width <= 0 || c.Height <= 0 || c.Width > 12000 || c.Height > 12000 || c.Width > maxPixels/c.Height ||
+		c.Width*c.Height*depth(c.ColorModel) > 3*maxPixels {
 		return fmt.Errorf("%w: the picture has too many pixels", healthlab.Exhausted)
 	}
 	return nil
@@ -450,3 +445,8 @@ func (e *Engine) blank(g *image.Gray) bool {
 	}
 	return dark*7*5000 < len(g.Pix)
 }
+
+// Files in the order of reading: each uses those before it.
+//
+//	sheet.go grain.go leaders.go level.go light.go limit_linux.go limit_other.go rules.go prepare.go upright.go
+//	render.go vote.go ocr.go tesseract.go

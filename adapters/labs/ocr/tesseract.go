@@ -23,9 +23,6 @@ func (e *Engine) tesseract(ctx context.Context, img *image.Gray, psm, langs stri
 	run, stop := context.WithTimeout(ctx, e.o.Timeout)
 	defer stop()
 	args := []string{"stdin", "stdout", "-l", langs, "--psm", psm, "--dpi", "300"}
-	if e.o.DataDir != "" {
-		args = append(args, "--tessdata-dir", e.o.DataDir)
-	}
 	c := exec.CommandContext(run, e.path, append(args, "tsv")...) //nolint:gosec // the host names the program
 	c.Env = []string{"OMP_THREAD_LIMIT=1", "LC_ALL=C"}
 	w, h := img.Rect.Dx(), img.Rect.Dy()
@@ -54,9 +51,6 @@ func (e *Engine) tesseract(ctx context.Context, img *image.Gray, psm, langs stri
 // installed asks the program which of the languages that reports are read in it has.
 func (e *Engine) installed(ctx context.Context) map[string]string {
 	args := []string{"--list-langs"}
-	if e.o.DataDir != "" {
-		args = append(args, "--tessdata-dir", e.o.DataDir)
-	}
 	ctx, stop := context.WithTimeout(ctx, e.o.Timeout)
 	defer stop()
 	c := exec.CommandContext(ctx, e.path, args...) //nolint:gosec // the host names the program

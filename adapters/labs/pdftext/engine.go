@@ -321,14 +321,12 @@ func (e *engine) render(number, index, dpi, pixels int) (*image.Gray, error) {
 }
 
 // cacheDir is where compiled code may be kept: a folder of this user alone.
-func cacheDir(dir string) string {
-	if dir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return ""
-		}
-		dir = filepath.Join(base, "healthlab")
+func cacheDir() string {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return ""
 	}
+	dir := filepath.Join(base, "healthlab")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return ""
 	}

@@ -36,26 +36,24 @@ type Options struct {
 	// for any number of files by turns: one that takes long, or waits for OCR, does not
 	// keep others from being checked. Default 1.
 	Workers int
-	// MemoryBytes is the most that one child may use. Default 288 MiB.
-	MemoryBytes int64
-	// InflateBytes is the most that the compressed parts of a file may become.
-	// Default 64 MiB.
-	InflateBytes int64
 	// PageTimeout is the most that reading or rendering one page may take. Default
 	// 15 s.
 	PageTimeout time.Duration
-	// StartTimeout is the most that starting a child may take. The first start
-	// compiles the engine, which takes some 400 MB for that time. Default 60 s; 12 minutes
-	// under the race detector.
-	StartTimeout time.Duration
 	// MaxPages is the most pages a file may have. Default 30.
 	MaxPages int
 	// DPI is the resolution of rendered pages. Default 300.
 	DPI int
-	// CacheDir keeps the compiled engine, so that later starts are fast. Only this
-	// user may write there: it holds code. Default: the user's cache folder.
-	CacheDir string
 }
+
+const (
+	// memoryBytes is the most that one child may use.
+	memoryBytes = 288 << 20 * overhead
+	// inflateBytes is the most that the compressed parts of a file may become.
+	inflateBytes = 64 << 20
+	// startTimeout is the most that starting a child may take. The first start compiles the
+	// engine, which takes some 400 MB for that time.
+	startTimeout = 60 * time.Second * overhead
+)
 
 // Extractor implements [labreport.TextExtractor] for PDF files. It is safe for
 // concurrent use. Close it to end its child processes.
@@ -90,18 +88,8 @@ func New(opts *Options) (*Extractor, error) {
 	def(&o.Workers, 1)
 	def(&o.MaxPages, 30)
 	def(&o.DPI, 300)
-	if o.MemoryBytes <= 0 {
-		o.MemoryBytes = 288 << 20
-	}
-	o.MemoryBytes *= overhead
-	if o.InflateBytes <= 0 {
-		o.InflateBytes = 64 << 20
-	}
 	if o.PageTimeout <= 0 {
 		o.PageTimeout = 15 * time.Second
-	}
-	if o.StartTimeout <= 0 {
-		o.StartTimeout = 60 * time.Second * overhead
 	}
 	return &Extractor{o: o, slots: make(chan struct{}, o.Workers)}, nil
 }
@@ -315,3 +303,8 @@ func (x *Extractor) draw(ctx context.Context, file labreport.File, page, dpi, pi
 	}
 	return img, nil
 }
+
+// Files in the order of reading: each uses those before it.
+//
+//	engine.go limit_linux.go limit_other.go child.go norace.go prescan.go race.go pdftext.go words.go worker.go
+//	session.go

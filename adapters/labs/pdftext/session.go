@@ -25,7 +25,7 @@ func (x *Extractor) open(ctx context.Context, file labreport.File) (*session, er
 	if file.Type != "application/pdf" || !bytes.Contains(file.Data[:min(1024, len(file.Data))], []byte("%PDF-")) {
 		return nil, fmt.Errorf("%w: not a PDF", healthlab.Invalid)
 	}
-	if err := prescan(ctx, file.Data, x.o.InflateBytes); err != nil {
+	if err := prescan(ctx, file.Data, inflateBytes); err != nil {
 		return nil, err
 	}
 	s := &session{x: x, data: file.Data}
@@ -145,7 +145,7 @@ func (x *Extractor) put(w *worker) {
 	if w.dead.Load() {
 		return
 	}
-	if n, ok := resident(w.cmd.Process.Pid); w.neededFiles() == 0 && (w.files >= 200 || ok && n > x.o.MemoryBytes*3/4) {
+	if n, ok := resident(w.cmd.Process.Pid); w.neededFiles() == 0 && (w.files >= 200 || ok && n > memoryBytes*3/4) {
 		w.kill()
 		return
 	}

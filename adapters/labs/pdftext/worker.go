@@ -74,7 +74,7 @@ func start(ctx context.Context, o Options) (*worker, error) {
 		return nil, fmt.Errorf("%w: no path of this program", healthlab.Unavailable)
 	}
 	c := exec.CommandContext(context.WithoutCancel(ctx), exe) //nolint:gosec // this program itself; it outlives the call
-	c.Args = []string{childName, cacheDir(o.CacheDir), strconv.FormatInt(o.MemoryBytes, 10)}
+	c.Args = []string{childName, cacheDir(), strconv.FormatInt(memoryBytes, 10)}
 	c.Env = []string{}
 	c.Dir = os.TempDir()
 	attributes(c)
@@ -88,14 +88,14 @@ func start(ctx context.Context, o Options) (*worker, error) {
 	}
 	w := &worker{cmd: c, in: in, out: bufio.NewWriterSize(in, 1<<16), done: make(chan struct{})}
 	w.enc, w.dec = gob.NewEncoder(w.out), gob.NewDecoder(bufio.NewReaderSize(out, 1<<16))
-	if a, err := w.receive(ctx, o.StartTimeout); err != nil || a.Err != "" {
+	if a, err := w.receive(ctx, startTimeout); err != nil || a.Err != "" {
 		w.kill()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		return nil, fmt.Errorf("%w: start pdf reader", healthlab.Unavailable)
 	}
-	go w.watch(o.MemoryBytes)
+	go w.watch(memoryBytes)
 	return w, nil
 }
 

@@ -55,8 +55,6 @@ type Options struct {
 	ClientAddress func(*http.Request) string
 	// Version is the version of the service. Default: empty.
 	Version string
-	// SessionTimeout ends a session after so much time without a request. Default 10 minutes.
-	SessionTimeout time.Duration
 	// Timeout is how long one call may take. Default 30 seconds.
 	Timeout time.Duration
 	// Now is the clock. Default time.Now.
@@ -83,9 +81,6 @@ const instructions = "Health data of people: measurements of devices and apps, a
 func New(s Services, opts Options) (*Server, error) {
 	if s.Health == nil || s.Aggregate == nil {
 		return nil, fmt.Errorf("%w: mcp.Services: Health and Aggregate are required", healthlab.Invalid)
-	}
-	if opts.SessionTimeout <= 0 {
-		opts.SessionTimeout = 10 * time.Minute
 	}
 	if opts.Timeout <= 0 {
 		opts.Timeout = 30 * time.Second
@@ -120,7 +115,7 @@ func (v *Server) Handler() http.Handler {
 		panic("mcp: Options.Authenticate is nil")
 	}
 	protocol := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return v.mcp }, &sdk.StreamableHTTPOptions{
-		SessionTimeout: v.opts.SessionTimeout, JSONResponse: true,
+		SessionTimeout: 10 * time.Minute, JSONResponse: true,
 	})
 	known := auth.RequireBearerToken(func(_ context.Context, _ string, r *http.Request) (*auth.TokenInfo, error) {
 		caller, ok := r.Context().Value(httpCaller{}).(Caller)

@@ -14,3 +14,8 @@
 // A double is not the provider: every page says so, and where the documentation is silent it
 // does what the connector's package comment says.
 package double
+
+// Files in the order of reading: each uses those before it.
+//
+//	people.go server.go whoop.go suunto.go wahoo.go strava.go polar.go oura.go dexcom.go withings.go
+//	googlehealth.go

@@ -31,3 +31,8 @@
 // provider says in its own words. No error holds what was sent or received. An item that
 // cannot be read is reported in linking.PullItem and the others are kept.
 package rest
+
+// Files in the order of reading: each uses those before it.
+//
+//	values.go timerange.go batch.go pages.go http.go oauth.go definition.go listen.go connector.go describe.go
+//	pull.go probe.go show.go track.go

@@ -13,6 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
 )
 
+const base = "https://wbsapi.withings.net"
+
 // tokenBody returns the answer of RFC 6749 in that of the token URL. A refusal is a status with
 // a text, which alone tells an ended grant from a wrong client.
 func tokenBody(b []byte) []byte {

@@ -66,8 +66,6 @@ import (
 // Slug is the provider's.
 const Slug = "withings"
 
-const base = "https://wbsapi.withings.net"
-
 var (
 	pages    = rest.More("offset", "body.offset", "body.more")
 	days     = rest.Range{From: "startdateymd", To: "enddateymd", Days: true, Before: rest.Day, After: rest.Day}
@@ -117,3 +115,7 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 
 // Read decodes a stored answer by the name of its kind. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
+
+// Files in the order of reading: each uses those before it.
+//
+//	message.go answer.go grant.go withings.go hardware.go measures.go sports.go night.go heart.go activity.go

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 // API holds the services behind the operations.
@@ -24,7 +24,7 @@ type API struct {
 	// Critical has the critical results of Orders. Nil: their operations are missing.
 	Critical *critical.Service
 	// MatchTests are test runs of how results are matched. Nil: their operations are missing.
-	MatchTests *matchtest.Service
+	MatchTests *simulation.MatchTests
 	// Documents prints the documents of Orders. Nil: every document is not found.
 	Documents *documents.Service
 	// Idempotency runs requests with an idempotency key. Nil: they are refused (501).
@@ -44,3 +44,8 @@ func (a API) Operations() []server.Operation {
 	return slices.Concat(a.orderOperations(), a.documentOperations(), a.pscOperations(), a.visitOperations(),
 		a.labTestOperations(), a.personOperations(), a.unmatchedOperations(), a.criticalOperations(), a.compendiumOperations())
 }
+
+// Files in the order of reading: each uses those before it.
+//
+//	api.go bound.go critical.go labtests.go orders.go documents.go compendium.go persons.go place.go psc.go
+//	unmatched.go visits.go

@@ -202,8 +202,8 @@ func orderChange(change func(context.Context) (orders.Order, error)) *server.Cha
 	}}
 }
 
-// simulation is the query and body of a simulated walk.
-type simulation struct {
+// simulatedWalk is the query and body of a simulated walk.
+type simulatedWalk struct {
 	Interpretation    labresult.Interpretation `json:"interpretation" wire:"opt"`
 	ResultTypes       []labresult.Type         `json:"result_types" wire:"opt"`
 	HasMissingResults *bool                    `json:"has_missing_results"`
@@ -213,7 +213,7 @@ func (a API) simulateOrder(ctx context.Context, in *wire.In, team healthlab.Team
 	id := orderID(in)
 	final := orders.Status(in.ShortText("final_status"))
 	delay := in.Int("delay", 0, 0, 24*60*60)
-	var body simulation
+	var body simulatedWalk
 	in.OptBody(&body)
 	if err := in.Err(); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
-	"github.com/healthlab-dev/healthlab/orders/matchtest"
+	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
 // unmatchedOperations are about results that match no order for certain.
@@ -64,8 +64,8 @@ func (a API) listUnmatched(ctx context.Context, in *wire.In, team healthlab.Team
 	return out, nil
 }
 
-func testRunID(in *wire.In) matchtest.RunID {
-	return matchtest.RunID{UUID: in.PathUUID("run_id")}
+func testRunID(in *wire.In) simulation.MatchTestRunID {
+	return simulation.MatchTestRunID{UUID: in.PathUUID("run_id")}
 }
 
 func rawResultID(in *wire.In) orders.RawResultID {
@@ -94,7 +94,7 @@ func (a API) resolveUnmatched(ctx context.Context, in *wire.In, team healthlab.T
 
 // TestCases are the cases of test runs.
 type TestCases struct {
-	Data []matchtest.Rule `json:"data"`
+	Data []simulation.MatchTestCase `json:"data"`
 }
 
 func (a API) listTestCases(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
@@ -110,14 +110,14 @@ func (a API) listTestCases(ctx context.Context, in *wire.In, team healthlab.Team
 
 // TestRunStarted says that a test run was taken up.
 type TestRunStarted struct {
-	RunID  matchtest.RunID  `json:"run_id"`
-	Status matchtest.Status `json:"status"`
+	RunID  simulation.MatchTestRunID  `json:"run_id"`
+	Status simulation.MatchTestStatus `json:"status"`
 }
 
 func (a API) startMatchTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	key := in.Header(server.IdempotencyKey, 255)
-	var body matchtest.Request
+	var body simulation.MatchTestRequest
 	in.Body(&body)
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err

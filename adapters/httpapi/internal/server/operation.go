@@ -93,3 +93,8 @@ func AsJSON(answer func(context.Context, *wire.In, healthlab.TeamID) (any, error
 		return wire.JSON(w, http.StatusOK, out)
 	}
 }
+
+// Files in the order of reading: each uses those before it.
+//
+//	bound.go errors.go idempotency.go change.go limits.go operation.go request_id.go mux.go store_watch.go
+//	tracker.go

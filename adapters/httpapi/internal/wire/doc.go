@@ -56,3 +56,8 @@
 // 500. It does not turn nil into []: published types never hold a nil list or map in
 // a field that is always written, and the contract tests check that.
 package wire
+
+// Files in the order of reading: each uses those before it.
+//
+//	opt.go scan.go plan.go decode.go fault.go in.go coding.go body.go decode_scalar.go decode_list.go query.go
+//	form.go own.go reply.go decode_raw.go

@@ -18,3 +18,8 @@
 //     orders and results are made of.
 //   - [SyntaxError] says where a message is malformed, and never what stood there.
 package er7
+
+// Files in the order of reading: each uses those before it.
+//
+//	syntax_error.go charset.go delimiter.go line.go part.go embedded.go datatype.go stamp.go message.go
+//	escape.go build.go batch.go

@@ -21,11 +21,9 @@ type ClientOptions struct {
 	// Timeout is how long to wait for a connection, and then for an answer, before the
 	// next attempt. Default 10 s.
 	Timeout time.Duration
-	// Attempts is how often a message is sent before it is given up. Default 3.
+	// Attempts is how often a message is sent before it is given up: after 1 s, then after twice as
+	// long each time, at most 30 s. Default 3.
 	Attempts int
-	// Backoff is the delay after the n-th attempt, from 1. Default 1 s, doubled
-	// each time, at most 30 s.
-	Backoff func(attempts int) time.Duration
 	// MaxBytes bounds an answer. Default [DefaultMaxBytes].
 	MaxBytes int
 	// Now is the clock that deadlines are set by. Default time.Now.
@@ -64,10 +62,11 @@ func NewClient(address string, o *ClientOptions) *Client {
 	if c.opts.Attempts <= 0 {
 		c.opts.Attempts = 3
 	}
-	if c.opts.Backoff == nil {
-		c.opts.Backoff = func(attempts int) time.Duration { return min(time.Second<<min(attempts-1, 10), 30*time.Second) }
-	}
 	return c
+}
+
+func backoff(attempts int) time.Duration {
+	return min(time.Second<<min(attempts-1, 10), 30*time.Second)
 }
 
 // Send sends a message and returns the first answer that is accepted; others are
@@ -88,7 +87,7 @@ func (c *Client) Send(ctx context.Context, message []byte, accept func(answer []
 			return answer, nil
 		}
 		c.drop()
-		if ctx.Err() == nil && attempt < c.opts.Attempts && wait(ctx.Done(), c.opts.Backoff(attempt)) {
+		if ctx.Err() == nil && attempt < c.opts.Attempts && wait(ctx.Done(), backoff(attempt)) {
 			continue
 		}
 		if ctx.Err() != nil {

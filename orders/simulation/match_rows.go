@@ -1,4 +1,4 @@
-package matchtest
+package simulation
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 )
 
 // runRows keeps test runs. Index[0] is the digest of the team's key.
-var runRows = store.Table[Record]{Name: "match_test_run", Unique: [2]bool{true}, Secret: [2]bool{true}, Row: func(t *Record) store.Row {
+var runRows = store.Table[MatchTestRecord]{Name: "match_test_run", Unique: [2]bool{true}, Secret: [2]bool{true}, Row: func(t *MatchTestRecord) store.Row {
 	return store.Row{Key: runKey(t.Team, t.RunID), Due: t.Due, Index: [2]string{keyIndex(t.Key)}}
 }}
 
-func runKey(team healthlab.TeamID, id RunID) store.Key {
+func runKey(team healthlab.TeamID, id MatchTestRunID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
@@ -24,16 +24,16 @@ func keyIndex(key string) string {
 	return string(sum[:])
 }
 
-// Tables declares the table of [NewStore].
+// Tables declares the table of [NewMatchTestStore].
 func Tables() []store.Definition { return []store.Definition{runRows.Definition()} }
 
-// NewStore returns the test runs of a store whose tables include [Tables].
-func NewStore(s store.Store) Store { return rows{s} }
+// NewMatchTestStore returns the test runs of a store whose tables include [Tables].
+func NewMatchTestStore(s store.Store) MatchTestStore { return rows{s} }
 
 type rows struct{ s store.Store }
 
-// StartMatchTestRun is that of [Store].
-func (v rows) StartMatchTestRun(ctx context.Context, t Record) (out Record, added bool, err error) {
+// StartMatchTestRun is that of [MatchTestStore].
+func (v rows) StartMatchTestRun(ctx context.Context, t MatchTestRecord) (out MatchTestRecord, added bool, err error) {
 	t.Due = healthlab.At(t.Due).Time
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		ask := store.Query{Key: store.Key{Team: t.Team}, By: store.ByFirst}.Equal(keyIndex(t.Key))
@@ -55,33 +55,33 @@ func (v rows) StartMatchTestRun(ctx context.Context, t Record) (out Record, adde
 }
 
 // stored returns a run as the transaction leaves it.
-func stored(tx store.Tx, team healthlab.TeamID, id RunID) (Record, error) {
+func stored(tx store.Tx, team healthlab.TeamID, id MatchTestRunID) (MatchTestRecord, error) {
 	t, err := runRows.Get(tx, runKey(team, id), store.Held)
 	if err != nil {
-		return Record{}, err
+		return MatchTestRecord{}, err
 	}
 	if t == nil {
-		return Record{}, errNoRun()
+		return MatchTestRecord{}, errNoRun()
 	}
 	return t.Value, nil
 }
 
 func errNoRun() error { return fmt.Errorf("%w: test run", healthlab.NotFound) }
 
-// MatchTestRun is that of [Store].
-func (v rows) MatchTestRun(ctx context.Context, team healthlab.TeamID, id RunID) (Record, error) {
+// MatchTestRun is that of [MatchTestStore].
+func (v rows) MatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchTestRunID) (MatchTestRecord, error) {
 	t, err := runRows.LookOne(ctx, v.s, runRows.Key(runKey(team, id)))
 	if err != nil {
-		return Record{}, err
+		return MatchTestRecord{}, err
 	}
 	if t == nil {
-		return Record{}, errNoRun()
+		return MatchTestRecord{}, errNoRun()
 	}
 	return t.Value, nil
 }
 
-// UpdateMatchTestRun is that of [Store].
-func (v rows) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id RunID, change func(*Record) error) (out Record, err error) {
+// UpdateMatchTestRun is that of [MatchTestStore].
+func (v rows) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchTestRunID, change func(*MatchTestRecord) error) (out MatchTestRecord, err error) {
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		e, err := runRows.Get(tx, runKey(team, id), store.Held)
 		if err != nil {
@@ -106,13 +106,13 @@ func (v rows) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id 
 	return out, err
 }
 
-// ClaimMatchTestRuns is that of [Store].
-func (v rows) ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) (out []Record, err error) {
+// ClaimMatchTestRuns is that of [MatchTestStore].
+func (v rows) ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) (out []MatchTestRecord, err error) {
 	if n <= 0 {
-		return []Record{}, ctx.Err()
+		return []MatchTestRecord{}, ctx.Err()
 	}
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		out = []Record{}
+		out = []MatchTestRecord{}
 		due, err := runRows.Find(tx, store.Query{By: store.ByDue, Until: tx.Now(), Limit: n, Lock: store.Skip})
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package matchtest
+package simulation
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
-type Options struct {
+// MatchTestOptions adjusts a [MatchTests]. The zero value, and nil, mean the defaults.
+type MatchTestOptions struct {
 	// User makes, or finds, the user with a client_user_id for runs that make their own
 	// orders. Default: they cannot.
 	User func(ctx context.Context, team healthlab.TeamID, clientUserID string) (healthlab.UserID, error)
@@ -38,21 +38,21 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Service tries out how results are matched, with the orders of a sandbox. It is safe for
+// MatchTests tries out how results are matched, with the orders of a sandbox. It is safe for
 // concurrent use. Every method is NotFound (SANDBOX_ONLY) in production, and Forbidden unless the
 // team has results under review and test runs switched on.
-type Service struct {
+type MatchTests struct {
 	orders *orders.Service
-	store  Store
-	opts   Options
+	store  MatchTestStore
+	opts   MatchTestOptions
 }
 
-// New returns a Service of the orders of a service. Both arguments are required.
-func New(of *orders.Service, store Store, opts *Options) (*Service, error) {
+// NewMatchTests returns the test runs of the orders of a service. Both arguments are required.
+func NewMatchTests(of *orders.Service, store MatchTestStore, opts *MatchTestOptions) (*MatchTests, error) {
 	if of == nil || store == nil {
 		return nil, fmt.Errorf("%w: test runs need orders and a store", healthlab.Invalid)
 	}
-	s := &Service{orders: of, store: store}
+	s := &MatchTests{orders: of, store: store}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -74,10 +74,10 @@ func New(of *orders.Service, store Store, opts *Options) (*Service, error) {
 	return s, nil
 }
 
-func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
+func (s *MatchTests) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
 // allowed checks that a team has test runs.
-func (s *Service) allowed(ctx context.Context, team healthlab.TeamID) error {
+func (s *MatchTests) allowed(ctx context.Context, team healthlab.TeamID) error {
 	if s.orders.Environment() != healthlab.Sandbox {
 		return rules.Missing(orders.SandboxOnly, "test runs are for sandboxes")
 	}
@@ -92,72 +92,72 @@ func (s *Service) allowed(ctx context.Context, team healthlab.TeamID) error {
 }
 
 // Cases returns what each case of test runs needs. NotFound in production.
-func (s *Service) Cases(ctx context.Context, team healthlab.TeamID) ([]Rule, error) {
+func (s *MatchTests) Cases(ctx context.Context, team healthlab.TeamID) ([]MatchTestCase, error) {
 	if err := s.allowed(ctx, team); err != nil {
 		return nil, err
 	}
-	return Rules(), nil
+	return MatchTestCases(), nil
 }
 
-// Start asks for a test run, which background work ([Service.Run]) then does.
+// Start asks for a test run, which background work ([MatchTests.Run]) then does.
 // The same key with the same request returns the run that there is. Invalid lists every
 // problem; IDEMPOTENCY_KEY_REUSED for another request; ORDER_NOT_FOUND.
-func (s *Service) Start(ctx context.Context, team healthlab.TeamID, key string, req Request) (Run, error) {
+func (s *MatchTests) Start(ctx context.Context, team healthlab.TeamID, key string, req MatchTestRequest) (MatchTestRun, error) {
 	if err := s.allowed(ctx, team); err != nil {
-		return Run{}, err
+		return MatchTestRun{}, err
 	}
 	if n := utf8.RuneCountInString(key); n < 1 || n > idempotency.MaxKey || !utf8.ValidString(key) {
 		var p healthlab.Problems
 		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", idempotency.MaxKey), "idempotency_key")
-		return Run{}, p.Err()
+		return MatchTestRun{}, p.Err()
 	}
 	if err := req.Check(); err != nil {
-		return Run{}, err
+		return MatchTestRun{}, err
 	}
 	for _, id := range req.Orders {
 		if _, err := s.orders.Get(ctx, team, id); err != nil {
-			return Run{}, err
+			return MatchTestRun{}, err
 		}
 	}
 	text, err := json.Marshal(req)
 	if err != nil {
-		return Run{}, fmt.Errorf("fingerprint: %w", err)
+		return MatchTestRun{}, fmt.Errorf("fingerprint: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	if req.ResultStatus == "" {
 		req.ResultStatus = labresult.Final
 	}
 	at := healthlab.At(s.now())
-	kept, fresh, err := s.store.StartMatchTestRun(ctx, Record{
+	kept, fresh, err := s.store.StartMatchTestRun(ctx, MatchTestRecord{
 		Team: team, Key: key, Fingerprint: hex.EncodeToString(sum[:]), Request: req, Due: at.Time,
-		Run: Run{RunID: RunID{s.opts.NewID()}, Status: Queued, Stage: "queued", Case: req.Case, OrderSource: req.OrderSource,
-			ResultStatus: req.ResultStatus, Orders: map[string]Order{}, CreatedAt: at, UpdatedAt: at},
+		MatchTestRun: MatchTestRun{RunID: MatchTestRunID{s.opts.NewID()}, Status: MatchTestQueued, Stage: "queued", Case: req.Case, OrderSource: req.OrderSource,
+			ResultStatus: req.ResultStatus, Orders: map[string]MatchTestOrder{}, CreatedAt: at, UpdatedAt: at},
 	})
 	if err != nil {
-		return Run{}, fmt.Errorf("start test run: %w", err)
+		return MatchTestRun{}, fmt.Errorf("start test run: %w", err)
 	}
 	if !fresh && kept.Fingerprint != hex.EncodeToString(sum[:]) {
-		return Run{}, idempotency.Reused()
+		return MatchTestRun{}, idempotency.Reused()
 	}
-	return kept.Run, nil
+	return kept.MatchTestRun, nil
 }
 
 // Get returns a test run. NotFound if the team has none of this id.
-func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id RunID) (Run, error) {
+func (s *MatchTests) Get(ctx context.Context, team healthlab.TeamID, id MatchTestRunID) (MatchTestRun, error) {
 	if err := s.allowed(ctx, team); err != nil {
-		return Run{}, err
+		return MatchTestRun{}, err
 	}
 	t, err := s.store.MatchTestRun(ctx, team, id)
 	if err != nil {
-		return Run{}, fmt.Errorf("get test run: %w", rules.NotFound(err, RunNotFound, "the team has no such test run"))
+		return MatchTestRun{}, fmt.Errorf("get test run: %w", rules.NotFound(err, MatchTestNotFound, "the team has no such test run"))
 	}
-	return t.Run, nil
+	return t.MatchTestRun, nil
 }
 
 // Run does the test runs that teams ask for until ctx ends, and returns nil. Any number of processes
 // may run it: each test run is one process's for the time of a lease. In production it returns at
 // once.
-func (s *Service) Run(ctx context.Context) error {
+func (s *MatchTests) Run(ctx context.Context) error {
 	if s.orders.Environment() != healthlab.Sandbox {
 		return nil
 	}
@@ -166,14 +166,14 @@ func (s *Service) Run(ctx context.Context) error {
 
 // Once does the test runs that are due, and returns how many: for hosts that bring their
 // own scheduler.
-func (s *Service) Once(ctx context.Context) (int, error) {
+func (s *MatchTests) Once(ctx context.Context) (int, error) {
 	return s.loop().Once(ctx, 10)
 }
 
-func (s *Service) loop() *work.Loop[Record] {
-	return &work.Loop[Record]{
+func (s *MatchTests) loop() *work.Loop[MatchTestRecord] {
+	return &work.Loop[MatchTestRecord]{
 		Name: "test runs", Workers: 1, Idle: s.opts.Idle, Log: s.opts.Log, Do: s.do,
-		Claim: func(ctx context.Context, n int) ([]Record, error) {
+		Claim: func(ctx context.Context, n int) ([]MatchTestRecord, error) {
 			return s.store.ClaimMatchTestRuns(ctx, n, s.opts.Lease)
 		},
 	}
@@ -181,8 +181,8 @@ func (s *Service) loop() *work.Loop[Record] {
 
 // do does one run, and records how it ends. An error of a rule ends it; any other
 // error leaves it to the next claim.
-func (s *Service) do(ctx context.Context, t Record) error {
-	run := testRun{Service: s, kept: t}
+func (s *MatchTests) do(ctx context.Context, t MatchTestRecord) error {
+	run := testRun{MatchTests: s, kept: t}
 	err := run.all(ctx)
 	var rule *healthlab.RuleError
 	var invalid *healthlab.InvalidError
@@ -190,9 +190,9 @@ func (s *Service) do(ctx context.Context, t Record) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &rule):
-		return run.end(ctx, Failed, &Fault{rule.Type, rule.Msg})
+		return run.end(ctx, MatchTestFailed, &MatchTestError{rule.Type, rule.Msg})
 	case errors.As(err, &invalid):
-		return run.end(ctx, Failed, &Fault{RunBroken, "the run made a request that is not valid"})
+		return run.end(ctx, MatchTestFailed, &MatchTestError{runBroken, "the run made a request that is not valid"})
 	}
 	return fmt.Errorf("test run: %w", err)
 }

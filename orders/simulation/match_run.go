@@ -1,4 +1,4 @@
-package matchtest
+package simulation
 
 import (
 	"context"
@@ -16,43 +16,36 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
-	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
-// RunID names a test run of the queue of unmatched results.
-type RunID struct{ uuid.UUID }
+// MatchTestRunID names a test run of the queue of unmatched results.
+type MatchTestRunID struct{ uuid.UUID }
 
-// Case is what a test run makes happen: the decision that it ends with.
-type Case = orders.MatchDecision
-
-// Source says whose orders a test run uses.
-type Source string
+// OrderSource says whose orders a test run uses.
+type OrderSource string
 
 // The sources.
 const (
-	// Managed orders are made by the run.
-	Managed Source = "managed"
-	// Provided orders are the team's own.
-	Provided Source = "provided"
+	// ManagedOrders are made by the run.
+	ManagedOrders OrderSource = "managed"
+	// ProvidedOrders are the team's own.
+	ProvidedOrders OrderSource = "provided"
 )
 
-// Status is where a test run stands.
-type Status string
+// MatchTestStatus is where a test run stands.
+type MatchTestStatus string
 
 // The statuses of a test run.
 const (
-	Queued    Status = "queued"
-	Running   Status = "running"
-	Succeeded Status = "succeeded"
-	Failed    Status = "failed"
+	MatchTestQueued    MatchTestStatus = "queued"
+	MatchTestRunning   MatchTestStatus = "running"
+	MatchTestSucceeded MatchTestStatus = "succeeded"
+	MatchTestFailed    MatchTestStatus = "failed"
 )
 
-// Stage is what a test run is doing.
-type Stage string
-
-// Rule is what a case of test runs needs.
-type Rule struct {
-	Case Case `json:"case"`
+// MatchTestCase is a decision that test runs end with, and what it needs.
+type MatchTestCase struct {
+	Case orders.MatchDecision `json:"case"`
 	// OrderRoles are the orders that take part.
 	OrderRoles []string `json:"order_roles"`
 	// RequiredStatuses are where they stand when the result comes, by role.
@@ -68,12 +61,12 @@ const (
 	roleSecond = "second_patient"
 )
 
-// Rules returns the cases of test runs.
-func Rules() []Rule {
-	one := func(c Case, at orders.LowLevel, labs ...string) Rule {
-		return Rule{c, []string{roleTarget}, map[string]orders.LowLevel{roleTarget: at}, rules.NonNil(labs)}
+// MatchTestCases returns the cases of test runs.
+func MatchTestCases() []MatchTestCase {
+	one := func(c orders.MatchDecision, at orders.LowLevel, labs ...string) MatchTestCase {
+		return MatchTestCase{c, []string{roleTarget}, map[string]orders.LowLevel{roleTarget: at}, rules.NonNil(labs)}
 	}
-	return []Rule{
+	return []MatchTestCase{
 		one(orders.MatchCompleted, orders.Completed), one(orders.MatchCancelled, orders.Cancelled),
 		one(orders.MatchWrongCollection, orders.RequisitionCreated, "the order is for at_home_phlebotomy, and provided"),
 		one(orders.MatchWrongLab, orders.RequisitionCreated, "the result comes from another lab than the order's"),
@@ -85,19 +78,19 @@ func Rules() []Rule {
 	}
 }
 
-func ruleOf(c Case) (Rule, bool) {
-	all := Rules()
-	i := slices.IndexFunc(all, func(r Rule) bool { return r.Case == c })
+func ruleOf(c orders.MatchDecision) (MatchTestCase, bool) {
+	all := MatchTestCases()
+	i := slices.IndexFunc(all, func(r MatchTestCase) bool { return r.Case == c })
 	if i < 0 {
-		return Rule{}, false
+		return MatchTestCase{}, false
 	}
 	return all[i], true
 }
 
-// Request asks for a test run.
-type Request struct {
-	Case        Case   `json:"case"`
-	OrderSource Source `json:"order_source"`
+// MatchTestRequest asks for a test run.
+type MatchTestRequest struct {
+	Case        orders.MatchDecision `json:"case"`
+	OrderSource OrderSource          `json:"order_source"`
 	// Orders are the team's own, by the roles of the case; only with provided.
 	Orders map[string]orders.OrderID `json:"orders" wire:"opt,max=10"`
 	// ResultStatus is final if empty, Interpretation normal.
@@ -109,48 +102,49 @@ type Request struct {
 	WrongLabTestID *catalogue.LabTestID `json:"wrong_lab_test_id"`
 }
 
-// Order is an order that takes part in a test run.
-type Order struct {
+// MatchTestOrder is an order that takes part in a test run.
+type MatchTestOrder struct {
 	OrderID            orders.OrderID       `json:"order_id"`
 	UserID             healthlab.UserID     `json:"user_id"`
 	OrderTransactionID orders.TransactionID `json:"order_transaction_id"`
 }
 
-// Fault is why a test run failed.
-type Fault struct {
+// MatchTestError is why a test run failed.
+type MatchTestError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Run is a test run.
-type Run struct {
-	RunID        RunID               `json:"run_id"`
-	Status       Status              `json:"status"`
-	Stage        Stage               `json:"stage"`
-	Case         Case                `json:"case"`
-	OrderSource  Source              `json:"order_source"`
-	ResultStatus labresult.Status    `json:"result_status"`
-	Orders       map[string]Order    `json:"orders"`
-	RawResultID  *orders.RawResultID `json:"raw_result_id"`
-	Error        *Fault              `json:"error"`
-	CreatedAt    healthlab.Time      `json:"created_at"`
-	UpdatedAt    healthlab.Time      `json:"updated_at"`
-	StartedAt    *healthlab.Time     `json:"started_at"`
-	CompletedAt  *healthlab.Time     `json:"completed_at"`
+// MatchTestRun is a test run: the orders that a case needs, a result as a laboratory would report it,
+// and whether that result waits for the team's decision.
+type MatchTestRun struct {
+	RunID        MatchTestRunID            `json:"run_id"`
+	Status       MatchTestStatus           `json:"status"`
+	Stage        string                    `json:"stage"`
+	Case         orders.MatchDecision      `json:"case"`
+	OrderSource  OrderSource               `json:"order_source"`
+	ResultStatus labresult.Status          `json:"result_status"`
+	Orders       map[string]MatchTestOrder `json:"orders"`
+	RawResultID  *orders.RawResultID       `json:"raw_result_id"`
+	Error        *MatchTestError           `json:"error"`
+	CreatedAt    healthlab.Time            `json:"created_at"`
+	UpdatedAt    healthlab.Time            `json:"updated_at"`
+	StartedAt    *healthlab.Time           `json:"started_at"`
+	CompletedAt  *healthlab.Time           `json:"completed_at"`
 }
 
 // Check returns Invalid with every problem of the request itself.
-func (r *Request) Check() error {
+func (r *MatchTestRequest) Check() error {
 	var p healthlab.Problems
 	rule, ok := ruleOf(r.Case)
 	if !ok {
-		var cases []Case
-		for _, r := range Rules() {
+		var cases []orders.MatchDecision
+		for _, r := range MatchTestCases() {
 			cases = append(cases, r.Case)
 		}
 		rules.OneOf(&p, r.Case, cases, "case")
 	}
-	rules.OneOf(&p, r.OrderSource, []Source{Managed, Provided}, "order_source")
+	rules.OneOf(&p, r.OrderSource, []OrderSource{ManagedOrders, ProvidedOrders}, "order_source")
 	if r.ResultStatus != "" {
 		rules.OneOf(&p, r.ResultStatus, []labresult.Status{labresult.Final, labresult.Partial}, "result_status")
 	}
@@ -159,14 +153,14 @@ func (r *Request) Check() error {
 	}
 	roles := slices.Sorted(maps.Keys(r.Orders))
 	switch {
-	case r.OrderSource == Provided && ok && !slices.Equal(roles, slices.Sorted(slices.Values(rule.OrderRoles))):
+	case r.OrderSource == ProvidedOrders && ok && !slices.Equal(roles, slices.Sorted(slices.Values(rule.OrderRoles))):
 		p.Add("roles", "has exactly the roles of the case", "orders")
-	case r.OrderSource == Managed && len(roles) > 0:
+	case r.OrderSource == ManagedOrders && len(roles) > 0:
 		p.Add("roles", "goes with provided orders only", "orders")
-	case r.OrderSource == Managed && r.Case == orders.MatchWrongCollection:
+	case r.OrderSource == ManagedOrders && r.Case == orders.MatchWrongCollection:
 		p.Add("source", "is provided in this case", "order_source")
 	}
-	if r.WrongLabTestID != nil && (r.Case != orders.MatchWrongLab || r.OrderSource != Managed) {
+	if r.WrongLabTestID != nil && (r.Case != orders.MatchWrongLab || r.OrderSource != ManagedOrders) {
 		p.Add("case", "goes with wrong_lab and managed orders only", "wrong_lab_test_id")
 	}
 	return p.Err()
@@ -175,8 +169,8 @@ func (r *Request) Check() error {
 // testRun is a test run under way. What it makes has ids that follow from its own, so
 // that doing it again makes nothing twice.
 type testRun struct {
-	*Service
-	kept    Record
+	*MatchTests
+	kept    MatchTestRecord
 	test    catalogue.LabTest
 	wrong   catalogue.LabTest // what a result from the wrong lab is of
 	records map[string]orders.Order
@@ -184,7 +178,7 @@ type testRun struct {
 
 func (r *testRun) all(ctx context.Context) error {
 	for _, step := range []struct {
-		stage Stage
+		stage string
 		do    func(context.Context) error
 	}{
 		{"validating", r.validate}, {"selecting_configuration", r.configure}, {"creating_orders", r.create},
@@ -198,13 +192,13 @@ func (r *testRun) all(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.end(ctx, Succeeded, nil)
+	return r.end(ctx, MatchTestSucceeded, nil)
 }
 
-func (r *testRun) stage(ctx context.Context, stage Stage) error {
+func (r *testRun) stage(ctx context.Context, stage string) error {
 	at := healthlab.At(r.now())
-	kept, err := r.store.UpdateMatchTestRun(ctx, r.kept.Team, r.kept.RunID, func(t *Record) error {
-		t.Status, t.Stage, t.UpdatedAt = Running, stage, at
+	kept, err := r.store.UpdateMatchTestRun(ctx, r.kept.Team, r.kept.RunID, func(t *MatchTestRecord) error {
+		t.Status, t.Stage, t.UpdatedAt = MatchTestRunning, stage, at
 		if t.StartedAt == nil {
 			t.StartedAt = &at
 		}
@@ -214,16 +208,16 @@ func (r *testRun) stage(ctx context.Context, stage Stage) error {
 	return err
 }
 
-func (r *testRun) end(ctx context.Context, status Status, fault *Fault) error {
+func (r *testRun) end(ctx context.Context, status MatchTestStatus, fault *MatchTestError) error {
 	at := healthlab.At(r.now())
-	_, err := r.store.UpdateMatchTestRun(ctx, r.kept.Team, r.kept.RunID, func(t *Record) error {
-		t.Status, t.Stage, t.Error, t.UpdatedAt, t.CompletedAt, t.Due = status, Stage(status), fault, at, &at, time.Time{}
+	_, err := r.store.UpdateMatchTestRun(ctx, r.kept.Team, r.kept.RunID, func(t *MatchTestRecord) error {
+		t.Status, t.Stage, t.Error, t.UpdatedAt, t.CompletedAt, t.Due = status, string(status), fault, at, &at, time.Time{}
 		return nil
 	})
 	return err
 }
 
-func (r *testRun) rule() Rule {
+func (r *testRun) rule() MatchTestCase {
 	rule, _ := ruleOf(r.kept.Case)
 	return rule
 }
@@ -239,13 +233,13 @@ func (r *testRun) validate(ctx context.Context) error {
 			return err
 		}
 		if want := r.rule().RequiredStatuses[role]; o.LowLevel() != want && (want == orders.Completed || want == orders.Cancelled) {
-			return rules.Broken(OrderStatus, "an order does not stand where the case needs it: "+string(want))
+			return rules.Broken(orderStatus, "an order does not stand where the case needs it: "+string(want))
 		}
 		if o.PatientDetails == nil {
-			return rules.Broken(OrderStatus, "an order has no patient")
+			return rules.Broken(orderStatus, "an order has no patient")
 		}
 		if r.kept.Case == orders.MatchWrongCollection && o.Method() != catalogue.AtHomePhlebotomy {
-			return rules.Broken(OrderStatus, "the order is not for at_home_phlebotomy")
+			return rules.Broken(orderStatus, "the order is not for at_home_phlebotomy")
 		}
 		r.records[role] = o
 	}
@@ -259,7 +253,7 @@ func (r *testRun) configure(ctx context.Context) error {
 		return err
 	}
 	switch id := r.kept.Request.LabTestID; {
-	case r.kept.OrderSource == Provided && len(r.records) > 0:
+	case r.kept.OrderSource == ProvidedOrders && len(r.records) > 0:
 		for _, o := range r.records {
 			r.test = o.LabTest
 		}
@@ -273,12 +267,12 @@ func (r *testRun) configure(ctx context.Context) error {
 			return err
 		}
 		if len(page.Tests) == 0 {
-			return rules.Broken(NoLabTest, "the team has no active walk-in test")
+			return rules.Broken(noLabTest, "the team has no active walk-in test")
 		}
 		r.test = page.Tests[0]
 	}
 	if r.test.Lab == nil {
-		return rules.Broken(NoLabTest, "the lab test has no lab")
+		return rules.Broken(noLabTest, "the lab test has no lab")
 	}
 	if r.kept.Case != orders.MatchWrongLab {
 		return nil
@@ -295,7 +289,7 @@ func (r *testRun) configureWrong(ctx context.Context, labs []catalogue.Lab) erro
 			return err
 		}
 		if r.wrong = other; r.wrong.Lab == nil || r.wrong.Lab.Slug == r.test.Lab.Slug {
-			return rules.Broken(NoLabTest, "the wrong test is of the same lab")
+			return rules.Broken(noLabTest, "the wrong test is of the same lab")
 		}
 		return nil
 	}
@@ -320,12 +314,12 @@ func (r *testRun) configureWrong(ctx context.Context, labs []catalogue.Lab) erro
 			return nil
 		}
 	}
-	return rules.Broken(NoLabTest, "there is no other lab with anything to measure")
+	return rules.Broken(noLabTest, "there is no other lab with anything to measure")
 }
 
 // create makes the orders of a managed run.
 func (r *testRun) create(ctx context.Context) error {
-	if r.kept.OrderSource == Managed {
+	if r.kept.OrderSource == ManagedOrders {
 		for _, role := range r.rule().OrderRoles {
 			if r.opts.User == nil {
 				return fmt.Errorf("%w: this installation makes no users for test runs", healthlab.Unimplemented)
@@ -341,16 +335,16 @@ func (r *testRun) create(ctx context.Context) error {
 			r.records[role] = o
 		}
 	}
-	return r.note(ctx, func(t *Record) {
-		t.Orders = map[string]Order{}
+	return r.note(ctx, func(t *MatchTestRecord) {
+		t.Orders = map[string]MatchTestOrder{}
 		for role, o := range r.records {
-			t.Orders[role] = Order{o.ID, o.UserID, o.OrderTransaction.ID}
+			t.Orders[role] = MatchTestOrder{o.ID, o.UserID, o.OrderTransaction.ID}
 		}
 	})
 }
 
-func (r *testRun) note(ctx context.Context, edit func(*Record)) error {
-	kept, err := r.store.UpdateMatchTestRun(ctx, r.kept.Team, r.kept.RunID, func(t *Record) error {
+func (r *testRun) note(ctx context.Context, edit func(*MatchTestRecord)) error {
+	kept, err := r.store.UpdateMatchTestRun(ctx, r.kept.Team, r.kept.RunID, func(t *MatchTestRecord) error {
 		edit(t)
 		return nil
 	})
@@ -425,7 +419,7 @@ func (r *testRun) write(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find expected results: %w", err)
 	}
-	results := simulation.Results(&of, expected, orders.SimulationFlags{Interpretation: r.kept.Request.Interpretation}, orders.FinalResult, at.Time)
+	results := Results(&of, expected, orders.SimulationFlags{Interpretation: r.kept.Request.Interpretation}, orders.FinalResult, at.Time)
 	m.Results = &results
 	m.Patient = &orders.ReportedPatient{FirstName: "Nobody", LastName: r.patientName(), DOB: healthlab.Date{Year: 1901, Month: 2, Day: 3}}
 	if p := o.PatientDetails; p != nil && r.kept.Case != orders.MatchSampleMismatch && r.kept.Case != orders.MatchNone {
@@ -451,20 +445,20 @@ func (r *testRun) write(ctx context.Context) error {
 		return err
 	}
 	id := m.RawID()
-	return r.note(ctx, func(t *Record) { t.RawResultID = &id })
+	return r.note(ctx, func(t *MatchTestRecord) { t.RawResultID = &id })
 }
 
 // verify checks that the result waits, for the reason of the case.
 func (r *testRun) verify(ctx context.Context) error {
 	item, err := r.orders.Reviews().Get(ctx, r.kept.Team, *r.kept.RawResultID)
 	if errors.Is(err, healthlab.NotFound) {
-		return rules.Broken(UnexpectedDecision, "the result went to an order by itself")
+		return rules.Broken(unexpectedDecision, "the result went to an order by itself")
 	}
 	if err != nil {
 		return err
 	}
 	if item.DecisionCode != r.kept.Case {
-		return rules.Broken(UnexpectedDecision, "the result was held as "+string(item.DecisionCode))
+		return rules.Broken(unexpectedDecision, "the result was held as "+string(item.DecisionCode))
 	}
 	return nil
 }

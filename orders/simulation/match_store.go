@@ -1,4 +1,4 @@
-package matchtest
+package simulation
 
 import (
 	"context"
@@ -8,46 +8,46 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Record is a test run as it is kept.
-type Record struct {
-	Run
+// MatchTestRecord is a test run as it is kept.
+type MatchTestRecord struct {
+	MatchTestRun
 	Team healthlab.TeamID
 	// Key is the team's, and Fingerprint the request's that came with it.
 	Key, Fingerprint string
-	Request          Request
+	Request          MatchTestRequest
 	// Due is when it is to be worked on; zero once it has ended.
 	Due time.Time
 }
 
 // LogValue shows the ids.
-func (r Record) LogValue() slog.Value {
+func (r MatchTestRecord) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", r.RunID.String()), slog.String("team", r.Team.String()))
 }
 
-// Store keeps test runs. All methods are safe for concurrent use and atomic. Times
+// MatchTestStore keeps test runs. All methods are safe for concurrent use and atomic. Times
 // are kept in UTC to the microsecond; what a method hands out is the caller's to edit.
 // Once ctx has ended, a call returns its error and writes nothing.
-type Store interface {
+type MatchTestStore interface {
 	// StartMatchTestRun adds a run, unless the team has one with its key: then it returns
 	// that one, and false.
-	StartMatchTestRun(ctx context.Context, t Record) (Record, bool, error)
+	StartMatchTestRun(ctx context.Context, t MatchTestRecord) (MatchTestRecord, bool, error)
 	// MatchTestRun returns a run; NotFound if the team has none of this id.
-	MatchTestRun(ctx context.Context, team healthlab.TeamID, id RunID) (Record, error)
+	MatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchTestRunID) (MatchTestRecord, error)
 	// UpdateMatchTestRun lets change edit a run. An error of change is returned unchanged and
 	// nothing is written. NotFound as in MatchTestRun.
-	UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id RunID, change func(*Record) error) (Record, error)
+	UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchTestRunID, change func(*MatchTestRecord) error) (MatchTestRecord, error)
 	// ClaimMatchTestRuns takes up to n runs of any team whose Due is set and not later than
 	// the store's clock, the longest due first, and sets their Due to the end of the lease on
 	// that clock. Two claims that run at the same time never return the same run.
-	ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) ([]Record, error)
+	ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) ([]MatchTestRecord, error)
 }
 
 // Names of the rules about test runs.
 const (
-	RunNotFound = "TEST_RUN_NOT_FOUND"
+	MatchTestNotFound = "TEST_RUN_NOT_FOUND"
 	// These end a run.
-	OrderStatus        = "ORDER_STATUS"
-	NoLabTest          = "NO_LAB_TEST"
-	UnexpectedDecision = "UNEXPECTED_DECISION"
-	RunBroken          = "RUN_BROKEN"
+	orderStatus        = "ORDER_STATUS"
+	noLabTest          = "NO_LAB_TEST"
+	unexpectedDecision = "UNEXPECTED_DECISION"
+	runBroken          = "RUN_BROKEN"
 )

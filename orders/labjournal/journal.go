@@ -1,0 +1,111 @@
+package labjournal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Journal keeps in a [Store] what one laboratory's backend knows of each order: a D, encoded as JSON in the
+// Doc of its [Record]. Messages in the feed are those of an orders.LabBackend, in JSON too. Safe for concurrent
+// use.
+type Journal[D any] struct {
+	Store Store
+	// Lab is the name of the laboratory in the store.
+	Lab string
+	// Order returns the order that a D is of. It is pure.
+	Order func(*D) orders.OrderID
+}
+
+// Effect is what a delivery makes of the orders that it names, besides their D.
+type Effect struct {
+	Messages []orders.Message
+	// Review is the reason for review; empty for none.
+	Review string
+}
+
+// Open keeps d under the number, team and user of r, or returns what the number has.
+func (j Journal[D]) Open(ctx context.Context, r Record, d *D) (D, error) {
+	var err error
+	if r.Doc, err = json.Marshal(d); err != nil {
+		return *new(D), fmt.Errorf("encode the state of an order: %w", err)
+	}
+	if r, err = j.Store.Open(ctx, j.Lab, r); err != nil {
+		return *new(D), fmt.Errorf("open the state of an order: %w", err)
+	}
+	return decode[D](&r)
+}
+
+// Get returns what is known of a number; [healthlab.NotFound] if nothing is.
+func (j Journal[D]) Get(ctx context.Context, number string) (D, error) {
+	r, err := j.Store.Record(ctx, j.Lab, number)
+	if err != nil {
+		return *new(D), fmt.Errorf("state of an order: %w", err)
+	}
+	return decode[D](&r)
+}
+
+func decode[D any](r *Record) (d D, err error) {
+	if err := json.Unmarshal(r.Doc, &d); err != nil {
+		return *new(D), fmt.Errorf("%w: the state of an order cannot be decoded", healthlab.Invalid)
+	}
+	return d, nil
+}
+
+// Take keeps a delivery with its effect; see [Store].Take. change gets what is known of the numbers, and may
+// edit it; it is pure. A message is about the user of the order that it names.
+func (j Journal[D]) Take(ctx context.Context, d Delivery, numbers []string, change func(map[string]*D) Effect) (bool, error) {
+	return j.Store.Take(ctx, j.Lab, d, numbers, func(records map[string]*Record) (Outcome, error) {
+		found, users := map[string]*D{}, map[orders.OrderID]healthlab.UserID{}
+		for number, r := range records {
+			held, err := decode[D](r)
+			if err != nil {
+				return Outcome{}, err
+			}
+			found[number], users[j.Order(&held)] = &held, r.User
+		}
+		effect := change(found)
+		out := Outcome{Review: effect.Review}
+		for i := range effect.Messages {
+			m := &effect.Messages[i]
+			doc, err := json.Marshal(m)
+			if err != nil {
+				return Outcome{}, fmt.Errorf("encode a message: %w", err)
+			}
+			out.Messages = append(out.Messages, Message{Team: m.Team, User: users[m.Order], Doc: doc})
+		}
+		for number, r := range records {
+			doc, err := json.Marshal(found[number])
+			if err != nil {
+				return Outcome{}, fmt.Errorf("encode the state of an order: %w", err)
+			}
+			r.Doc = doc
+		}
+		return out, nil
+	})
+}
+
+// Updates is the method of an orders.LabBackend, over the feed. A cursor that is no place means the start.
+func (j Journal[D]) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+	after, err := strconv.ParseInt(cursor, 10, 64)
+	if err != nil {
+		after = 0
+	}
+	entries, err := j.Store.Feed(ctx, j.Lab, after, max(n, 0))
+	if err != nil {
+		return orders.Batch{}, fmt.Errorf("laboratory updates: %w", err)
+	}
+	out := orders.Batch{Cursor: cursor}
+	for _, e := range entries {
+		var m orders.Message
+		if err := json.Unmarshal(e.Doc, &m); err != nil {
+			return orders.Batch{}, fmt.Errorf("%w: a message of the journal cannot be decoded", healthlab.Invalid)
+		}
+		out.Messages, out.Cursor = append(out.Messages, m), strconv.FormatInt(e.Place, 10)
+	}
+	return out, nil
+}
