@@ -2,6 +2,8 @@ package healthlab
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -49,8 +51,8 @@ func (e Event) LogValue() slog.Value {
 // String returns the type and the id, and nothing of the payload.
 func (e Event) String() string { return e.Type + " " + e.ID.String() }
 
-// GoString is String, so that %#v shows no payload either.
-func (e Event) GoString() string { return "healthlab.Event(" + e.String() + ")" }
+// Format writes String, whatever the verb.
+func (e Event) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.String()) }
 
 // Mode says what the order of events of one key means.
 type Mode uint8

@@ -38,7 +38,7 @@ func TestEventInLogs(t *testing.T) {
 			require.NotContains(t, b.String(), textB)
 		})
 	}
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 		text := fmt.Sprintf(verb, e)
 		require.NotContains(t, text, "planted", verb)
 		require.NotContains(t, text, textB, verb)

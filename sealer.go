@@ -6,6 +6,7 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"log/slog"
 )
 
@@ -97,8 +98,8 @@ func (s *AESSealer) Open(_ context.Context, box Sealed, bound []byte) ([]byte, e
 // String names the current key and shows none.
 func (s *AESSealer) String() string { return "sealer with key " + s.current }
 
-// GoString is String.
-func (s *AESSealer) GoString() string { return s.String() }
+// Format writes String, whatever the verb.
+func (s *AESSealer) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // LogValue is String.
 func (s *AESSealer) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -43,7 +43,7 @@ func TestAESSealer(t *testing.T) {
 		_, err = healthlab.NewAESSealer("a", bad)
 		require.ErrorIs(t, err, healthlab.Invalid)
 	}
-	for _, out := range []string{fmt.Sprintf("%v %+v %#v %s", old, old, old, old), old.LogValue().String()} {
+	for _, out := range []string{fmt.Sprintf("%v %+v %#v %s %d", old, old, old, old, old), old.LogValue().String()} {
 		require.NotContains(t, out, string(keys["a"]))
 		require.NotContains(t, out, fmt.Sprint(keys["a"]))
 	}

@@ -87,6 +87,8 @@ type FallbackTimeZone struct {
 
 // FallbackBirthDate is the birth date that is used where a source gives none.
 type FallbackBirthDate struct {
+	healthlab.Private
+
 	Value      healthlab.Date `json:"value"`
 	SourceSlug string         `json:"source_slug"`
 	UpdatedAt  healthlab.Time `json:"updated_at"`

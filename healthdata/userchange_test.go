@@ -1,6 +1,7 @@
 package healthdata_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -50,10 +51,10 @@ func TestLearnBirthDate(t *testing.T) {
 		changed bool
 		want    *birth
 	}{
-		{"from nothing", nil, young, true, &birth{young, "acme_ring", late}},
-		{"from another provider", &birth{old, "acme_band", early}, young, true, &birth{young, "acme_ring", late}},
-		{"the same", &birth{old, "acme_band", early}, old, false, &birth{old, "acme_band", early}},
-		{"not over the team's", &birth{old, "manual", early}, young, false, &birth{old, "manual", early}},
+		{"from nothing", nil, young, true, &birth{Value: young, SourceSlug: "acme_ring", UpdatedAt: late}},
+		{"from another provider", &birth{Value: old, SourceSlug: "acme_band", UpdatedAt: early}, young, true, &birth{Value: young, SourceSlug: "acme_ring", UpdatedAt: late}},
+		{"the same", &birth{Value: old, SourceSlug: "acme_band", UpdatedAt: early}, old, false, &birth{Value: old, SourceSlug: "acme_band", UpdatedAt: early}},
+		{"not over the team's", &birth{Value: old, SourceSlug: "manual", UpdatedAt: early}, young, false, &birth{Value: old, SourceSlug: "manual", UpdatedAt: early}},
 		{"the future", nil, *day("2026-03-05"), false, nil},
 		{"no day", nil, healthlab.Date{}, false, nil},
 		{"no such day", nil, healthlab.Date{Year: 2025, Month: 2, Day: 29}, false, nil},
@@ -133,5 +134,13 @@ func TestHeartRateZones(t *testing.T) {
 			got := healthdata.HeartRateZones([]float64{border}, []float64{1}, top)
 			require.EqualValues(t, 1, got[zone], "the border belongs to the higher zone")
 		}
+	}
+}
+
+func TestUser_printsNoBirthDate(t *testing.T) {
+	u := healthdata.User{FallbackBirthDate: &healthdata.FallbackBirthDate{Value: healthlab.Date{Year: 1931, Month: 7, Day: 23}}}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%d"} {
+		require.NotContains(t, fmt.Sprintf(verb, u), "1931", verb)
+		require.NotContains(t, fmt.Sprintf(verb, *u.FallbackBirthDate), "1931", verb)
 	}
 }

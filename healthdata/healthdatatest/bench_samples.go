@@ -3,8 +3,6 @@ package healthdatatest
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// SampleStore is one way of keeping samples, as BenchSamples sees it. An adapter's
+// SampleStore is one way of keeping samples, as [BenchSamplesInTurn] sees it. An adapter's
 // benchmark runs it on the adapter (see [SampleStoreOf]) and on something to compare with.
 type SampleStore struct {
 	// Write keeps samples of one of the lines, numbered from 0, and returns when they
@@ -23,9 +21,6 @@ type SampleStore struct {
 	Write func(ctx context.Context, line int, samples *series.Block) error
 	// Read reads all samples of a line into columns and returns how many there are.
 	Read func(ctx context.Context, line int) (int, error)
-	// Written returns how many bytes were logged, and how many are stored, so far.
-	// Nil if it is not known.
-	Written func() (logged, stored int64)
 }
 
 // benchLines is how many lines a keeper has: each of a user of its own.
@@ -94,60 +89,6 @@ func heartbeat(line, from, n int) *series.Block {
 		})
 	}
 	return b
-}
-
-// BenchData measures what hosts notice of samples on a store.
-func BenchData(b *testing.B, newStore func(t testing.TB) DataHarness) {
-	BenchSamples(b, func(b *testing.B) SampleStore { return SampleStoreOf(b, newStore(b)) })
-}
-
-// BenchSamples measures a keeper of samples: batches of several sizes written to the
-// end of a series, by one caller and by many; a batch sent again; a year read into
-// columns. Metrics are samples/s and, where the keeper knows, bytes logged and stored
-// for each sample. newKeeper returns an empty keeper.
-func BenchSamples(b *testing.B, newKeeper func(b *testing.B) SampleStore) {
-	for _, n := range []int{1, 100, 1000, 10_000} {
-		b.Run(fmt.Sprint("Ingest/n=", n), func(b *testing.B) { benchIngest(b, newKeeper(b), n) })
-	}
-	b.Run("Ingest/n=1/callers=64", func(b *testing.B) { benchCallers(b, newKeeper(b)) })
-	b.Run("Resend/n=1000", func(b *testing.B) { benchResend(b, newKeeper(b)) })
-	b.Run("Read/year", func(b *testing.B) { benchRead(b, newKeeper(b)) })
-}
-
-// measured runs a measurement of writes of n samples.
-func (k *SampleStore) measured(b *testing.B, n int, run func()) {
-	var logged, stored int64
-	if k.Written != nil {
-		logged, stored = k.Written()
-	}
-	b.ReportAllocs()
-	run()
-	b.StopTimer()
-	samples := float64(b.N) * float64(n)
-	b.ReportMetric(samples/b.Elapsed().Seconds(), "samples/s")
-	if k.Written != nil {
-		l, s := k.Written()
-		b.ReportMetric(float64(l-logged)/samples, "logged-B/sample")
-		b.ReportMetric(float64(s-stored)/samples, "stored-B/sample")
-	}
-}
-
-func benchIngest(b *testing.B, k SampleStore, n int) {
-	const lines = 4
-	at := [lines]int{}
-	for line := range lines { // series that have a past
-		require.NoError(b, k.Write(b.Context(), line, heartbeat(line, -2000, 2000)))
-	}
-	k.measured(b, n, func() {
-		for i := 0; b.Loop(); i++ {
-			line := i % lines
-			samples := heartbeat(line, at[line], n)
-			at[line] += n
-			if err := k.Write(b.Context(), line, samples); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }
 
 // BenchSamplesInTurn writes batches of several sizes from one caller to a keeper and to
@@ -250,62 +191,6 @@ func benchCallersByTurns(b *testing.B, keepers [2]SampleStore) {
 	b.ReportMetric(float64(took[1].Microseconds())/all, "other-us/call")
 }
 
-// benchCallers has 64 callers that write one sample at a time. The metric latency-ms is
-// the mean time that one of them waits, and p99-ms what 99 of 100 calls stay below.
-func benchCallers(b *testing.B, k SampleStore) {
-	for line := range benchLines {
-		require.NoError(b, k.Write(b.Context(), line, heartbeat(line, -2000, 2000)))
-	}
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	took := make([][]time.Duration, benchLines)
-	k.measured(b, 1, func() {
-		b.ResetTimer()
-		errs := make(chan error, benchLines)
-		for line := range benchLines {
-			go func() {
-				for at := 0; left.Add(-1) >= 0; at++ {
-					start := time.Now()
-					if err := k.Write(b.Context(), line, heartbeat(line, at, 1)); err != nil {
-						errs <- err
-						return
-					}
-					took[line] = append(took[line], time.Since(start))
-				}
-				errs <- nil
-			}()
-		}
-		for range benchLines {
-			if err := <-errs; err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	all := slices.Concat(took...)
-	slices.Sort(all)
-	var sum time.Duration
-	for _, d := range all {
-		sum += d
-	}
-	b.ReportMetric(float64(sum)/float64(len(all))/1e6, "latency-ms")
-	b.ReportMetric(float64(all[len(all)*99/100])/1e6, "p99-ms")
-}
-
-func benchResend(b *testing.B, k SampleStore) {
-	const n = 1000
-	samples := heartbeat(0, 0, n)
-	require.NoError(b, k.Write(b.Context(), 0, heartbeat(0, -2000, 2000)))
-	require.NoError(b, k.Write(b.Context(), 0, samples))
-	require.NoError(b, k.Write(b.Context(), 0, heartbeat(0, n, n)))
-	k.measured(b, n, func() {
-		for b.Loop() {
-			if err := k.Write(b.Context(), 0, samples); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
 const year = 525_600 // minutes
 
 // FillYear writes a year of samples, one a minute, to line 0.
@@ -314,15 +199,4 @@ func FillYear(b *testing.B, k SampleStore) {
 	for at := 0; at < year; at += piece {
 		require.NoError(b, k.Write(b.Context(), 0, heartbeat(0, at, piece)))
 	}
-}
-
-func benchRead(b *testing.B, k SampleStore) {
-	FillYear(b, k)
-	b.ReportAllocs()
-	for b.Loop() {
-		if n, err := k.Read(b.Context(), 0); err != nil || n != year {
-			b.Fatal(n, err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/year, "ns/sample")
 }

@@ -2,8 +2,8 @@
 // functions that add users and samples for the suites of other packages.
 //
 //   - [RunUsers] and [RunUsersModel] check [healthdata.Users]; [BenchUsers] measures it.
-//   - [RunData] and [RunDataModel] check [healthdata.Data]; [BenchData] and [BenchSamples]
-//     measure it.
+//   - [RunData] and [RunDataModel] check [healthdata.Data]; [BenchSamplesInTurn] measures
+//     two ways of keeping samples.
 //   - [RunUsersAlone] and [RunDataAlone] check a store of one of them, where another store keeps the
 //     other.
 //

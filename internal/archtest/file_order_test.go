@@ -93,7 +93,7 @@ func usesBetween(t *testing.T, dir string) fileUses {
 			}
 		}
 		usedIn[name] = map[string]bool{}
-		for _, id := range file.Unresolved { //nolint:staticcheck // names of other files are all that is asked for
+		for _, id := range file.Unresolved {
 			usedIn[name][id.Name] = true
 		}
 	}

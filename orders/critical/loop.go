@@ -146,11 +146,6 @@ const (
 	WasWithdrawn EntryKind = "withdrawn"
 )
 
-// Kinds returns all kinds.
-func Kinds() []EntryKind {
-	return []EntryKind{Announced, Corrected, StepPassed, WasAcknowledged, WasWithdrawn}
-}
-
 // Entry is one thing that happened. Fields that say nothing of its kind are left out.
 type Entry struct {
 	healthlab.Private

@@ -185,7 +185,7 @@ func TestEventsKeepQuiet(t *testing.T) {
 	e.ID = "msg_1"
 	var logs strings.Builder
 	slog.New(slog.NewTextHandler(&logs, nil)).Info("x", "event", e)
-	for _, text := range []string{logs.String(), fmt.Sprint(e), fmt.Sprintf("%v %+v %#v %s", e, e, e, e)} {
+	for _, text := range []string{logs.String(), fmt.Sprint(e), fmt.Sprintf("%v %+v %#v %s %q %d", e, e, e, e, e, e)} {
 		require.Contains(t, text, "msg_1")
 		require.Contains(t, text, "labtest.order.updated")
 		require.NotContains(t, text, "secret-77")

@@ -2,6 +2,8 @@ package receiver
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -49,8 +51,8 @@ func (e Event) IsTest() bool {
 // String returns the type and the id.
 func (e Event) String() string { return e.Type + " " + e.ID }
 
-// GoString is String, so that %#v shows no payload either.
-func (e Event) GoString() string { return "receiver.Event(" + e.String() + ")" }
+// Format writes String, whatever the verb.
+func (e Event) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.String()) }
 
 // LogValue shows which message it is, and nothing of the payload.
 func (e Event) LogValue() slog.Value {

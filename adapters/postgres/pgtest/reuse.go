@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // mostUses bounds how often a database is reused: deleted rows take space until a vacuum.
@@ -173,15 +172,6 @@ func (r *reuse) empty(ctx context.Context, db interface {
 		perform setval(seqrelid::regclass, seqstart, false) from pg_sequence;
 	end $$`)
 	return err
-}
-
-// Clear deletes what a test has written into a database of [URL], for a test that wants
-// it empty time and again.
-func Clear(t testing.TB, pool *pgxpool.Pool) {
-	t.Helper()
-	if err := run.used.empty(context.Background(), pool); err != nil {
-		t.Fatalf("pgtest: %v", err)
-	}
 }
 
 // drop removes the databases that are not in use.

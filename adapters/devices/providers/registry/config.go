@@ -26,8 +26,8 @@ func (c Config) String() string {
 	return "clients of " + strings.Join(slices.Sorted(maps.Keys(c)), ", ")
 }
 
-// GoString is String.
-func (c Config) GoString() string { return c.String() }
+// Format writes String, whatever the verb.
+func (c Config) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
 // Setup is what a provider is connected with.
 type Setup struct {

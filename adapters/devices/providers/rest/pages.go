@@ -31,16 +31,6 @@ func (p cursorPages) next(_ string, body json.RawMessage, _ int) string {
 	return word(at(body, p.member))
 }
 
-// NextURL pages by an address in a member of the answer. Only addresses at the provider's own
-// host are followed.
-func NextURL(member string) Pages { return urlPages{member} }
-
-type urlPages struct{ member string }
-
-func (urlPages) ask(url.Values, string) {}
-
-func (p urlPages) next(_ string, body json.RawMessage, _ int) string { return word(at(body, p.member)) }
-
 // Numbered pages by a number, from 1, until a page is empty: a page may be short and not the
 // last one.
 func Numbered(param string) Pages { return numberedPages{param} }

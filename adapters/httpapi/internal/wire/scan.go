@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -228,46 +229,12 @@ func hex4(b []byte) (r rune, ok bool) {
 
 // appendPlain appends the text with its escapes resolved.
 func (t text) appendPlain(dst []byte) []byte {
-	b := t.raw
 	if !t.escaped {
-		return append(dst, b...)
+		return append(dst, t.raw...)
 	}
-	for i := 0; i < len(b); {
-		if b[i] != '\\' {
-			from := i
-			for i < len(b) && b[i] != '\\' {
-				i++
-			}
-			dst = append(dst, b[from:i]...)
-			continue
-		}
-		switch b[i+1] {
-		case 'b':
-			dst = append(dst, '\b')
-		case 'f':
-			dst = append(dst, '\f')
-		case 'n':
-			dst = append(dst, '\n')
-		case 'r':
-			dst = append(dst, '\r')
-		case 't':
-			dst = append(dst, '\t')
-		case 'u':
-			r, _ := hex4(b[i:])
-			if utf16.IsSurrogate(r) {
-				second, _ := hex4(b[i+6:])
-				if pair := utf16.DecodeRune(r, second); pair != utf8.RuneError {
-					r = pair
-					i += 6
-				}
-			}
-			dst = utf8.AppendRune(dst, r)
-			i += 6
-			continue
-		default:
-			dst = append(dst, b[i+1])
-		}
-		i += 2
-	}
-	return dst
+	quoted := make([]byte, 0, len(t.raw)+2)
+	quoted = append(append(append(quoted, '"'), t.raw...), '"')
+	var plain string
+	_ = json.Unmarshal(quoted, &plain) // the scanner has accepted it
+	return append(dst, plain...)
 }
