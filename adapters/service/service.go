@@ -2,7 +2,7 @@
 // linking and pulls, lab orders, lab reports, questions and signed events, behind one HTTP
 // handler.
 //
-//	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", SourceType: "app", Class: "manual"}})
+//	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Category: "app", Class: "manual"}})
 //	if err != nil {
 //		return err
 //	}

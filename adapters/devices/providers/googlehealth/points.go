@@ -11,7 +11,7 @@ import (
 )
 
 // points are the kinds of one value each.
-var points = []rest.Kind{
+var points = []rest.Collection{
 	intervals("steps", activity, "steps", "count", "count", 1),
 	intervals("distance", activity, "distance", "m", "millimeters", 1000),
 	intervals("floors", activity, "floors_climbed", "count", "count", 1),
@@ -34,11 +34,11 @@ var points = []rest.Kind{
 	},
 }
 
-func intervals(name, scope, resource, unit, member string, divisor float64) rest.Kind {
+func intervals(name, scope, resource, unit, member string, divisor float64) rest.Collection {
 	return list(name, scope, "interval.start_time", "5000", rest.Range{}, value(name, resource, unit, member, divisor), resource)
 }
 
-func samples(name, scope, resource, unit, member string, divisor float64) rest.Kind {
+func samples(name, scope, resource, unit, member string, divisor float64) rest.Collection {
 	return list(name, scope, "sample_time.physical_time", "5000", rest.Range{}, value(name, resource, unit, member, divisor), resource)
 }
 
