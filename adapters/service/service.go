@@ -184,6 +184,9 @@ func (s *Service) buildTeams(context.Context) (err error) {
 	}
 	s.Organisations, err = organisation.New(s.config.Stores.Organisations(), &organisation.Options{
 		NewKey: httpapi.KeyMaker(rand.Reader, s.config.Environment, s.config.Region),
+		CheckKey: func(key string) error {
+			return httpapi.CheckKey(key, s.config.Environment, s.config.Region)
+		},
 	})
 	return err
 }

@@ -201,6 +201,25 @@ func TestDomainPackages_openWithTheConstructor(t *testing.T) {
 	}
 }
 
+// A constructor has at most five parameters, a context and the options included: what is required stays
+// positional, and the rest are options by name.
+func TestConstructorsAreShort(t *testing.T) {
+	const most = 5
+	for _, p := range every(t) {
+		for _, f := range parse(t, p, false) {
+			for _, decl := range f.Decls {
+				fn, ok := decl.(*ast.FuncDecl)
+				if !ok || !strings.HasPrefix(fn.Name.Name, "New") {
+					continue
+				}
+				if n := fn.Type.Params.NumFields(); n > most {
+					t.Errorf("%s: %s has %d parameters; make at most %d of them, the rest options", p.rel(), fn.Name.Name, n, most)
+				}
+			}
+		}
+	}
+}
+
 // goFiles returns the names of the files of a package that are no tests.
 func goFiles(t *testing.T, dir string) []string {
 	t.Helper()
