@@ -1,5 +1,5 @@
 // Package healthlab holds the types that all packages of the library share: ids ([TeamID],
-// [UserID]), days and instants ([Date], [Time]), error kinds ([Kind]), events ([Event],
+// [UserID]), days and instants ([Date], [Time]), error kinds ([ErrorKind]), events ([Event],
 // [EventType]) and the encryption of secrets ([Sealer]).
 //
 // The library is for teams whose product touches health data or lab tests. Its packages
@@ -26,7 +26,7 @@
 //
 // # Errors
 //
-// Errors have a [Kind], itself an error: test with
+// Errors have a [ErrorKind], itself an error: test with
 // errors.Is(err, healthlab.NotFound). Messages name fields and rules, never a
 // person's values, so that they can be logged.
 package healthlab

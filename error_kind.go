@@ -2,18 +2,18 @@ package healthlab
 
 import "errors"
 
-// Kind is the category of an error, which decides what a
-// caller does next. A Kind is an error itself, so a caller writes
+// ErrorKind is the category of an error, which decides what a
+// caller does next. An ErrorKind is an error itself, so a caller writes
 // errors.Is(err, healthlab.NotFound), and an adapter
 // fmt.Errorf("%w: %w", healthlab.Conflict, cause).
 //
 // A kind is true for one caller: a laboratory's NotFound is not our caller's.
-type Kind uint8
+type ErrorKind uint8
 
 const (
 	// Unknown is not classified: a bug or an outage. It is the zero value, and
 	// what [KindOf] says of an error without a kind.
-	Unknown Kind = iota
+	Unknown ErrorKind = iota
 	// Invalid means the input is wrong; asking again will not help.
 	Invalid
 	// NotFound means the caller's team has no such thing, whether or not another
@@ -50,7 +50,7 @@ var kindNames = [...]string{
 }
 
 // Error returns the kind in words.
-func (k Kind) Error() string {
+func (k ErrorKind) Error() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
 	}
@@ -59,8 +59,8 @@ func (k Kind) Error() string {
 
 // KindOf returns the kind that err, or something it wraps, carries; Unknown if none
 // does. Of several it finds the first, depth first, as errors.As does.
-func KindOf(err error) Kind {
-	var k Kind
+func KindOf(err error) ErrorKind {
+	var k ErrorKind
 	if errors.As(err, &k) {
 		return k
 	}

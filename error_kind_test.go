@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-var kinds = map[healthlab.Kind]string{
+var kinds = map[healthlab.ErrorKind]string{
 	healthlab.Unknown:         "unknown fault",
 	healthlab.Invalid:         "invalid",
 	healthlab.NotFound:        "not found",
@@ -36,7 +36,7 @@ func TestKind(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, "unknown fault", healthlab.Kind(200).Error())
+	require.Equal(t, "unknown fault", healthlab.ErrorKind(200).Error())
 	require.Len(t, kinds, int(healthlab.Unimplemented)+1)
 }
 
@@ -44,7 +44,7 @@ func TestKindOf(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error
-		want healthlab.Kind
+		want healthlab.ErrorKind
 	}{
 		{"nil", nil, healthlab.Unknown},
 		{"without a kind", errors.New("x"), healthlab.Unknown},

@@ -103,7 +103,7 @@ func (p Problems) Err() error {
 // rule it is.
 type RuleError struct {
 	// Kind is what the error unwraps to. The zero value means [Precondition].
-	Kind Kind
+	Kind ErrorKind
 	// Type is the rule's name on the wire, UPPER_SNAKE: "CANCEL_NOT_ALLOWED".
 	Type string
 	// Msg states the rule for a person to read. It holds no value of a user.

@@ -292,7 +292,7 @@ func (c *cell) add(b *vector.Batch, p *plan, i, j int) {
 }
 
 func (g *grouper) interval(resource int) bool {
-	return g.p.sampleTable() && g.p.resources[resource].Kind != healthdata.Discrete
+	return g.p.sampleTable() && g.p.resources[resource].Shape != healthdata.Discrete
 }
 
 // fillIn takes those intervals that overlap nothing of a better source.

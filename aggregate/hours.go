@@ -35,7 +35,7 @@ type hourChoice struct {
 // hourChoiceOf returns the choice of a plan in which series compete; nil if it is not made by hour. An
 // explanation is not, as it names what became of each sample.
 func (p *plan) hourChoiceOf(set *sampleSet, contested map[unit]bool) *hourChoice {
-	if p.traced || len(p.resources) != 1 || p.resources[0].Kind != healthdata.Discrete {
+	if p.traced || len(p.resources) != 1 || p.resources[0].Shape != healthdata.Discrete {
 		return nil
 	}
 	c := &hourChoice{p: p, set: set, contested: contested, leave: make([]bool, len(set.list))}

@@ -38,7 +38,7 @@ func (m *sampleMerger) take(b *vector.Batch) error {
 	c := m.claimsOf(b.Resource)
 	c.begin(b.Source)
 	m.kept, m.shares = m.kept[:0], m.shares[:0]
-	if m.p.resources[b.Resource].Kind == healthdata.Discrete {
+	if m.p.resources[b.Resource].Shape == healthdata.Discrete {
 		m.keepHours(c, b)
 	} else {
 		m.keepIntervals(c, b)

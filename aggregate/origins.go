@@ -51,7 +51,7 @@ func (p *plan) contested(set *sampleSet) map[unit]bool {
 		list := set.list[run[0]:run[1]]
 		if slices.ContainsFunc(list, func(s sampleSeries) bool { return s.Key.Origin != list[0].Key.Origin }) {
 			out[u] = true
-		} else if r := p.resources[u.resource]; r.Kind != healthdata.Discrete && !apartEntries(r) && crossed(list) {
+		} else if r := p.resources[u.resource]; r.Shape != healthdata.Discrete && !apartEntries(r) && crossed(list) {
 			out[u] = true
 		}
 	}
@@ -163,7 +163,7 @@ func (d *decider) add(b *vector.Batch, origin int32) {
 			t.rank = b.Rank[i]
 		}
 		switch {
-		case d.resource.Kind == healthdata.Discrete, b.End == nil, b.End[i] == series.NoEnd:
+		case d.resource.Shape == healthdata.Discrete, b.End == nil, b.End[i] == series.NoEnd:
 			t.from = b.Start[i] - (b.Index[i] - floorDiv(b.Index[i], hour)*hour)
 			t.to, t.point, t.length = t.from+hour, true, true
 		case b.End[i] > b.Start[i]:
@@ -182,7 +182,7 @@ func (d *decider) decide() {
 		d.out[i] = decision{share: 1, better: -1}
 	}
 	d.rankOrigins()
-	if d.resource.Kind == healthdata.Discrete {
+	if d.resource.Shape == healthdata.Discrete {
 		d.decideHours()
 	} else {
 		d.decideIntervals()
@@ -196,7 +196,7 @@ func (d *decider) rankOrigins() {
 	for i := range until {
 		until[i] = math.MinInt64
 	}
-	points := d.resource.Kind == healthdata.Discrete
+	points := d.resource.Shape == healthdata.Discrete
 	if !points {
 		slices.SortStableFunc(d.items, func(a, b told) int { return cmp.Compare(a.from, b.from) })
 	}
@@ -601,7 +601,7 @@ func (m *sampleMerger) takeDecided(b *vector.Batch, made []decision, slab window
 // verdict explains a decision.
 func (m *sampleMerger) verdict(b *vector.Batch, i int, d *decision, origin int, name func(int32) int) verdict {
 	v := verdict{source: b.Source, origin: origin, resource: b.Resource, from: b.Index[i], to: b.Index[i], unit: "interval", used: usedAll, better: -1, betterOrigin: -1}
-	if m.p.resources[b.Resource].Kind == healthdata.Discrete {
+	if m.p.resources[b.Resource].Shape == healthdata.Discrete {
 		v.from = floorDiv(b.Index[i], hour) * hour
 		v.to, v.unit = v.from+hour, "hour"
 	} else if b.End != nil && b.End[i] != series.NoEnd && b.End[i] > b.Start[i] {

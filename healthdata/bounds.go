@@ -148,8 +148,8 @@ var sessionBounds = map[string]IntervalBounds{
 // IntervalBounds returns how long an interval or a session of the resource is; false for a resource
 // of instants or days.
 func (r *Resource) IntervalBounds() (IntervalBounds, bool) {
-	if r.Class == ClassTimeseries && r.Kind != Discrete {
-		return IntervalBounds{"start", "end", r.Kind == Interval, r.Spans, r.Longest}, true
+	if r.Class == ClassTimeseries && r.Shape != Discrete {
+		return IntervalBounds{"start", "end", r.Shape == Interval, r.Spans, r.Longest}, true
 	}
 	b, ok := sessionBounds[r.Slug]
 	return b, ok

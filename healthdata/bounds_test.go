@@ -134,7 +134,7 @@ func TestLengths(t *testing.T) {
 	longest := map[string]time.Duration{"afib_burden": 8 * most, "sleep": 36 * hour, "sleep_cycle": 36 * hour, "workouts": 7 * most}
 	for _, r := range healthdata.Resources() {
 		session := r.Slug == "sleep" || r.Slug == "sleep_cycle" || r.Slug == "workouts"
-		if !session && (r.Class != healthdata.ClassTimeseries || r.Kind == healthdata.Discrete) {
+		if !session && (r.Class != healthdata.ClassTimeseries || r.Shape == healthdata.Discrete) {
 			continue
 		}
 		limit := longest[r.Slug]

@@ -137,11 +137,11 @@ func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthl
 	return s.present(u), nil
 }
 
-// Establish records that a user has linked a provider of any class, for the first time
+// ConnectLinked records that a user has linked a provider of any class, for the first time
 // or again, and announces it: the last step of linking. Errors as of
 // [Service.Connect].
-func (s *Service) Establish(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
-	change, err := s.Establishing(n)
+func (s *Service) ConnectLinked(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
+	change, err := s.ConnectingLinked(n)
 	if err != nil {
 		return User{}, err
 	}
@@ -152,12 +152,12 @@ func (s *Service) Establish(ctx context.Context, team healthlab.TeamID, id healt
 	return s.present(u), nil
 }
 
-// Establishing is [Service.Establish] as a change of a user, for a caller whose store
+// ConnectingLinked is [Service.ConnectLinked] as a change of a user, for a caller whose store
 // writes it in one step with something of its own. It is pure, and one connection's:
-// its event has an id already. [healthlab.Invalid] as of Establish; the change itself
+// its event has an id already. [healthlab.Invalid] as of ConnectLinked; the change itself
 // returns [healthlab.NotFound] of a deleted user and a [*healthlab.RuleError] as
-// Establish does.
-func (s *Service) Establishing(n NewConnection) (func(*User) ([]healthlab.Event, error), error) {
+// ConnectLinked does.
+func (s *Service) ConnectingLinked(n NewConnection) (func(*User) ([]healthlab.Event, error), error) {
 	p, err := s.connectable(n)
 	if err != nil {
 		return nil, fmt.Errorf("establish connection: %w", err)

@@ -148,16 +148,16 @@ func TestConnectRefused(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
-func TestEstablish(t *testing.T) {
+func TestConnectLinked(t *testing.T) {
 	var i ids
 	w := newFixture(t, healthdata.Options{NewID: i.next})
 	u := w.create("ann")
 	n := healthdata.NewConnection{Provider: "acme_ring", ExternalUserID: new("r-1"), Scopes: []string{"sleep.read"}}
-	first, err := w.Establish(t.Context(), team, u.ID, n)
+	first, err := w.ConnectLinked(t.Context(), team, u.ID, n)
 	require.NoError(t, err)
 	w.pass(time.Hour)
 	n.Scopes = append(n.Scopes, "move.read")
-	again, err := w.Establish(t.Context(), team, u.ID, n)
+	again, err := w.ConnectLinked(t.Context(), team, u.ID, n)
 	require.NoError(t, err)
 	require.Equal(t, first.ConnectedSources, again.ConnectedSources, "a relink is the same connection")
 	require.Equal(t, []string{"sleep.read", "move.read"}, again.Connection("acme_ring").Scopes)
@@ -183,7 +183,7 @@ func TestEstablish(t *testing.T) {
 	require.Nil(t, stored.Connections[0].Scopes, "grants do not outlive the connection")
 }
 
-func TestEstablishDemo(t *testing.T) {
+func TestConnectLinkedDemo(t *testing.T) {
 	for _, tt := range []struct {
 		name, provider string
 		env            healthlab.Environment
@@ -196,7 +196,7 @@ func TestEstablishDemo(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newFixture(t, healthdata.Options{Environment: tt.env})
 			u := w.create("ann")
-			_, err := w.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: tt.provider, Demo: true})
+			_, err := w.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: tt.provider, Demo: true})
 			require.Equal(t, tt.ok, err == nil)
 			require.Equal(t, !tt.ok, healthlab.KindOf(err) == healthlab.Precondition)
 		})
@@ -207,7 +207,7 @@ func TestDeleteUserDeregisters(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	for _, p := range []string{"manual", "apple_health_kit", "acme_ring"} {
-		_, err := w.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: p})
+		_, err := w.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: p})
 		require.NoError(t, err)
 	}
 	w.delete(u)
@@ -266,7 +266,7 @@ func TestLogsKeepQuiet(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	const secret = "ann@example.com"
 	n := healthdata.NewConnection{Provider: "acme_ring", ExternalUserID: new(secret), Scopes: []string{secret}}
-	u, err := w.Establish(t.Context(), team, w.create("very-private").ID, n)
+	u, err := w.ConnectLinked(t.Context(), team, w.create("very-private").ID, n)
 	require.NoError(t, err)
 	var logs bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&logs, nil))
@@ -305,7 +305,7 @@ func TestFailConnection(t *testing.T) {
 	failure := healthdata.ConnectionFailure{Type: healthdata.FailureTokenRefresh, Message: "link again", Details: "refused"}
 	fails := func() error { return w.FailConnection(t.Context(), team, u.ID, "acme_ring", failure) }
 	require.ErrorIs(t, fails(), healthlab.NotFound, "not connected")
-	_, err := w.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_ring"})
+	_, err := w.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_ring"})
 	require.NoError(t, err)
 
 	w.pass(time.Hour)
@@ -326,7 +326,7 @@ func TestFailConnection(t *testing.T) {
 	require.Equal(t, healthdata.ConnectionError, list[0].Status)
 
 	// Linking again makes it good.
-	_, err = w.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_ring"})
+	_, err = w.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_ring"})
 	require.NoError(t, err)
 	list, err = w.Connections(t.Context(), team, u.ID)
 	require.NoError(t, err)

@@ -58,7 +58,7 @@ func TestConsentOfTheOneWhoConnects(t *testing.T) {
 	u := w.create("ann")
 	require.NoError(t, w.WithdrawConsent(t.Context(), team, u.ID, "manual"))
 	at := w.at()
-	_, err := w.Establish(t.Context(), team, u.ID, healthdata.NewConnection{
+	_, err := w.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{
 		Provider: "manual", Consent: &healthdata.Consent{Version: "7", Means: healthdata.ConsentByLink},
 	})
 	require.NoError(t, err)

@@ -142,7 +142,7 @@ func TestOlderDataDoesNotTakeADeviceBack(t *testing.T) {
 		got, err := s.ReceiveSamples(t.Context(), s.team, s.user, "heartrate", up,
 			[]healthdata.Sample{{Timestamp: ago(at), Unit: "bpm", Value: healthdata.Number(60)}})
 		require.NoError(t, err)
-		require.Empty(t, got.Refused)
+		require.Empty(t, got.Refusals)
 		list, err := s.Devices(t.Context(), s.team, s.user)
 		require.NoError(t, err)
 		require.Len(t, list, 1)
@@ -178,7 +178,7 @@ func (s *station) lastDevice() healthdata.Device {
 // device if the connection has several, or if the provider collects data of other sources.
 func TestTheOnlyDeviceOfAConnection(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
-	_, err := s.Establish(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: "acme_store"})
+	_, err := s.ConnectLinked(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: "acme_store"})
 	require.NoError(t, err)
 	at := time.Duration(0)
 	device := func(provider string, kind healthdata.SourceType, info *healthdata.DeviceInfo) *uuid.UUID {
@@ -213,12 +213,12 @@ func TestAnOddDeviceRefusesNothing(t *testing.T) {
 		got, err := s.ReceiveSamples(t.Context(), s.team, s.user, "heartrate", up,
 			[]healthdata.Sample{{Timestamp: ago(time.Minute), Unit: "bpm", Value: healthdata.Number(60)}})
 		require.NoError(t, err)
-		require.Empty(t, got.Refused)
+		require.Empty(t, got.Refusals)
 		parts, err := s.ReceiveSummaries(t.Context(), s.team, s.user, "activity", []healthdata.SummaryPart{
 			{Upload: up, Items: []healthdata.Summary{&healthdata.Activity{CalendarDate: healthlab.DateOf(ago(0).Time)}}},
 		})
 		require.NoError(t, err)
-		require.Empty(t, parts[0].Refused)
+		require.Empty(t, parts[0].Refusals)
 	}
 	send(healthdata.DeviceInfo{Version: ptr("1"), Model: &long})
 	list, err := s.Devices(t.Context(), s.team, s.user)
@@ -244,7 +244,7 @@ func TestPayloadsOfDevices(t *testing.T) {
 			Device: &healthdata.DeviceInfo{ID: ptr("serial-1"), Model: ptr("Band 4"), Raw: json.RawMessage(raw)},
 		})
 		require.NoError(t, err)
-		require.Empty(t, got.Refused)
+		require.Empty(t, got.Refusals)
 	}
 	payloads := func(provider string) (out []string) {
 		t.Helper()

@@ -70,7 +70,7 @@ func TestInvalidEntryIsNotAdded(t *testing.T) {
 	require.Len(t, combined, 5)
 	got, err := s.ReceiveSamples(t.Context(), s.team, s.user, "carbohydrates", band, combined)
 	require.NoError(t, err)
-	require.Len(t, got.Refused, 4)
+	require.Len(t, got.Refusals, 4)
 	all, err := s.AllSamples(t.Context(), s.team, s.user, healthdata.SampleQuery{Resource: "carbohydrates", From: at.Time, To: at.Time})
 	require.NoError(t, err)
 	require.Len(t, all, 1)

@@ -77,7 +77,7 @@ func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, use
 	if err := s.merge(ctx, in, batches, assumed, &got); err != nil {
 		return Received{}, fmt.Errorf("receive samples: %w", err)
 	}
-	got.Refused = refused
+	got.Refusals = refused
 	return got, nil
 }
 
@@ -229,7 +229,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	if v.Start != nil && !v.Start.Equal(at.Time) {
 		p.Add("order", "the timestamp of an interval is its start", "start")
 	}
-	if v.End == nil && in.resource.Kind == Interval {
+	if v.End == nil && in.resource.Shape == Interval {
 		p.Add("missing", "an interval needs its end", "end")
 	}
 	own := v.ownOffset()

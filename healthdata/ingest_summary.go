@@ -173,7 +173,7 @@ func (in *intake) checkItems(items []Summary, got *Received) checkedPart {
 	for i, item := range items {
 		var q healthlab.Problems
 		if in.receive(&q, item); len(q) > 0 {
-			got.Refused = append(got.Refused, Refusal{i, q})
+			got.Refusals = append(got.Refusals, Refusal{i, q})
 			continue
 		}
 		part.good, part.at = append(part.good, item), append(part.at, i)
@@ -209,7 +209,7 @@ func dropAmbiguous(parts []checkedPart, got []Received) error {
 			}
 			var q healthlab.Problems
 			q.Add("duplicate", "several items of one answer have this identity, and differ", "external_id")
-			got[i].Refused = append(got[i].Refused, Refusal{p.at[k], q})
+			got[i].Refusals = append(got[i].Refusals, Refusal{p.at[k], q})
 		}
 		p.good = kept
 	}

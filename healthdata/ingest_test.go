@@ -47,10 +47,10 @@ func newStation(t *testing.T, opts healthdata.Options) *station {
 		return out
 	}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: resources("")},
-		{Slug: "acme_band", Name: "Acme Band", Logo: &logo, AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources("")},
-		{Slug: "acme_store", Name: "Acme Store", SourceType: "app", Class: "sdk_store", Resources: resources("")},
-		{Slug: "acme_float", Name: "Acme Float", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources(healthdata.AffinityFloating)},
+		{Slug: "manual", Name: "Manual", Category: "app", Class: "manual", Resources: resources("")},
+		{Slug: "acme_band", Name: "Acme Band", Logo: &logo, AuthType: "oauth", Category: "provider", Class: "cloud", Resources: resources("")},
+		{Slug: "acme_store", Name: "Acme Store", Category: "app", Class: "sdk_store", Resources: resources("")},
+		{Slug: "acme_float", Name: "Acme Float", AuthType: "oauth", Category: "provider", Class: "cloud", Resources: resources(healthdata.AffinityFloating)},
 	})
 	require.NoError(t, err)
 	store := memory.New(nil)
@@ -68,7 +68,7 @@ func newStation(t *testing.T, opts healthdata.Options) *station {
 	require.NoError(t, err)
 	s.user = u.ID
 	for _, p := range []string{"manual", "acme_band", "acme_float"} {
-		_, err := s.Establish(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: p})
+		_, err := s.ConnectLinked(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: p})
 		require.NoError(t, err)
 	}
 	s.seen = len(s.ids)
@@ -141,7 +141,7 @@ func bucket(unit string, at healthlab.Time, length time.Duration, v float64) hea
 func ExampleService_IngestSamples() {
 	ctx := context.Background()
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{{
-		Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual",
+		Slug: "manual", Name: "Manual", Category: "app", Class: "manual",
 		Resources: []healthdata.ProviderResource{{Resource: "glucose"}},
 	}})
 	store := memory.New(nil)
@@ -500,7 +500,7 @@ func TestEveryResourceComesBack(t *testing.T) {
 		up := band
 		up.Source.DeviceID, up.Source.Sport, up.Source.WorkoutID = ptr(uuid.New()), ptr("running"), &workout
 		sm := reading(r.Unit, ago(time.Hour), 12.5)
-		if r.Kind != healthdata.Discrete {
+		if r.Shape != healthdata.Discrete {
 			sm = bucket(r.Unit, ago(time.Hour), time.Minute, 12.5)
 		}
 		sm.TimezoneOffset = ptr(-3600)

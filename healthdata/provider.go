@@ -33,8 +33,8 @@ type Provider struct {
 	// AuthType says how a person signs in: oauth, team_oauth, sdk, password, email,
 	// app, or empty.
 	AuthType string `json:"auth_type"`
-	// SourceType is app, ble, device, lab or provider.
-	SourceType string `json:"source_type"`
+	// Category is app, ble, device, lab or provider.
+	Category string `json:"source_type"`
 	// Class says how data comes: cloud, sdk_store, sdk_device or manual.
 	Class string `json:"class"`
 	// UpdateModel is push, poll, hybrid or sdk.
@@ -236,18 +236,18 @@ const classManual = "manual"
 
 // Closed lists of a provider's record.
 var (
-	authTypes      = []string{"oauth", "team_oauth", "sdk", "password", "email", "app", ""}
-	providerKinds  = []string{"app", "ble", "device", "lab", "provider"}
-	providerClass  = []string{classCloud, classStore, "sdk_device", classManual}
-	providerUpdate = []string{"push", "poll", "hybrid", "sdk", ""}
-	backfillModes  = []string{modePull, "push_incremental", "none", ""}
-	affinities     = []Affinity{
+	authTypes          = []string{"oauth", "team_oauth", "sdk", "password", "email", "app", ""}
+	providerCategories = []string{"app", "ble", "device", "lab", "provider"}
+	providerClass      = []string{classCloud, classStore, "sdk_device", classManual}
+	providerUpdate     = []string{"push", "poll", "hybrid", "sdk", ""}
+	backfillModes      = []string{modePull, "push_incremental", "none", ""}
+	affinities         = []Affinity{
 		"", AffinityNative, AffinityFallback, AffinityFallbackOrAbsent, AffinityInferred, AffinityAbsent, AffinityFloating,
 	}
 )
 
-// ProviderKinds returns what a provider's SourceType may be.
-func ProviderKinds() []string { return slices.Clone(providerKinds) }
+// ProviderCategories returns what a Provider.Category may be.
+func ProviderCategories() []string { return slices.Clone(providerCategories) }
 
 // NewProviders checks a list and returns it. [healthlab.Invalid] names every problem
 // by position and field.
@@ -316,7 +316,7 @@ func checkProvider(p *healthlab.Problems, v *Provider) {
 		p.Add("missing", "a provider needs a name", "name")
 	}
 	oneOf(p, v.AuthType, authTypes, "auth_type")
-	oneOf(p, v.SourceType, providerKinds, "source_type")
+	oneOf(p, v.Category, providerCategories, "source_type")
 	oneOf(p, v.Class, providerClass, "class")
 	oneOf(p, v.UpdateModel, providerUpdate, "update_model")
 	oneOf(p, v.Backfill.Mode, backfillModes, "backfill", "mode")
@@ -367,11 +367,11 @@ func oneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {
 	}
 }
 
-// List returns the providers by name. A sourceType other than the empty string keeps
-// those of that type. The slice is the caller's.
-func (p *Providers) List(sourceType string) []Provider {
+// List returns the providers by name. A category other than the empty string keeps
+// those of that category. The slice is the caller's.
+func (p *Providers) List(category string) []Provider {
 	return slices.DeleteFunc(slices.Clone(p.list), func(v Provider) bool {
-		return sourceType != "" && v.SourceType != sourceType
+		return category != "" && v.Category != category
 	})
 }
 

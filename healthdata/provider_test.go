@@ -128,7 +128,7 @@ func TestHistoryByDefault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := []healthdata.Provider{{
-				Slug: "acme", Name: "Acme", SourceType: "device", Class: c.class, Backfill: c.plan,
+				Slug: "acme", Name: "Acme", Category: "device", Class: c.class, Backfill: c.plan,
 				Resources: []healthdata.ProviderResource{{Resource: "steps"}, {Resource: "sleep"}},
 			}}
 			providers, err := healthdata.NewProviders(list)
@@ -150,7 +150,7 @@ func TestPlansOfHistoryThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := healthdata.NewProviders([]healthdata.Provider{{
-				Slug: "acme", Name: "Acme", SourceType: "device", Class: "cloud", Backfill: plan, Resources: []healthdata.ProviderResource{{Resource: "steps"}},
+				Slug: "acme", Name: "Acme", Category: "device", Class: "cloud", Backfill: plan, Resources: []healthdata.ProviderResource{{Resource: "steps"}},
 			}})
 			require.ErrorIs(t, err, healthlab.Invalid)
 			require.ErrorContains(t, err, "backfill")

@@ -23,7 +23,7 @@ import (
 func ExampleService_Samples() {
 	ctx := context.Background()
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{{
-		Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual",
+		Slug: "manual", Name: "Manual", Category: "app", Class: "manual",
 		Resources: []healthdata.ProviderResource{{Resource: "heartrate"}},
 	}})
 	store := memory.New(nil)
@@ -456,7 +456,7 @@ func FuzzCursor(f *testing.F) {
 	}
 	store := memory.New(nil)
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{
-		Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual",
+		Slug: "manual", Name: "Manual", Category: "app", Class: "manual",
 		Resources: []healthdata.ProviderResource{{Resource: "heartrate"}},
 	}})
 	require.NoError(f, err)

@@ -38,7 +38,7 @@ func TestPartsOfOneAnswer(t *testing.T) {
 	require.Len(t, got, 3)
 	codes := func(r healthdata.Received) map[int]string {
 		out := map[int]string{}
-		for _, x := range r.Refused {
+		for _, x := range r.Refusals {
 			out[x.Index] = x.Problems[0].Code
 		}
 		return out

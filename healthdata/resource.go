@@ -89,8 +89,8 @@ type Resource struct {
 
 	// The rest of the fields but the last group is for timeseries.
 
-	// Kind says whether samples are instants or intervals.
-	Kind SampleShape
+	// Shape says whether samples are instants or intervals.
+	Shape SampleShape
 	// Unit is the exact text of the published unit. Values are stored in it.
 	Unit string
 	// Value is the shape of a sample's value.
@@ -173,49 +173,49 @@ var catalogue = []Resource{
 	{Slug: "stress_level", Unit: "%", Legacy: true, Rate: Minutes},
 	{Slug: "weight", Path: "body_weight", Unit: "kg", Legacy: true},
 	{Slug: "fat", Path: "body_fat", Unit: "%", Legacy: true},
-	{Slug: "steps", Additive: true, Spans: true, Kind: Interval, Unit: "count", Legacy: true, Rate: Minutes, Movement: true},
-	{Slug: "distance", Additive: true, Spans: true, Kind: Interval, Unit: "m", Legacy: true, Rate: Minutes, Movement: true},
-	{Slug: "calories_active", Additive: true, Spans: true, Kind: Interval, Unit: "kcal", Legacy: true, Rate: Seconds, Movement: true},
-	{Slug: "calories_basal", Additive: true, Kind: MaybeInterval, Unit: "kcal", Legacy: true, Rate: Minutes, Movement: true},
-	{Slug: "floors_climbed", Additive: true, Kind: MaybeInterval, Unit: "count", Legacy: true, Movement: true},
-	{Slug: "wheelchair_push", Additive: true, Spans: true, Kind: Interval, Unit: "count", Movement: true},
-	{Slug: "stand_hour", Additive: true, Spans: true, Kind: Interval, Unit: "count", TypeRequired: true, Types: []string{"stood", "idle"}},
-	{Slug: "stand_duration", Additive: true, Spans: true, Kind: Interval, Unit: "min", Rate: Minutes},
-	{Slug: "fall", Additive: true, Kind: Interval, Unit: "count"},
-	{Slug: "workout_duration", Additive: true, Spans: true, Kind: Interval, Unit: "min", Fields: []string{"intensity"}},
-	{Slug: "workout_distance", Additive: true, Spans: true, Kind: Interval, Unit: "m", Key: KeyWorkout},
-	{Slug: "workout_swimming_stroke", Additive: true, Spans: true, Kind: Interval, Unit: "count", Key: KeyWorkout},
-	{Slug: "vo2_max", Kind: Interval, Unit: "mL/kg/min", Legacy: true},
-	{Slug: "heart_rate_recovery_one_minute", Kind: Interval, Unit: "count"},
-	{Slug: "heart_rate_alert", Kind: Interval, Unit: "count", Key: KeyType, TypeRequired: true, Types: []string{
+	{Slug: "steps", Additive: true, Spans: true, Shape: Interval, Unit: "count", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "distance", Additive: true, Spans: true, Shape: Interval, Unit: "m", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "calories_active", Additive: true, Spans: true, Shape: Interval, Unit: "kcal", Legacy: true, Rate: Seconds, Movement: true},
+	{Slug: "calories_basal", Additive: true, Shape: MaybeInterval, Unit: "kcal", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "floors_climbed", Additive: true, Shape: MaybeInterval, Unit: "count", Legacy: true, Movement: true},
+	{Slug: "wheelchair_push", Additive: true, Spans: true, Shape: Interval, Unit: "count", Movement: true},
+	{Slug: "stand_hour", Additive: true, Spans: true, Shape: Interval, Unit: "count", TypeRequired: true, Types: []string{"stood", "idle"}},
+	{Slug: "stand_duration", Additive: true, Spans: true, Shape: Interval, Unit: "min", Rate: Minutes},
+	{Slug: "fall", Additive: true, Shape: Interval, Unit: "count"},
+	{Slug: "workout_duration", Additive: true, Spans: true, Shape: Interval, Unit: "min", Fields: []string{"intensity"}},
+	{Slug: "workout_distance", Additive: true, Spans: true, Shape: Interval, Unit: "m", Key: KeyWorkout},
+	{Slug: "workout_swimming_stroke", Additive: true, Spans: true, Shape: Interval, Unit: "count", Key: KeyWorkout},
+	{Slug: "vo2_max", Shape: Interval, Unit: "mL/kg/min", Legacy: true},
+	{Slug: "heart_rate_recovery_one_minute", Shape: Interval, Unit: "count"},
+	{Slug: "heart_rate_alert", Shape: Interval, Unit: "count", Key: KeyType, TypeRequired: true, Types: []string{
 		"low_heart_rate", "high_heart_rate", "irregular_rhythm",
 	}},
-	{Slug: "afib_burden", Kind: Interval, Unit: "%", Longest: 8 * longestInterval}, // its samples are of a week
-	{Slug: "forced_expiratory_volume_1", Kind: Interval, Unit: "L"},
-	{Slug: "forced_vital_capacity", Kind: Interval, Unit: "L"},
-	{Slug: "peak_expiratory_flow_rate", Kind: Interval, Unit: "L/min"},
-	{Slug: "inhaler_usage", Additive: true, Kind: Interval, Unit: "count"},
-	{Slug: "body_temperature", Kind: Interval, Unit: "°C", Fields: sensorLocation},
-	{Slug: "body_temperature_delta", Kind: Interval, Unit: "°C", Fields: sensorLocation},
-	{Slug: "basal_body_temperature", Kind: Interval, Unit: "°C"},
-	{Slug: "body_mass_index", Kind: Interval, Unit: "index"},
-	{Slug: "lean_body_mass", Kind: Interval, Unit: "kg"},
-	{Slug: "waist_circumference", Kind: Interval, Unit: "cm"},
-	{Slug: "insulin_injection", Additive: true, Kind: Interval, Unit: "unit", Key: KeyType, TypeRequired: true, Types: []string{
+	{Slug: "afib_burden", Shape: Interval, Unit: "%", Longest: 8 * longestInterval}, // its samples are of a week
+	{Slug: "forced_expiratory_volume_1", Shape: Interval, Unit: "L"},
+	{Slug: "forced_vital_capacity", Shape: Interval, Unit: "L"},
+	{Slug: "peak_expiratory_flow_rate", Shape: Interval, Unit: "L/min"},
+	{Slug: "inhaler_usage", Additive: true, Shape: Interval, Unit: "count"},
+	{Slug: "body_temperature", Shape: Interval, Unit: "°C", Fields: sensorLocation},
+	{Slug: "body_temperature_delta", Shape: Interval, Unit: "°C", Fields: sensorLocation},
+	{Slug: "basal_body_temperature", Shape: Interval, Unit: "°C"},
+	{Slug: "body_mass_index", Shape: Interval, Unit: "index"},
+	{Slug: "lean_body_mass", Shape: Interval, Unit: "kg"},
+	{Slug: "waist_circumference", Shape: Interval, Unit: "cm"},
+	{Slug: "insulin_injection", Additive: true, Shape: Interval, Unit: "unit", Key: KeyType, TypeRequired: true, Types: []string{
 		"rapid_acting", "long_acting",
 	}, Fields: insulinFields},
-	{Slug: "carbohydrates", Additive: true, Kind: Interval, Unit: "g"},
-	{Slug: "caffeine", Additive: true, Kind: Interval, Unit: "g", Legacy: true},
-	{Slug: "water", Additive: true, Kind: MaybeInterval, Unit: "ml", Legacy: true},
-	{Slug: "mindfulness_minutes", Additive: true, Spans: true, Kind: Interval, Unit: "min", Legacy: true},
-	{Slug: "sleep_apnea_alert", Kind: Interval, Unit: "count"},
-	{Slug: "sleep_breathing_disturbance", Kind: Interval, Unit: "count", Types: []string{"elevated", "not_elevated"}},
-	{Slug: "uv_exposure", Kind: Interval, Unit: "index"},
-	{Slug: "daylight_exposure", Additive: true, Spans: true, Kind: Interval, Unit: "min", Rate: Minutes},
-	{Slug: "handwashing", Additive: true, Kind: Interval, Unit: "count"},
-	{Slug: "note", Kind: Interval, Unit: "text", Value: ValueText, Fields: []string{"tags"}},
+	{Slug: "carbohydrates", Additive: true, Shape: Interval, Unit: "g"},
+	{Slug: "caffeine", Additive: true, Shape: Interval, Unit: "g", Legacy: true},
+	{Slug: "water", Additive: true, Shape: MaybeInterval, Unit: "ml", Legacy: true},
+	{Slug: "mindfulness_minutes", Additive: true, Spans: true, Shape: Interval, Unit: "min", Legacy: true},
+	{Slug: "sleep_apnea_alert", Shape: Interval, Unit: "count"},
+	{Slug: "sleep_breathing_disturbance", Shape: Interval, Unit: "count", Types: []string{"elevated", "not_elevated"}},
+	{Slug: "uv_exposure", Shape: Interval, Unit: "index"},
+	{Slug: "daylight_exposure", Additive: true, Spans: true, Shape: Interval, Unit: "min", Rate: Minutes},
+	{Slug: "handwashing", Additive: true, Shape: Interval, Unit: "count"},
+	{Slug: "note", Shape: Interval, Unit: "text", Value: ValueText, Fields: []string{"tags"}},
 	// The deprecated stages of sleep: readable, never announced.
-	{Slug: "hypnogram", Spans: true, Kind: Interval, Unit: "stage", Legacy: true, Class: ClassTimeseries},
+	{Slug: "hypnogram", Spans: true, Shape: Interval, Unit: "stage", Legacy: true, Class: ClassTimeseries},
 }
 
 // longestInterval is [Resource.Longest] of most resources.

@@ -23,7 +23,7 @@ type Service struct {
 	opts      Options
 }
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options adjusts a Service. Environment is required; every other field that is zero means its default.
 type Options struct {
 	// Environment is sandbox or production. Required.
 	Environment healthlab.Environment

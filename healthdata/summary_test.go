@@ -22,7 +22,7 @@ import (
 func ExampleService_IngestSummaries() {
 	ctx := context.Background()
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{{
-		Slug: "acme_ring", Name: "Acme Ring", SourceType: "provider", Class: "cloud",
+		Slug: "acme_ring", Name: "Acme Ring", Category: "provider", Class: "cloud",
 		Resources: []healthdata.ProviderResource{{Resource: "sleep"}},
 	}})
 	store := memory.New(nil)
@@ -30,7 +30,7 @@ func ExampleService_IngestSummaries() {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	zone := "Europe/Paris"
 	user, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-1", FallbackTimeZone: &zone})
-	_, _ = health.Establish(ctx, team, user.ID, healthdata.NewConnection{Provider: "acme_ring"})
+	_, _ = health.ConnectLinked(ctx, team, user.ID, healthdata.NewConnection{Provider: "acme_ring"})
 
 	night := func(deep int64) *healthdata.Sleep {
 		start, _ := healthlab.ParseTime("2026-02-28T22:30:00Z")

@@ -170,9 +170,11 @@ func (c *Counts) add(o *Counts) {
 
 // Received says what became of what a provider sent.
 type Received struct {
+	// Counts are the numbers of items. Counts.Refused and Counts.RefusedCount are about the points of a workout
+	// stream alone.
 	Counts
-	// Refused are the items that were not kept, and why.
-	Refused []Refusal
+	// Refusals are the items that were not kept, and why.
+	Refusals []Refusal
 	// Sent is how many objects were announced.
 	Sent int
 	// Oldest and Newest are the first and the last instant of what was kept; zero if
@@ -192,7 +194,7 @@ type Refusal struct {
 
 func (r *Received) refuseAll(n int, problems []healthlab.Problem) {
 	for i := range n {
-		r.Refused = append(r.Refused, Refusal{i, problems})
+		r.Refusals = append(r.Refusals, Refusal{i, problems})
 	}
 }
 

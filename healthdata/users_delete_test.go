@@ -156,7 +156,7 @@ func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		providers, err := healthdata.NewProviders([]healthdata.Provider{
-			{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"},
+			{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"},
 		})
 		require.NoError(t, err)
 		s, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})

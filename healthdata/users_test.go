@@ -39,14 +39,14 @@ func newFixture(t *testing.T, opts healthdata.Options) *fixture {
 		return w.now
 	}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"},
+		{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"},
 		{
-			Slug: "apple_health_kit", Name: "Apple HealthKit", SourceType: "app", Class: "sdk_store", AuthType: "sdk",
+			Slug: "apple_health_kit", Name: "Apple HealthKit", Category: "app", Class: "sdk_store", AuthType: "sdk",
 			Logo: new("https://example.com/ahk.png"), MultiApp: true,
 			Resources: []healthdata.ProviderResource{{Resource: "steps"}, {Resource: "sleep"}},
 		},
 		{
-			Slug: "acme_ring", Name: "Acme Ring", SourceType: "device", Class: "cloud", AuthType: "oauth", Demo: true,
+			Slug: "acme_ring", Name: "Acme Ring", Category: "device", Class: "cloud", AuthType: "oauth", Demo: true,
 			Resources: []healthdata.ProviderResource{{Resource: "sleep"}, {Resource: "activity"}},
 			Scopes: map[string]healthdata.Scopes{
 				"sleep":    {Required: []string{"sleep.read"}, Optional: []string{"spo2.read"}},

@@ -107,7 +107,7 @@ func TestWorkoutStreamRefused(t *testing.T) {
 	require.ErrorIs(t, put(s.user, id, healthdata.Upload{Provider: "manual"}), healthlab.NotFound, "a workout of another provider")
 	mary, err := s.CreateUser(t.Context(), s.team, healthdata.NewUser{ClientUserID: "member-2"})
 	require.NoError(t, err)
-	_, err = s.Establish(t.Context(), s.team, mary.ID, healthdata.NewConnection{Provider: "acme_band"})
+	_, err = s.ConnectLinked(t.Context(), s.team, mary.ID, healthdata.NewConnection{Provider: "acme_band"})
 	require.NoError(t, err)
 	require.ErrorIs(t, put(mary.ID, id, band), healthlab.NotFound, "somebody else's workout")
 	require.NoError(t, put(s.user, id, band))

@@ -164,7 +164,7 @@ type Upload struct {
 	NeedsHumanReview bool
 }
 
-func rule(kind healthlab.Kind, name, msg string) error {
+func rule(kind healthlab.ErrorKind, name, msg string) error {
 	return &healthlab.RuleError{Kind: kind, Type: name, Msg: msg}
 }
 

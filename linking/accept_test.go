@@ -20,9 +20,9 @@ func phones(t *testing.T, opts linking.Options) (*place, *linking.Service) {
 	p := &place{t: t, now: noon}
 	p.store = memory.New(&memory.Options{Now: p.clock})
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "acme_scale", Name: "Scale", AuthType: "password", SourceType: "device", Class: "cloud", Demo: true},
-		{Slug: "health_connect", Name: "Health Connect", AuthType: "sdk", SourceType: "app", Class: "sdk_store"},
-		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"},
+		{Slug: "acme_scale", Name: "Scale", AuthType: "password", Category: "device", Class: "cloud", Demo: true},
+		{Slug: "health_connect", Name: "Health Connect", AuthType: "sdk", Category: "app", Class: "sdk_store"},
+		{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"},
 	})
 	require.NoError(t, err)
 	p.health, err = healthdata.New(p.store.Users(), p.store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: p.clock})

@@ -72,7 +72,7 @@ type PreparedConnection struct {
 	// Sole is as in [Completion].
 	Sole *string
 	// Change edits the user and returns the events, as
-	// healthdata.Service.Establishing says.
+	// healthdata.Service.ConnectingLinked says.
 	Change func(*healthdata.User) ([]healthlab.Event, error)
 
 	externalUserID *string
@@ -119,7 +119,7 @@ func (s *Service) prepareConnection(ctx context.Context, t *linkAttempt, g Grant
 		Credential:     Credential{ID: s.opts.NewID(), Team: team, User: user, Provider: slug, CreatedAt: t.at, ExpiresAt: g.ExpiresAt},
 		externalUserID: n.ExternalUserID,
 	}
-	if out.Change, err = s.users.Establishing(n); err != nil {
+	if out.Change, err = s.users.ConnectingLinked(n); err != nil {
 		return PreparedConnection{}, err
 	}
 	if t.settings.RejectDuplicates {

@@ -42,7 +42,7 @@ const (
 // the Service.
 var errorTypes = []struct {
 	name ErrorType
-	kind healthlab.Kind
+	kind healthlab.ErrorKind
 	text string
 }{
 	{InvalidToken, healthlab.Unauthenticated, "the link token is not valid; create a new one"},

@@ -35,7 +35,7 @@ func Example() {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	store := memory.New(nil)
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "acme_scale", Name: "Acme Scale", AuthType: "password", SourceType: "device", Class: "cloud"},
+		{Slug: "acme_scale", Name: "Acme Scale", AuthType: "password", Category: "device", Class: "cloud"},
 	})
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})

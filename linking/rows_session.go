@@ -123,7 +123,7 @@ func (r *Rows) Complete(ctx context.Context, c Completion) (Session, error) {
 		}
 		next, grant := e.Value, c.Credential
 		grant.Team, grant.User = c.Team, e.Value.User
-		if err := r.Connect(ctx, tx, grant, c.Sole, func(u *healthdata.User) ([]healthlab.Event, error) {
+		if err := r.WriteConnection(ctx, tx, grant, c.Sole, func(u *healthdata.User) ([]healthlab.Event, error) {
 			return c.Change(&next, u)
 		}); err != nil {
 			return err
@@ -137,10 +137,10 @@ func (r *Rows) Complete(ctx context.Context, c Completion) (Session, error) {
 	return out, nil
 }
 
-// Connect changes a user as [healthdata.Users].Update does, in a transaction, and replaces the
+// WriteConnection changes a user as [healthdata.Users].Update does, in a transaction, and replaces the
 // credential of the user and provider that it names; one without a Box is removed. sole is as in
 // [Completion].
-func (r *Rows) Connect(ctx context.Context, tx store.Tx, grant Credential, sole *string,
+func (r *Rows) WriteConnection(ctx context.Context, tx store.Tx, grant Credential, sole *string,
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) error {
 	u, err := r.users.Update(ctx, tx, grant.Team, grant.User, func(u *healthdata.User) ([]healthlab.Event, error) {

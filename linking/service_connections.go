@@ -16,7 +16,7 @@ import (
 // [*healthlab.RuleError] if this is no sandbox, if the provider has no demo, or if the
 // user has a real connection.
 func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
-	_, err := s.users.Establish(ctx, team, user, healthdata.NewConnection{Provider: provider, Demo: true})
+	_, err := s.users.ConnectLinked(ctx, team, user, healthdata.NewConnection{Provider: provider, Demo: true})
 	if err != nil {
 		return fmt.Errorf("connect demo: %w", err)
 	}

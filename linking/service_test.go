@@ -43,7 +43,7 @@ func newPlace(t *testing.T) *place {
 	p := &place{t: t, now: noon}
 	p.store = memory.New(&memory.Options{Now: p.clock})
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "acme_scale", Name: "Scale", AuthType: "password", SourceType: "device", Class: "cloud"},
+		{Slug: "acme_scale", Name: "Scale", AuthType: "password", Category: "device", Class: "cloud"},
 	})
 	require.NoError(t, err)
 	p.health, err = healthdata.New(p.store.Users(), p.store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: p.clock})

@@ -64,7 +64,7 @@ func TestPlaceRules(t *testing.T) {
 		name string
 		edit func(*orders.PlaceRequest)
 		rule string
-		kind healthlab.Kind
+		kind healthlab.ErrorKind
 	}{
 		{"unknown user", func(r *orders.PlaceRequest) { r.UserID = healthlab.UserID{UUID: id("stranger")} }, people.UserNotFound, healthlab.NotFound},
 		{"nothing selected", func(r *orders.PlaceRequest) { r.OrderSet = nil }, catalogue.NoTestsSelected, healthlab.Precondition},
@@ -164,7 +164,7 @@ func TestLabAccounts(t *testing.T) {
 		want     string
 		used     string
 		rule     string
-		kind     healthlab.Kind
+		kind     healthlab.ErrorKind
 	}{
 		{"named", []catalogue.LabAccount{active, second}, "active", "active", "", 0},
 		{"named, unknown", []catalogue.LabAccount{active, platform}, "nothing", "", catalogue.LabAccountNotFound, healthlab.NotFound},
@@ -322,7 +322,7 @@ func TestKitRules(t *testing.T) {
 		name string
 		edit func(*orders.TestkitRequest)
 		rule string
-		kind healthlab.Kind
+		kind healthlab.ErrorKind
 	}{
 		{"unknown user", func(r *orders.TestkitRequest) { r.UserID = healthlab.UserID{UUID: id("stranger")} }, people.UserNotFound, healthlab.NotFound},
 		{"unknown test", func(r *orders.TestkitRequest) { r.LabTestID = test("nothing") }, catalogue.LabTestNotFound, healthlab.NotFound},
@@ -384,7 +384,7 @@ func TestRegisterRules(t *testing.T) {
 		name string
 		edit func(*orders.RegisterRequest)
 		rule string
-		kind healthlab.Kind
+		kind healthlab.ErrorKind
 	}{
 		{"unknown user", func(r *orders.RegisterRequest) { r.UserID = &healthlab.UserID{UUID: id("stranger")} }, people.UserNotFound, healthlab.NotFound},
 		{"state", func(r *orders.RegisterRequest) { r.PatientAddress.State, r.PatientAddress.Zip = "TX", "78701" }, catalogue.BillingStateNotAllowed, healthlab.Precondition},

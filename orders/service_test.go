@@ -108,7 +108,7 @@ func TestRegisteredOnItsWay(t *testing.T) {
 		history(d.get(o)))
 }
 
-func requireRule(t testing.TB, err error, rule string, kind healthlab.Kind) {
+func requireRule(t testing.TB, err error, rule string, kind healthlab.ErrorKind) {
 	t.Helper()
 	var broken *healthlab.RuleError
 	require.ErrorAs(t, err, &broken)

@@ -257,7 +257,7 @@ func TestAcceptUnmatched(t *testing.T) {
 		for _, tc := range []struct {
 			req  orders.AcceptRequest
 			rule string
-			kind healthlab.Kind
+			kind healthlab.ErrorKind
 		}{
 			{orders.AcceptRequest{UserID: &other, OrderID: &o.ID}, orders.ReviewInconsistent, healthlab.Invalid},
 			{orders.AcceptRequest{UserID: &nobody}, people.UserNotFound, healthlab.NotFound},

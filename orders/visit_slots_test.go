@@ -87,7 +87,7 @@ func TestCenterSlots(t *testing.T) {
 	for _, tc := range []struct {
 		edit func(*appointment.CenterSlotsRequest)
 		rule string
-		kind healthlab.Kind
+		kind healthlab.ErrorKind
 	}{
 		{func(r *appointment.CenterSlotsRequest) { r.Zip = "" }, appointment.PlaceMissing, healthlab.Precondition},
 		{func(r *appointment.CenterSlotsRequest) { r.SiteCodes = []string{"a", "b", "c", "d"} }, appointment.TooManySites, healthlab.Precondition},

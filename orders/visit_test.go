@@ -575,7 +575,7 @@ func TestBookingRefused(t *testing.T) {
 	o := d.placed("walk-in")
 	d.work()
 	good := d.tomorrow(center)
-	refused := func(key string, o orders.Order, typ appointment.Type, rule string, kind healthlab.Kind) {
+	refused := func(key string, o orders.Order, typ appointment.Type, rule string, kind healthlab.ErrorKind) {
 		t.Helper()
 		_, err := d.Bookings().Book(t.Context(), d.team, o.ID, typ, orders.BookRequest{BookingKey: key})
 		requireRule(t, err, rule, kind)

@@ -38,7 +38,7 @@ func newPerson(t *testing.T) *person {
 	for _, r := range healthdata.Resources() {
 		resources = append(resources, healthdata.ProviderResource{Resource: r.Slug})
 	}
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: resources}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual", Resources: resources}})
 	require.NoError(t, err)
 	store := memory.New(nil)
 	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{

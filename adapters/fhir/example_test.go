@@ -16,7 +16,7 @@ import (
 
 // A service, with FHIR mounted beside its API.
 func Example() {
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
 	if err != nil {
 		fmt.Println(err)
 		return

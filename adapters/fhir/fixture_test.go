@@ -86,7 +86,7 @@ const days = 3
 func newClinic(t *testing.T) *clinic {
 	t.Helper()
 	c := &clinic{t: t, logs: &lines{}, team: healthlab.TeamID{UUID: uuid.New()}, other: healthlab.TeamID{UUID: uuid.New()}}
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: resources()}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual", Resources: resources()}})
 	require.NoError(t, err)
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func (c *clinic) person(team healthlab.TeamID, name string) healthlab.UserID {
 	ctx := c.t.Context()
 	u, err := c.s.Health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: name})
 	require.NoError(c.t, err)
-	_, err = c.s.Health.Establish(ctx, team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = c.s.Health.ConnectLinked(ctx, team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(c.t, err)
 	for resource, value := range map[string]float64{
 		"heartrate": 61.5, "respiratory_rate": 14, "blood_oxygen": 97, "body_temperature": 36.6, "weight": 71.25, "body_mass_index": 22.4, "blood_pressure": 0,
@@ -148,7 +148,7 @@ func (c *clinic) person(team healthlab.TeamID, name string) healthlab.UserID {
 			} else {
 				x.Value = &healthdata.Value{Number: value + float64(d)}
 			}
-			if healthdata.ResourceBySlug(resource).Kind == healthdata.Interval {
+			if healthdata.ResourceBySlug(resource).Shape == healthdata.Interval {
 				x.Start, x.End = &at, &at
 			}
 			list = append(list, x)

@@ -86,8 +86,7 @@ type KeyOptions struct {
 // keys. A key of another environment or region is refused by its prefix. Its errors:
 // Unauthenticated, and what the finder fails with other than NotFound.
 func KeyAuth(find KeyFinder, env healthlab.Environment, region Region, opts *KeyOptions) (func(*http.Request) (Caller, error), error) {
-	prefix, err := keyPrefix(env, region)
-	if err != nil {
+	if _, err := keyPrefix(env, region); err != nil {
 		return nil, fmt.Errorf("authenticate by key: %w", err)
 	}
 	if find == nil {
@@ -99,7 +98,7 @@ func KeyAuth(find KeyFinder, env healthlab.Environment, region Region, opts *Key
 	}
 	return func(r *http.Request) (Caller, error) {
 		sent := r.Header.Values(header)
-		if len(sent) != 1 || !strings.HasPrefix(sent[0], prefix) || len(sent[0]) != len(prefix)+2*keyBytes {
+		if len(sent) != 1 || CheckKey(sent[0], env, region) != nil {
 			return Caller{}, fmt.Errorf("%w: API key", healthlab.Unauthenticated)
 		}
 		sum := SumKey(sent[0])

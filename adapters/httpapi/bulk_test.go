@@ -97,7 +97,7 @@ func newPatientRemoval(t *testing.T, wait time.Duration) *removal {
 	var list []healthdata.Provider
 	for _, slug := range []string{"acme_band", "acme_ring", "acme_own", "acme_bike", "acme_watch"} {
 		p := healthdata.Provider{
-			Slug: slug, Name: slug, AuthType: "oauth", SourceType: "device", Class: "cloud", OAuthVersion: 2,
+			Slug: slug, Name: slug, AuthType: "oauth", Category: "device", Class: "cloud", OAuthVersion: 2,
 			Resources: []healthdata.ProviderResource{{Resource: "steps"}}, Backfill: healthdata.Backfill{DefaultDays: 10, Mode: "pull"},
 		}
 		switch slug {

@@ -55,14 +55,14 @@ func newChanges(t *testing.T, log func(accesslog.Store) accesslog.Store) *change
 	for _, r := range healthdata.Resources() {
 		resources = append(resources, healthdata.ProviderResource{Resource: r.Slug})
 	}
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: resources}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual", Resources: resources}})
 	require.NoError(t, err)
 	c.health, err = healthdata.New(c.store.Users(), c.store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	require.NoError(t, err)
 	u, err := c.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-77"})
 	require.NoError(t, err)
 	c.user = u.ID
-	_, err = c.health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = c.health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 	lines := c.store.AccessLog()
 	if log != nil {

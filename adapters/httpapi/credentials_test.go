@@ -138,10 +138,10 @@ func newCredOffice(t *testing.T) *credOffice {
 	o := &credOffice{t: t, now: tokenEnd.Add(-time.Hour), provider: &registry{secrets: map[string]string{ourID: ourSecret, "one": secretOne, "two": secretTwo}}}
 	clock := func() time.Time { return o.now }
 	list := []healthdata.Provider{
-		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: []healthdata.ProviderResource{{Resource: "steps"}}, Backfill: healthdata.Backfill{DefaultDays: 3}},
-		{Slug: "acme_own", Name: "Acme Own", AuthType: "team_oauth", SourceType: "provider", Class: "cloud"},
-		{Slug: "cedar_sleep", Name: "Cedar Sleep", AuthType: "password", SourceType: "provider", Class: "cloud"},
-		{Slug: "acme_fixed", Name: "Acme Fixed", AuthType: "oauth", SourceType: "provider", Class: "cloud"},
+		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", Category: "provider", Class: "cloud", Resources: []healthdata.ProviderResource{{Resource: "steps"}}, Backfill: healthdata.Backfill{DefaultDays: 3}},
+		{Slug: "acme_own", Name: "Acme Own", AuthType: "team_oauth", Category: "provider", Class: "cloud"},
+		{Slug: "cedar_sleep", Name: "Cedar Sleep", AuthType: "password", Category: "provider", Class: "cloud"},
+		{Slug: "acme_fixed", Name: "Acme Fixed", AuthType: "oauth", Category: "provider", Class: "cloud"},
 	}
 	providers, err := healthdata.NewProviders(list)
 	require.NoError(t, err)

@@ -81,9 +81,9 @@ func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.
 		resources = append(resources, healthdata.ProviderResource{Resource: r.Slug})
 	}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: resources},
-		{Slug: "acme_store", Name: "Acme Store", SourceType: "app", Class: "sdk_store", Resources: resources},
-		{Slug: "acme_band", Name: "Acme Band", Logo: &logo, AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources},
+		{Slug: "manual", Name: "Manual", Category: "app", Class: "manual", Resources: resources},
+		{Slug: "acme_store", Name: "Acme Store", Category: "app", Class: "sdk_store", Resources: resources},
+		{Slug: "acme_band", Name: "Acme Band", Logo: &logo, AuthType: "oauth", Category: "provider", Class: "cloud", Resources: resources},
 	})
 	require.NoError(t, err)
 	store := memory.New(&memory.Options{Now: opts.Now, Keys: keys})
@@ -97,7 +97,7 @@ func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.
 		require.NoError(t, err)
 		*user = u.ID
 		for _, p := range []string{"manual", "acme_band"} {
-			_, err := c.health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: p})
+			_, err := c.health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: p})
 			require.NoError(t, err)
 		}
 	}

@@ -306,7 +306,7 @@ func TestEveryTimeseriesGoesInAndComesOut(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, r := range healthdata.Timeseries() {
 		item := map[string]any{"timestamp": "2026-03-01T07:00:00+00:00", "unit": r.Unit, "value": 12.5, "timezone_offset": 3600, "type": nil}
-		if r.Kind != healthdata.Discrete {
+		if r.Shape != healthdata.Discrete {
 			item["start"], item["end"] = item["timestamp"], "2026-03-01T07:10:00+00:00"
 		}
 		switch {

@@ -81,7 +81,7 @@ func (u *uploads) sample(at time.Time) map[string]any {
 			item["value"] = b.Low + (b.High-b.Low)*u.Float64()
 		}
 	}
-	if r.Kind == healthdata.Interval {
+	if r.Shape == healthdata.Interval {
 		item["end"] = at.Add(time.Duration(1+u.IntN(50)) * time.Minute).Format(time.RFC3339)
 		if u.IntN(2) == 0 {
 			item["start"] = item["timestamp"]
@@ -172,7 +172,7 @@ func (u *uploads) badSamples(kinds map[string]func() string, good map[string]any
 	if !slices.Contains(r.Fields, "sensor_location") {
 		kinds["field of another resource"] = func() string { return with("sensor_location", "ear") }
 	}
-	if r.Kind == healthdata.Interval {
+	if r.Shape == healthdata.Interval {
 		kinds["no end"] = func() string { delete(good, "end"); return text(good) }
 		kinds["end before start"] = func() string { return with("end", "2019-12-31T00:00:00Z") }
 		kinds["too long"] = func() string { return with("end", "2026-03-01T00:00:00Z") }

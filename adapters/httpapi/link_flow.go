@@ -40,7 +40,7 @@ func (a api) linkOAuth(w http.ResponseWriter, r *http.Request) error {
 	p := to.Provider
 	out := oauthSource{
 		ID: sourceNumber(p.Slug), Name: p.Name, Slug: p.Slug, Description: p.Description, Logo: p.Logo, OAuthURL: &to.URL,
-		Group: orNull(p.Group), AuthType: p.AuthType, SourceType: p.SourceType, Active: true,
+		Group: orNull(p.Group), AuthType: p.AuthType, SourceType: p.Category, Active: true,
 	}
 	if days := p.Backfill.DefaultDays; days > 0 {
 		out.Backfill = &days

@@ -107,14 +107,14 @@ func newCounter(t *testing.T) *counter {
 	logo := "https://cdn.example/band.png"
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
 		{
-			Slug: "acme_band", Name: "Band", Description: "A band.", Logo: &logo, AuthType: "oauth", SourceType: "device", Class: "cloud", Group: "oauth",
+			Slug: "acme_band", Name: "Band", Description: "A band.", Logo: &logo, AuthType: "oauth", Category: "device", Class: "cloud", Group: "oauth",
 			Demo: true, Backfill: healthdata.Backfill{DefaultDays: 30}, Resources: []healthdata.ProviderResource{{Resource: "sleep"}, {Resource: "steps"}},
 			Scopes: map[string]healthdata.Scopes{"sleep": {Required: []string{"sleep"}}, "steps": {Optional: []string{"move"}}},
 		},
-		{Slug: "acme_scale", Name: "Scale", AuthType: "password", SourceType: "device", Class: "cloud"},
-		{Slug: "acme_cgm", Name: "CGM", AuthType: "email", SourceType: "device", Class: "cloud", Regions: map[string][]string{"us": {"us", "ca"}}},
-		{Slug: "acme_own", Name: "Own", AuthType: "team_oauth", SourceType: "device", Class: "cloud"},
-		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"},
+		{Slug: "acme_scale", Name: "Scale", AuthType: "password", Category: "device", Class: "cloud"},
+		{Slug: "acme_cgm", Name: "CGM", AuthType: "email", Category: "device", Class: "cloud", Regions: map[string][]string{"us": {"us", "ca"}}},
+		{Slug: "acme_own", Name: "Own", AuthType: "team_oauth", Category: "device", Class: "cloud"},
+		{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"},
 	})
 	require.NoError(t, err)
 	clock := func() time.Time { return c.now }

@@ -100,6 +100,45 @@ func TestMount_statesItsAddressAndSignIn(t *testing.T) {
 	require.Equal(t, map[string]any{"type": "apiKey", "in": "cookie", "name": "session"}, schemes["TeamKey"])
 }
 
+// The title, the texts of the whole document, its tags and its ways to sign in name no domain that is not
+// mounted.
+func TestMount_namesItsDomainsAlone(t *testing.T) {
+	all, _ := full(t)
+	health, orders, queries := httpapi.HealthData(all.Health), httpapi.LabOrders(all.Laboratory), httpapi.Queries(all.Aggregate)
+	links, reports := httpapi.Linking(all.Linking), httpapi.LabReports(all.Reports)
+	words := map[string]string{
+		"health": "health data", "orders": "lab order", "queries": "aggregate", "links": "link API", "reports": "lab reports",
+	}
+	for name, mounted := range map[string]struct {
+		parts []httpapi.Part
+		has   []string
+	}{
+		"health":  {[]httpapi.Part{health}, []string{"health"}},
+		"orders":  {[]httpapi.Part{orders}, []string{"orders"}},
+		"queries": {[]httpapi.Part{health, queries}, []string{"health", "queries"}},
+		"links":   {[]httpapi.Part{health, links}, []string{"health", "links"}},
+		"reports": {[]httpapi.Part{reports}, []string{"reports"}},
+		"two":     {[]httpapi.Part{health, orders}, []string{"health", "orders"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := all.Config
+			c.Parts, c.Access = mounted.parts, nil
+			_, doc := served(t, c)
+			components := doc["components"].(map[string]any)
+			text, err := json.Marshal([]any{doc["info"], doc["tags"], components["securitySchemes"]})
+			require.NoError(t, err)
+			require.NotContains(t, string(text), "UserToken", "apps are not mounted")
+			for domain, word := range words {
+				if slices.Contains(mounted.has, domain) {
+					require.Contains(t, strings.ToLower(string(text)), strings.ToLower(word), domain)
+				} else {
+					require.NotContains(t, strings.ToLower(string(text)), strings.ToLower(word), domain)
+				}
+			}
+		})
+	}
+}
+
 // Without a writer of Parquet files, queries answer JSON alone.
 func TestMount_withoutParquet(t *testing.T) {
 	all, user := full(t)

@@ -90,13 +90,13 @@ func newDepot(t *testing.T, now func() time.Time) *depot {
 	}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
 		{
-			Slug: "acme_band", Name: "Band", AuthType: "oauth", SourceType: "device", Class: "cloud", Demo: true,
+			Slug: "acme_band", Name: "Band", AuthType: "oauth", Category: "device", Class: "cloud", Demo: true,
 			Resources: []healthdata.ProviderResource{
 				{Resource: "body"}, {Resource: "heartrate"}, {Resource: "steps"}, {Resource: "workout_stream"},
 			},
 			Backfill: healthdata.Backfill{DefaultDays: 30, Mode: "pull"},
 		},
-		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: []healthdata.ProviderResource{{Resource: "steps"}}},
+		{Slug: "manual", Name: "Manual", Category: "app", Class: "manual", Resources: []healthdata.ProviderResource{{Resource: "steps"}}},
 	})
 	require.NoError(t, err)
 	d.health, err = healthdata.New(d.store.Users(), d.store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: now})
@@ -113,7 +113,7 @@ func (d *depot) person(name string, providers ...string) healthlab.UserID {
 	u, err := d.health.CreateUser(d.t.Context(), team, healthdata.NewUser{ClientUserID: fmt.Sprint(name, d.people)})
 	require.NoError(d.t, err)
 	for _, p := range providers {
-		_, err = d.health.Establish(d.t.Context(), team, u.ID, healthdata.NewConnection{Provider: p, Demo: p == "acme_band"})
+		_, err = d.health.ConnectLinked(d.t.Context(), team, u.ID, healthdata.NewConnection{Provider: p, Demo: p == "acme_band"})
 		require.NoError(d.t, err)
 	}
 	return u.ID
@@ -214,7 +214,7 @@ func TestPushFromProvider(t *testing.T) {
 	account := "ann at acme"
 	u, err := d.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
 	require.NoError(t, err)
-	_, err = d.health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_band", Demo: true, ExternalUserID: &account})
+	_, err = d.health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_band", Demo: true, ExternalUserID: &account})
 	require.NoError(t, err)
 	work := func() (n int) {
 		for done := 1; done > 0; {

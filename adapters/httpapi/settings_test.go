@@ -36,10 +36,10 @@ func newHeadOffice(t *testing.T) *headOffice {
 	backfill := healthdata.Backfill{DefaultDays: 90, MaxDays: 180, Configurable: true, Days: map[string]int{"sleep": 10}}
 	resources := []healthdata.ProviderResource{{Resource: "steps"}, {Resource: "sleep"}, {Resource: "heartrate"}}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources, Backfill: backfill,
+		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", Category: "provider", Class: "cloud", Resources: resources, Backfill: backfill,
 			Scopes: map[string]healthdata.Scopes{"steps": {Required: []string{"move"}, Optional: []string{"place"}}, "sleep": {Required: []string{"sleep"}}}},
-		{Slug: "cedar_sleep", Name: "Cedar Sleep", AuthType: "password", SourceType: "provider", Class: "cloud", Resources: resources, Backfill: healthdata.Backfill{Mode: "none"}},
-		{Slug: "acme_ring", Name: "Acme Ring", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources, Backfill: healthdata.Backfill{Mode: "none"}},
+		{Slug: "cedar_sleep", Name: "Cedar Sleep", AuthType: "password", Category: "provider", Class: "cloud", Resources: resources, Backfill: healthdata.Backfill{Mode: "none"}},
+		{Slug: "acme_ring", Name: "Acme Ring", AuthType: "oauth", Category: "provider", Class: "cloud", Resources: resources, Backfill: healthdata.Backfill{Mode: "none"}},
 	})
 	require.NoError(t, err)
 	service, err := teamsettings.New(memory.New(nil).Teams(), providers, teamsettings.Choices{Minors: ptr(true)})
@@ -194,7 +194,7 @@ func TestTeamSettingsRefuse(t *testing.T) {
 func TestTeamSettingsOutliveAProvider(t *testing.T) {
 	store := memory.New(nil)
 	with, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "provider", Class: "cloud", Backfill: healthdata.Backfill{Configurable: true}},
+		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", Category: "provider", Class: "cloud", Backfill: healthdata.Backfill{Configurable: true}},
 	})
 	require.NoError(t, err)
 	without, err := healthdata.NewProviders(nil)

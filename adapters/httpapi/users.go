@@ -240,7 +240,7 @@ type providerOut struct {
 }
 
 func (a api) listProviders(_ context.Context, in *wire.In, _ healthlab.TeamID) (any, error) {
-	kind := in.OneOf("source_type", "", healthdata.ProviderKinds()...)
+	kind := in.OneOf("source_type", "", healthdata.ProviderCategories()...)
 	demo := in.OptBool("demo")
 	if err := in.Err(); err != nil {
 		return nil, err

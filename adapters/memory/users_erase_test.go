@@ -81,7 +81,7 @@ func TestErasedUsersAreNotDelivered(t *testing.T) {
 func Example() {
 	store := newStore()
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"},
+		{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"},
 	})
 	eventID := uuid.New()
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{

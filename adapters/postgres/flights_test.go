@@ -117,8 +117,8 @@ func onPostgres(t testing.TB) (*service.Service, *wire, *stores.Stores, healthla
 		resources[i].Resource = r
 	}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: resources},
-		{Slug: "phone", Name: "Phone", SourceType: "app", Class: "sdk_store", Resources: resources},
+		{Slug: "manual", Name: "Manual", Category: "app", Class: "manual", Resources: resources},
+		{Slug: "phone", Name: "Phone", Category: "app", Class: "sdk_store", Resources: resources},
 	})
 	require.NoError(t, err)
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
@@ -142,7 +142,7 @@ var uploaded = []string{"heartrate", "steps", "distance", "respiratory_rate", "b
 func upload(ctx context.Context, s *service.Service, user healthlab.UserID, provider, resource string, at time.Time) *httptest.ResponseRecorder {
 	r := healthdata.ResourceBySlug(resource)
 	sample := `"timestamp":"` + at.Format(time.RFC3339) + `","value":31,"unit":"` + r.Unit + `"`
-	if r.Kind == healthdata.Interval {
+	if r.Shape == healthdata.Interval {
 		sample += `,"end":"` + at.Add(time.Second).Format(time.RFC3339) + `"`
 	}
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v2/timeseries/"+user.String()+"/"+r.Path,
@@ -159,7 +159,7 @@ func TestUpload_takesTwoTripsAndOneCommit(t *testing.T) {
 	s, w, all, team := onPostgres(t)
 	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
 	require.NoError(t, err)
-	_, err = s.Health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = s.Health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 
 	minute := 0
@@ -299,7 +299,7 @@ func TestUpload_firstOnesAtOnce(t *testing.T) {
 			u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: provider + strconv.Itoa(round)})
 			require.NoError(t, err)
 			if provider == "manual" {
-				_, err = s.Health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: provider})
+				_, err = s.Health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: provider})
 				require.NoError(t, err)
 			}
 			answers := make([]*httptest.ResponseRecorder, len(uploaded))

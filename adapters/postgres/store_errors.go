@@ -17,7 +17,7 @@ import (
 // databaseError is an error of the database with its kind. Its text holds no word of the server's,
 // since those may quote values.
 type databaseError struct {
-	kind  healthlab.Kind
+	kind  healthlab.ErrorKind
 	cause error
 }
 
@@ -39,7 +39,7 @@ func (e *databaseError) Error() string {
 func (e *databaseError) Unwrap() []error { return []error{e.kind, e.cause} }
 
 // kindOfState says what SQLSTATE codes mean, by the longest beginning that fits.
-var kindOfState = map[string]healthlab.Kind{
+var kindOfState = map[string]healthlab.ErrorKind{
 	"08":    healthlab.Unavailable, // connection
 	"22":    healthlab.Invalid,     // data
 	"25006": healthlab.Unavailable, // read-only: a replica, or a server that is being moved
@@ -68,7 +68,7 @@ func classify(ctx context.Context, err error) error {
 	return &databaseError{stateKind(err), err}
 }
 
-func stateKind(err error) healthlab.Kind {
+func stateKind(err error) healthlab.ErrorKind {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		for n := len(pg.Code); n >= 2; n-- {

@@ -82,7 +82,7 @@ func TestStore_errors(t *testing.T) {
 	team := anyTeam()
 	raise("", 0)
 	require.NoError(t, put(t.Context(), e, plainRow(team, "row")))
-	for code, kind := range map[string]healthlab.Kind{
+	for code, kind := range map[string]healthlab.ErrorKind{
 		"40001": healthlab.Unavailable, "40P01": healthlab.Unavailable, "53100": healthlab.Unavailable, "53200": healthlab.Unavailable,
 		"58030": healthlab.Unavailable, "57014": healthlab.Unavailable, "25006": healthlab.Unavailable, "lost": healthlab.Unavailable,
 		"22003": healthlab.Invalid, "XX000": healthlab.Unknown,

@@ -36,17 +36,17 @@ func newFixture(t *testing.T, edit ...func(*linking.ProviderConnector)) *fixture
 	res := []healthdata.ProviderResource{{Resource: "sleep"}, {Resource: "steps"}}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
 		{
-			Slug: "acme_band", Name: "Band", AuthType: "oauth", SourceType: "device", Class: "cloud", Demo: true, Resources: res,
+			Slug: "acme_band", Name: "Band", AuthType: "oauth", Category: "device", Class: "cloud", Demo: true, Resources: res,
 			Scopes: map[string]healthdata.Scopes{
 				"sleep": {Required: []string{"sleep"}, Optional: []string{"spo2"}}, "steps": {Required: []string{"move"}},
 			},
 		},
-		{Slug: "acme_own", Name: "Own", AuthType: "team_oauth", SourceType: "device", Class: "cloud"},
-		{Slug: "acme_strict", Name: "Strict", AuthType: "oauth", SourceType: "device", Class: "cloud", AllScopesRequired: true,
+		{Slug: "acme_own", Name: "Own", AuthType: "team_oauth", Category: "device", Class: "cloud"},
+		{Slug: "acme_strict", Name: "Strict", AuthType: "oauth", Category: "device", Class: "cloud", AllScopesRequired: true,
 			Resources: res, Scopes: map[string]healthdata.Scopes{"sleep": {Required: []string{"sleep"}, Optional: []string{"spo2"}}}},
-		{Slug: "acme_scale", Name: "Scale", AuthType: "password", SourceType: "device", Class: "cloud"},
-		{Slug: "acme_cgm", Name: "CGM", AuthType: "email", SourceType: "device", Class: "cloud", Regions: map[string][]string{"us": {"us", "ca"}}},
-		{Slug: "health_connect", Name: "Health Connect", AuthType: "sdk", SourceType: "app", Class: "sdk_store"},
+		{Slug: "acme_scale", Name: "Scale", AuthType: "password", Category: "device", Class: "cloud"},
+		{Slug: "acme_cgm", Name: "CGM", AuthType: "email", Category: "device", Class: "cloud", Regions: map[string][]string{"us": {"us", "ca"}}},
+		{Slug: "health_connect", Name: "Health Connect", AuthType: "sdk", Category: "app", Class: "sdk_store"},
 	})
 	require.NoError(t, err)
 	store := memory.New(nil)

@@ -398,7 +398,7 @@ func TestServiceTakesEverything(t *testing.T) {
 			for _, r := range healthdata.Resources() {
 				resources = append(resources, healthdata.ProviderResource{Resource: r.Slug})
 			}
-			providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "acme_band", Name: "Acme Band", SourceType: "provider", Class: "cloud", Resources: resources}})
+			providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "acme_band", Name: "Acme Band", Category: "provider", Class: "cloud", Resources: resources}})
 			require.NoError(t, err)
 			store := memory.New(nil)
 			health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{
@@ -409,7 +409,7 @@ func TestServiceTakesEverything(t *testing.T) {
 			team := healthlab.TeamID{UUID: uuid.New()}
 			u, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "member-1", FallbackTimeZone: &name})
 			require.NoError(t, err)
-			_, err = health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_band"})
+			_, err = health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_band"})
 			require.NoError(t, err)
 			sent := map[string]int{}
 			for d := range 30 {

@@ -51,7 +51,7 @@ func newWatch(t *testing.T, slugs ...string) *watch {
 	w := &watch{t: t, team: healthlab.TeamID{UUID: uuid.New()}, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
 	clock := func() time.Time { return w.now }
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{
-		Slug: "acme_band", Name: "Band", AuthType: "oauth", SourceType: "device", Class: "cloud",
+		Slug: "acme_band", Name: "Band", AuthType: "oauth", Category: "device", Class: "cloud",
 		Resources: resources,
 		Backfill:  healthdata.Backfill{DefaultDays: 25, Mode: "pull"},
 	}})

@@ -237,7 +237,7 @@ func (d *day) scale(r *healthdata.Resource) []healthdata.Sample {
 		"body_mass_index": round(weight/d.heightCM/d.heightCM*1e4, 1),
 		"lean_body_mass":  round(weight*(1-fat/100), 1),
 	}[r.Slug]
-	if r.Kind == healthdata.Interval {
+	if r.Shape == healthdata.Interval {
 		return []healthdata.Sample{d.interval(r, at, 0, v)}
 	}
 	return []healthdata.Sample{d.sample(r, at, v)}
@@ -380,7 +380,7 @@ func (d *day) rare(r *healthdata.Resource) []healthdata.Sample {
 			v = round(what.sd*g.NormFloat64(), what.decimals)
 		}
 		s := d.sample(r, d.at(at), v)
-		if r.Kind != healthdata.Discrete {
+		if r.Shape != healthdata.Discrete {
 			s = d.interval(r, d.at(at), time.Duration(min(what.minutes, d.minutes()-at))*time.Minute, v)
 		}
 		d.dress(r, g, &s)

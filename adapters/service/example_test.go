@@ -19,7 +19,7 @@ var secret = []byte(strings.Repeat("a secret of 32 bytes at least ", 2))
 
 // serve serves until ctx ends, with one provider that people upload to.
 func serve(ctx context.Context, listener net.Listener) error {
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", SourceType: "app", Class: "manual"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Category: "app", Class: "manual"}})
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@
 // linking and pulls, lab orders, lab reports, questions and signed events, behind one HTTP
 // handler.
 //
-//	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", SourceType: "app", Class: "manual"}})
+//	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Category: "app", Class: "manual"}})
 //	if err != nil {
 //		return err
 //	}
@@ -183,6 +183,9 @@ func (s *Service) buildTeams(context.Context) (err error) {
 	}
 	s.Organisations, err = organisation.New(s.config.Stores.Organisations(), &organisation.Options{
 		NewKey: httpapi.KeyMaker(rand.Reader, s.config.Environment, s.config.Region),
+		CheckKey: func(key string) error {
+			return httpapi.CheckKey(key, s.config.Environment, s.config.Region)
+		},
 	})
 	return err
 }

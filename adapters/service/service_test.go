@@ -33,7 +33,7 @@ import (
 
 func config(t testing.TB) service.Config {
 	t.Helper()
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
 	require.NoError(t, err)
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)

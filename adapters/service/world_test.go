@@ -207,8 +207,8 @@ func newSimulation(t *testing.T, seed uint64, retention time.Duration) *simulati
 	c.Stores, c.Files, c.Log = w.store.Stores, w.store.Blobs(), slog.New(slog.DiscardHandler)
 	var err error
 	c.Providers, err = healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"},
-		{Slug: "tracker", Name: "Tracker", SourceType: "provider", Class: "cloud", AuthType: "password", UpdateModel: "poll",
+		{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"},
+		{Slug: "tracker", Name: "Tracker", Category: "provider", Class: "cloud", AuthType: "password", UpdateModel: "poll",
 			Resources: []healthdata.ProviderResource{{Resource: "heartrate"}}},
 	})
 	require.NoError(t, err)

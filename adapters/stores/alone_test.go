@@ -36,7 +36,7 @@ func TestHealthDataAloneLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				engine, users, data := made(t)
-				providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
+				providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
 				require.NoError(t, err)
 				health, err := healthdata.New(users, data, providers, &healthdata.Options{Environment: healthlab.Sandbox})
 				require.NoError(t, err)
@@ -84,7 +84,7 @@ func (h alone) live(name string) {
 	u, created, err := h.CreateOrGet(ctx, h.team, healthdata.NewUser{ClientUserID: name})
 	require.NoError(t, err)
 	if created {
-		_, err = h.Establish(ctx, h.team, u.ID, healthdata.NewConnection{Provider: "manual"})
+		_, err = h.ConnectLinked(ctx, h.team, u.ID, healthdata.NewConnection{Provider: "manual"})
 		require.NoError(t, err)
 	}
 	up := healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: "watch"}, Device: &healthdata.DeviceInfo{ID: new("w1")}}

@@ -24,7 +24,7 @@ func TestOptions_eventsAreAnOption(t *testing.T) {
 		engine, err := memstore.New(stores.Tables(), nil)
 		require.NoError(t, err)
 		all = stores.New(engine, &stores.Options{Events: events})
-		providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
+		providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
 		require.NoError(t, err)
 		health, err := healthdata.New(all.Users(), all.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 		require.NoError(t, err)

@@ -20,7 +20,7 @@ func Example() {
 		return
 	}
 	all := stores.New(engine, nil)
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -48,7 +48,7 @@ func serve(t *testing.T, dir string) *server {
 	require.NoError(t, err)
 	keys := personkey.New(personkey.NewStore(keyRows), sealer, nil)
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{
-		Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: []healthdata.ProviderResource{{Resource: "glucose"}},
+		Slug: "manual", Name: "Manual", Category: "app", Class: "manual", Resources: []healthdata.ProviderResource{{Resource: "glucose"}},
 	}})
 	require.NoError(t, err)
 	catalogue, err := sandbox.Catalogue()

@@ -28,9 +28,9 @@ func service(t *testing.T) string {
 	ours := httptest.NewUnstartedServer(nil)
 	base := "http://" + ours.Listener.Addr().String()
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "device", Class: "cloud"},
-		{Slug: "acme_scale", Name: "Acme Scale", AuthType: "password", SourceType: "device", Class: "cloud"},
-		{Slug: "acme_cgm", Name: "Acme CGM", AuthType: "email", SourceType: "device", Class: "cloud", Regions: map[string][]string{"us": {"us", "ca"}}},
+		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", Category: "device", Class: "cloud"},
+		{Slug: "acme_scale", Name: "Acme Scale", AuthType: "password", Category: "device", Class: "cloud"},
+		{Slug: "acme_cgm", Name: "Acme CGM", AuthType: "email", Category: "device", Class: "cloud", Regions: map[string][]string{"us": {"us", "ca"}}},
 	})
 	require.NoError(t, err)
 	store := memory.New(nil)

@@ -38,7 +38,7 @@ func main() {
 	s := must(service.New(ctx, service.Config{
 		Environment: healthlab.Sandbox, URL: "http://" + listener.Addr().String(), Secret: secret[32:64],
 		Stores: stores.New(data, &stores.Options{Keys: keys, Events: stores.Outbox}), Files: must(blob.New(files, sealer, &blob.Options{Keys: keys})),
-		Providers: must(healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", SourceType: "app"}})),
+		Providers: must(healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", Category: "app"}})),
 	}))
 	must(s.Organisations.EnsureTeam(ctx, org, organisation.NewTeam{ID: team, Name: "Clinic"}))
 	key := fmt.Sprintf("sk_us_%x", secret[64:])

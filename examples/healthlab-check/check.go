@@ -54,7 +54,7 @@ func (k *check) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, kind := range k.connector.Kinds() {
+	for _, kind := range k.connector.Collections() {
 		if err := k.kind(ctx, kind, keep); err != nil {
 			return err
 		}

@@ -124,7 +124,7 @@ func (c *config) connect(now func() time.Time) (*rest.Connector, error) {
 		return nil, fmt.Errorf("-providers-config: %s: is required", c.slug)
 	}
 	setup.MessageURL = "" // a check subscribes to nothing
-	all, err := registry.Config{c.slug: setup}.Connect(opts)
+	all, err := registry.Config{c.slug: setup}.Connectors(opts)
 	if err != nil {
 		return nil, fmt.Errorf("-providers-config: %w", err)
 	}

@@ -81,7 +81,7 @@ func (s *storage) take(ctx context.Context, data rest.Data) (map[string]int, err
 			if err != nil {
 				return nil, err
 			}
-			for _, r := range got.Refused {
+			for _, r := range got.Refusals {
 				note(resource+" not stored", r.Problems)
 			}
 		}
@@ -97,7 +97,7 @@ func (s *storage) take(ctx context.Context, data rest.Data) (map[string]int, err
 			return nil, err
 		}
 		for _, got := range all {
-			for _, r := range got.Refused {
+			for _, r := range got.Refusals {
 				note(resource+" not stored", r.Problems)
 			}
 		}
@@ -124,7 +124,7 @@ func (s *storage) takeStreams(ctx context.Context, items []linking.PullItem, not
 		if err != nil {
 			return err
 		}
-		for _, r := range got.Refused {
+		for _, r := range got.Refusals {
 			note("workout_stream not stored", r.Problems)
 		}
 	}

@@ -24,7 +24,7 @@ func main() { run(context.Background(), "inprocess.db", time.Now(), os.Stdout) }
 func run(ctx context.Context, file string, now time.Time, out io.Writer) {
 	engine := must(sqlite.Open(ctx, file, slices.Concat(healthdata.UserTables(), healthdata.DataTables(false)), nil))
 	defer func() { must(0, engine.Close()) }()
-	providers := must(healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", SourceType: "app"}}))
+	providers := must(healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", Category: "app"}}))
 	health := must(healthdata.New(healthdata.NewUsers(engine, nil), healthdata.NewData(engine, nil), providers,
 		&healthdata.Options{Environment: healthlab.Sandbox}))
 	ctx, stop := context.WithCancel(ctx)
@@ -34,7 +34,7 @@ func run(ctx context.Context, file string, now time.Time, out io.Writer) {
 
 	team := healthlab.TeamID{UUID: uuid.UUID{2}} // choose it once
 	ann, _, err := health.CreateOrGet(ctx, team, healthdata.NewUser{ClientUserID: "ann"})
-	must(health.Establish(ctx, team, must(ann, err).ID, healthdata.NewConnection{Provider: "manual"}))
+	must(health.Connect(ctx, team, must(ann, err).ID, healthdata.NewConnection{Provider: "manual"}))
 	var steps []healthdata.Sample
 	for day := range 7 {
 		at := now.Truncate(24*time.Hour).AddDate(0, 0, -day).Add(-time.Hour)

@@ -20,7 +20,7 @@ import (
 // Record is the entry of the provider in the list of providers.
 func Record() healthdata.Provider {
 	return healthdata.Provider{
-		Slug: "tidewater", Name: "Tidewater Scales", Class: "cloud", AuthType: "password", SourceType: "device",
+		Slug: "tidewater", Name: "Tidewater Scales", Class: "cloud", AuthType: "password", Category: "device",
 		Resources: []healthdata.ProviderResource{{Resource: "weight"}},
 	}
 }

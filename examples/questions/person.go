@@ -37,7 +37,7 @@ type person struct {
 
 func newPerson(ctx context.Context) (*person, error) {
 	p := &person{team: healthlab.TeamID{UUID: uuid.New()}}
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", SourceType: "app"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", Category: "app"}})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func newPerson(ctx context.Context) (*person, error) {
 		return nil, err
 	}
 	p.user = user.ID
-	if _, err := p.health.Establish(ctx, p.team, p.user, healthdata.NewConnection{Provider: "manual"}); err != nil {
+	if _, err := p.health.Connect(ctx, p.team, p.user, healthdata.NewConnection{Provider: "manual"}); err != nil {
 		return nil, err
 	}
 	if p.labs, err = labhistory.New(p.health, laboratory{p}, nil, nil); err != nil {

@@ -63,7 +63,7 @@ func run(ctx context.Context, out io.Writer) error {
 
 	// A user, a connected source, and an upload.
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual",
-		SourceType: "app", Resources: []healthdata.ProviderResource{{Resource: "glucose"}}}})
+		Category: "app", Resources: []healthdata.ProviderResource{{Resource: "glucose"}}}})
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := health.Establish(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"}); err != nil {
+	if _, err := health.Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"}); err != nil {
 		return err
 	}
 	at := healthlab.At(time.Date(2026, 3, 1, 7, 0, 0, 0, time.UTC))

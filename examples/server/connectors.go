@@ -107,7 +107,7 @@ func (s *sources) connect(file string, guard *webhook.Guard) error {
 	if err != nil {
 		return err
 	}
-	all, err := clients.Connect(&rest.Options{Guard: guard})
+	all, err := clients.Connectors(&rest.Options{Guard: guard})
 	if err != nil {
 		return err
 	}

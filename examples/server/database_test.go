@@ -172,7 +172,7 @@ func TestDatabaseFlags(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(full, "letter"), nil, 0o600))
 	for _, c := range []struct {
 		name, says string
-		kind       healthlab.Kind
+		kind       healthlab.ErrorKind
 		args       []string
 	}{
 		{"no secret file", "needs -secret-file", healthlab.Unknown, []string{"-database-url", "postgres://nobody@127.0.0.1:1/none"}},

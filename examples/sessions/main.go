@@ -26,7 +26,7 @@ func main() {
 
 func clinic(ctx context.Context, team healthlab.TeamID) http.Handler {
 	store := memory.New(&memory.Options{Events: stores.NoEvents}) // or stores.New over sqlite.Open or postgres.Open
-	providers := must(healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", SourceType: "app"}}))
+	providers := must(healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", Category: "app"}}))
 	health := must(healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox}))
 	go func() { must(0, health.Run(ctx)) }()                                     // erases deleted users when their grace period is over
 	mux, sessions := http.NewServeMux(), new(sync.Map)                           // cookies, and whose they are

@@ -128,7 +128,7 @@ func newKeys(ctx context.Context, pool *pgxpool.Pool) (*personkey.Keys, error) {
 
 // assemble makes the service. A real program keeps its secret, and files on disk (adapters/operations/blob).
 func assemble(ctx context.Context, engine *postgres.Store, keys *personkey.Keys, url string) (*service.Service, error) {
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", SourceType: "app"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", Category: "app"}})
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,9 @@ type Options struct {
 	// NewKey makes a key, and what may be shown of it later. It must not make the same one
 	// twice.
 	NewKey func() (key, hint string, err error)
+	// CheckKey returns an error that names the expected form, and not the key, unless a key has the form of
+	// NewKey's: the form that authentication accepts. Default: [Service.AdmitKey] admits no key.
+	CheckKey func(key string) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids of teams and keys. Default UUID version 4: they do not tell when
@@ -62,6 +65,11 @@ func New(store Store, opts *Options) (*Service, error) {
 	}
 	if s.opts.NewID == nil {
 		s.opts.NewID = uuid.New
+	}
+	if s.opts.CheckKey == nil {
+		s.opts.CheckKey = func(string) error {
+			return fmt.Errorf("%w: Options.CheckKey is required to admit keys", healthlab.Invalid)
+		}
 	}
 	return s, nil
 }
@@ -301,10 +309,13 @@ func tooManyKeys(err error) error {
 }
 
 // AdmitKey adds a key that was made elsewhere, such as one of a configuration; its sum is
-// its identity, so it may be added again. Errors as of [Service.CreateKey]; Conflict if it
-// is another team's.
+// its identity, so it may be added again. Errors as of [Service.CreateKey]; Invalid if it does not have
+// the form that Options.CheckKey accepts; Conflict if it is another team's.
 func (s *Service) AdmitKey(ctx context.Context, team healthlab.TeamID, label, key, hint string) error {
 	err := (&NewKey{Label: label}).check(s.now())
+	if err == nil {
+		err = s.opts.CheckKey(key)
+	}
 	if err == nil {
 		sum := sha256.Sum256([]byte(key))
 		err = s.insertKey(ctx, Key{ID: s.opts.NewID(), Team: team, Label: label, Hint: hint, Sum: sum, CreatedAt: s.now()})

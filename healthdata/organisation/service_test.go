@@ -21,6 +21,11 @@ func newService(t *testing.T) *organisation.Service {
 	s, err := organisation.New(memory.New(nil).Organisations(), &organisation.Options{NewKey: func() (string, string, error) {
 		n++
 		return fmt.Sprintf("sk_us_MARK%d", n), "sk_us_…", nil
+	}, CheckKey: func(key string) error {
+		if !strings.HasPrefix(key, "sk_us_") {
+			return fmt.Errorf("%w: an API key must begin with sk_us_", healthlab.Invalid)
+		}
+		return nil
 	}})
 	require.NoError(t, err)
 	return s
@@ -52,13 +57,20 @@ func TestAdmitKey(t *testing.T) {
 	b, err := s.CreateTeam(t.Context(), org, organisation.NewTeam{Name: "B"})
 	require.NoError(t, err)
 	for range 2 {
-		require.NoError(t, s.AdmitKey(t.Context(), a.ID, "of the configuration", "secret", "…"))
+		require.NoError(t, s.AdmitKey(t.Context(), a.ID, "of the configuration", "sk_us_secret", "…"))
 	}
 	keys, err := s.Keys(t.Context(), a.ID)
 	require.NoError(t, err)
 	require.Len(t, keys, 1)
-	require.ErrorIs(t, s.AdmitKey(t.Context(), b.ID, "of the configuration", "secret", "…"), healthlab.Conflict)
-	require.ErrorIs(t, s.AdmitKey(t.Context(), b.ID, "", "other", "…"), healthlab.Invalid)
+	require.ErrorIs(t, s.AdmitKey(t.Context(), b.ID, "of the configuration", "sk_us_secret", "…"), healthlab.Conflict)
+	require.ErrorIs(t, s.AdmitKey(t.Context(), b.ID, "", "sk_us_other", "…"), healthlab.Invalid)
+	err = s.AdmitKey(t.Context(), b.ID, "of the configuration", "MARKED", "…")
+	require.ErrorIs(t, err, healthlab.Invalid)
+	require.ErrorContains(t, err, "must begin with sk_us_")
+	require.NotContains(t, err.Error(), "MARKED")
+	unchecked, err := organisation.New(memory.New(nil).Organisations(), &organisation.Options{NewKey: func() (string, string, error) { return "", "", nil }})
+	require.NoError(t, err)
+	require.ErrorContains(t, unchecked.AdmitKey(t.Context(), a.ID, "first", "sk_us_secret", "…"), "Options.CheckKey")
 	require.NotContains(t, slog.AnyValue(keys[0]).Resolve().String(), "configuration")
 }
 

@@ -197,7 +197,7 @@ func SampleColumns(r *healthdata.Resource) []Column {
 		out = append(out, Column{Name: "content", Type: TypeString, Doc: "the text"})
 	default:
 		out = append(out, Column{Name: "value", Type: TypeFloat64, Unit: r.Unit})
-		if r.Kind != healthdata.Discrete {
+		if r.Shape != healthdata.Discrete {
 			out = append(out, Column{Name: "duration", Type: TypeFloat64, Unit: "s", Doc: "end minus start; null for a sample without an end"})
 		}
 	}

@@ -24,6 +24,7 @@ var rootNames = []string{
 	"Date",
 	"DateOf",
 	"Environment",
+	"ErrorKind",
 	"Event",
 	"EventType",
 	"Exhausted", "FoldText",
@@ -31,7 +32,6 @@ var rootNames = []string{
 	"Independent",
 	"Invalid",
 	"InvalidError",
-	"Kind",
 	"KindOf",
 	"Latest",
 	"Mode",
@@ -197,6 +197,25 @@ func TestDomainPackages_openWithTheConstructor(t *testing.T) {
 	for _, dir := range append(slices.Clone(domain), "webhook/receiver") {
 		for _, f := range parse(t, listed{Dir: filepath.Join("..", "..", dir), GoFiles: goFiles(t, dir)}, false) {
 			require.LessOrEqual(t, strings.Count(strings.TrimSpace(f.Doc.Text()), "\n")+1, 40, dir)
+		}
+	}
+}
+
+// A constructor has at most five parameters, a context and the options included: what is required stays
+// positional, and the rest are options by name.
+func TestConstructorsAreShort(t *testing.T) {
+	const most = 5
+	for _, p := range every(t) {
+		for _, f := range parse(t, p, false) {
+			for _, decl := range f.Decls {
+				fn, ok := decl.(*ast.FuncDecl)
+				if !ok || !strings.HasPrefix(fn.Name.Name, "New") {
+					continue
+				}
+				if n := fn.Type.Params.NumFields(); n > most {
+					t.Errorf("%s: %s has %d parameters; make at most %d of them, the rest options", p.rel(), fn.Name.Name, n, most)
+				}
+			}
 		}
 	}
 }

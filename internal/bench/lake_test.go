@@ -30,7 +30,7 @@ import (
 func TestLakeInDuckDB(t *testing.T) {
 	ctx, dir, now := t.Context(), t.TempDir(), time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
 	require.NoError(t, err)
 	store, team := memory.New(&memory.Options{Now: clock}), healthlab.TeamID{UUID: uuid.New()}
 	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
@@ -108,7 +108,7 @@ func TestLakeOfServiceInDuckDB(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
 	require.NoError(t, err)
 	place, err := blob.OpenDirectory(dir, &blob.DirectoryOptions{Plain: true})
 	require.NoError(t, err)

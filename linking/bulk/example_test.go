@@ -37,7 +37,7 @@ func (band) Decode(secret []byte) (linking.Tokens, error) {
 func service() (*healthdata.Service, *linking.Service, *bulk.Service) {
 	store := memory.New(nil)
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "device", Class: "cloud"},
+		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", Category: "device", Class: "cloud"},
 	})
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": make([]byte, 32)}) // 32 random bytes

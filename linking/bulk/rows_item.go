@@ -40,7 +40,7 @@ func (r rowStore) Import(ctx context.Context, c Import) (Outcome, error) {
 	return r.decide(ctx, c.Team, c.Op, c.N, func(ctx context.Context, tx store.Tx, user healthlab.UserID) (Outcome, error) {
 		grant := c.Credential
 		grant.Team, grant.User = c.Team, user
-		return Connected, r.links.Connect(ctx, tx, grant, c.Sole, c.Change)
+		return Connected, r.links.WriteConnection(ctx, tx, grant, c.Sole, c.Change)
 	})
 }
 

@@ -76,7 +76,7 @@ func harnesses(broken func(*provider, *linkingtest.ConnectorHarness)) func(*test
 				RefusedEmail:    linking.EmailRequest{Email: "planted@example.com"},
 				Resources:       []string{"glucose", "heartrate", "sleep", "steps", "workouts"}, From: noon.AddDate(0, 0, -8), To: noon,
 				Record: healthdata.Provider{
-					Slug: "broken", Name: "Broken", Class: "cloud", AuthType: "oauth", SourceType: "device", Resources: []healthdata.ProviderResource{
+					Slug: "broken", Name: "Broken", Class: "cloud", AuthType: "oauth", Category: "device", Resources: []healthdata.ProviderResource{
 						{Resource: "glucose"}, {Resource: "heartrate"}, {Resource: "sleep"}, {Resource: "steps"}, {Resource: "workouts"},
 					},
 				},

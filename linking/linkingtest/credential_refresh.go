@@ -172,7 +172,7 @@ const refreshLease = 2 * time.Minute
 func newRefresherPair(t *testing.T, h StoreHarness) *refresherPair {
 	k := &refresherPair{t: t, h: h, rotator: newRotator(), now: noon}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "acme_scale", Name: "Scale", AuthType: "oauth", Class: "cloud", SourceType: "device"},
+		{Slug: "acme_scale", Name: "Scale", AuthType: "oauth", Class: "cloud", Category: "device"},
 	})
 	require.NoError(t, err)
 	k.health, err = healthdata.New(h.Users, h.Data, providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: k.clock})
@@ -203,7 +203,7 @@ func (k *refresherPair) link(user string, grace bool) {
 	place := fmt.Appendf(nil, "grant %s %s %s", s.Team, s.User, "acme_scale")
 	box, err := k.seal.Seal(k.t.Context(), k.rotator.link(user, grace), place)
 	require.NoError(k.t, err)
-	establish, err := k.health.Establishing(healthdata.NewConnection{Provider: "acme_scale"})
+	establish, err := k.health.ConnectingLinked(healthdata.NewConnection{Provider: "acme_scale"})
 	require.NoError(k.t, err)
 	_, err = k.h.Linking.Complete(k.t.Context(), linking.Completion{
 		Team: s.Team, Session: s.ID,

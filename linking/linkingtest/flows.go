@@ -87,10 +87,10 @@ func newLinkWorld(t *testing.T, h StoreHarness) *linkWorld {
 	w := &linkWorld{t: t, now: noon, owner: map[string]healthlab.UserID{}}
 	var list []healthdata.Provider
 	for slug, auth := range linkProviders {
-		list = append(list, healthdata.Provider{Slug: slug, Name: slug, AuthType: auth, Class: "cloud", SourceType: "provider"})
+		list = append(list, healthdata.Provider{Slug: slug, Name: slug, AuthType: auth, Class: "cloud", Category: "provider"})
 	}
-	list = append(list, healthdata.Provider{Slug: "manual", Name: "manual", Class: "manual", SourceType: "app"},
-		healthdata.Provider{Slug: "health_connect", Name: "store", AuthType: "sdk", Class: "sdk_store", SourceType: "app"})
+	list = append(list, healthdata.Provider{Slug: "manual", Name: "manual", Class: "manual", Category: "app"},
+		healthdata.Provider{Slug: "health_connect", Name: "store", AuthType: "sdk", Class: "sdk_store", Category: "app"})
 	providers, err := healthdata.NewProviders(list)
 	require.NoError(t, err)
 	clock := func() time.Time { return w.now }
@@ -209,7 +209,7 @@ func (w *linkWorld) works(k *knownToken) bool {
 // judge compares a result with what may be.
 func (w *linkWorld) judge(t *rapid.T, k *knownToken, r linking.Result, err error) {
 	if err != nil {
-		require.Contains(t, []healthlab.Kind{healthlab.Exhausted, healthlab.Precondition}, healthlab.KindOf(err), "%v", err)
+		require.Contains(t, []healthlab.ErrorKind{healthlab.Exhausted, healthlab.Precondition}, healthlab.KindOf(err), "%v", err)
 		return
 	}
 	if r.Location != "" {

@@ -36,7 +36,7 @@ func (h *ConnectorHarness) newJudge(t testing.TB) *judge {
 	t.Helper()
 	p := h.Record
 	if p.Slug == "" {
-		p = healthdata.Provider{Slug: "connector", Name: "Connector", Class: "cloud", AuthType: "oauth", SourceType: "device"}
+		p = healthdata.Provider{Slug: "connector", Name: "Connector", Class: "cloud", AuthType: "oauth", Category: "device"}
 	}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{p})
 	require.NoError(t, err, "ConnectorHarness.Record")
@@ -68,14 +68,14 @@ func (j *judge) receive(t testing.TB, slug string, items []linking.PullItem) {
 		if len(item.Samples) > 0 {
 			got, err := j.service.ReceiveSamples(t.Context(), j.user.Team, j.user.ID, slug, up, item.Samples)
 			require.NoError(t, err)
-			refused(got.Refused)
+			refused(got.Refusals)
 		}
 	}
 	if len(parts) > 0 {
 		got, err := j.service.ReceiveSummaries(t.Context(), j.user.Team, j.user.ID, slug, parts)
 		require.NoError(t, err)
 		for i := range got {
-			refused(got[i].Refused)
+			refused(got[i].Refusals)
 		}
 	}
 }

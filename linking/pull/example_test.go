@@ -33,7 +33,7 @@ func Example() {
 	clock := func() time.Time { return time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC) }
 	store := memory.New(&memory.Options{Now: clock})
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{{
-		Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "device", Class: "cloud", Demo: true,
+		Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", Category: "device", Class: "cloud", Demo: true,
 		Resources: []healthdata.ProviderResource{{Resource: "heartrate"}},
 		Backfill:  healthdata.Backfill{DefaultDays: 10, Mode: "pull"},
 	}})
@@ -43,7 +43,7 @@ func Example() {
 	pulls, _ := pull.New(store.Pulls(), health, refresher, nil, &pull.Options{Demo: nightly{}, Now: clock})
 
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
-	_, _ = health.Establish(ctx, team, ann.ID, healthdata.NewConnection{Provider: "acme_band", Demo: true})
+	_, _ = health.ConnectLinked(ctx, team, ann.ID, healthdata.NewConnection{Provider: "acme_band", Demo: true})
 	for n := 1; n > 0; {
 		n, _ = pulls.Step(ctx)
 	}

@@ -30,11 +30,11 @@ func TestMadeUpUsersExpire(t *testing.T) {
 			require.NoError(t, err)
 			made, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "made up"})
 			require.NoError(t, err)
-			_, err = w.health.Establish(t.Context(), team, made.ID, healthdata.NewConnection{Provider: band, Demo: true})
+			_, err = w.health.ConnectLinked(t.Context(), team, made.ID, healthdata.NewConnection{Provider: band, Demo: true})
 			require.NoError(t, err)
 			linked, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "linked"})
 			require.NoError(t, err)
-			_, err = w.health.Establish(t.Context(), team, linked.ID, healthdata.NewConnection{Provider: band})
+			_, err = w.health.ConnectLinked(t.Context(), team, linked.ID, healthdata.NewConnection{Provider: band})
 			require.NoError(t, err)
 
 			w.wait(time.Hour)

@@ -144,7 +144,7 @@ func (w *fixture) wait(d time.Duration) {
 
 func bandOf(edit func(*healthdata.Provider)) healthdata.Provider {
 	p := healthdata.Provider{
-		Slug: band, Name: "Band", AuthType: "oauth", SourceType: "device", Class: "cloud", Demo: true,
+		Slug: band, Name: "Band", AuthType: "oauth", Category: "device", Class: "cloud", Demo: true,
 		Resources: []healthdata.ProviderResource{{Resource: "heartrate"}},
 		Backfill:  healthdata.Backfill{DefaultDays: 90, Configurable: true, Mode: "pull"},
 	}
@@ -220,7 +220,7 @@ func (w *fixture) linkTo(user healthlab.UserID, provider, client string) {
 	require.NoError(w.t, err)
 	box, err := seal.Seal(w.t.Context(), []byte("secret"), fmt.Appendf(nil, "grant %s %s %s", team, user, provider))
 	require.NoError(w.t, err)
-	establish, err := w.health.Establishing(healthdata.NewConnection{Provider: provider, ExternalUserID: &account, Client: client})
+	establish, err := w.health.ConnectingLinked(healthdata.NewConnection{Provider: provider, ExternalUserID: &account, Client: client})
 	require.NoError(w.t, err)
 	_, err = w.store.Linking().Complete(w.t.Context(), linking.Completion{
 		Team: team, Session: x.ID,

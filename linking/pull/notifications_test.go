@@ -153,7 +153,7 @@ func TestMessagesThatAreNotTaken(t *testing.T) {
 	listen := func(provider string) (linking.ListenResult, error) {
 		return s.Listen(t.Context(), provider, linking.Message{Body: []byte("marker")})
 	}
-	for cause, want := range map[error]healthlab.Kind{
+	for cause, want := range map[error]healthlab.ErrorKind{
 		healthlab.Unauthenticated: healthlab.Unauthenticated, healthlab.Invalid: healthlab.Invalid,
 		healthlab.NotFound: healthlab.Unavailable, context.DeadlineExceeded: healthlab.Unavailable,
 	} {

@@ -213,7 +213,7 @@ func TestIngestionBoundsOfUploads(t *testing.T) {
 		require.NoError(t, err)
 		u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionEnd: &healthlab.Date{Year: 2026, Month: 3, Day: 1}})
 		require.NoError(t, err)
-		_, err = w.health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
+		_, err = w.health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
 		require.NoError(t, err)
 		for range 3 {
 			w.wait(10 * 24 * time.Hour)

@@ -92,7 +92,7 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 	}
 	took := func(got *healthdata.Received, item func(int) any) {
 		addTotals(&sum, got)
-		for _, r := range got.Refused {
+		for _, r := range got.Refusals {
 			bad = append(bad, s.refusal(t, item(r.Index), r.Problems))
 		}
 	}
@@ -189,7 +189,7 @@ func (s *Service) receiveParts(ctx context.Context, t *Task, parts []healthdata.
 	}
 	for n := range all {
 		took(&all[n], func(i int) any { return parts[n].Items[i] })
-		if t.Resource != streamSlug || len(all[n].Refused) > 0 {
+		if t.Resource != streamSlug || len(all[n].Refusals) > 0 {
 			continue
 		}
 		got, err := s.users.ReceiveWorkoutStream(ctx, t.Team, t.User, healthdata.HeadOf(parts[n].Items[0]).ID, parts[n].Upload, streams[n])

@@ -122,7 +122,7 @@ var bookingCases = map[string]func(*testing.T, BookingHarness){
 			bad := s
 			edit(&bad)
 			_, err := h.Bookings.BookVisit(t.Context(), h.booking(bad))
-			require.Contains(t, []healthlab.Kind{healthlab.Invalid, healthlab.NotFound}, healthlab.KindOf(err))
+			require.Contains(t, []healthlab.ErrorKind{healthlab.Invalid, healthlab.NotFound}, healthlab.KindOf(err))
 		}
 		require.True(t, h.has(t, s))
 	},
@@ -156,7 +156,7 @@ var bookingCases = map[string]func(*testing.T, BookingHarness){
 	"Move/NoSuchAppointment": func(t *testing.T, h BookingHarness) {
 		s := h.free(t)[1]
 		_, err := h.Bookings.MoveVisit(t.Context(), h.booking(s))
-		require.Contains(t, []healthlab.Kind{healthlab.Invalid, healthlab.NotFound}, healthlab.KindOf(err))
+		require.Contains(t, []healthlab.ErrorKind{healthlab.Invalid, healthlab.NotFound}, healthlab.KindOf(err))
 		require.True(t, h.has(t, s))
 	},
 	"Cancel/FreesTheSlot": func(t *testing.T, h BookingHarness) {

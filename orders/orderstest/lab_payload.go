@@ -243,7 +243,7 @@ func outageSays(t *testing.T, err error, s orders.Submission) {
 	require.Error(t, err, "a lab that is away has done nothing")
 	require.NotErrorIs(t, err, healthlab.Invalid, "the lab did not refuse the order")
 	require.NotErrorIs(t, err, healthlab.Precondition, "the lab did not say that it is too late")
-	require.Contains(t, []healthlab.Kind{healthlab.Unavailable, healthlab.Unknown}, healthlab.KindOf(err), "an outage is Unavailable, or has no kind")
+	require.Contains(t, []healthlab.ErrorKind{healthlab.Unavailable, healthlab.Unknown}, healthlab.KindOf(err), "an outage is Unavailable, or has no kind")
 	for _, text := range patientTexts(s) {
 		require.False(t, strings.Contains(fmt.Sprintf("%v %+v", err, err), text), "an error shows nothing of the patient")
 	}

@@ -74,7 +74,7 @@ func newExports(t *testing.T, opts personexport.Options) *exports {
 	t.Helper()
 	x := &exports{t: t, team: healthlab.TeamID{UUID: uuid.New()}, at: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)}
 	x.store = memory.New(&memory.Options{Now: func() time.Time { return x.at }})
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
 	require.NoError(t, err)
 	quiet := slog.New(slog.DiscardHandler)
 	x.health, err = healthdata.New(x.store.Users(), x.store.Data(), providers, &healthdata.Options{

@@ -46,7 +46,7 @@ func (o *owners) team(id webhook.EndpointID, asked healthlab.TeamID) healthlab.T
 }
 
 // swallows takes one kind of fault of a replay for success.
-func swallows(kind healthlab.Kind) func(*webhooktest.Harness) {
+func swallows(kind healthlab.ErrorKind) func(*webhooktest.Harness) {
 	return afterReplay(func(done *webhook.Replayed, err *error) {
 		if errors.Is(*err, kind) {
 			*done, *err = webhook.Replayed{Queued: 1}, nil

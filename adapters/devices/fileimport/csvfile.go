@@ -489,7 +489,7 @@ func (b *batch) sample(resource string, s healthdata.Sample) error {
 	if s.Unit == "" {
 		s.Unit = r.Unit
 	}
-	if r.Kind != healthdata.Discrete && s.Start == nil {
+	if r.Shape != healthdata.Discrete && s.Start == nil {
 		s.Start, s.End = &s.Timestamp, &s.Timestamp
 	}
 	b.samples[resource] = append(b.samples[resource], s)

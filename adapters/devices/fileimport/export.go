@@ -427,7 +427,7 @@ func (e *export) sample(r *record) error {
 	k := r.kind
 	s := healthdata.Sample{Unit: k.resource.Unit}
 	b := e.bucket(k.resource, r.source().kind, k.sport)
-	b.stamp(&s, k.resource.Kind, r.start, r.end, r.offset)
+	b.stamp(&s, k.resource.Shape, r.start, r.end, r.offset)
 	number := r.value
 	if r.unit != "" {
 		s.Unit, number = r.unit, r.sent

@@ -141,7 +141,7 @@ func TestExportSamples(t *testing.T) {
 		}
 		require.Equal(t, healthdata.SlugAppleHealthKit, v.source.Provider)
 		require.Nil(t, v.source.AppID, "samples have no app")
-		require.Equal(t, r.Kind != healthdata.Discrete, v.Start != nil, resource)
+		require.Equal(t, r.Shape != healthdata.Discrete, v.Start != nil, resource)
 		if resource != "caffeine" {
 			require.True(t, v.Timestamp.Equal(eight), resource)
 		}

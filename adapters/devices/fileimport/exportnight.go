@@ -210,7 +210,7 @@ func (e *export) endCorrelation() error {
 	if r.unit != "" && r.unit == c.diastolic.unit {
 		s.Unit, s.Systolic, s.Diastolic = r.unit, &r.sent, &c.diastolic.sent
 	}
-	b.stamp(&s, resource.Kind, r.start, r.end, r.offset)
+	b.stamp(&s, resource.Shape, r.start, r.end, r.offset)
 	return e.put(b, s)
 }
 

@@ -481,7 +481,7 @@ func (f *fitFile) sample(resource string, start, end float64, v *healthdata.Valu
 	s := healthdata.Sample{
 		Timestamp: instant(int64(start)), Unit: r.Unit, Value: v, TimezoneOffset: f.copyOffset(),
 	}
-	if r.Kind != healthdata.Discrete {
+	if r.Shape != healthdata.Discrete {
 		from, to := instant(int64(start)), instant(int64(end))
 		s.Start, s.End = &from, &to
 	}

@@ -52,8 +52,8 @@ func newIngestion(t *testing.T) *ingestion {
 	t.Helper()
 	store := memory.New(nil)
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: healthdata.SlugManual, Name: "Own data", SourceType: "provider", Class: "manual"},
-		{Slug: healthdata.SlugAppleHealthKit, Name: "Phone", SourceType: "app", Class: "sdk_store", MultiApp: true},
+		{Slug: healthdata.SlugManual, Name: "Own data", Category: "provider", Class: "manual"},
+		{Slug: healthdata.SlugAppleHealthKit, Name: "Phone", Category: "app", Class: "sdk_store", MultiApp: true},
 	})
 	require.NoError(t, err)
 	service, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{

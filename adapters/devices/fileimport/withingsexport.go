@@ -159,7 +159,7 @@ func numbersOf(r *rows, column string, least, most float64) ([]*float64, bool) {
 // begins where the one before ends.
 func readWithingsSeries(r *rows, resource string, least, most float64) error {
 	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch))
-	interval := healthdata.ResourceBySlug(resource).Kind != healthdata.Discrete
+	interval := healthdata.ResourceBySlug(resource).Shape != healthdata.Discrete
 	err := r.each(func() error {
 		at, ok := zonedInstant(r, "start")
 		if !ok {

@@ -53,8 +53,8 @@ func newMount(t *testing.T, max int64) *mount {
 	m := &mount{t: t, team: healthlab.TeamID{UUID: uuid.New()}}
 	now := func() time.Time { return time.Date(2026, 3, 28, 9, 0, 0, 0, time.UTC) }
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: healthdata.SlugManual, Name: "Own data", SourceType: "provider", Class: "manual"},
-		{Slug: healthdata.SlugAppleHealthKit, Name: "Phone", SourceType: "app", Class: "sdk_store", MultiApp: true},
+		{Slug: healthdata.SlugManual, Name: "Own data", Category: "provider", Class: "manual"},
+		{Slug: healthdata.SlugAppleHealthKit, Name: "Phone", Category: "app", Class: "sdk_store", MultiApp: true},
 	})
 	require.NoError(t, err)
 	store := memory.New(nil)
@@ -255,7 +255,7 @@ func TestConfig(t *testing.T) {
 
 func Example() {
 	store := memory.New(nil)
-	providers, _ := healthdata.NewProviders([]healthdata.Provider{{Slug: healthdata.SlugAppleHealthKit, Name: "Phone", SourceType: "app", Class: "sdk_store", MultiApp: true}})
+	providers, _ := healthdata.NewProviders([]healthdata.Provider{{Slug: healthdata.SlugAppleHealthKit, Name: "Phone", Category: "app", Class: "sdk_store", MultiApp: true}})
 	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	if err != nil {
 		fmt.Println(err)

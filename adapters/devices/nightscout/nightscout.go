@@ -27,7 +27,7 @@ const Slug = "nightscout"
 // Record returns the provider's record for the catalogue. It is the caller's to change.
 func Record() healthdata.Provider {
 	return healthdata.Provider{
-		Slug: Slug, Name: "Nightscout", Group: "cgm", AuthType: "password", SourceType: "provider", Class: "cloud", UpdateModel: "poll",
+		Slug: Slug, Name: "Nightscout", Group: "cgm", AuthType: "password", Category: "provider", Class: "cloud", UpdateModel: "poll",
 		Description: "Your own site, with what your glucose monitor and your pump report.", OwnSite: true,
 		Resources: []healthdata.ProviderResource{
 			{Resource: "glucose", Affinity: healthdata.AffinityFallback}, {Resource: "insulin_injection", Affinity: healthdata.AffinityFallback},

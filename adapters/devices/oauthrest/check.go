@@ -458,7 +458,7 @@ func (k *checker) sample(e *Resource, r *healthdata.Resource, path []any) {
 	if s.End != nil && s.Seconds != nil {
 		k.p.Add("one_of", "one of end, seconds", at("seconds")...)
 	}
-	if r.Kind == healthdata.Interval && s.End == nil && s.Seconds == nil {
+	if r.Shape == healthdata.Interval && s.End == nil && s.Seconds == nil {
 		k.need(false, "an interval has an end, or a number of seconds", at("end")...)
 	}
 	pressure := r.Value == healthdata.ValuePressure

@@ -615,7 +615,7 @@ func TestReports(t *testing.T) {
 	require.Equal(t, []string{d.Team.String() + d.Order.String() + "R1%PDF-1.7"}, kept)
 	require.NoError(t, reports.Put(t.Context(), hl7.Document{ID: "R2", ContentType: "text/plain", Data: []byte("hello")}))
 	require.Len(t, kept, 1)
-	for kind, gone := range map[healthlab.Kind]bool{healthlab.NotFound: true, healthlab.Invalid: true, healthlab.Unavailable: false, healthlab.Unknown: false} {
+	for kind, gone := range map[healthlab.ErrorKind]bool{healthlab.NotFound: true, healthlab.Invalid: true, healthlab.Unavailable: false, healthlab.Unknown: false} {
 		fault = kind
 		require.Equal(t, gone, reports.Put(t.Context(), d) == nil, kind)
 	}

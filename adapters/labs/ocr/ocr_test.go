@@ -166,7 +166,7 @@ func TestHostilePictures(t *testing.T) {
 	e := engine(t)
 	for name, c := range map[string]struct {
 		f    labreport.File
-		kind healthlab.Kind
+		kind healthlab.ErrorKind
 	}{
 		"pixel bomb":     {labreport.File{Type: "image/png", Data: bombPNG(40000, 40000)}, healthlab.Exhausted},
 		"one long line":  {labreport.File{Type: "image/png", Data: bombPNG(13000, 1)}, healthlab.Exhausted},

@@ -19,7 +19,7 @@ import (
 // A team's steps are exported. A service calls Run, with a folder or a bucket of adapters/operations/blob.
 func Example() {
 	ctx := context.Background()
-	providers, _ := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
+	providers, _ := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
 	store := memory.New(nil)
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	team := healthlab.TeamID{UUID: uuid.New()}

@@ -109,7 +109,7 @@ type exported struct {
 func newExported(ctx context.Context, t require.TestingT) *exported {
 	x := &exported{t: t, ctx: ctx, now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), place: newPlace(), team: healthlab.TeamID{UUID: uuid.New()}}
 	clock := func() time.Time { return x.now }
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
 	require.NoError(t, err)
 	store := memory.New(&memory.Options{Now: clock})
 	x.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock, Log: slog.New(slog.DiscardHandler)})

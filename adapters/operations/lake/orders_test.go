@@ -33,7 +33,7 @@ func TestServiceExports(t *testing.T) {
 	ctx := t.Context()
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
 	require.NoError(t, err)
 	place, err := blob.OpenDirectory(t.TempDir(), &blob.DirectoryOptions{Plain: true})
 	require.NoError(t, err)

@@ -65,7 +65,7 @@ func newHistory(t require.TestingT) *history {
 		received: map[string]map[int64]float64{"steps": {}, "heartrate": {}}, told: map[string]bool{},
 	}
 	clock := func() time.Time { return h.now }
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
 	require.NoError(t, err)
 	store := memory.New(&memory.Options{Now: clock})
 	h.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{

@@ -20,7 +20,7 @@ func Example() {
 	ctx := context.Background()
 	store := memory.New(nil)
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{{
-		Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: []healthdata.ProviderResource{{Resource: "glucose"}},
+		Slug: "manual", Name: "Manual", Category: "app", Class: "manual", Resources: []healthdata.ProviderResource{{Resource: "glucose"}},
 	}})
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	questions, _ := aggregate.New(health, nil)

@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 		for _, r := range healthdata.Resources() {
 			resources = append(resources, healthdata.ProviderResource{Resource: r.Slug})
 		}
-		list = append(list, healthdata.Provider{Slug: slug, Name: slug, SourceType: "app", Class: "manual", Resources: resources})
+		list = append(list, healthdata.Provider{Slug: slug, Name: slug, Category: "app", Class: "manual", Resources: resources})
 	}
 	providers, err := healthdata.NewProviders(list)
 	require.NoError(t, err)

@@ -80,7 +80,7 @@ func (i *importer) reading(t *table, v reading, r row) error {
 func sampleOf(slug string, start, end healthlab.Time, offset *int) healthdata.Sample {
 	resource := healthdata.ResourceBySlug(slug)
 	s := healthdata.Sample{Timestamp: start, TimezoneOffset: offset, Unit: resource.Unit}
-	if resource.Kind != healthdata.Discrete {
+	if resource.Shape != healthdata.Discrete {
 		s.Start, s.End = &start, &end
 	}
 	return s

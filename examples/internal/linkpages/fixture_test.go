@@ -58,22 +58,22 @@ func linkProviders(t *testing.T) *healthdata.Providers {
 	logo := "https://cdn.example/band.png"
 	list, err := healthdata.NewProviders([]healthdata.Provider{
 		{
-			Slug: "acme_band", Name: "Acme Band", Description: "A band for everyday activity.", Logo: &logo, AuthType: "oauth", SourceType: "device", Class: "cloud",
+			Slug: "acme_band", Name: "Acme Band", Description: "A band for everyday activity.", Logo: &logo, AuthType: "oauth", Category: "device", Class: "cloud",
 			Demo: true, Resources: res("activity", "sleep", "steps", "heartrate"),
 			Scopes: map[string]healthdata.Scopes{"sleep": {Required: []string{"sleep"}}, "steps": {Optional: []string{"move"}}},
 		},
-		{Slug: "acme_ring", Name: "Acme Ring", Description: "A ring for sleep and recovery.", AuthType: "oauth", SourceType: "device", Class: "cloud",
+		{Slug: "acme_ring", Name: "Acme Ring", Description: "A ring for sleep and recovery.", AuthType: "oauth", Category: "device", Class: "cloud",
 			Resources: res("sleep", "hrv", "body_temperature_delta")},
-		{Slug: "birch_pump", Name: "Birch Pump", Description: "An insulin pump.", AuthType: "password", SourceType: "device", Class: "cloud",
+		{Slug: "birch_pump", Name: "Birch Pump", Description: "An insulin pump.", AuthType: "password", Category: "device", Class: "cloud",
 			Resources: res("glucose", "insulin_injection"), Regions: map[string][]string{"us": {"us", "ca"}}},
-		{Slug: "cedar_sleep", Name: "Cedar Sleep", Description: "A device against sleep apnea.", AuthType: "password", SourceType: "device", Class: "cloud",
+		{Slug: "cedar_sleep", Name: "Cedar Sleep", Description: "A device against sleep apnea.", AuthType: "password", Category: "device", Class: "cloud",
 			Resources: res("sleep", "respiratory_rate")},
-		{Slug: "acme_cgm", Name: "Acme CGM", Description: "A continuous glucose monitor, shared through a practice.", AuthType: "email", SourceType: "device", Class: "cloud",
+		{Slug: "acme_cgm", Name: "Acme CGM", Description: "A continuous glucose monitor, shared through a practice.", AuthType: "email", Category: "device", Class: "cloud",
 			Resources: res("glucose"), Regions: map[string][]string{"us": {"us", "ca", "hk"}}},
-		{Slug: "willow_clinic", Name: "Willow Clinic", AuthType: "team_oauth", SourceType: "provider", Class: "cloud"},
-		{Slug: "health_connect", Name: "Health Connect", Description: "The health store of the phone.", AuthType: "sdk", SourceType: "app", Class: "sdk_store",
+		{Slug: "willow_clinic", Name: "Willow Clinic", AuthType: "team_oauth", Category: "provider", Class: "cloud"},
+		{Slug: "health_connect", Name: "Health Connect", Description: "The health store of the phone.", AuthType: "sdk", Category: "app", Class: "sdk_store",
 			Resources: res("steps", "sleep", "weight")},
-		{Slug: "manual", Name: "Your own notes", Description: "What you measure yourself.", SourceType: "app", Class: "manual", Resources: res("weight", "blood_pressure", "note")},
+		{Slug: "manual", Name: "Your own notes", Description: "What you measure yourself.", Category: "app", Class: "manual", Resources: res("weight", "blood_pressure", "note")},
 	})
 	require.NoError(t, err)
 	return list

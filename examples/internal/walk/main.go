@@ -121,7 +121,7 @@ func build(ctx context.Context, url string) (*service.Service, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", SourceType: "app", Class: "manual"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Category: "app", Class: "manual"}})
 	if err != nil {
 		return nil, "", err
 	}

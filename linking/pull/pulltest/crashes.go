@@ -76,7 +76,7 @@ func newCrashWorld(t *testing.T, h StoreHarness) *crashWorld {
 	clock := func() time.Time { return w.now }
 	w.cloud = &crashCloud{now: clock, held: map[healthlab.UserID][]crashReading{}}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{
-		Slug: crashProvider, Name: "Band", AuthType: "oauth", SourceType: "device", Class: "cloud", Demo: true,
+		Slug: crashProvider, Name: "Band", AuthType: "oauth", Category: "device", Class: "cloud", Demo: true,
 		Resources: []healthdata.ProviderResource{{Resource: "heartrate"}}, Backfill: healthdata.Backfill{Mode: "pull"},
 	}})
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func newCrashWorld(t *testing.T, h StoreHarness) *crashWorld {
 	for i := range 3 {
 		u, err := w.health.CreateUser(t.Context(), w.team, healthdata.NewUser{ClientUserID: fmt.Sprint("person ", i)})
 		require.NoError(t, err)
-		_, err = w.health.Establish(t.Context(), w.team, u.ID, healthdata.NewConnection{Provider: crashProvider, Demo: true})
+		_, err = w.health.ConnectLinked(t.Context(), w.team, u.ID, healthdata.NewConnection{Provider: crashProvider, Demo: true})
 		require.NoError(t, err)
 		w.people = append(w.people, u.ID)
 		for k := range 80 { // the history is thirty days long

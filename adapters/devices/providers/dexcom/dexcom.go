@@ -74,7 +74,7 @@ func (r Region) Slug() string {
 // window asks for what systemTime says: from the start, to before the end, at most 30 days.
 var window = rest.Range{From: "startDate", To: "endDate", Format: rest.Zoneless, Max: 29 * rest.Day}
 
-var kinds = []rest.Kind{
+var kinds = []rest.Collection{
 	{Name: "egvs", Path: "/v3/users/self/egvs", Range: window, Items: "records", Resources: []string{"glucose"}, Read: rest.Each(readEGV)},
 	{Name: "calibrations", Path: "/v3/users/self/calibrations", Range: window, Items: "records", Resources: []string{"glucose"}, Read: rest.Each(readCalibration)},
 	{
@@ -93,7 +93,7 @@ func define(r Region) *rest.Definition {
 	scopes := []string{"offline_access"}
 	d := &rest.Definition{
 		Provider: healthdata.Provider{
-			Slug: r.Slug(), Name: "Dexcom (" + string(r) + ")", Group: "cgm", AuthType: "oauth", OAuthVersion: 2, SourceType: "device", Class: "cloud",
+			Slug: r.Slug(), Name: "Dexcom (" + string(r) + ")", Group: "cgm", AuthType: "oauth", OAuthVersion: 2, Category: "device", Class: "cloud",
 			UpdateModel: "poll", Description: "Continuous glucose monitors.",
 			Backfill:   healthdata.Backfill{DefaultDays: 90, MaxDays: 365, Configurable: true, Mode: "pull"},
 			RateLimits: healthdata.RateLimits{App: []healthdata.RateLimit{{Requests: 60_000, Seconds: 3600, Burst: 100}}},
@@ -102,10 +102,10 @@ func define(r Region) *rest.Definition {
 			AuthorizeURL: host + "/v2/oauth2/login", TokenURL: host + "/v2/oauth2/token", Minimum: scopes,
 			Account: rest.AccountAt(host+"/v3/users/self/dataRange", "userId"),
 		},
-		BaseURL: host, Kinds: append([]rest.Kind(nil), kinds...),
+		BaseURL: host, Collections: append([]rest.Collection(nil), kinds...),
 	}
-	for i := range d.Kinds {
-		d.Kinds[i].Scopes = scopes
+	for i := range d.Collections {
+		d.Collections[i].Scopes = scopes
 	}
 	return d
 }

@@ -50,7 +50,7 @@ func TestEveryKind(t *testing.T) {
 			one := double.NewPerson(3, noon, 20)
 			d := deploy(t, providers[name], double.Options{People: []*double.Person{one}})
 			g := d.signIn(one)
-			for _, kind := range d.connector.Kinds() {
+			for _, kind := range d.connector.Collections() {
 				p, err := d.connector.Probe(t.Context(), kind, linking.PullRequest{
 					Secret: g.Secret, ExternalUserID: &g.ExternalUserID, From: noon.AddDate(0, 0, -20), To: noon,
 				})
@@ -67,7 +67,7 @@ func (d *deployment) receive(health *healthdata.Service, u healthlab.UserID, ite
 	up := healthdata.Upload{Provider: d.provider.record.Slug, Source: item.Source, Device: item.Device, TimeZone: item.TimeZone}
 	got, err := health.ReceiveSummaries(d.t.Context(), team, u, "workouts", []healthdata.SummaryPart{{Upload: up, Items: item.Summaries}})
 	require.NoError(d.t, err)
-	require.Empty(d.t, got[0].Refused)
+	require.Empty(d.t, got[0].Refusals)
 	return got[0].Counts
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // days are the kinds of sums and values of a day.
-var days = []rest.Kind{
+var days = []rest.Collection{
 	total(), rollUp("steps"), rollUp("distance"), rollUp("floors"), rollUp("active-energy-burned"),
 	joined(daily("daily-resting-heart-rate", metrics, rest.Each(readDay), "activity")),
 	daily("daily-vo2-max", activity, atNoon("vo2_max", "mL/kg/min", func(p *dayPoint) *rest.Float { return p.VO2Max.Value }), "vo2_max"),
@@ -24,11 +24,11 @@ var days = []rest.Kind{
 }
 
 // rollUp is a kind with the sums of days, for a join by day. The sum is at member.
-func rollUp(name string) rest.Kind {
+func rollUp(name string) rest.Collection {
 	midnight := func(d healthlab.Date) any {
 		return map[string]civil{"date": {d.Year, int(d.Month), d.Day}}
 	}
-	return rest.Kind{
+	return rest.Collection{
 		Name: "daily " + name, Path: types + name + "/dataPoints:dailyRollUp", Range: rest.Range{Max: 12 * rest.Day}, Items: "rollupDataPoints",
 		Body: func(first, last healthlab.Date) any {
 			return map[string]any{"range": map[string]any{"start": midnight(first), "end": midnight(last.AddDays(1))}, "windowSizeDays": 1}
@@ -38,7 +38,7 @@ func rollUp(name string) rest.Kind {
 }
 
 // total is the kind that the other sums of a day are joined to.
-func total() rest.Kind {
+func total() rest.Collection {
 	k := rollUp("total-calories")
 	k.Scopes, k.Resources, k.Stored = []string{activity}, k.Stored, nil
 	k.Join = []string{"daily steps", "daily distance", "daily floors", "daily active-energy-burned", "daily-resting-heart-rate"}
@@ -46,20 +46,20 @@ func total() rest.Kind {
 	return k
 }
 
-func daily(name, scope string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Kind {
+func daily(name, scope string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Collection {
 	// A collection that the person did not grant is left out of a join.
 	k := list(name, scope, "date", "1000", rest.Range{Days: true, Before: rest.Day, After: rest.Day}, read, resources...)
 	k.Key, k.Missing = dayKey, []int{http.StatusForbidden}
 	return k
 }
 
-func joined(k rest.Kind) rest.Kind {
+func joined(k rest.Collection) rest.Collection {
 	// Stored pages of the kind are read without a join.
 	k.Resources, k.Stored = nil, k.Resources
 	return k
 }
 
-func temperatures() rest.Kind {
+func temperatures() rest.Collection {
 	k := daily("daily-sleep-temperature-derivations", metrics, rest.Each(readTemperature), "body_temperature_delta")
 	k.Scopes, k.Join, k.Messages = []string{metrics, asleep}, []string{"sleep"}, append(k.Messages, "sleep")
 	return k

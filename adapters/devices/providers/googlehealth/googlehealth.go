@@ -91,10 +91,10 @@ const (
 )
 
 // list is a kind that lists the points of a type. field is what its filter compares.
-func list(name, scope, field, size string, r rest.Range, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Kind {
+func list(name, scope, field, size string, r rest.Range, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Collection {
 	field = strings.ReplaceAll(name, "-", "_") + "." + field
 	r.From, r.Filter = "filter", field+` >= "{from}" AND `+field+` < "{to}"`
-	return rest.Kind{
+	return rest.Collection{
 		Name: name, Scopes: []string{scope}, Path: types + name + "/dataPoints", Query: url.Values{"pageSize": {size}}, Range: r,
 		Pages: rest.Cursor("pageToken", "nextPageToken"), Items: "dataPoints", Messages: []string{name}, Resources: resources, Read: read,
 	}
@@ -102,7 +102,7 @@ func list(name, scope, field, size string, r rest.Range, read func(json.RawMessa
 
 var definition = &rest.Definition{
 	Provider: healthdata.Provider{
-		Slug: Slug, Name: "Google Health", Group: "wearable", AuthType: "oauth", OAuthVersion: 2, SourceType: "device", Class: "cloud", UpdateModel: "hybrid",
+		Slug: Slug, Name: "Google Health", Group: "wearable", AuthType: "oauth", OAuthVersion: 2, Category: "device", Class: "cloud", UpdateModel: "hybrid",
 		Description: "Activity, sleep and measurements of watches, bands and phones.",
 		Backfill:    healthdata.Backfill{DefaultDays: 90, MaxDays: 365, Configurable: true, Mode: "pull"},
 		RateLimits: healthdata.RateLimits{
@@ -116,9 +116,9 @@ var definition = &rest.Definition{
 		Revocation:      rest.Revocation{URL: "https://oauth2.googleapis.com/revoke"}, Minimum: []string{activity},
 		Account: rest.AccountAt(identity, "healthUserId"),
 	},
-	BaseURL: base,
-	Kinds:   slices.Concat(points, days, sessions),
-	Listen:  listen,
+	BaseURL:     base,
+	Collections: slices.Concat(points, days, sessions),
+	Listen:      listen,
 }
 
 // Record returns the provider's record for the catalogue. It is the caller's to change.

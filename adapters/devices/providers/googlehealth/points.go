@@ -11,7 +11,7 @@ import (
 )
 
 // points are the kinds of one value each.
-var points = []rest.Kind{
+var points = []rest.Collection{
 	intervals("steps", activity, "steps", "count", "count"),
 	intervals("distance", activity, "distance", "mm", "millimeters"),
 	intervals("floors", activity, "floors_climbed", "count", "count"),
@@ -34,11 +34,11 @@ var points = []rest.Kind{
 	},
 }
 
-func intervals(name, scope, resource, unit, member string) rest.Kind {
+func intervals(name, scope, resource, unit, member string) rest.Collection {
 	return list(name, scope, "interval.start_time", "5000", rest.Range{}, value(name, resource, unit, member), resource)
 }
 
-func samples(name, scope, resource, unit, member string) rest.Kind {
+func samples(name, scope, resource, unit, member string) rest.Collection {
 	return list(name, scope, "sample_time.physical_time", "5000", rest.Range{}, value(name, resource, unit, member), resource)
 }
 

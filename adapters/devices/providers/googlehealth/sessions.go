@@ -15,7 +15,7 @@ import (
 )
 
 // sessions are the kinds of what lasts, with its parts, and the devices.
-var sessions = []rest.Kind{
+var sessions = []rest.Collection{
 	sleeps(), exercises(),
 	{
 		Name: "exercise-tcx", Scopes: []string{activity, place}, For: "exercise", Path: types + "exercise/dataPoints/{id}:exportExerciseTcx", Media: true,
@@ -34,14 +34,14 @@ var sessions = []rest.Kind{
 // ofSleep are the kinds that are joined to the sleep that ended on their day.
 var ofSleep = []string{"daily-heart-rate-variability", "daily-respiratory-rate", "daily-sleep-temperature-derivations"}
 
-func sleeps() rest.Kind {
+func sleeps() rest.Collection {
 	k := list("sleep", asleep, "interval.end_time", "25", rest.Range{}, rest.Each(readSleep), "sleep", "sleep_cycle")
 	k.Key, k.Keep, k.Join, k.JoinFor = sleepKey, []string{"sleep.interval"}, ofSleep, []string{"sleep"}
 	k.Messages = append(k.Messages, ofSleep...)
 	return k
 }
 
-func exercises() rest.Kind {
+func exercises() rest.Collection {
 	k := list("exercise", activity, "interval.civil_start_time", "25", rest.Range{Format: rest.Zoneless, Before: rest.Day, After: rest.Day},
 		rest.Each(readExercise), "workouts")
 	k.Key, k.Keep = exerciseKey, []string{"name", "dataSource", "exercise"}
@@ -49,7 +49,7 @@ func exercises() rest.Kind {
 }
 
 // since lists what is asked for from an instant on, or at all.
-func since(name, scope, filter string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Kind {
+func since(name, scope, filter string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Collection {
 	k := list(name, scope, "", "25", rest.Range{}, read, resources...)
 	if k.Range.Filter = filter; filter == "" {
 		k.Range = rest.Range{}

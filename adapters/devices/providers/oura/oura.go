@@ -78,7 +78,7 @@ var (
 
 var definition = &rest.Definition{
 	Provider: healthdata.Provider{
-		Slug: Slug, Name: "Oura", Group: "wearable", AuthType: "oauth", OAuthVersion: 2, SourceType: "device", Class: "cloud", UpdateModel: "hybrid",
+		Slug: Slug, Name: "Oura", Group: "wearable", AuthType: "oauth", OAuthVersion: 2, Category: "device", Class: "cloud", UpdateModel: "hybrid",
 		Description: "Sleep, activity and heart rate of a ring.",
 		Backfill:    healthdata.Backfill{DefaultDays: 90, MaxDays: 365, Configurable: true, Mode: "pull"},
 		RateLimits:  healthdata.RateLimits{User: []healthdata.RateLimit{{Requests: 5000, Seconds: 300, Burst: 20}}},
@@ -89,7 +89,7 @@ var definition = &rest.Definition{
 		Account:    rest.AccountAt(base+collection+"personal_info", "id"),
 	},
 	BaseURL: base,
-	Kinds: []rest.Kind{
+	Collections: []rest.Collection{
 		{
 			Name: "sleep", Scopes: []string{"daily"}, Path: collection + "sleep", Range: days, Pages: pages, Items: "data",
 			Key: longSleep, Keep: []string{"bedtime_end"}, Join: []string{"daily_sleep", "daily_readiness"},

@@ -11,7 +11,7 @@ import (
 )
 
 // days are the kinds of activity and heart rate.
-var days = []rest.Kind{
+var days = []rest.Collection{
 	{
 		Name: "activities", Scopes: scopes, Path: users + "/activities", Query: url.Values{"steps": {"true"}}, Range: wholeDays, Missing: missing,
 		Messages: []string{"ACTIVITY_SUMMARY"}, Resources: []string{"activity", "steps"}, Read: rest.Each(readActivity),

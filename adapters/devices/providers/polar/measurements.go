@@ -11,7 +11,7 @@ import (
 )
 
 // measurements are the kinds of single measurements, and the body.
-var measurements = []rest.Kind{
+var measurements = []rest.Collection{
 	{
 		Name: "bodytemperature", Scopes: scopes, Path: users + "/biosensing/bodytemperature", Range: utcDays, Missing: missing,
 		Messages: []string{"SLEEP"}, Resources: []string{"body_temperature"}, Read: rest.Each(readTemperature),

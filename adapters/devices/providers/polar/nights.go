@@ -10,7 +10,7 @@ import (
 )
 
 // nights are the kinds of sleep.
-var nights = []rest.Kind{
+var nights = []rest.Collection{
 	{
 		Name: "sleep", Scopes: scopes, Path: users + "/sleep", Items: "nights", Key: rest.KeyOf("date"),
 		Keep: []string{"sleep_start_time", "sleep_end_time"}, Join: []string{"nightly_recharge", "skintemperature"}, JoinFor: []string{"sleep"},

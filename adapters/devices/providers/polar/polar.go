@@ -94,7 +94,7 @@ var (
 
 var definition = &rest.Definition{
 	Provider: healthdata.Provider{
-		Slug: Slug, Name: "Polar", Group: "wearable", AuthType: "oauth", OAuthVersion: 2, SourceType: "device", Class: "cloud", UpdateModel: "hybrid",
+		Slug: Slug, Name: "Polar", Group: "wearable", AuthType: "oauth", OAuthVersion: 2, Category: "device", Class: "cloud", UpdateModel: "hybrid",
 		Description: "Workouts, sleep, activity and heart rate of watches and bands.",
 		Resources: []healthdata.ProviderResource{
 			{Resource: "heartrate", Affinity: healthdata.AffinityFloating}, {Resource: "steps", Affinity: healthdata.AffinityFloating},
@@ -111,9 +111,9 @@ var definition = &rest.Definition{
 		ClientAuth: rest.ClientBasic, Minimum: scopes, Account: register,
 		Revocation: rest.Revocation{URL: base + users + "/{account}", Method: http.MethodDelete, Token: rest.RevokeBearer},
 	},
-	BaseURL: base,
-	Kinds:   slices.Concat(workouts, nights, days, measurements),
-	Rates:   rates, Listen: listen, MessageKey: "webhook_key",
+	BaseURL:     base,
+	Collections: slices.Concat(workouts, nights, days, measurements),
+	Rates:       rates, Listen: listen, MessageKey: "webhook_key",
 	Wait: func(h http.Header, now time.Time) time.Duration {
 		if r := rates(h, now); len(r) > 0 {
 			return r[0].Reset.Sub(now)

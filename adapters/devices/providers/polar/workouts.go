@@ -15,7 +15,7 @@ import (
 )
 
 // workouts are the kinds of exercises.
-var workouts = []rest.Kind{
+var workouts = []rest.Collection{
 	{
 		Name: "exercises", Scopes: scopes, Path: "/v3/exercises", Query: url.Values{"zones": {"true"}}, Time: uploaded,
 		Key: rest.KeyOf("id"), Keep: []string{"id"}, Messages: []string{"EXERCISE"}, Resources: []string{"workouts"}, Read: rest.Each(readExercise),

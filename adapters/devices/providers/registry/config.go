@@ -238,15 +238,15 @@ func (c Config) add(p *healthlab.Problems, one member, from *Sources) {
 	c[one.name] = s
 }
 
-// Connected is a provider with the connector that reaches it.
-type Connected struct {
+// ConfiguredProvider is a provider with the connector that reaches it.
+type ConfiguredProvider struct {
 	Record    healthdata.Provider
 	Connector *rest.Connector
 }
 
-// Connect makes the connectors, by slug. The verify token and the message URL of the options
+// Connectors makes the connectors, by slug. The verify token and the message URL of the options
 // are those of each provider. Errors name the provider, and are those of [rest.New].
-func (c Config) Connect(opts *rest.Options) (out []Connected, err error) {
+func (c Config) Connectors(opts *rest.Options) (out []ConfiguredProvider, err error) {
 	for _, slug := range slices.Sorted(maps.Keys(c)) {
 		e := Find(slug)
 		if e == nil {
@@ -262,7 +262,7 @@ func (c Config) Connect(opts *rest.Options) (out []Connected, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", slug, err)
 		}
-		out = append(out, Connected{e.Record(), connector})
+		out = append(out, ConfiguredProvider{e.Record(), connector})
 	}
 	return out, nil
 }

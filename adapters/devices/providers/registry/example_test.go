@@ -21,7 +21,7 @@ func Example() {
 		return
 	}
 	fmt.Println(clients)
-	all, err := clients.Connect(nil)
+	all, err := clients.Connectors(nil)
 	for _, c := range all {
 		fmt.Println(c.Record.Name, len(c.Record.Resources), c.Connector.Flows().OAuth != nil)
 	}

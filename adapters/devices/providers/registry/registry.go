@@ -3,14 +3,14 @@
 //
 //	setups, err := registry.ReadFile("providers-config.json", os.LookupEnv)
 //	...
-//	connected, err := setups.Connect(nil)
-//	for _, c := range connected {
+//	configured, err := setups.Connectors(nil)
+//	for _, c := range configured {
 //		records = append(records, c.Record)                         // for healthdata.NewProviders
 //		connectors[c.Record.Slug] = c.Connector.Flows()             // for service.Config.Connectors
 //	}
 //
 // The names to know: [All] and [Find] list the connectors, [ReadConfig] and [ReadFile] read the
-// clients, [Config.Connect] makes the connectors.
+// clients, [Config.Connectors] makes the connectors.
 package registry
 
 import (

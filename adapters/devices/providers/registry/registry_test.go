@@ -108,7 +108,7 @@ func TestConnect(t *testing.T) {
 		require.NotContains(t, text, "secret-")
 		require.NotContains(t, text, "word-1")
 	}
-	all, err := config.Connect(nil)
+	all, err := config.Connectors(nil)
 	require.NoError(t, err)
 	require.Len(t, all, 3)
 	for i, slug := range []string{"suunto", "whoop", "withings"} {
@@ -122,9 +122,9 @@ func TestConnect(t *testing.T) {
 	}
 	_, err = registry.ReadFile(filepath.Join(dir, "none.json"), os.LookupEnv)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = registry.Config{"nothing": {}}.Connect(nil)
+	_, err = registry.Config{"nothing": {}}.Connectors(nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
-	_, err = registry.Config{"suunto": {Client: rest.Client{ID: "id", Secret: "secret-1"}}}.Connect(nil)
+	_, err = registry.Config{"suunto": {Client: rest.Client{ID: "id", Secret: "secret-1"}}}.Connectors(nil)
 	require.ErrorContains(t, err, "suunto: connector: invalid: client")
 }
 
@@ -187,7 +187,7 @@ func FuzzReadConfig(f *testing.F) {
 		if err != nil {
 			return
 		}
-		all, err := config.Connect(nil)
+		all, err := config.Connectors(nil)
 		require.NoError(t, err)
 		require.Len(t, all, len(config))
 	})

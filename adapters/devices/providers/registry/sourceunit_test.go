@@ -88,7 +88,7 @@ type person struct {
 func newPerson(t testing.TB, e *registry.Entry) *person {
 	t.Helper()
 	store := memory.New(nil)
-	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: e.Slug, Name: e.Slug, SourceType: "provider", Class: "manual"}})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: e.Slug, Name: e.Slug, Category: "provider", Class: "manual"}})
 	require.NoError(t, err)
 	p := &person{team: healthlab.TeamID{UUID: uuid.MustParse("6ba7b810-9dad-41d1-80b4-00c04fd430c8")}}
 	p.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{

@@ -21,7 +21,7 @@ type Data map[string][]linking.PullItem
 type Batch struct {
 	data   Data
 	groups map[string][]group
-	kind   *Kind
+	kind   *Collection
 	joined map[string]map[string]json.RawMessage
 	// person is the fallback zone of the person.
 	person *time.Location
@@ -42,7 +42,7 @@ type group struct {
 	source              healthdata.SourceType
 }
 
-func newBatch(k *Kind) *Batch {
+func newBatch(k *Collection) *Batch {
 	return &Batch{data: Data{}, groups: map[string][]group{}, kind: k, person: time.UTC}
 }
 
@@ -125,7 +125,7 @@ func (b *Batch) Sample(resource string, source healthdata.SourceType, s healthda
 			return
 		}
 	}
-	if r != nil && r.Kind == healthdata.Interval && s.Start == nil {
+	if r != nil && r.Shape == healthdata.Interval && s.Start == nil {
 		start, end := s.Timestamp, s.Timestamp
 		s.Start, s.End = &start, &end
 	}
@@ -263,7 +263,7 @@ func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 
 // latest leaves out the items that a later one of the same answer revises. One that cannot be read
 // revises none.
-func (k *Kind) latest(items []json.RawMessage) []json.RawMessage {
+func (k *Collection) latest(items []json.RawMessage) []json.RawMessage {
 	if !k.Revised {
 		return items
 	}
@@ -278,7 +278,7 @@ func (k *Kind) latest(items []json.RawMessage) []json.RawMessage {
 }
 
 // reads reports whether an item can be read.
-func (k *Kind) reads(item json.RawMessage) bool {
+func (k *Collection) reads(item json.RawMessage) bool {
 	b := newBatch(k)
 	b.read(item, []json.RawMessage{item})
 	for _, of := range b.data {
@@ -293,7 +293,7 @@ func (k *Kind) reads(item json.RawMessage) bool {
 var errShape = fmt.Errorf("%w: the provider's answer is not of the documented shape", healthlab.Unavailable)
 
 // items returns the items of an answer.
-func (k *Kind) items(body json.RawMessage) ([]json.RawMessage, error) {
+func (k *Collection) items(body json.RawMessage) ([]json.RawMessage, error) {
 	if k.File != nil || k.Media {
 		return []json.RawMessage{body}, nil
 	}

@@ -14,7 +14,7 @@ import (
 
 // Definition describes a provider. It is not changed after [New].
 type Definition struct {
-	// Provider is the record for the catalogue. Its resources and scopes follow from Kinds:
+	// Provider is the record for the catalogue. Its resources and scopes follow from Collections:
 	// see [Definition.Record].
 	Provider healthdata.Provider
 	OAuth    OAuth
@@ -23,8 +23,8 @@ type Definition struct {
 	// Header is sent with every request for data.
 	Header map[string]string
 	// KeyHeader is the header of the client's Key. Empty: clients have none.
-	KeyHeader string
-	Kinds     []Kind
+	KeyHeader   string
+	Collections []Collection
 	// Rates reads the limits that an answer's headers state. Nil if there are none.
 	Rates func(h http.Header, now time.Time) []linking.RateLimit
 	// Wait is how long an answer of 429 without Retry-After asks to wait. Nil if it never
@@ -44,8 +44,8 @@ type Definition struct {
 	Setup []linking.SetupStep
 }
 
-// Kind is one collection of a provider.
-type Kind struct {
+// Collection is one collection of items at a provider.
+type Collection struct {
 	// Name identifies the kind in [Definition.Read] and in Join and For.
 	Name string
 	// Scopes are the scopes that it needs; nil if the provider has none. See Missing.
@@ -122,7 +122,7 @@ func (d *Definition) Record() healthdata.Provider {
 	p := d.Provider
 	p.Resources = slices.Clone(p.Resources)
 	p.Scopes = map[string]healthdata.Scopes{}
-	for _, k := range d.Kinds {
+	for _, k := range d.Collections {
 		for _, r := range k.Resources {
 			if !p.Supports(r) {
 				p.Resources = append(p.Resources, healthdata.ProviderResource{Resource: r})
@@ -153,10 +153,10 @@ func (d *Definition) Record() healthdata.Provider {
 }
 
 // kind returns a kind by its name, or nil.
-func (d *Definition) kind(name string) *Kind {
-	for i := range d.Kinds {
-		if d.Kinds[i].Name == name {
-			return &d.Kinds[i]
+func (d *Definition) kind(name string) *Collection {
+	for i := range d.Collections {
+		if d.Collections[i].Name == name {
+			return &d.Collections[i]
 		}
 	}
 	return nil
@@ -166,24 +166,24 @@ func (d *Definition) kind(name string) *Kind {
 // without those that come with another of them.
 func (d *Definition) of(resources ...string) (out []int) {
 	var with []string
-	for i := range d.Kinds {
-		if d.Kinds[i].makes(resources) {
-			out, with = append(out, i), append(with, d.Kinds[i].With...)
+	for i := range d.Collections {
+		if d.Collections[i].makes(resources) {
+			out, with = append(out, i), append(with, d.Collections[i].With...)
 		}
 	}
-	return slices.DeleteFunc(out, func(i int) bool { return slices.Contains(with, d.Kinds[i].Name) })
+	return slices.DeleteFunc(out, func(i int) bool { return slices.Contains(with, d.Collections[i].Name) })
 }
 
-func (k *Kind) makes(resources []string) bool {
+func (k *Collection) makes(resources []string) bool {
 	return slices.ContainsFunc(k.Resources, func(r string) bool { return slices.Contains(resources, r) })
 }
 
 // together returns the sets of resources that have a kind in common, or one that comes with it,
 // directly or by another.
 func (d *Definition) together() (sets [][]string) {
-	for i := range d.Kinds {
-		set := slices.Clone(d.Kinds[i].Resources)
-		for _, name := range d.Kinds[i].With {
+	for i := range d.Collections {
+		set := slices.Clone(d.Collections[i].Resources)
+		for _, name := range d.Collections[i].With {
 			set = append(set, d.kind(name).Resources...)
 		}
 		made := slices.Clone(set)
@@ -203,7 +203,7 @@ func (d *Definition) together() (sets [][]string) {
 }
 
 // within returns the items of a range, and whether the last one is before it.
-func (k *Kind) within(items []json.RawMessage, from, to time.Time) (kept []json.RawMessage, past bool) {
+func (k *Collection) within(items []json.RawMessage, from, to time.Time) (kept []json.RawMessage, past bool) {
 	if k.Time == nil {
 		return items, false
 	}
@@ -217,14 +217,14 @@ func (k *Kind) within(items []json.RawMessage, from, to time.Time) (kept []json.
 	return kept, past
 }
 
-func (k *Kind) accepts() string {
+func (k *Collection) accepts() string {
 	if k.Media {
 		return "*/*"
 	}
 	return "application/json"
 }
 
-func (k *Kind) joins(resources []string) []string {
+func (k *Collection) joins(resources []string) []string {
 	if k.JoinFor != nil && !slices.ContainsFunc(k.JoinFor, func(r string) bool { return slices.Contains(resources, r) }) {
 		return nil
 	}

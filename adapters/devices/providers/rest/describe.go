@@ -14,9 +14,9 @@ type KindInfo struct {
 
 // Describe returns the kinds of a connector, in the order of the table.
 func (c *Connector) Describe() (out []KindInfo) {
-	for i := range c.def.Kinds {
-		k := &c.def.Kinds[i]
-		out = append(out, KindInfo{k.Name, slices.Clone(k.Scopes), slices.Clone(k.Resources), slices.Clone(k.Stored), Words(c.def.Kinds[i : i+1])})
+	for i := range c.def.Collections {
+		k := &c.def.Collections[i]
+		out = append(out, KindInfo{k.Name, slices.Clone(k.Scopes), slices.Clone(k.Resources), slices.Clone(k.Stored), Words(c.def.Collections[i : i+1])})
 	}
 	return out
 }

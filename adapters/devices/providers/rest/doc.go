@@ -2,12 +2,12 @@
 // give data as JSON over HTTP.
 //
 // A connector is a [Definition]: the provider's record, its [OAuth] addresses and a table of
-// [Kind]s. A kind is one collection of the provider: its path, how a range is written
+// [Collection]s. A collection is one collection of the provider: its path, how a range is written
 // ([Range]), how pages go on ([Pages]), and a function that reads one item into a [Batch].
 // [New] makes a [Connector] of it, which has the flows of package linking. [Definition.Read]
 // decodes a stored page without a network.
 //
-//	var kinds = []rest.Kind{{
+//	var kinds = []rest.Collection{{
 //		Name: "sleep", Path: "/v2/sleep", Items: "data", Pages: rest.Cursor("next_token", "next_token"),
 //		Range: rest.Range{From: "start_date", To: "end_date", Days: true, After: 24 * time.Hour},
 //		Messages: []string{"sleep"}, Resources: []string{"sleep", "sleep_cycle"}, Read: rest.Each(readSleep),

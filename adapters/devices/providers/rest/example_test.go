@@ -14,7 +14,7 @@ func Example() {
 		At  rest.Instant `json:"at"`
 		BPM *float64     `json:"bpm"`
 	}
-	d := &rest.Definition{BaseURL: "https://api.fjord.example", Kinds: []rest.Kind{{
+	d := &rest.Definition{BaseURL: "https://api.fjord.example", Collections: []rest.Collection{{
 		Name: "pulse", Path: "/v1/pulse", Items: "data", Pages: rest.Cursor("cursor", "next"), Resources: []string{"heartrate"},
 		Range: rest.Range{From: "from", To: "to", Max: 30 * rest.Day},
 		Read: rest.Each(func(r *reading, out *rest.Batch) {

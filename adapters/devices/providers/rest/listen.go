@@ -45,7 +45,7 @@ func (l *Listening) Read(kind string, items []byte) ([]linking.ResourceData, err
 }
 
 // Words returns the words by which messages announce kinds, in ascending order.
-func Words(kinds []Kind) []string {
+func Words(kinds []Collection) []string {
 	words := map[string]bool{}
 	for i := range kinds {
 		for _, word := range kinds[i].Messages {
@@ -61,9 +61,9 @@ func Words(kinds []Kind) []string {
 // Brought decodes items that a message brings, as the first kind that messages announce by a
 // word. Invalid if there is no such kind.
 func (l *Listening) Brought(word string, items []byte) ([]linking.ResourceData, error) {
-	for i := range l.def.Kinds {
-		if slices.Contains(l.def.Kinds[i].Messages, word) {
-			return l.Read(l.def.Kinds[i].Name, items)
+	for i := range l.def.Collections {
+		if slices.Contains(l.def.Collections[i].Messages, word) {
+			return l.Read(l.def.Collections[i].Name, items)
 		}
 	}
 	return nil, NotReadable()
@@ -72,8 +72,8 @@ func (l *Listening) Brought(word string, items []byte) ([]linking.ResourceData, 
 // Announced returns the resources of the kinds that messages announce by a word, in the order
 // of the table; nil if there are none.
 func (l *Listening) Announced(word string) (out []string) {
-	for i := range l.def.Kinds {
-		k := &l.def.Kinds[i]
+	for i := range l.def.Collections {
+		k := &l.def.Collections[i]
 		announced := k.MessagesFor[word]
 		if slices.Contains(k.Messages, word) {
 			announced = k.Resources

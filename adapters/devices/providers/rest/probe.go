@@ -13,8 +13,8 @@ import (
 
 // Probe is the first page of a kind that has data.
 type Probe struct {
-	// Kind is the kind's name, and Scopes and Resources are what it needs and makes.
-	Kind              string
+	// Collection is the collection's name, and Scopes and Resources are what it needs and makes.
+	Collection        string
 	Scopes, Resources []string
 	// Requests counts the requests that were made, with those for joined kinds and lists.
 	Requests int
@@ -29,11 +29,11 @@ type Probe struct {
 // maxProbe bounds the requests of one probe.
 const maxProbe = 10
 
-// Kinds returns the names of the kinds that make resources, in the order of the table.
-func (c *Connector) Kinds() (out []string) {
-	for i := range c.def.Kinds {
-		if len(c.def.Kinds[i].Resources) > 0 {
-			out = append(out, c.def.Kinds[i].Name)
+// Collections returns the names of the collections that make resources, in the order of the table.
+func (c *Connector) Collections() (out []string) {
+	for i := range c.def.Collections {
+		if len(c.def.Collections[i].Resources) > 0 {
+			out = append(out, c.def.Collections[i].Name)
 		}
 	}
 	return out
@@ -46,9 +46,9 @@ func (c *Connector) Kinds() (out []string) {
 func (c *Connector) Probe(ctx context.Context, kind string, r linking.PullRequest) (Probe, error) {
 	own := c.def.kind(kind)
 	if own == nil || len(own.Resources) == 0 {
-		return Probe{}, fmt.Errorf("probe: %w: kind: must be one of %v", healthlab.Invalid, c.Kinds())
+		return Probe{}, fmt.Errorf("probe: %w: kind: must be one of %v", healthlab.Invalid, c.Collections())
 	}
-	out := Probe{Kind: kind, Scopes: slices.Clone(own.Scopes), Resources: slices.Clone(own.Resources)}
+	out := Probe{Collection: kind, Scopes: slices.Clone(own.Scopes), Resources: slices.Clone(own.Resources)}
 	secret, err := readTokens(r.Secret)
 	if err != nil {
 		return out, fmt.Errorf("probe: %w", err)

@@ -83,10 +83,10 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 type window struct {
 	*cursor
 	r        *linking.PullRequest
-	asked    bool     // the request is about the first of the queue
-	set      []string // the resources that are read
-	own      *Kind    // the kind whose items are read
-	kind     *Kind    // the collection that is asked: own, or one that is joined or listed
+	asked    bool        // the request is about the first of the queue
+	set      []string    // the resources that are read
+	own      *Collection // the kind whose items are read
+	kind     *Collection // the collection that is asked: own, or one that is joined or listed
 	from, to time.Time
 	past     bool // the last item of the page is before the range
 }
@@ -101,9 +101,9 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	if len(kinds) == 0 {
 		return page, fmt.Errorf("%w: the provider does not have this resource", healthlab.Unimplemented)
 	}
-	n := slices.IndexFunc(kinds, func(i int) bool { return c.def.Kinds[i].Name == at.Kind })
+	n := slices.IndexFunc(kinds, func(i int) bool { return c.def.Collections[i].Name == at.Kind })
 	if n < 0 || !slices.Equal(at.Set, set) { // it is the first page, or the table or the set has changed
-		n, at = 0, cursor{Kind: c.def.Kinds[kinds[0]].Name, Set: set}
+		n, at = 0, cursor{Kind: c.def.Collections[kinds[0]].Name, Set: set}
 	}
 	secret, err := readTokens(r.Secret)
 	if err != nil {
@@ -261,7 +261,7 @@ func (c *Connector) sign(req *http.Request, token string) {
 }
 
 // verdict says what an answer without data means. empty reports that it has none.
-func (c *Connector) verdict(k *Kind, a *Answer) (empty bool, err error) {
+func (c *Connector) verdict(k *Collection, a *Answer) (empty bool, err error) {
 	if c.def.Refused != nil {
 		if err := c.def.Refused(a); err != nil {
 			return false, err
@@ -360,7 +360,7 @@ func (w *window) make(body []byte) (Data, int, error) {
 }
 
 // reduce keeps the members of an item that a join needs.
-func (k *Kind) reduce(item json.RawMessage) json.RawMessage {
+func (k *Collection) reduce(item json.RawMessage) json.RawMessage {
 	if k.Keep == nil {
 		return item
 	}
@@ -405,7 +405,7 @@ func (c *Connector) next(w *window, body []byte, n int, later []int) (string, er
 	case w.from.After(w.r.From):
 		at = cursor{Kind: at.Kind, Set: at.Set, Until: w.from.UnixMicro()}
 	case len(later) > 0:
-		at = cursor{Kind: c.def.Kinds[later[0]].Name, Set: at.Set}
+		at = cursor{Kind: c.def.Collections[later[0]].Name, Set: at.Set}
 	default:
 		return "", nil
 	}
@@ -423,7 +423,7 @@ func (d *Definition) Read(kind string, page []byte) (Data, error) {
 	k := d.kind(kind)
 	if k == nil || k.Read == nil {
 		names := []string{}
-		for _, k := range d.Kinds {
+		for _, k := range d.Collections {
 			names = append(names, k.Name)
 		}
 		return nil, fmt.Errorf("%w: kind: must be one of %s", healthlab.Invalid, strings.Join(names, ", "))

@@ -39,41 +39,41 @@ func TestRequests(t *testing.T) {
 	vienna, err := time.LoadLocation("Europe/Vienna") // summer time begins on 29 March
 	require.NoError(t, err)
 	ignore := func(json.RawMessage, *rest.Batch) {}
-	kind := func(k rest.Kind) rest.Kind {
+	kind := func(k rest.Collection) rest.Collection {
 		k.Path, k.Resources, k.Read = "/v1", []string{"steps"}, ignore
 		return k
 	}
 	for name, c := range map[string]struct {
-		kinds []rest.Kind
+		kinds []rest.Collection
 		want  request
 	}{
 		"instants": {
-			[]rest.Kind{kind(rest.Kind{Range: rest.Range{From: "from", To: "to", Format: rest.UnixMilli}})},
+			[]rest.Collection{kind(rest.Collection{Range: rest.Range{From: "from", To: "to", Format: rest.UnixMilli}})},
 			request{method: "GET", query: url.Values{"from": {"1774695600000"}, "to": {"1774823400000"}}},
 		},
 		"days": {
-			[]rest.Kind{kind(rest.Kind{Range: rest.Range{From: "from", To: "to", Days: true, Before: rest.Day}})},
+			[]rest.Collection{kind(rest.Collection{Range: rest.Range{From: "from", To: "to", Days: true, Before: rest.Day}})},
 			request{method: "GET", query: url.Values{"from": {"2026-03-27"}, "to": {"2026-03-30"}}},
 		},
 		"days as instants": {
-			[]rest.Kind{kind(rest.Kind{Range: rest.Range{From: "from", To: "to", Days: true, Format: rest.Zoneless}})},
+			[]rest.Collection{kind(rest.Collection{Range: rest.Range{From: "from", To: "to", Days: true, Format: rest.Zoneless}})},
 			request{method: "GET", query: url.Values{"from": {"2026-03-27T23:00:00"}, "to": {"2026-03-30T21:59:59"}}},
 		},
 		"filter": {
-			[]rest.Kind{kind(rest.Kind{Range: rest.Range{From: "filter", Filter: `at >= "{from}" AND at < "{to}"`, Days: true}})},
+			[]rest.Collection{kind(rest.Collection{Range: rest.Range{From: "filter", Filter: `at >= "{from}" AND at < "{to}"`, Days: true}})},
 			request{method: "GET", query: url.Values{"filter": {`at >= "2026-03-28" AND at < "2026-03-30"`}}},
 		},
 		"form": {
-			[]rest.Kind{kind(rest.Kind{Method: "POST", Query: url.Values{"action": {"get"}}, Range: rest.Range{From: "from", Format: rest.Unix}})},
+			[]rest.Collection{kind(rest.Collection{Method: "POST", Query: url.Values{"action": {"get"}}, Range: rest.Range{From: "from", Format: rest.Unix}})},
 			request{method: "POST", contentType: "application/x-www-form-urlencoded", body: "action=get&from=1774695600"},
 		},
 		"document": {
-			[]rest.Kind{kind(rest.Kind{Body: func(first, last healthlab.Date) any { return []healthlab.Date{first, last} }})},
+			[]rest.Collection{kind(rest.Collection{Body: func(first, last healthlab.Date) any { return []healthlab.Date{first, last} }})},
 			request{method: "POST", contentType: "application/json", body: `["2026-03-28","2026-03-30"]`},
 		},
 		"key of an item": {
-			[]rest.Kind{
-				kind(rest.Kind{For: "list", Ask: func(q url.Values, key string) { q.Set("item", key) }}),
+			[]rest.Collection{
+				kind(rest.Collection{For: "list", Ask: func(q url.Values, key string) { q.Set("item", key) }}),
 				{Name: "list", Path: "/list", Key: rest.KeyOf("id")},
 			},
 			request{method: "GET", query: url.Values{"item": {"a b"}}},
@@ -81,7 +81,7 @@ func TestRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got = nil
-			connector, err := rest.New(&rest.Definition{BaseURL: server.URL, KeyHeader: "X-Key", Kinds: c.kinds}, rest.Client{ID: "id", Secret: "secret", Key: "key"},
+			connector, err := rest.New(&rest.Definition{BaseURL: server.URL, KeyHeader: "X-Key", Collections: c.kinds}, rest.Client{ID: "id", Secret: "secret", Key: "key"},
 				&rest.Options{Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
 			require.NoError(t, err)
 			secret, err := connector.Encode(linking.Tokens{Access: "access"})
@@ -110,7 +110,7 @@ func TestRevised(t *testing.T) {
 		ID rest.ID `json:"id"`
 		V  int     `json:"v"`
 	}
-	d := &rest.Definition{Kinds: []rest.Kind{{Name: "nights", Resources: []string{"sleep"}, Key: rest.KeyOf("id"), Revised: true, Read: rest.Each(func(v *night, out *rest.Batch) {
+	d := &rest.Definition{Collections: []rest.Collection{{Name: "nights", Resources: []string{"sleep"}, Key: rest.KeyOf("id"), Revised: true, Read: rest.Each(func(v *night, out *rest.Batch) {
 		out.Summary("sleep", healthdata.SourceRing, &healthdata.Sleep{Head: healthdata.Head{ExternalID: fmt.Sprint(v.ID, " ", v.V)}})
 	})}}}
 	data, err := d.Read("nights", []byte(`[{"id":1,"v":1},{"id":2},{"id":2,"v":"x"},{"v":3},{"id":1,"v":4},{"v":5}]`))
@@ -126,7 +126,7 @@ func TestRevised(t *testing.T) {
 // The nights of a page keep their own zones.
 func TestCycleZones(t *testing.T) {
 	type night struct{ ID, Zone string }
-	d := &rest.Definition{Kinds: []rest.Kind{{Name: "nights", Resources: []string{"sleep_cycle"}, Read: rest.Each(func(v *night, out *rest.Batch) {
+	d := &rest.Definition{Collections: []rest.Collection{{Name: "nights", Resources: []string{"sleep_cycle"}, Read: rest.Each(func(v *night, out *rest.Batch) {
 		out.Zone(v.Zone)
 		var s rest.Stages
 		s.Add(0, 60, healthdata.SleepStageDeep)
@@ -156,17 +156,17 @@ func TestCursors(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"next": %q, "items": []}`, next)
 	}))
 	t.Cleanup(server.Close)
-	kind := func(name string, resources ...string) rest.Kind {
-		return rest.Kind{Name: name, Path: "/" + name, Items: "items", Pages: rest.Cursor("page", "next"), Key: rest.KeyOf("id"),
+	kind := func(name string, resources ...string) rest.Collection {
+		return rest.Collection{Name: name, Path: "/" + name, Items: "items", Pages: rest.Cursor("page", "next"), Key: rest.KeyOf("id"),
 			Resources: resources, Read: func(json.RawMessage, *rest.Batch) {}}
 	}
 	nights := kind("nights", "sleep", "heartrate")
 	nights.Join, nights.JoinFor = []string{"scores"}, []string{"sleep"}
-	table := []rest.Kind{nights, kind("scores"), kind("pulses", "heartrate")}
-	moved := append([]rest.Kind{kind("beats", "heartrate")}, table...)
+	table := []rest.Collection{nights, kind("scores"), kind("pulses", "heartrate")}
+	moved := append([]rest.Collection{kind("beats", "heartrate")}, table...)
 	code := func(doc string) string { return base64.RawURLEncoding.EncodeToString([]byte(doc)) }
-	ask := func(kinds []rest.Kind, cursor, resource string, with ...string) (request, next string) {
-		connector, err := rest.New(&rest.Definition{BaseURL: server.URL, Kinds: kinds}, rest.Client{ID: "id", Secret: "secret"},
+	ask := func(kinds []rest.Collection, cursor, resource string, with ...string) (request, next string) {
+		connector, err := rest.New(&rest.Definition{BaseURL: server.URL, Collections: kinds}, rest.Client{ID: "id", Secret: "secret"},
 			&rest.Options{Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
 		require.NoError(t, err)
 		secret, err := connector.Encode(linking.Tokens{Access: "access"})
@@ -178,7 +178,7 @@ func TestCursors(t *testing.T) {
 	_, first := ask(table, "", "heartrate")
 	_, both := ask(table, "", "sleep", "heartrate")
 	for name, c := range map[string]struct {
-		kinds    []rest.Kind
+		kinds    []rest.Collection
 		cursor   string
 		resource string
 		with     []string
@@ -216,10 +216,10 @@ func TestLongestRange(t *testing.T) {
 	for name, format := range map[string]rest.Format{"seconds": rest.RFC3339, "fractions": exact} {
 		t.Run(name, func(t *testing.T) {
 			got = nil
-			k := rest.Kind{Path: "/v1", Resources: []string{"steps"}, Read: func(json.RawMessage, *rest.Batch) {}, Range: rest.Range{
+			k := rest.Collection{Path: "/v1", Resources: []string{"steps"}, Read: func(json.RawMessage, *rest.Batch) {}, Range: rest.Range{
 				From: "from", To: "to", Format: format, Before: time.Hour, After: 2 * time.Hour, Max: 28 * rest.Day,
 			}}
-			connector, err := rest.New(&rest.Definition{BaseURL: server.URL, Kinds: []rest.Kind{k}}, rest.Client{ID: "id", Secret: "secret"},
+			connector, err := rest.New(&rest.Definition{BaseURL: server.URL, Collections: []rest.Collection{k}}, rest.Client{ID: "id", Secret: "secret"},
 				&rest.Options{Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
 			require.NoError(t, err)
 			secret, err := connector.Encode(linking.Tokens{Access: "access"})

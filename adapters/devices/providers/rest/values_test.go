@@ -67,7 +67,7 @@ func TestTrack(t *testing.T) {
 
 // A new kind is one row and its function: its resources, scopes and messages follow.
 func TestOneRow(t *testing.T) {
-	d := rest.Definition{Kinds: []rest.Kind{
+	d := rest.Definition{Collections: []rest.Collection{
 		{Name: "pulse", Resources: []string{"heartrate"}, Messages: []string{"beat"}},
 		{Name: "night", Scopes: []string{"sleep"}, Resources: []string{"sleep", "heartrate"}, Messages: []string{"beat", "night"},
 			MessagesFor: map[string][]string{"pause": {"sleep"}}},

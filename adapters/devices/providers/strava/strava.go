@@ -59,7 +59,7 @@ var (
 
 var definition = &rest.Definition{
 	Provider: healthdata.Provider{
-		Slug: Slug, Name: "Strava", Group: "sport", AuthType: "oauth", OAuthVersion: 2, SourceType: "app", Class: "cloud", UpdateModel: "hybrid",
+		Slug: Slug, Name: "Strava", Group: "sport", AuthType: "oauth", OAuthVersion: 2, Category: "app", Class: "cloud", UpdateModel: "hybrid",
 		Description: "Runs, rides and other workouts.", AllScopesRequired: true,
 		Backfill:   healthdata.Backfill{DefaultDays: 90, MaxDays: 365, Configurable: true, Mode: "pull"},
 		RateLimits: healthdata.RateLimits{App: []healthdata.RateLimit{{Requests: 100, Seconds: 900, Burst: 10}, {Requests: 1000, Seconds: 86_400, Burst: 100}}},
@@ -70,7 +70,7 @@ var definition = &rest.Definition{
 		Account: rest.AccountInToken("athlete.id"),
 	},
 	BaseURL: site + "/api/v3",
-	Kinds: []rest.Kind{
+	Collections: []rest.Collection{
 		{
 			Name: "activities", Path: "/athlete/activities", Query: url.Values{"per_page": {"100"}}, Pages: rest.Numbered("page"),
 			Range: rest.Range{From: "after", To: "before", Format: rest.Unix, Before: time.Second},

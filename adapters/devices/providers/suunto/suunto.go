@@ -74,7 +74,7 @@ var (
 
 var definition = &rest.Definition{
 	Provider: healthdata.Provider{
-		Slug: Slug, Name: "Suunto", Group: "wearable", AuthType: "oauth", OAuthVersion: 2, SourceType: "device", Class: "cloud", UpdateModel: "hybrid",
+		Slug: Slug, Name: "Suunto", Group: "wearable", AuthType: "oauth", OAuthVersion: 2, Category: "device", Class: "cloud", UpdateModel: "hybrid",
 		Description: "Workouts, sleep and activity of sports watches.",
 		Backfill:    healthdata.Backfill{DefaultDays: 90, MaxDays: 365, Configurable: true, Mode: "pull"},
 		RateLimits:  healthdata.RateLimits{App: []healthdata.RateLimit{{Requests: 60, Seconds: 60, Burst: 5}}},
@@ -89,7 +89,7 @@ var definition = &rest.Definition{
 	},
 	BaseURL:   base,
 	KeyHeader: "Ocp-Apim-Subscription-Key", MessageKey: "notification_secret",
-	Kinds: []rest.Kind{
+	Collections: []rest.Collection{
 		{
 			Name: "sleep", Path: "/247samples/sleep", Range: samples, Key: sleepKey, Revised: true,
 			Messages: []string{"SUUNTO_247_SLEEP_CREATED"}, Resources: []string{"sleep"}, Read: rest.Each(readSleep),

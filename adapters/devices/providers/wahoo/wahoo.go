@@ -77,7 +77,7 @@ var (
 
 var definition = &rest.Definition{
 	Provider: healthdata.Provider{
-		Slug: Slug, Name: "Wahoo", Group: "sport", AuthType: "oauth", OAuthVersion: 2, SourceType: "device", Class: "cloud", UpdateModel: "hybrid",
+		Slug: Slug, Name: "Wahoo", Group: "sport", AuthType: "oauth", OAuthVersion: 2, Category: "device", Class: "cloud", UpdateModel: "hybrid",
 		Description: "Rides, runs and other workouts of bike computers, watches and trainers.",
 		Backfill:    healthdata.Backfill{DefaultDays: 90, MaxDays: 365, Configurable: true, Mode: "pull"},
 		RateLimits: healthdata.RateLimits{App: []healthdata.RateLimit{
@@ -90,7 +90,7 @@ var definition = &rest.Definition{
 		Account:    rest.AccountAt(base+"/v1/user", "id"),
 	},
 	BaseURL: base,
-	Kinds: []rest.Kind{
+	Collections: []rest.Collection{
 		{
 			Name: "workouts", Scopes: workouts, Path: "/v1/workouts", Query: url.Values{"per_page": {"100"}}, Pages: rest.Numbered("page"), Items: "workouts",
 			Time: started, Key: recorded, Keep: []string{"id", "user_id", "starts", "name", "workout_type_id", "workout_summary"},

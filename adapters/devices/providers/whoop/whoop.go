@@ -63,7 +63,7 @@ var (
 
 var definition = &rest.Definition{
 	Provider: healthdata.Provider{
-		Slug: Slug, Name: "WHOOP", Group: "wearable", AuthType: "oauth", OAuthVersion: 2, SourceType: "device", Class: "cloud", UpdateModel: "hybrid",
+		Slug: Slug, Name: "WHOOP", Group: "wearable", AuthType: "oauth", OAuthVersion: 2, Category: "device", Class: "cloud", UpdateModel: "hybrid",
 		Description: "Sleep, recovery and workouts of a strap.",
 		Backfill:    healthdata.Backfill{DefaultDays: 90, MaxDays: 365, Configurable: true, Mode: "pull"},
 		RateLimits:  healthdata.RateLimits{App: []healthdata.RateLimit{{Requests: 100, Seconds: 60, Burst: 5}, {Requests: 10_000, Seconds: 86_400, Burst: 500}}},
@@ -75,7 +75,7 @@ var definition = &rest.Definition{
 		Account:    rest.AccountAt(base+"/developer/v2/user/profile/basic", "user_id"),
 	},
 	BaseURL: base + "/developer",
-	Kinds: []rest.Kind{
+	Collections: []rest.Collection{
 		{
 			Name: "sleep", Scopes: []string{"read:sleep", "read:recovery"}, Path: "/v2/activity/sleep", Query: size, Range: window, Pages: pages,
 			Items: "records", Key: rest.KeyOf("id"), Keep: []string{"end", "timezone_offset"}, Join: []string{"recovery"},

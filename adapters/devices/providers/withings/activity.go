@@ -12,7 +12,7 @@ import (
 )
 
 // active are the kinds of movement.
-var active = []rest.Kind{
+var active = []rest.Collection{
 	{
 		Name: "getactivity", Scopes: activity, Method: http.MethodPost, Path: "/v2/measure", Range: days, Pages: pages, Items: "body.activities",
 		Query: action("getactivity", "steps", "distance", "elevation", "soft", "moderate", "intense", "calories", "totalcalories",

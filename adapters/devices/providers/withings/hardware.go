@@ -10,7 +10,7 @@ import (
 )
 
 // hardwares are the kinds of devices.
-var hardwares = []rest.Kind{
+var hardwares = []rest.Collection{
 	{
 		Name: "getdevice", Scopes: []string{"user.info"}, Method: http.MethodPost, Path: "/v2/user", Items: "body.devices", Query: action("getdevice"),
 		Resources: []string{"device"}, Read: rest.Each(readDevice),

@@ -12,7 +12,7 @@ import (
 )
 
 // heart are the kinds of electrocardiograms.
-var heart = []rest.Kind{
+var heart = []rest.Collection{
 	{
 		Name: "heart_list", Method: http.MethodPost, Path: "/v2/heart", Range: instants, Pages: pages, Items: "body.series",
 		Query: action("list"), Key: rest.KeyOf("ecg.signalid"), Keep: []string{"timestamp", "timezone", "ecg", "heart_rate", "model", "modelid", "deviceid", "hash_deviceid"},

@@ -10,7 +10,7 @@ import (
 )
 
 // measured are the kinds of what was measured by scales, cuffs and thermometers.
-var measured = []rest.Kind{
+var measured = []rest.Collection{
 	{
 		Name: "getmeas", Scopes: metrics, Method: http.MethodPost, Path: "/measure", Range: instants, Pages: pages, Items: "body.measuregrps",
 		Query: url.Values{"action": {"getmeas"}, "category": {"1"}, "meastypes": {"1,5,6,8,9,10,11,12,54,71,73,76,77,88,123,170"}},

@@ -15,7 +15,7 @@ import (
 )
 
 // asleep are the kinds of nights.
-var asleep = []rest.Kind{
+var asleep = []rest.Collection{
 	{
 		Name: "sleep_getsummary", Scopes: activity, Method: http.MethodPost, Path: "/v2/sleep", Range: days, Pages: pages, Items: "body.series",
 		Query: action("getsummary", "asleepduration", "lightsleepduration", "deepsleepduration", "remsleepduration", "wakeupduration",

@@ -90,7 +90,7 @@ var kinds = slices.Concat(measured, active, asleep, heart, hardwares)
 
 var definition = &rest.Definition{
 	Provider: healthdata.Provider{
-		Slug: Slug, Name: "Withings", Group: "wearable", AuthType: "oauth", OAuthVersion: 2, SourceType: "device", Class: "cloud", UpdateModel: "hybrid",
+		Slug: Slug, Name: "Withings", Group: "wearable", AuthType: "oauth", OAuthVersion: 2, Category: "device", Class: "cloud", UpdateModel: "hybrid",
 		Description: "Weight, blood pressure, sleep and activity of scales, cuffs, mats and watches.",
 		Backfill:    healthdata.Backfill{DefaultDays: 90, MaxDays: 365, Configurable: true, Mode: "pull"},
 		RateLimits:  healthdata.RateLimits{App: []healthdata.RateLimit{{Requests: 120, Seconds: 60, Burst: 5}}},
@@ -100,9 +100,9 @@ var definition = &rest.Definition{
 		TokenParams: map[string]string{"action": "requesttoken"}, TokenBody: tokenBody, TokenSeconds: 10_800,
 		Minimum: []string{"user.metrics"}, Revoke: revoke, Account: account,
 	},
-	BaseURL: base,
-	Kinds:   kinds,
-	Refused: refused, Listen: listen,
+	BaseURL:     base,
+	Collections: kinds,
+	Refused:     refused, Listen: listen,
 }
 
 // Record returns the provider's record for the catalogue. It is the caller's to change.

@@ -308,7 +308,7 @@ func (a *Pages) source(p *healthdata.Provider) page.Source {
 	for i, r := range p.Resources {
 		slugs[i] = r.Resource
 	}
-	return a.site.NewSource(a.root, p.Slug, p.Name, p.Description, way, slugs)
+	return a.site.DrawSource(a.root, page.Source{Slug: p.Slug, Name: p.Name, Description: p.Description, Way: way, Kinds: page.KindsOf(slugs)})
 }
 
 // offers are the sources that the pages offer.

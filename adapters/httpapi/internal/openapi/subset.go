@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // Mount is what one mount of the contract has.
@@ -81,10 +82,76 @@ func Subset(contract []byte, m Mount) ([]byte, error) {
 		var tag struct{ Name string }
 		return json.Unmarshal(raw, &tag) == nil && !tags[tag.Name]
 	})
+	if !tags["apps"] {
+		for _, methods := range d.Paths {
+			for method, raw := range methods {
+				methods[method] = userToken.ReplaceAll(raw, nil)
+			}
+		}
+	}
 	if err := d.dropUnused(); err != nil {
 		return nil, fmt.Errorf("subset of contract: %w", err)
 	}
+	if err := d.describe(tags, m); err != nil {
+		return nil, fmt.Errorf("subset of contract: %w", err)
+	}
 	return d.encode()
+}
+
+// userToken finds the token of an app as a further way to sign in.
+var userToken = regexp.MustCompile(`,\s*\{\s*"UserToken":\s*\[[^\]]*\]\s*\}`)
+
+// subjects are what a contract is about, by the tag of their operations.
+var subjects = []struct{ tag, words string }{
+	{"users", "users and their sources"},
+	{"timeseries", "health data"},
+	{"aggregate", "aggregates"},
+	{"link", "linking"},
+	{"orders", "lab orders"},
+	{"lab reports", "lab reports"},
+	{"webhooks", "webhooks"},
+}
+
+// describe makes the title and the texts of the whole document those of a mount with these tags.
+func (d *extended) describe(tags map[string]bool, m Mount) error {
+	links := d.Components["securitySchemes"]["LinkTokenKey"] != nil // connecting manual sources has the tag link, too
+	var names []string
+	for _, s := range subjects {
+		if tags[s.tag] && (s.tag != "link" || links) {
+			names = append(names, s.words)
+		}
+	}
+	title := "This service"
+	if len(names) > 0 {
+		title = strings.Join(names, ", ")
+		title = strings.ToUpper(title[:1]) + title[1:]
+	}
+	var info map[string]json.RawMessage
+	if err := json.Unmarshal(d.Info, &info); err != nil {
+		return err
+	}
+	var text string
+	if raw := info["description"]; raw != nil {
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return err
+		}
+	}
+	kept := strings.SplitAfter(text, ". ")
+	kept = slices.DeleteFunc(kept[min(1, len(kept)):], func(sentence string) bool {
+		return !m.Queries && strings.Contains(sentence, "x-query-schema") ||
+			!m.Uploads && strings.Contains(sentence, "x-value-bounds") ||
+			!links && strings.Contains(sentence, "link API")
+	})
+	info["title"], _ = json.Marshal(title) // texts have no error
+	info["description"], _ = json.Marshal(strings.TrimSpace(title + ". " + strings.Join(kept, "")))
+	var err error
+	if d.Info, err = json.Marshal(info); err != nil {
+		return err
+	}
+	if schemes := d.Components["securitySchemes"]; schemes["ManagementKey"] != nil && !tags["lab reports"] {
+		schemes["ManagementKey"] = bytes.ReplaceAll(schemes["ManagementKey"], []byte(", reviewer works on lab reports"), nil)
+	}
+	return nil
 }
 
 func (d *extended) encode() ([]byte, error) {

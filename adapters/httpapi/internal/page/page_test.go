@@ -160,8 +160,8 @@ func TestLogos(t *testing.T) {
 		_, ok := s.Asset(name, "")
 		require.False(t, ok, name)
 	}
-	require.Equal(t, "/link/assets/logo-acme_ring", s.NewSource("/link", "acme_ring", "Acme Ring", "", "oauth", nil).Logo)
-	src := s.NewSource("/link", "acme_band", "2nd Élan of three", "", "oauth", nil)
+	require.Equal(t, "/link/assets/logo-acme_ring", s.DrawSource("/link", Source{Slug: "acme_ring", Name: "Acme Ring", Way: "oauth"}).Logo)
+	src := s.DrawSource("/link", Source{Slug: "acme_band", Name: "2nd Élan of three", Way: "oauth"})
 	require.Empty(t, src.Logo)
 	require.Equal(t, "2É", src.Initials)
 	b, err := s.Render("closed", View{Root: "/link", Lang: "xx"})

@@ -244,14 +244,14 @@ type Source struct {
 	Tone     int
 }
 
-// NewSource draws a source. resources are the slugs of what it has.
-func (s *Site) NewSource(root, slug, name, description, way string, resources []string) Source {
-	out := Source{Slug: slug, Name: name, Description: description, Way: way, Kinds: KindsOf(resources), Initials: initials(name)}
-	if _, ok := s.logos[slug]; ok {
-		out.Logo = root + "/assets/logo-" + slug
+// DrawSource returns a source with its Logo, below root, its Initials and its Tone.
+func (s *Site) DrawSource(root string, out Source) Source {
+	out.Initials = initials(out.Name)
+	if _, ok := s.logos[out.Slug]; ok {
+		out.Logo = root + "/assets/logo-" + out.Slug
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(slug))
+	_, _ = h.Write([]byte(out.Slug))
 	out.Tone = int(h.Sum32() % 8)
 	return out
 }

@@ -122,7 +122,7 @@ func (b Bound) Confine(r *http.Request, settings *wire.Settings, team healthlab.
 	switch of, err := b.owner(ctx, team, value); {
 	case err == nil && of != user:
 		r.SetPathValue(b.param, settings.Replace(value))
-	case err != nil && !slices.Contains([]healthlab.Kind{healthlab.NotFound, healthlab.Invalid}, healthlab.KindOf(err)):
+	case err != nil && !slices.Contains([]healthlab.ErrorKind{healthlab.NotFound, healthlab.Invalid}, healthlab.KindOf(err)):
 		return nil, tried, err
 	}
 	return r, tried, nil

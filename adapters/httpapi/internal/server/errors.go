@@ -13,7 +13,7 @@ import (
 )
 
 // kinds is the one place where errors of the domain become replies of HTTP.
-var kinds = map[healthlab.Kind]wire.Fault{
+var kinds = map[healthlab.ErrorKind]wire.Fault{
 	healthlab.Unknown:         {Status: 500, Type: "INTERNAL_ERROR", Msg: "something went wrong on our side"},
 	healthlab.Invalid:         {Status: 422, Type: "INVALID_REQUEST", Msg: "the request is not valid"},
 	healthlab.NotFound:        {Status: 404, Type: "NOT_FOUND", Msg: "there is no such thing"},
