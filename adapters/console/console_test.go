@@ -152,18 +152,17 @@ func signedInPage(t *testing.T, path string) string {
 	return postForm(t, path, nil)
 }
 
-// signedInPageOf returns a page of a console over an API.
 func signedInPageOf(t *testing.T, api http.Handler, path string) string {
 	t.Helper()
 	return postFormTo(t, consoleOf(api), path, nil)
 }
 
-// postForm returns the page that a form leads to; without fields, the page itself.
 func postForm(t *testing.T, path string, form url.Values) string {
 	t.Helper()
 	return postFormTo(t, newConsole(), path, form)
 }
 
+// postFormTo returns the page of a console that a form leads to; without fields, the page itself.
 func postFormTo(t *testing.T, h http.Handler, path string, form url.Values) string {
 	t.Helper()
 	server := httptest.NewServer(h)
