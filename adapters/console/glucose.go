@@ -104,7 +104,6 @@ func (s *Console) glucoseProfile(r *http.Request, unit string, days rangeOf) (*g
 	return p, nil
 }
 
-// tenths writes a number with one decimal; nil is empty.
 func tenths(v *float64) string {
 	if v == nil {
 		return ""
