@@ -77,7 +77,21 @@ func fakeAPI() http.Handler {
 	reply("POST /aggregate/v1/user/"+person+"/query", `{"results":[{"table":{"index":["2026-01-01T09:00:00","2026-01-01T10:00:00","2026-01-02T08:00:00"],
 		"group_key.1":["a","a","b"],"group_key.2":["cgm","cgm","manual"],"mean.glucose.value":[5,7,6],"min.glucose.value":[4,7,6],"max.glucose.value":[6,7,6],"mean.heartrate.value":[50,51,52],
 		"sum.steps.value":[10,20,30],"newest.timestamp":["2026-01-02T08:00:00"],
-		"gmi.glucose.value":[6.12],"time_in_range_in_range.glucose.value":[81.5],"time_in_range_below_range.glucose.value":[8.5]}}]}`)
+		"gmi.glucose.value":[1.23]}}]}`)
+	mux.HandleFunc("GET /v2/user/"+person+"/glucose_profile", func(w http.ResponseWriter, r *http.Request) {
+		clock := []string{}
+		for i := range 96 {
+			values := `"p5":null,"p25":null,"p50":null,"p75":null,"p95":null`
+			if i >= 36 && i < 40 {
+				values = `"p5":4.1,"p25":4.9,"p50":5.3,"p75":6.2,"p95":8.7`
+			}
+			clock = append(clock, fmt.Sprintf(`{"minute":%d,%s}`, 15*i, values))
+		}
+		days := map[string]int{"end_date=2026-01-02&days=2": 2, "end_date=2026-01-02&days=90": 40}["end_date="+r.FormValue("end_date")+"&days="+r.FormValue("days")]
+		_, _ = fmt.Fprintf(w, `{"days_with_readings":%d,"mean":5.5,"gmi_percent":6.12,"cv_percent":null,"bands":[
+			{"name":"very_low","low":null,"high":2.9,"percent":1.5},{"name":"low","low":3,"high":3.8,"percent":7},{"name":"in_range","low":3.9,"high":10,"percent":81.5},
+			{"name":"high","low":10.1,"high":13.9,"percent":10},{"name":"very_high","low":14,"high":null,"percent":0}],"clock":[%s]}`, days, strings.Join(clock, ","))
+	})
 	reply("GET /v2/summary/sleep/"+person, `{"sleep":[{"id":"n","bedtime_start":"2026-01-01T22:00:00Z","bedtime_stop":"2026-01-02T08:30:00Z","calendar_date":"2026-01-02","total":25200}]}`)
 	reply("GET /v2/summary/sleep_cycle/"+person, `{"sleep_cycle":[{"sleep_id":"n","session_start":"2026-01-01T22:00:00Z",
 		"stage_start_offset_second":[0,3600,25200],"stage_end_offset_second":[3600,25200,28800],"stage_type":[4,1,3]}]}`)
@@ -102,8 +116,10 @@ func fakeAPI() http.Handler {
 	return mux
 }
 
-func newConsole() http.Handler {
-	h, err := console.New(console.Config{API: fakeAPI(), Org: "org", Team: "team", Environment: "sandbox", TeamKey: "team key"})
+func newConsole() http.Handler { return consoleOf(fakeAPI()) }
+
+func consoleOf(api http.Handler) http.Handler {
+	h, err := console.New(console.Config{API: api, Org: "org", Team: "team", Environment: "sandbox", TeamKey: "team key"})
 	if err != nil {
 		panic(err)
 	}
@@ -136,10 +152,20 @@ func signedInPage(t *testing.T, path string) string {
 	return postForm(t, path, nil)
 }
 
-// postForm returns the page that a form leads to; without fields, the page itself.
+func signedInPageOf(t *testing.T, api http.Handler, path string) string {
+	t.Helper()
+	return postFormTo(t, consoleOf(api), path, nil)
+}
+
 func postForm(t *testing.T, path string, form url.Values) string {
 	t.Helper()
-	server := httptest.NewServer(newConsole())
+	return postFormTo(t, newConsole(), path, form)
+}
+
+// postFormTo returns the page of a console that a form leads to; without fields, the page itself.
+func postFormTo(t *testing.T, h http.Handler, path string, form url.Values) string {
+	t.Helper()
+	server := httptest.NewServer(h)
 	defer server.Close()
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
@@ -197,11 +223,30 @@ func TestPersonPage(t *testing.T) {
 		"Source used by the merge in 2 stretches", "error: token refused", "1 failing", "2026-01-01 09:00 UTC", `<td>5 (4 to 6)</td>`, `class="area s0"`,
 		`aria-current="true">glucose</a>`, `<h2 id="data" class="first">glucose</h2>`, `?from=2025-12-30&amp;resource=glucose&amp;to=2025-12-31">Earlier`,
 		"Ambulatory glucose profile: 2 days over one day", "25th to 75th percentile", "81.5%</strong> in target, 3.9 to 10.0 mmol/L", "6.1%</strong> GMI", `class="band1"`,
+		"<dt>very low, up to 2.9 mmol/L</dt><dd>1.5%</dd>", "<dt>very high, from 14.0 mmol/L</dt><dd>0.0%</dd>", "<td>5.3</td>", "of the 2 days that end",
 	} {
 		require.Contains(t, page, want)
 	}
 	require.NotContains(t, page, "<option value=\"note\"", "texts have no chart")
 	require.NotContains(t, page, "<b>p1</b>", "texts are escaped")
+}
+
+// Where a team has more users than are counted, Home says how many are.
+func TestHomeCountsTheFirstUsers(t *testing.T) {
+	const note = "count the first"
+	require.NotContains(t, signedInPage(t, "/"), note)
+	api := http.NewServeMux()
+	api.Handle("/", fakeAPI())
+	api.HandleFunc("GET /v2/introspect/resources", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"data":[{"provider":{}},{"provider":{}}],"next_cursor":"more"}`)
+	})
+	require.Contains(t, signedInPageOf(t, api, "/"), "Samples a day and people by newest data count the first 2 of 3 users.")
+}
+
+// The profile of a long range is that of its last 90 days; a range without readings has none.
+func TestGlucoseProfileOfARange(t *testing.T) {
+	require.Contains(t, signedInPage(t, "/users/"+person+"?resource=glucose&from=2025-01-01&to=2026-01-02"), "Ambulatory glucose profile: 40 days over one day")
+	require.NotContains(t, signedInPage(t, "/users/"+person+"?resource=glucose&from=2025-01-01&to=2026-01-03"), "Ambulatory glucose profile")
 }
 
 func TestWorkoutsPage(t *testing.T) {

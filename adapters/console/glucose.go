@@ -4,48 +4,91 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"slices"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// glucoseProfile is the ambulatory glucose profile of some days: all days laid over one day. Its
-// numbers are those of the query language, and so are the ends of the target range.
+// profileDays is the most days that the API lays over one day.
+const profileDays = 90
+
+// glucoseProfile is the ambulatory glucose profile of some days, as the API gives it: all days laid over one day.
 type glucoseProfile struct {
-	Chart            *chart
-	Below, In, Above string // percent of the readings
-	Mean, GMI, CV    string
-	Unit, Low, High  string
-	Days             int
+	Chart         *chart
+	Bands         []profileBand
+	In            *profileBand // the target
+	Mean, GMI, CV string
+	Unit          string
+	Days          int // with readings
+	Asked         int // the days that end with the last day of the page
 }
 
-// glucoseProfile reads the merged glucose of some days; nil if there is none.
-func (s *Console) glucoseProfile(r *http.Request, schema *querySchema, res resource, days rangeOf) (*glucoseProfile, error) {
-	merged, err := s.steps(r, userPath(r), res, days, buckets[1], "merge")
-	if err != nil {
+// profileBand is the share of the readings in a band.
+type profileBand struct {
+	Name, Ends, Percent string
+}
+
+// profileAnswer is the profile in the API.
+type profileAnswer struct {
+	Days  int      `json:"days_with_readings"`
+	Mean  *float64 `json:"mean"`
+	GMI   *float64 `json:"gmi_percent"`
+	CV    *float64 `json:"cv_percent"`
+	Bands []struct {
+		Name    string   `json:"name"`
+		Low     *float64 `json:"low"`
+		High    *float64 `json:"high"`
+		Percent *float64 `json:"percent"`
+	} `json:"bands"`
+	Clock []struct {
+		Minute int      `json:"minute"`
+		P5     *float64 `json:"p5"`
+		P25    *float64 `json:"p25"`
+		P50    *float64 `json:"p50"`
+		P75    *float64 `json:"p75"`
+		P95    *float64 `json:"p95"`
+	} `json:"clock"`
+}
+
+// targetBand is the name of the target range.
+const targetBand = "in_range"
+
+// glucoseProfile reads the profile of the last days of a range; nil if they have no reading.
+func (s *Console) glucoseProfile(r *http.Request, unit string, days rangeOf) (*glucoseProfile, error) {
+	p := &glucoseProfile{Unit: unit, Asked: min(days.days(), profileDays)}
+	var in profileAnswer
+	err := s.optional(s.get(r, "/v2/user/"+userPath(r)+"/glucose_profile", url.Values{
+		"end_date": {days.to.Format(time.DateOnly)}, "days": {strconv.Itoa(p.Asked)}, "unit": {unit},
+	}, &in))
+	if err != nil || in.Days == 0 {
 		return nil, err
 	}
-	p := &glucoseProfile{Unit: res.Unit()}
-	var points []point
-	seen := map[string]bool{}
-	for i := range merged["index"] {
-		at, err := time.Parse(floating, merged.text("index", i))
-		v := merged.number(res.column("mean", res.fields[0]), i)
-		if err != nil || math.IsNaN(v) {
-			continue
+	p.Days = in.Days
+	p.Mean, p.GMI, p.CV = tenths(in.Mean), tenths(in.GMI), tenths(in.CV)
+	digits := "%.1f"
+	if unit == "mg/dL" {
+		digits = "%.0f"
+	}
+	var target reference
+	for _, b := range in.Bands {
+		one := profileBand{Name: words(b.Name), Ends: ends(digits, b.Low, b.High), Percent: tenths(b.Percent)}
+		p.Bands = append(p.Bands, one)
+		if b.Name == targetBand {
+			p.In, target = &one, reference{low: b.Low, high: b.High}
 		}
-		points = append(points, point{at, v})
-		seen[at.Format(time.DateOnly)] = true
 	}
-	if len(points) == 0 {
-		return nil, nil //nolint:nilnil // days without glucose have no profile
+	var lines [5][]point
+	for _, q := range in.Clock {
+		at := time.Date(2000, 1, 1, 0, q.Minute, 0, 0, time.UTC)
+		for i, v := range []*float64{q.P5, q.P25, q.P50, q.P75, q.P95} {
+			one := point{at, math.NaN()}
+			if v != nil {
+				one.value = *v
+			}
+			lines[i] = append(lines[i], one)
+		}
 	}
-	p.Days = len(seen)
-	if err := s.glucoseMeasures(r, res, days, p); err != nil {
-		return nil, err
-	}
-	target := schema.targetRange(p)
-	lines := overlay(points)
 	p.Chart = draw("glucose by time of day", panel{
 		title: "glucose", unit: p.Unit, ranges: []reference{target},
 		bands: []band{
@@ -61,70 +104,22 @@ func (s *Console) glucoseProfile(r *http.Request, schema *querySchema, res resou
 	return p, nil
 }
 
-// glucoseMeasures asks for the measures of a profile.
-func (s *Console) glucoseMeasures(r *http.Request, res resource, days rangeOf, p *glucoseProfile) error {
-	arg := res.arg(res.fields[0])
-	var selected []any
-	for _, name := range []string{"mean", "gmi", "cv"} {
-		selected = append(selected, map[string]any{"func": name, "arg": arg})
+func tenths(v *float64) string {
+	if v == nil {
+		return ""
 	}
-	for _, name := range []string{"below_range", targetBand, "above_range"} {
-		selected = append(selected, map[string]any{"func": "time_in_range", "band": name, "arg": arg})
-	}
-	got, err := s.ask(r, userPath(r), days, "merge", map[string]any{"select": selected})
-	if err != nil {
-		return err
-	}
-	for name, into := range map[string]*string{
-		"mean": &p.Mean, "gmi": &p.GMI, "cv": &p.CV,
-		"time_in_range_below_range": &p.Below, "time_in_range_" + targetBand: &p.In, "time_in_range_above_range": &p.Above,
-	} {
-		if v := got.number(res.column(name, res.fields[0]), 0); !math.IsNaN(v) {
-			*into = fmt.Sprintf("%.1f", v)
-		}
-	}
-	return nil
+	return fmt.Sprintf("%.1f", *v)
 }
 
-// targetBand is the name of the target range.
-const targetBand = "in_range"
-
-// targetRange returns the target range in the unit of a profile, and notes its ends as text.
-func (q *querySchema) targetRange(p *glucoseProfile) (out reference) {
-	for _, b := range q.Bands {
-		if b.Name != targetBand {
-			continue
-		}
-		layout := "%.1f"
-		if out.low, out.high = b.LowMmol, b.HighMmol; p.Unit == "mg/dL" {
-			out.low, out.high, layout = b.Low, b.High, "%.0f"
-		}
-		if out.low != nil && out.high != nil {
-			p.Low, p.High = fmt.Sprintf(layout, *out.low), fmt.Sprintf(layout, *out.high)
-		}
+// ends writes the ends of a band.
+func ends(digits string, low, high *float64) string {
+	switch {
+	case low == nil && high == nil:
+		return ""
+	case low == nil:
+		return fmt.Sprintf("up to "+digits, *high)
+	case high == nil:
+		return fmt.Sprintf("from "+digits, *low)
 	}
-	return out
-}
-
-// overlay lays days over one day: the percentiles 5, 25, 50, 75 and 95 of each half hour, each as
-// a line of 48 points, NaN where no day has a value.
-func overlay(points []point) (lines [5][]point) {
-	const slots = 48
-	var by [slots][]float64
-	for _, p := range points {
-		i := p.at.Hour()*2 + p.at.Minute()/30
-		by[i] = append(by[i], p.value)
-	}
-	for i, values := range by {
-		at := time.Date(2000, 1, 1, i/2, i%2*30, 0, 0, time.UTC)
-		slices.Sort(values)
-		for k, share := range []float64{.05, .25, .5, .75, .95} {
-			v := math.NaN()
-			if len(values) > 0 {
-				v = values[int(math.Round(share*float64(len(values)-1)))]
-			}
-			lines[k] = append(lines[k], point{at, v})
-		}
-	}
-	return lines
+	return fmt.Sprintf(digits+" to "+digits, *low, *high)
 }

@@ -34,7 +34,8 @@ type homePage struct {
 	At                       time.Time
 	Statuses, Freshness      []share
 	Samples, Attempts        *chart
-	More                     bool // the team has more than homeUsers users
+	More                     bool // the team has more users than Counted
+	Counted                  int  // users whose samples and newest data are counted
 }
 
 // homeUsers bounds the users whose reads Home looks at.
@@ -121,7 +122,7 @@ func (s *Console) pictures(r *http.Request, data *homePage) error {
 	if err := s.optional(s.get(r, "/v2/introspect/resources", url.Values{"user_limit": {strconv.Itoa(homeUsers)}}, &page)); err != nil {
 		return err
 	}
-	data.More = page.Next != ""
+	data.More, data.Counted = page.Next != "", len(page.Data)
 	today := data.At.UTC().Truncate(day)
 	byDay := map[string]int{}
 	ages := []share{{Name: "today or yesterday"}, {Name: "in the last 7 days"}, {Name: "in the last 30 days"}, {Name: "longer ago"}, {Name: "no data yet"}}

@@ -368,7 +368,7 @@ func (s *Console) person(w http.ResponseWriter, r *http.Request, on *session) er
 	}
 	data.Chart = draw(title, panels...)
 	if data.Resource == "glucose" && days.days() > 1 {
-		if data.Profile, err = s.glucoseProfile(r, &schema, res, days); err != nil {
+		if data.Profile, err = s.glucoseProfile(r, data.Unit, days); err != nil {
 			return err
 		}
 	}

@@ -44,21 +44,11 @@ type queryTable struct {
 	Columns  []queryColumn `json:"columns"`
 }
 
-// glucoseBand is a band of glucose with its ends in both units, both inclusive; nil is open.
-type glucoseBand struct {
-	Name     string   `json:"name"`
-	Low      *float64 `json:"low_mg_dl"`
-	High     *float64 `json:"high_mg_dl"`
-	LowMmol  *float64 `json:"low_mmol_l"`
-	HighMmol *float64 `json:"high_mmol_l"`
-}
-
 type querySchema struct {
 	Tables     []queryTable  `json:"tables"`
 	Timeseries []queryTable  `json:"timeseries"`
 	Macros     []queryColumn `json:"value_macros"`
 	Functions  []string      `json:"functions"`
-	Bands      []glucoseBand `json:"bands"`
 }
 
 func (s *Console) schema(r *http.Request) (querySchema, error) {

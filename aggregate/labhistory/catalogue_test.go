@@ -86,7 +86,9 @@ func TestRangeOfTheCatalogue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := laboratory{options: &labhistory.Options{Catalogue: ranges{expected: r.markers},
-				Facts: func(context.Context, healthlab.TeamID, healthlab.UserID, healthlab.Date) (labhistory.Facts, error) { return r.facts, nil }}}
+				Facts: func(context.Context, healthlab.TeamID, healthlab.UserID, healthlab.Date) (labhistory.Facts, error) {
+					return r.facts, nil
+				}}}
 			id := l.order("2026-03-01", numeric(glucose, "90", "mg/dL"))
 			l.orders[0].LabTest.Markers = []catalogue.Marker{{ID: 1}, {ID: 2}}
 			if r.change != nil {
