@@ -91,7 +91,6 @@ type orderPlace struct {
 	transaction TransactionID
 }
 
-// transactionOf returns the transaction of the row of an order.
 func transactionOf(r *store.Row) TransactionID {
 	return TransactionID{store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}
 }
