@@ -190,7 +190,6 @@ func (d deletedUsers) unknown(users []teamUser) (out []teamUser) {
 	return out
 }
 
-// learn takes the answers of [userQueries].
 func (d deletedUsers) learn(users []teamUser, answers [][]store.Row) {
 	for i, u := range users {
 		state := store.StateOf(answers[i])
