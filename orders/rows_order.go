@@ -101,10 +101,10 @@ func loadPlaces(read reader, places []orderPlace) ([]Record, error) {
 		return nil, nil
 	}
 	ask := make([]store.Query, 0, 3*len(places)) // two for each order, then one for each user
-	users := make([]teamUser, len(places))
-	for i, p := range places {
+	users := make([]teamUser, 0, len(places))
+	for _, p := range places {
 		ask = append(ask, transactionQuery(p.team, p.transaction), critical.OfOrder(p.team, p.id.UUID).Unlocked())
-		users[i] = teamUser{p.team, p.user}
+		users = append(users, teamUser{p.team, p.user})
 	}
 	deleted := deletedUsers{}
 	asked := deleted.unknown(users)
