@@ -91,7 +91,6 @@ type orderPlace struct {
 	transaction TransactionID
 }
 
-// transactionOf returns the transaction of the row of an order.
 func transactionOf(r *store.Row) TransactionID {
 	return TransactionID{store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}
 }
@@ -102,10 +101,10 @@ func loadPlaces(read reader, places []orderPlace) ([]Record, error) {
 		return nil, nil
 	}
 	ask := make([]store.Query, 0, 3*len(places)) // two for each order, then one for each user
-	users := make([]teamUser, len(places))
-	for i, p := range places {
+	users := make([]teamUser, 0, len(places))
+	for _, p := range places {
 		ask = append(ask, transactionQuery(p.team, p.transaction), critical.OfOrder(p.team, p.id.UUID).Unlocked())
-		users[i] = teamUser{p.team, p.user}
+		users = append(users, teamUser{p.team, p.user})
 	}
 	deleted := deletedUsers{}
 	asked := deleted.unknown(users)
@@ -191,7 +190,6 @@ func (d deletedUsers) unknown(users []teamUser) (out []teamUser) {
 	return out
 }
 
-// learn takes the answers of [userQueries].
 func (d deletedUsers) learn(users []teamUser, answers [][]store.Row) {
 	for i, u := range users {
 		state := store.StateOf(answers[i])

@@ -56,7 +56,6 @@ func (a *aheadStore) key(table, id string) store.Key {
 	return store.Key{Table: table, Team: a.team, ID: id}
 }
 
-// put adds a row past the ReadAhead.
 func (a *aheadStore) put(table, id string) {
 	require.NoError(a, a.inner.Update(a.Context(), func(_ context.Context, tx store.Tx) error {
 		tx.Put(store.Row{Key: a.key(table, id), Doc: []byte(id)})

@@ -85,7 +85,7 @@ func (k Key) LogValue() slog.Value {
 type Task struct {
 	Key
 	// Linked is when the connection was linked that the task was planned for.
-	Linked time.Time
+	Linked time.Time `json:",omitzero"`
 	// Client is the id of the team's own client at the provider that the connection is
 	// bound to; empty for the deployment's.
 	Client string `json:",omitempty"`
@@ -94,45 +94,45 @@ type Task struct {
 	Status Status
 	// From and To bound what this run fetches. What lies between Until and To was fetched;
 	// a run that has not begun has no Until.
-	From, To, Until time.Time
+	From, To, Until time.Time `json:",omitzero"`
 	// Cursor is how far it is in the piece before Until.
-	Cursor string
+	Cursor string `json:",omitzero"`
 	// Turn orders tasks that are due, the lowest first, and Step is how much a turn costs.
-	Turn, Step int64
+	Turn, Step int64 `json:",omitzero"`
 	// Due is when it is to go on; zero if it is not to.
-	Due time.Time
+	Due time.Time `json:",omitzero"`
 	// Lease is until when, on the store's clock, a process has it; zero if none has. Fence
 	// counts the claims.
-	Lease time.Time
-	Fence int64
+	Lease time.Time `json:",omitzero"`
+	Fence int64     `json:",omitzero"`
 	// Failures counts the errors in a row, and Error is the last of them.
-	Failures int
-	Error    ErrorClass
+	Failures int        `json:",omitzero"`
+	Error    ErrorClass `json:",omitzero"`
 	// Ended counts the tries that came to an end, well or not.
-	Ended int64
+	Ended int64 `json:",omitzero"`
 	// Seen is until when everything was fetched, Swept when the task last looked far back,
 	// and Floor how far back it may look at all; of News alone.
-	Seen, Swept, Floor time.Time
+	Seen, Swept, Floor time.Time `json:",omitzero"`
 	// Announced is when the provider last said that there is something new, and Reach the
 	// earliest of it that no run has covered; of News alone.
-	Announced, Reach time.Time
+	Announced, Reach time.Time `json:",omitzero"`
 	// ScheduledAt, StartedAt and EndedAt are when this run was.
-	ScheduledAt, StartedAt, EndedAt time.Time
+	ScheduledAt, StartedAt, EndedAt time.Time `json:",omitzero"`
 
 	// What it has brought in its life.
 
 	// LastTry is when a request was last made, and LastOK whether it went well.
-	LastTry time.Time
-	LastOK  bool
+	LastTry time.Time `json:",omitzero"`
+	LastOK  bool      `json:",omitzero"`
 	// Oldest and Newest bound what was stored.
-	Oldest, Newest time.Time
+	Oldest, Newest time.Time `json:",omitzero"`
 	// Sent counts the objects that were announced.
-	Sent int64
+	Sent int64 `json:",omitzero"`
 	// Stored counts what was new by the UTC day on which it came, ascending; of the last
 	// [StoredDays] days that have any.
 	Stored []DayCount `json:",omitempty"`
 	// Days has a bit for each day with data since From; of History alone.
-	Days []byte
+	Days []byte `json:",omitzero"`
 }
 
 // DayCount is how many samples, summaries or streams were stored for the first time on a UTC day.
