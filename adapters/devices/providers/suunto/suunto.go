@@ -147,7 +147,6 @@ const (
 	step    = 10 * time.Minute
 )
 
-// rateUnit is the unit of a heart rate.
 func rateUnit(v *float64) string {
 	if v != nil && *v < maxHz {
 		return "Hz"
