@@ -31,8 +31,8 @@ var (
 )
 
 // ParseTime reads an ISO 8601 date and time: YYYY-MM-DDTHH:MM, the seconds with or without a
-// fraction, and an optional offset (Z, ±HH:MM, ±HHMM or ±HH). A space may stand in place of the T
-// and before the offset, a comma in place of the point of the fraction, and an hour may have one
+// fraction, and an optional offset (Z, ±HH:MM, ±HHMM or ±HH; UTC or GMT, alone or before an offset such
+// as UTC+2). A space may stand in place of the T and before the offset, a comma in place of the point of the fraction, and an hour may have one
 // digit. What is finer than a microsecond is cut off. Anything else is [Invalid]; the error does not repeat the text.
 func ParseTime(s string) (Time, error) {
 	t, _, _, err := parseTime(s)
@@ -148,9 +148,20 @@ func digits(s string) (n int, ok bool) {
 	return n, true
 }
 
-// parseOffset reads Z, ±HH:MM, ±HHMM, ±HH or nothing, as seconds east of UTC, and whether there was
-// one.
+// parseOffset reads Z, ±HH:MM, ±HHMM, ±HH, UTC or GMT with or without a signed offset, or nothing, as
+// seconds east of UTC, and whether there was one.
 func parseOffset(s string) (offset int, written bool, err error) {
+	if len(s) >= 3 && (s[:3] == "UTC" || s[:3] == "GMT") {
+		if s = s[3:]; s == "" {
+			return 0, true, nil
+		}
+		if s == "Z" || s == "z" {
+			return 0, false, errTimeShape
+		}
+		if len(s) == 2 || len(s) > 2 && s[2] == ':' { // an hour of one digit
+			s = s[:1] + "0" + s[1:]
+		}
+	}
 	switch {
 	case s == "":
 		return 0, false, nil

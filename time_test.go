@@ -74,6 +74,8 @@ func TestParseTimeRefuses(t *testing.T) {
 		{"60 minutes without a colon", "2026-03-01T07:00:00+0160", shape},
 		{"60 minutes", "2026-03-01T07:00:00+01:60", shape},
 		{"zone name", "2026-03-01T07:00:00 CET", shape},
+		{"zone name and Z", "2026-03-01T07:00:00UTCZ", shape},
+		{"zone name and no offset", "2026-03-01T07:00:00UTC+", shape},
 		{"something after", "2026-03-01T07:00:00Z.", shape},
 		{"other digits", "2026-03-01T07:00:0\u0660Z", shape},
 		{"too wide, east", "2026-03-01T07:00:00+18:01", offset},
@@ -103,7 +105,8 @@ func TestParseTimeRefuses(t *testing.T) {
 
 // An offset that was not written is told from Z, and alone it is read as in a time.
 func TestParseTimeZone(t *testing.T) {
-	for text, want := range map[string]*int{"": nil, "Z": new(0), "z": new(0), "+00:00": new(0), "+0545": new(20_700), "-05": new(-18_000), " +0100": new(3600)} {
+	for text, want := range map[string]*int{"": nil, "Z": new(0), "z": new(0), "+00:00": new(0), "+0545": new(20_700), "-05": new(-18_000), " +0100": new(3600),
+		" UTC": new(0), "GMT": new(0), "UTC+2": new(7200), " GMT-3:30": new(-12_600), "UTC+0530": new(19_800), "UTC-08:00": new(-28_800)} {
 		_, offset, err := healthlab.ParseTimeZone("2026-03-01T07:00:00" + text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, offset, text)

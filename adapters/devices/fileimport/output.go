@@ -3,6 +3,7 @@ package fileimport
 import (
 	"context"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -26,6 +27,9 @@ func (o *Output) Summaries(resource string, items ...healthdata.Summary) error {
 func (o *Output) Samples(resource string, source healthdata.Source, samples []healthdata.Sample) error {
 	return o.output.samples(resource, source, samples)
 }
+
+// Ahead reports whether a time is more than 24 hours ahead of the present, and so cannot be.
+func (o *Output) Ahead(t healthlab.Time) bool { return t.After(o.output.opts.Now().Add(mostAhead)) }
 
 // Skip counts a part of the file that is left out.
 func (o *Output) Skip(what string) { o.output.skip(what) }

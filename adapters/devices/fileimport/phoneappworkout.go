@@ -18,7 +18,14 @@ type appQuantity struct {
 	Units string
 }
 
-// appWorkout is a workout. Version 1 of the app has activeEnergy as one number, version 2 as a list.
+// appClimb is the climb of a workout.
+type appClimb struct {
+	Ascent *float64
+	Units  string
+}
+
+// appWorkout is a workout. Version 1 of the app has activeEnergy and stepCount as one number and the
+// climb as elevation, version 2 has lists and elevationUp.
 type appWorkout struct {
 	ID, Name, Start, End string
 	Duration             *float64
@@ -30,6 +37,7 @@ type appWorkout struct {
 	AvgSpeed, MaxSpeed   *appQuantity
 	HeartRate            *struct{ Avg, Max *appQuantity }
 	ActiveEnergy         json.RawMessage
+	StepCount, Elevation json.RawMessage
 	Route, HeartRateData []json.RawMessage
 }
 
@@ -76,7 +84,11 @@ func (a *phoneApp) workout(n int) error {
 	}
 	w.Calories = a.total("active energy", cmp.Or(v.ActiveEnergyBurned, itemOf[appQuantity](v.ActiveEnergy)), "kcal")
 	w.Distance = a.total("distance", v.Distance, "m")
+	if e := itemOf[appClimb](v.Elevation); e != nil && v.ElevationUp == nil {
+		v.ElevationUp = &appQuantity{e.Ascent, e.Units}
+	}
 	w.TotalElevationGain = a.total("elevation", v.ElevationUp, "m")
+	w.Steps = rounded(a.total("steps", itemOf[appQuantity](v.StepCount), "count"))
 	w.AverageSpeed, w.MaxSpeed = a.total("speed", v.AvgSpeed, "m/s"), a.total("speed", v.MaxSpeed, "m/s")
 	average, most := v.AvgHeartRate, v.MaxHeartRate
 	if v.HeartRate != nil {

@@ -18,8 +18,8 @@ import (
 // order. AE: the message is malformed or could not be kept, or some results of it are refused;
 // an ERR segment names each of these, the others are kept, and the message changes nothing
 // for them if it comes again. AR: messages of this type are not received. A batch (FHS, BHS)
-// is answered with a batch that has an acknowledgement of each message; one whose envelope is
-// malformed with a single AE.
+// is answered with a batch that has an acknowledgement of each message, and an AE for each part that
+// cannot be read; one of which nothing can be read with a single AE.
 func (b *Backend) Handle(ctx context.Context, message []byte, frameErr error) []byte {
 	if frameErr != nil {
 		return b.opts.answer(nil, rejected, frameErr)

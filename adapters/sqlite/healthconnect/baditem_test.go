@@ -24,6 +24,9 @@ func (s *strict) Samples(ctx context.Context, resource string, source healthdata
 	bounds, _ := r.Bounds()
 	var p healthlab.Problems
 	for i, v := range samples {
+		if v.Value == nil {
+			continue // a blood pressure
+		}
 		if n, ok := r.Convert(v.Value.Number, v.Unit, ""); !ok || n < bounds.Low || n > bounds.High {
 			p.Add("out_of_bounds", "must be "+bounds.String(), "data", i, "value")
 		}

@@ -46,7 +46,7 @@ func Read(ctx context.Context, db io.ReaderAt, size int64, sink fileimport.Sink,
 	if err := i.schema(); err != nil {
 		return rep, failure(ctx, err)
 	}
-	for _, step := range []func() error{i.sources, i.samples, i.heartRates, i.pressures, i.sessions, i.nights, i.workouts, i.height, i.flush, i.leftOver} {
+	for _, step := range []func() error{i.sources, i.samples, i.heartRates, i.pressures, i.sessions, i.nights, i.workouts, i.height, i.flush, i.orphans, i.leftOver} {
 		if err := step(); err != nil {
 			return rep, failure(ctx, err)
 		}
@@ -217,6 +217,24 @@ func (i *importer) count(into *map[string]int, name string, n int) {
 func (i *importer) summaries(resource string, items ...healthdata.Summary) error {
 	if err := i.out.Summaries(resource, items...); err != nil {
 		return sinkError{err}
+	}
+	return nil
+}
+
+// orphans counts the parts whose record is not there.
+func (i *importer) orphans() error {
+	for part, parent := range map[string]string{heartSeriesTable: heartRateTable, stagesTable: sleepTable} {
+		if i.columns[parent] == nil {
+			continue
+		}
+		join := " left join " + parent + " p on p.row_id = r.parent_key where p.row_id is null"
+		err := i.each(part, join, nil, func(row) error {
+			i.skip(part, "no record")
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

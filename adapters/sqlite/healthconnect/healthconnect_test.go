@@ -229,7 +229,7 @@ insert into exercise_session_record_table (app_info_id, start_time, end_time, ex
 	got, rep := read(t, database(t, bad), nil)
 	require.Equal(t, want, got)
 	require.Equal(t, map[string]int{"bone_mass_record_table": 1, "steps_record_table (bad time)": 5, "steps_record_table (no value)": 3, "weight_record_table (no value)": 1,
-		"blood_pressure_record_table (no value)": 1, "height_record_table (no value or bad time)": 1, "heart_rate_record_series_table (no value)": 1,
+		"blood_pressure_record_table (no value)": 1, "height_record_table (no value or bad time)": 1, "heart_rate_record_series_table (no value)": 1, "heart_rate_record_series_table (no record)": 1,
 		"heart_rate_record_series_table (bad time)": 1, "sleep_session_record_table (bad time)": 1, "sleep_stages_table (bad time or stage)": 3,
 		"exercise_session_record_table (bad time)": 1}, rep.Skipped)
 }

@@ -20,7 +20,7 @@ type night struct {
 func (i *importer) nights() error {
 	columns, join := slices.Concat(common, sessionColumns), " order by r.row_id"
 	if i.columns[stagesTable] != nil {
-		columns = append(columns, "s.stage_start_time", "s.stage_end_time", "s.stage_type")
+		columns = append(columns, "s.parent_key", "s.stage_start_time", "s.stage_end_time", "s.stage_type")
 		join = " left join " + stagesTable + " s on s.parent_key = r.row_id order by r.row_id, s.stage_start_time"
 	}
 	var now night
@@ -45,7 +45,7 @@ func (i *importer) nights() error {
 			now.sleep = &healthdata.Sleep{Head: head, BedtimeStart: start, BedtimeStop: end, TimezoneOffset: offsets.EndTimezoneOffset, SessionOffsets: offsets}
 			now.cycle = &healthdata.SleepCycle{Head: head, SessionStart: start, SessionEnd: end, TimezoneOffset: offsets.EndTimezoneOffset, SessionOffsets: offsets}
 		}
-		if !r.null("stage_start_time") && !now.stage(r) {
+		if !r.null("parent_key") && !now.stage(r) {
 			i.skip(stagesTable, "bad time or stage")
 		}
 		return nil
@@ -124,7 +124,7 @@ func (i *importer) height() error {
 		metres, ok := r.number("height")
 		at, _, _, inTime := r.span(false)
 		cm := int64(math.Round(100 * metres))
-		if !ok || !inTime || cm <= 0 || cm > 300 {
+		if !ok || !inTime || i.out.Ahead(at) || cm <= 0 || cm > 300 {
 			i.skip(heightTable, "no value or bad time")
 			return nil
 		}

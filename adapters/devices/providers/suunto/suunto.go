@@ -154,7 +154,6 @@ func rateUnit(v *float64) string {
 	return "bpm"
 }
 
-// bpm reads a heart rate; nil for 0.
 func bpm(v *float64) *float64 {
 	if v = rest.Positive(v); rateUnit(v) == "Hz" {
 		return rest.Times(v, 60)
@@ -162,9 +161,8 @@ func bpm(v *float64) *float64 {
 	return v
 }
 
-// shareUnit is the unit of a part of one, which some answers have as percent.
 func shareUnit(v *float64) string {
-	if v != nil && *v <= 1 {
+	if v != nil && *v <= 1 { // some answers have percent
 		return "fraction"
 	}
 	return "%"

@@ -90,7 +90,6 @@ func (m *measures) of(types ...int) *float64 {
 	return nil
 }
 
-// possible returns a value that a sample of a resource can have; else nil.
 func possible(v *float64, resource string) *float64 {
 	if b, ok := healthdata.ResourceBySlug(resource).Bounds(); v == nil || ok && (*v < b.Low || *v > b.High) {
 		return nil

@@ -19,7 +19,8 @@ type Batch struct {
 type Item struct {
 	Message  *Message
 	Envelope Segment
-	// Err says why a message cannot be read, as a [SyntaxError], and Raw is its text.
+	// Err says why a message, or what stands in none, cannot be read, as a [SyntaxError], and Raw is
+	// its text.
 	Err error
 	Raw []byte
 }
@@ -31,9 +32,10 @@ func IsBatch(raw []byte) bool {
 }
 
 // ParseBatch reads a file of any number of messages. The limits of the options are
-// those of the whole file. A message that is malformed is an [Item] with an error; the others
-// are read. The error is a [SyntaxError] if the envelope is malformed, or every message; its
-// numbers count the segments of the file.
+// those of the whole file. A message or a segment of the envelope that is malformed, and segments that
+// stand in no message, are an [Item] with an error; the others are read. A line that is no segment
+// ends a message that has a patient, and what follows stands in no message. The error is a [SyntaxError]
+// if no message can be read; its numbers count the segments of the file.
 func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 	opts := o.withDefaults()
 	lead, lines, err := cut(raw, opts)
@@ -44,31 +46,44 @@ func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 	envelope := &syntax{Standard(), opts.Charset}
 	for number := 1; len(lines) > 0; {
 		l := lines[0]
+		bad := func(err error, n int) {
+			b.items = append(b.items, Item{Err: err, Raw: joinLines(lines[:n])})
+			number, lines = number+n, lines[n:]
+		}
 		switch name := l.name(); {
 		case name == "MSH":
-			m, rest, err := message(lines, number, opts)
+			n := messageLen(lines)
+			m, _, err := message(lines[:n], number, opts)
 			if err != nil {
-				b.items = append(b.items, Item{Err: err, Raw: joinLines(lines[:len(lines)-len(rest)])})
-			} else {
-				b.items = append(b.items, Item{Message: m})
+				bad(err, n)
+				continue
 			}
-			number, lines = number+len(lines)-len(rest), rest
+			b.items = append(b.items, Item{Message: m})
+			number, lines = number+n, lines[n:]
 			continue
 		case name == "FHS" || name == "BHS":
 			d, problem, field := delimitersOf(l.text)
 			if problem != "" {
-				return nil, &SyntaxError{Segment: name, Number: number, Field: field, Problem: problem}
+				bad(&SyntaxError{Segment: name, Number: number, Field: field, Problem: problem}, 1)
+				continue
 			}
 			envelope = &syntax{d, opts.Charset}
 		case !starts(name):
-			return nil, &SyntaxError{Number: number, Segment: name, Problem: "stands in no message"}
+			n := 1
+			for n < len(lines) && !starts(lines[n].name()) {
+				n++
+			}
+			bad(&SyntaxError{Number: number, Segment: name, Problem: "stands in no message"}, n)
+			continue
 		}
 		s := Segment{raw: l.text, end: l.end, number: number, syn: envelope}
-		if err := l.check(envelope.Field, number); err != nil {
-			return nil, err
+		err := l.check(envelope.Field, number)
+		if err == nil {
+			err = s.checkText(number)
 		}
-		if err := s.checkText(number); err != nil {
-			return nil, err
+		if err != nil {
+			bad(err, 1)
+			continue
 		}
 		b.items = append(b.items, Item{Envelope: s})
 		number, lines = number+1, lines[1:]
@@ -77,6 +92,23 @@ func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 		return nil, errs[0]
 	}
 	return b, nil
+}
+
+// messageLen returns how many lines the message has that the first line begins. A line that is no
+// segment ends a message that has a patient: it is what is left of another one.
+func messageLen(lines []line) int {
+	separator, patient := byte('|'), false
+	if header := lines[0].text; len(header) > 3 {
+		separator = header[3]
+	}
+	for n := 1; n < len(lines); n++ {
+		name := lines[n].name()
+		if starts(name) || patient && lines[n].check(separator, n) != nil {
+			return n
+		}
+		patient = patient || name == "PID"
+	}
+	return len(lines)
 }
 
 func joinLines(lines []line) []byte {
@@ -101,7 +133,7 @@ func (b *Batch) Messages() []*Message {
 	return out
 }
 
-// Errors returns why messages of the batch cannot be read, in order.
+// Errors returns why parts of the batch cannot be read, in order.
 func (b *Batch) Errors() []error {
 	var out []error
 	for _, i := range b.items {

@@ -225,7 +225,7 @@ func TestBatch(t *testing.T) {
 
 	for name, text := range map[string]string{
 		"outside of a message": "BHS|^~\\&\rPID|1",
-		"bad envelope":         "BHS|^^\r" + report,
+		"bad envelope":         "BHS|^^\r",
 		"bad message":          "BHS|^~\\&\rMSH|^~\\&\rpid|1\rBTS|1",
 		"bad trailer":          "BHS|^~\\&\rBTS!1",
 		"bad bytes":            "BHS|^~\\&|\xff\r",
@@ -234,6 +234,15 @@ func TestBatch(t *testing.T) {
 		_, err := er7.ParseBatch([]byte(text), nil)
 		var at *er7.SyntaxError
 		require.True(t, errors.As(err, &at), name)
+	}
+
+	// A malformed part of the envelope, and what stands in no message, are refused by themselves.
+	for _, text := range []string{"BHS|^^\r" + report, "BHS|^~\\&\rPID|1\rOBX|1\r" + report + "BTS|1", "BHS|^~\\&\r" + report + "BTS!1", "no message\r" + report} {
+		b, err := er7.ParseBatch([]byte(text), nil)
+		require.NoError(t, err)
+		require.Equal(t, text, string(b.Append(nil)))
+		require.Len(t, b.Messages(), 1)
+		require.Len(t, b.Errors(), 1)
 	}
 
 	// A malformed message is refused by itself.
