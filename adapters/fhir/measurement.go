@@ -361,12 +361,14 @@ func (r *rows) begin(day healthlab.Date, hour int) *observation {
 	if m.profile != "" && (r.by != sampled || m.category == vitalSigns) {
 		o.Meta.Profile = []string{m.profile}
 	}
-	// A day lasts until 12 hours after its end in UTC somewhere.
-	if r.s.Now().Before(day.AddDays(1).At(time.UTC).Add(12 * time.Hour)) {
+	if r.s.Now().Before(final(day)) {
 		o.Status = "preliminary"
 	}
 	return o
 }
+
+// final is when a day has ended everywhere: 12 hours after its end in UTC.
+func final(day healthlab.Date) time.Time { return day.AddDays(1).At(time.UTC).Add(12 * time.Hour) }
 
 // observation returns the one of a row; false if it has no number.
 func (r *rows) observation(row int) (match, bool) {
