@@ -28,8 +28,8 @@ type Resource struct {
 // safe for concurrent use.
 type Reader struct{ s *server }
 
-// NewReader returns a Reader. Of c it uses URL, Health, Aggregate, Orders and Now, as [Handler] does. Invalid if
-// one of the first three is missing.
+// NewReader returns a Reader. Of c it uses URL, Health, Aggregate, Orders, Continuous and Now. Invalid if one of the
+// first three is missing.
 func NewReader(c Config) (*Reader, error) {
 	if base, err := url.Parse(c.URL); err != nil || base.Host == "" || strings.HasSuffix(c.URL, "/") || c.Health == nil || c.Aggregate == nil {
 		return nil, fmt.Errorf("%w: fhir: Config.Health, Config.Aggregate, Config.URL: must be set; URL must be an address without a slash at the end", healthlab.Invalid)

@@ -138,8 +138,10 @@ func New(engine store.Store, opts *Options) *Stores {
 			(*written)()
 		}
 	}}
+	queries := &continuous.StoreOptions{}
 	if v.opts.Pipelines {
 		v.ehr = ehr.NewRows(v.s)
+		queries.Pushed = v.ehr.QueryChanged
 		messages.Readers = []webhook.Reader{v.ehr.Read}
 	}
 	switch v.opts.Events.(type) {
@@ -156,7 +158,8 @@ func New(engine store.Store, opts *Options) *Stores {
 	}
 	v.users = healthdata.NewUsers(v.s, users)
 	v.links = linking.NewStore(v.s, &linking.StoreOptions{UserRows: healthdata.NewUserRows(users)})
-	v.queries = continuous.NewStore(v.s, &continuous.StoreOptions{Events: v.outbox})
+	queries.Events = v.outbox
+	v.queries = continuous.NewStore(v.s, queries)
 	v.data = healthdata.NewData(v.s, &healthdata.DataOptions{
 		Events: v.outbox, Changes: v.changes(), UsersElsewhere: v.opts.UsersElsewhere,
 	})
@@ -258,7 +261,7 @@ func (v *Stores) Data() healthdata.Data { return v.data }
 // Organisations returns teams and their keys.
 func (v *Stores) Organisations() organisation.Store {
 	return organisation.NewStore(v.s, &organisation.StoreOptions{OnDelete: []func(context.Context, store.Tx, healthlab.TeamID) error{
-		teamsettings.DeleteTeam, linking.DeleteTeam, bulk.DeleteTeam, pull.DeleteTeam,
+		teamsettings.DeleteTeam, linking.DeleteTeam, bulk.DeleteTeam, pull.DeleteTeam, ehr.DeleteTeam,
 	}})
 }
 

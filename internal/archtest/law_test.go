@@ -116,7 +116,7 @@ var mayImport = forSuites(map[string][]string{
 	// Files that are sent run under the rules of the API.
 	"adapters/devices/fileupload": append([]string{".", "adapters/httpapi", "adapters/devices/fileimport"}, domain...),
 	// FHIR runs under the rules of the API, and writes units in UCUM.
-	"adapters/fhir": append([]string{".", "adapters/httpapi", "internal/ucum"}, domain...),
+	"adapters/fhir": append([]string{".", "internal/work", "adapters/httpapi", "internal/ucum"}, domain...),
 	// The assembly mounts the API, and exports for persons.
 	"adapters/service": append([]string{".", "internal/work", "adapters/exportfiles", "adapters/httpapi", "adapters/stores"}, domain...),
 	"examples":         append([]string{".", "webhook/receiver", "internal/nearest", "adapters/..."}, domain...),

@@ -73,7 +73,9 @@ type clinic struct {
 	store     *memory.Store
 	team      healthlab.TeamID
 	clock     *clock
+	began     time.Time
 	logs      *lines
+	log       *slog.Logger
 	reads     http.Handler
 	reader    *fhir.Reader
 	pipelines *ehr.Service
@@ -85,7 +87,9 @@ type clinic struct {
 func newClinic(t *testing.T, change ...func(*push.Options)) *clinic {
 	t.Helper()
 	c := &clinic{t: t, team: healthlab.TeamID{UUID: uuid.New()}, clock: &clock{at: time.Now().UTC()}, logs: &lines{}, server: &ehrServer{}}
+	c.began = c.clock.now()
 	log := slog.New(slog.NewTextHandler(c.logs, nil))
+	c.log = log
 	var resources []healthdata.ProviderResource
 	for _, r := range healthdata.Resources() {
 		resources = append(resources, healthdata.ProviderResource{Resource: r.Slug})
@@ -104,15 +108,13 @@ func newClinic(t *testing.T, change ...func(*push.Options)) *clinic {
 		HTTP: httpapi.Config{Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: c.team}, nil }},
 	})
 	require.NoError(t, err)
-	config := fhir.Config{API: c.s.API(), URL: base, Health: c.s.Health, Aggregate: c.s.Aggregate, Orders: c.s.Orders, Now: c.clock.now}
+	config := fhir.Config{API: c.s.API(), URL: base, Health: c.s.Health, Aggregate: c.s.Aggregate, Orders: c.s.Orders, Continuous: c.s.Continuous, Now: c.clock.now}
 	c.reads, err = fhir.Handler(config)
 	require.NoError(t, err)
 	reader, err := fhir.NewReader(config)
 	require.NoError(t, err)
 	c.reader = reader
-	sealer, err := healthlab.NewAESSealer("test", map[string][]byte{"test": bytes.Repeat([]byte{9}, 32)})
-	require.NoError(t, err)
-	c.pipelines, err = ehr.New(c.store.Pipelines(), sealer, &ehr.Options{Resources: fhir.Resources(), Now: c.clock.now})
+	c.pipelines, err = ehr.New(c.store.Pipelines(), newSealer(t), &ehr.Options{Resources: fhir.Resources(), Now: c.clock.now})
 	require.NoError(t, err)
 	opts := &push.Options{Client: http.DefaultClient, Now: c.clock.now, Log: log}
 	for _, f := range change {
@@ -124,6 +126,13 @@ func newClinic(t *testing.T, change ...func(*push.Options)) *clinic {
 	t.Cleanup(serving.Close)
 	c.url = serving.URL
 	return c
+}
+
+func newSealer(t *testing.T) healthlab.Sealer {
+	t.Helper()
+	s, err := healthlab.NewAESSealer("test", map[string][]byte{"test": bytes.Repeat([]byte{9}, 32)})
+	require.NoError(t, err)
+	return s
 }
 
 // person makes a user.
@@ -138,9 +147,9 @@ func (c *clinic) person(name string) healthlab.UserID {
 
 var upload = healthdata.Upload{Provider: "manual", Stage: healthdata.StageDaily, Source: healthdata.Source{Type: "app"}}
 
-// noon is that of the day d days ago.
+// noon is that of the day d days before the test began.
 func (c *clinic) noon(d int) time.Time {
-	return c.clock.now().Truncate(24*time.Hour).AddDate(0, 0, -d).Add(12 * time.Hour)
+	return c.began.Truncate(24*time.Hour).AddDate(0, 0, -d).Add(12 * time.Hour)
 }
 
 // measure stores a number at a time.

@@ -42,7 +42,7 @@ type Options struct {
 	Backoff func(step int) time.Duration
 	// Accessed is called before a person is read. After an error nothing is read and the person is tried again.
 	// Nil records nothing.
-	Accessed func(ctx context.Context, t ehr.Task) error
+	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids of assertions. Default: UUID version 4.
@@ -88,7 +88,7 @@ func New(pipelines *ehr.Service, reader *fhir.Reader, opts *Options) (*Pusher, e
 		o.Backoff = backoff
 	}
 	if o.Accessed == nil {
-		o.Accessed = func(context.Context, ehr.Task) error { return nil }
+		o.Accessed = func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -187,7 +187,8 @@ type run struct {
 	// Refusals before the first resource that was taken.
 	refusals int
 	taken    bool
-	known    bool // the server has taken the Patient alone
+	// The server has taken the Patient alone, and that it has it is recorded.
+	known, noted bool
 	// later has what changes by itself, and at when the first of it does.
 	later map[string]ehr.Span
 	at    time.Time
@@ -197,7 +198,7 @@ type run struct {
 var errPerson = errors.New("the server refuses the person")
 
 func (p *Pusher) push(ctx context.Context, t *ehr.Task) error {
-	if err := p.opts.Accessed(ctx, *t); err != nil {
+	if err := p.opts.Accessed(ctx, t.Pipeline.Team, t.User); err != nil {
 		return fmt.Errorf("record access: %w", err)
 	}
 	person, name, err := p.reader.Person(ctx, t.Pipeline.Team, t.User)
@@ -239,6 +240,18 @@ func (r *run) subjects(ctx context.Context) error {
 		if p.Orders {
 			marks[ehr.AllOrders] = aggregate.Always
 		}
+		if p.Queries {
+			marks[ehr.AllQueries] = aggregate.Always
+		}
+	}
+	if _, ok := marks[ehr.AllQueries]; ok {
+		list, err := r.reader.Queries(ctx, p.Team)
+		if err != nil {
+			return err
+		}
+		for _, id := range list {
+			marks[ehr.QuerySubject+id.String()] = aggregate.Always
+		}
 	}
 	if _, ok := marks[ehr.AllOrders]; ok {
 		list, err := r.reader.Orders(ctx, p.Team, r.task.User)
@@ -255,6 +268,8 @@ func (r *run) subjects(ctx context.Context) error {
 			err = r.data(ctx, subject, slug, marks[subject])
 		} else if id, ok := strings.CutPrefix(subject, ehr.OrderSubject); ok && p.Orders {
 			err = r.order(ctx, subject, id)
+		} else if id, ok := strings.CutPrefix(subject, ehr.QuerySubject); ok && p.Queries {
+			err = r.query(ctx, subject, id)
 		}
 		if err != nil {
 			return err
@@ -312,6 +327,27 @@ func (r *run) order(ctx context.Context, subject, text string) error {
 		return err
 	}
 	return r.compare(ctx, subject, list, healthlab.Date{}, healthlab.Date{})
+}
+
+// query pushes the rows of a continuous query.
+func (r *run) query(ctx context.Context, subject, text string) error {
+	id, err := uuid.Parse(text)
+	if err != nil {
+		return nil // no query of ours
+	}
+	list, err := r.reader.Rows(ctx, r.task.Pipeline.Team, r.task.User, id)
+	if errors.Is(err, healthlab.NotFound) {
+		list, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	first := r.task.Pipeline.From
+	if first.IsZero() {
+		first = healthlab.Date{Year: 1, Month: time.January, Day: 1}
+	}
+	list = slices.DeleteFunc(list, func(v fhir.Resource) bool { return v.Day.Before(first) })
+	return r.compare(ctx, subject, list, first, healthlab.Date{Year: 9999, Month: time.December, Day: 31})
 }
 
 func month(d healthlab.Date) string {
@@ -484,9 +520,9 @@ func (r *run) record(ctx context.Context, items []item, refusals []*ehr.Refusal)
 		}
 		r.taken, r.has[items[i].key()] = true, true
 	}
-	if r.patient != nil && r.taken {
-		r.known = true
+	if r.patient != nil && r.taken && !r.noted {
 		// Taken with the others, it is no dead letter any more.
+		r.known, r.noted = true, true
 		results = append(results, r.patient.result)
 	}
 	if err := r.pipelines.Rows().Record(ctx, r.task, r.lease, results); err != nil {

@@ -122,7 +122,7 @@ type State struct {
 	// resources that the server refused; both count at most [MostCounted].
 	Waiting     int
 	DeadLetters int
-	// Pushed is the number of resources that the server took, repeats included.
+	// Pushed is the number of resources that the server took, each version once.
 	Pushed int64
 	// LastPushedAt is when it took the last one, PausedUntil when a server that did not answer is tried again.
 	// Zero for none.

@@ -100,7 +100,7 @@ func (r *Rows) insert(ctx context.Context, p *Pipeline, most int) error {
 			return err
 		}
 		if len(list) >= most {
-			return fmt.Errorf("%w: a team has at most %d pipelines", healthlab.Exhausted, most)
+			return &healthlab.RuleError{Type: RulePipelineLimit, Msg: fmt.Sprintf("a team has at most %d EHR pipelines", most)}
 		}
 		if err := pipelineTable.Insert(tx, &pipelineRow{*p, p.secret}); err != nil {
 			return err
@@ -169,6 +169,24 @@ func (r *Rows) update(ctx context.Context, team healthlab.TeamID, id PipelineID,
 		return beginSweep(tx, team, id)
 	})
 	return out, err
+}
+
+// DeleteTeam removes the pipelines of a team in the transaction tx; their rows follow in a sweep.
+func DeleteTeam(_ context.Context, tx store.Tx, team healthlab.TeamID) error {
+	list, err := pipelineTable.Find(tx, all(team, store.Held))
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		e.Value.Pipeline.Status, e.Value.Secret = deleted, healthlab.Sealed{}
+		if err := pipelineTable.Put(tx, e); err != nil {
+			return err
+		}
+		if err := beginSweep(tx, team, e.Value.Pipeline.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func beginSweep(tx store.Tx, team healthlab.TeamID, id PipelineID) error {

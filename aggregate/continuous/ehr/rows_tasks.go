@@ -377,10 +377,11 @@ func (r *Rows) recordPlace(tx store.Tx, t *Task, subject, month string, list []R
 			continue
 		case v.Version == "":
 			delete(e.Value.Versions, key)
-		default:
+			taken++
+		case e.Value.Versions[key] != v.Version:
 			e.Value.Versions[key] = v.Version
+			taken++
 		}
-		taken++
 		if letter != nil {
 			letterTable.Delete(tx, letter)
 		}

@@ -42,6 +42,9 @@ type Options struct {
 	NewID func() uuid.UUID
 }
 
+// RulePipelineLimit is the name of the rule that the team has the most pipelines that it may have.
+const RulePipelineLimit = "PIPELINE_LIMIT_REACHED"
+
 // Service keeps pipelines. It is safe for concurrent use.
 type Service struct {
 	rows *Rows
@@ -85,7 +88,7 @@ const (
 )
 
 // Create adds a pipeline. Everything that the team has is pushed in the background. Invalid lists every
-// problem; Exhausted if the team has the most that it may have.
+// problem; Precondition, as a RuleError of type RulePipelineLimit, if the team has the most that it may have.
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewPipeline) (Pipeline, error) {
 	var p healthlab.Problems
 	at := healthlab.At(s.opts.Now()).Time
