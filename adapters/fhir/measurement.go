@@ -367,8 +367,10 @@ func (r *rows) begin(day healthlab.Date, hour int) *observation {
 	return o
 }
 
-// final is when a day has ended everywhere: 12 hours after its end in UTC.
-func final(day healthlab.Date) time.Time { return day.AddDays(1).At(time.UTC).Add(12 * time.Hour) }
+func final(day healthlab.Date) time.Time {
+	const west = 12 * time.Hour // of UTC: where a day ends last
+	return day.AddDays(1).At(time.UTC).Add(west)
+}
 
 // observation returns the one of a row; false if it has no number.
 func (r *rows) observation(row int) (match, bool) {

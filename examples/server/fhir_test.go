@@ -44,7 +44,7 @@ func TestFHIRPage(t *testing.T) {
 	p := start(t, "-ehr-pipelines", "-management-key", "manager")
 	ehr := httptest.NewServer(http.HandlerFunc(takeTransaction))
 	defer ehr.Close()
-	org, team := teamOf(t, p)
+	org, team := orgOf(p), teamOf(p.key).String()
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script.String())
 	cmd.Env = append(os.Environ(), "URL="+p.url, "KEY="+p.key, "EHR="+ehr.URL, "ORG="+org, "TEAM="+team)
 	out, err := cmd.CombinedOutput()

@@ -3,8 +3,10 @@ package push_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,6 +55,20 @@ func (p *process) die() {
 	p.kill()
 }
 
+// direct brings requests to a server without a network: a request of a killed process has ended when its sender has.
+type direct struct{ *ehrServer }
+
+func (d direct) RoundTrip(r *http.Request) (out *http.Response, err error) {
+	w := httptest.NewRecorder()
+	defer func() {
+		if recover() != nil {
+			out, err = nil, io.ErrUnexpectedEOF
+		}
+	}()
+	d.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
 func (c *clinic) process() *process {
 	c.t.Helper()
 	p := &process{Store: c.store.Rows()}
@@ -60,7 +76,7 @@ func (c *clinic) process() *process {
 	c.t.Cleanup(p.kill)
 	pipelines, err := ehr.New(ehr.NewRows(p), newSealer(c.t), &ehr.Options{Resources: fhir.Resources(), Now: c.clock.now})
 	require.NoError(c.t, err)
-	p.Pusher, err = push.New(pipelines, c.reader, &push.Options{Client: http.DefaultClient, Now: c.clock.now, Log: c.log, Entries: 5})
+	p.Pusher, err = push.New(pipelines, c.reader, &push.Options{Client: &http.Client{Transport: direct{c.server}}, Now: c.clock.now, Log: c.log, Entries: 5})
 	require.NoError(c.t, err)
 	return p
 }
