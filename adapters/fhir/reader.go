@@ -43,7 +43,6 @@ func NewReader(c Config) (*Reader, error) {
 // URL is the address that the reader was made with, with which the systems of identifiers begin.
 func (r *Reader) URL() string { return r.s.URL }
 
-// source is the slug of the health data that a measurement is made of.
 func (m *measurement) source() string {
 	if m.table != "" {
 		return m.table

@@ -166,7 +166,6 @@ func New(engine store.Store, opts *Options) *Stores {
 	return v
 }
 
-// changes returns what schedules work where health data changes.
 func (v *Stores) changes() healthdata.Changes {
 	if v.ehr == nil {
 		return v.queries
@@ -244,7 +243,6 @@ func (v *Stores) Priorities() aggregate.PriorityStore {
 	return aggregate.NewPriorityStore(v.s, &aggregate.PriorityStoreOptions{Changed: v.restart})
 }
 
-// restart begins to evaluate again what depends on preferences of sources.
 func (v *Stores) restart(ctx context.Context, tx store.Tx, team healthlab.TeamID) error {
 	if err := v.queries.Restart(ctx, tx, team); err != nil || v.ehr == nil {
 		return err

@@ -63,7 +63,6 @@ func refusal(status int, text []byte) (ehr.Refusal, bool) {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// isCode reports whether a text is a code of issues, and no text that may have a value.
 func isCode(text string) bool {
 	return text != "" && len(text) <= mostCode && strings.Trim(text, letters+"-") == ""
 }
@@ -99,9 +98,8 @@ func (a *answer) read(n int) ([]*ehr.Refusal, error) {
 	return nil, &holdError{fmt.Sprintf("the server answers %d", a.status), a.after}
 }
 
-// isRefusal reports whether a status says that the content is wrong, and not the caller, the moment or the
-// address.
 func isRefusal(status int) bool {
+	// These say that the caller, the moment or the address is wrong, and not the content.
 	return status >= 400 && status < 500 && !slices.Contains([]int{
 		http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusConflict,
 		http.StatusMisdirectedRequest, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusMethodNotAllowed,

@@ -37,7 +37,6 @@ type names struct {
 	own     identifier
 }
 
-// of returns the identifier of a resource.
 func (n *names) of(kind, id string) identifier {
 	if ehr.SentKey(kind, id) == n.patient {
 		return n.own
@@ -45,13 +44,11 @@ func (n *names) of(kind, id string) identifier {
 	return identifier{n.url + "/" + kind, id}
 }
 
-// search is the criterion that finds an identifier.
 func (i identifier) search() string {
 	escape := strings.NewReplacer(`\`, `\\`, `,`, `\,`, `$`, `\$`, `|`, `\|`)
 	return "identifier=" + url.QueryEscape(escape.Replace(i.System)+"|"+escape.Replace(i.Value))
 }
 
-// fullURL names a resource within a transaction.
 func fullURL(key string) string {
 	return "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(key)).String()
 }

@@ -308,7 +308,6 @@ func (s *ehrServer) of(kind, system string) map[string]*stored {
 	return out
 }
 
-// change edits what the server does.
 func (s *ehrServer) change(edit func(*ehrServer)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -147,7 +147,6 @@ func (c *clinic) person(name string) healthlab.UserID {
 
 var upload = healthdata.Upload{Provider: "manual", Stage: healthdata.StageDaily, Source: healthdata.Source{Type: "app"}}
 
-// noon is that of the day d days before the test began.
 func (c *clinic) noon(d int) time.Time {
 	return c.began.Truncate(24*time.Hour).AddDate(0, 0, -d).Add(12 * time.Hour)
 }
@@ -161,7 +160,6 @@ func (c *clinic) measure(user healthlab.UserID, resource string, at time.Time, v
 	require.NoError(c.t, err)
 }
 
-// remove removes a number.
 func (c *clinic) remove(user healthlab.UserID, resource string, at time.Time) {
 	c.t.Helper()
 	_, err := c.s.Health.RemoveSamples(c.t.Context(), c.team, user, resource, upload, "", []healthlab.Time{healthlab.At(at)})

@@ -236,7 +236,6 @@ func (r *Rows) state(ctx context.Context, team healthlab.TeamID, id PipelineID) 
 	}, nil
 }
 
-// byPipeline finds the rows of a pipeline without their documents.
 func byPipeline(table string, team healthlab.TeamID, id PipelineID, most int) store.Query {
 	prefix := store.UUID(id.UUID)
 	return store.Query{Key: store.Key{Table: table, Team: team}, By: store.ByFirst, From: prefix, To: store.End(prefix), Limit: most, Bare: true}

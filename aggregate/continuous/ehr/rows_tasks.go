@@ -215,7 +215,6 @@ const (
 	anyRefused = refusedNew + refusedOld
 )
 
-// refused returns the mark of a refusal after what was known before.
 func refused(before string) string {
 	if before == "" || strings.HasPrefix(before, refusedNew) {
 		return refusedNew
