@@ -478,8 +478,12 @@ func (r *run) refusePerson(ctx context.Context, why *ehr.Refusal) error {
 // exchange sends the Patient and items, and returns for each item why it was refused, or nil. Without items, and
 // where an answer refuses the Patient alone, it is the refusal of the Patient.
 func (r *run) exchange(ctx context.Context, items []item) ([]*ehr.Refusal, error) {
-	if err := r.pipelines.Rows().Renew(ctx, r.task, r.lease); err != nil {
-		return nil, fmt.Errorf("renew lease: %w", err)
+	sending := make([]ehr.Result, len(items))
+	for i := range items {
+		sending[i] = items[i].result
+	}
+	if err := r.pipelines.Rows().Begin(ctx, r.task, r.lease, sending); err != nil {
+		return nil, fmt.Errorf("begin to send: %w", err)
 	}
 	all := items
 	if r.patient != nil {

@@ -184,16 +184,65 @@ func held(tx store.Tx, t *Task, more ...store.Query) (*store.Entry[taskRow], [][
 	return e, got[2:], nil
 }
 
-// Renew prolongs the lease of a task. Precondition if another worker has it, or the user is deleted.
-func (r *Rows) Renew(ctx context.Context, t *Task, lease time.Duration) error {
+// Begin notes that resources are being sent, and prolongs the lease: until Record says otherwise, the server may have
+// any version of them. Precondition if another worker has the task, or the user is deleted.
+func (r *Rows) Begin(ctx context.Context, t *Task, lease time.Duration, sending []Result) error {
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		e, _, err := held(tx, t)
+		var read []store.Query
+		by := byPlace(sending)
+		for p := range by {
+			read = append(read, sentTable.One(sentKey(t, p.subject, p.month), store.Held))
+		}
+		e, _, err := held(tx, t, read...)
 		if err != nil {
 			return err
 		}
 		e.Value.Lease = tx.Now().Add(lease)
-		return taskTable.Put(tx, e)
+		if err := taskTable.Put(tx, e); err != nil {
+			return err
+		}
+		for p, list := range by {
+			sent, err := sentOf(tx, t, p)
+			if err != nil {
+				return err
+			}
+			for i := range list {
+				key := SentKey(list[i].Type, list[i].ID)
+				sent.Value.Versions[key] = refused(sent.Value.Versions[key])
+			}
+			if err := sentTable.Put(tx, sent); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// sentPlace is the row of a result in sentTable.
+type sentPlace struct{ subject, month string }
+
+func byPlace(results []Result) map[sentPlace][]Result {
+	by := map[sentPlace][]Result{}
+	for _, v := range results {
+		p := sentPlace{v.Subject, v.Month}
+		by[p] = append(by[p], v)
+	}
+	return by
+}
+
+// sentOf returns the row of a place, which is read as Held; a new one if there is none.
+func sentOf(tx store.Tx, t *Task, p sentPlace) (*store.Entry[sentRow], error) {
+	e, err := sentTable.Get(tx, sentKey(t, p.subject, p.month), store.Held)
+	if err != nil {
+		return nil, err
+	}
+	if e == nil {
+		e = &store.Entry[sentRow]{Value: sentRow{Team: t.Pipeline.Team, User: t.User, Pipeline: t.Pipeline.ID, Subject: p.subject, Month: p.month}}
+	}
+	if e.Value.Versions == nil {
+		e.Value.Versions = map[string]string{}
+	}
+	return e, nil
 }
 
 // sentRow has the versions of the resources of a subject in a month that the server has, by the type and id of
@@ -207,8 +256,8 @@ type sentRow struct {
 	Versions map[string]string `json:"v"`
 }
 
-// The marks of refused versions: of a resource that the server does not have, and of one of which it has another
-// version.
+// The marks of versions that the server has refused, or that are being sent, which have no name: of a resource of
+// which it is not known that the server has it, and of one of which it has some version.
 const (
 	refusedNew = "!"
 	refusedOld = "?"
@@ -298,12 +347,7 @@ type Refusal struct {
 // Record writes what a server said, and prolongs the lease. Precondition if another worker has the task, or the
 // user is deleted.
 func (r *Rows) Record(ctx context.Context, t *Task, lease time.Duration, results []Result) error {
-	type place struct{ subject, month string }
-	by := map[place][]Result{}
-	for _, v := range results {
-		p := place{v.Subject, v.Month}
-		by[p] = append(by[p], v)
-	}
+	by := byPlace(results)
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		read := []store.Query{stateTable.One(pipelineKey(t.Pipeline.Team, t.Pipeline.ID), store.Held)}
 		for p := range by {
@@ -322,7 +366,7 @@ func (r *Rows) Record(ctx context.Context, t *Task, lease time.Duration, results
 		}
 		taken := 0
 		for p, list := range by {
-			n, err := r.recordPlace(tx, t, p.subject, p.month, list)
+			n, err := r.recordPlace(tx, t, p, list)
 			if err != nil {
 				return err
 			}
@@ -341,16 +385,10 @@ func letterKey(t *Task, v *Result) store.Key {
 	return store.Key{Team: t.Pipeline.Team, User: t.User, ID: store.UUID(LetterID(t.Pipeline.ID, t.User, v.Type, v.ID))}
 }
 
-func (r *Rows) recordPlace(tx store.Tx, t *Task, subject, month string, list []Result) (taken int, err error) {
-	e, err := sentTable.Get(tx, sentKey(t, subject, month), store.Held)
+func (r *Rows) recordPlace(tx store.Tx, t *Task, p sentPlace, list []Result) (taken int, err error) {
+	e, err := sentOf(tx, t, p)
 	if err != nil {
 		return 0, err
-	}
-	if e == nil {
-		e = &store.Entry[sentRow]{Value: sentRow{Team: t.Pipeline.Team, User: t.User, Pipeline: t.Pipeline.ID, Subject: subject, Month: month}}
-	}
-	if e.Value.Versions == nil {
-		e.Value.Versions = map[string]string{}
 	}
 	for i := range list {
 		v := &list[i]
@@ -368,7 +406,7 @@ func (r *Rows) recordPlace(tx store.Tx, t *Task, subject, month string, list []R
 			letter.Value = DeadLetter{
 				ID: LetterID(t.Pipeline.ID, t.User, v.Type, v.ID), Pipeline: t.Pipeline.ID, Team: t.Pipeline.Team, User: t.User,
 				ResourceType: v.Type, ResourceID: v.ID, Status: v.Refused.Status, Codes: v.Refused.Codes, Expressions: v.Refused.Expressions,
-				At: healthlab.At(tx.Now()), Subject: subject, Span: v.Span, version: v.Version,
+				At: healthlab.At(tx.Now()), Subject: p.subject, Span: v.Span, version: v.Version,
 			}
 			if err := letterTable.Put(tx, letter); err != nil {
 				return 0, err
