@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/fhir/smart"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/documents"
@@ -32,6 +33,8 @@ type Config struct {
 	Aggregate *aggregate.Service
 	// Orders stands behind laboratory resources and names. Nil: there are none.
 	Orders *orders.Service
+	// Continuous stands behind the rows of continuous queries that a [Reader] gives. The handler does not use it.
+	Continuous *continuous.Service
 	// Documents stands behind DocumentReference and Binary. Nil: there are none.
 	Documents *documents.Service
 	// Exports keeps the records of bulk exports. Nil: there are none.

@@ -361,11 +361,15 @@ func (r *rows) begin(day healthlab.Date, hour int) *observation {
 	if m.profile != "" && (r.by != sampled || m.category == vitalSigns) {
 		o.Meta.Profile = []string{m.profile}
 	}
-	// A day lasts until 12 hours after its end in UTC somewhere.
-	if r.s.Now().Before(day.AddDays(1).At(time.UTC).Add(12 * time.Hour)) {
+	if r.s.Now().Before(final(day)) {
 		o.Status = "preliminary"
 	}
 	return o
+}
+
+func final(day healthlab.Date) time.Time {
+	const west = 12 * time.Hour // of UTC: where a day ends last
+	return day.AddDays(1).At(time.UTC).Add(west)
 }
 
 // observation returns the one of a row; false if it has no number.

@@ -31,7 +31,7 @@ func newAPI(c Config) api {
 	known := c.Environment == healthlab.Sandbox || c.Environment == healthlab.Production
 	for _, p := range c.Parts {
 		if p.managed && (c.AuthenticateManagement == nil || !known) {
-			panic("httpapi: Webhooks, ContinuousQueries, TeamSettings and Organisations need Config.AuthenticateManagement and Config.Environment")
+			panic("httpapi: Webhooks, ContinuousQueries, EHRPipelines, TeamSettings and Organisations need Config.AuthenticateManagement and Config.Environment")
 		}
 		p.mount(&a)
 	}

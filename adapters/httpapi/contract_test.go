@@ -58,6 +58,7 @@ func pairs() []contract.Pair {
 		httpapi.PriorityBodies(),
 		httpapi.SettingsBodies(),
 		httpapi.CredentialBodies(),
+		httpapi.PipelineBodies(),
 		httpapi.OrganisationBodies(),
 		httpapi.AccessBodies(),
 		reportPairs(),
@@ -82,6 +83,7 @@ func fullFixture(t *testing.T) *fixture {
 	c := newFixture(t, nil)
 	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier(t), time.Now)
 	c.config.Continuous = newContinuous(t, memory.New(nil), c.config.Health, time.Now)
+	c.config.Pipelines = newPipelineOffice(t).service
 	c.config.Teams = newTeams(t, memory.New(nil), c.health, teamsettings.Choices{})
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Manager, error) { return httpapi.Manager{Mandate: httpapi.EveryTeam}, nil }
 	c.config.Environment = healthlab.Sandbox

@@ -53,4 +53,4 @@ package httpapi
 //	access_log.go management.go webhooks.go continuous.go reports.go extension.go users.go lab_results.go
 //	personexports.go reports_review.go cors.go bound.go bulk.go connections.go apps.go consents.go pulls.go
 //	ingest.go settings.go serve.go glucose_profile.go webhooks_sends.go error_words.go link_pages.go parts.go
-//	settings_providers.go credentials.go organisation.go link_flow.go
+//	settings_providers.go credentials.go organisation.go link_flow.go ehr_pipelines.go

@@ -6,6 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/laborders"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi/extras"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous/ehr"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
@@ -184,6 +185,23 @@ func CredentialBodies() []contract.Pair {
 		{Schema: "CustomCredentialPlan", Value: prepareIn{}, Input: true},
 		{Schema: "CustomCredentialPreparation", Value: prepareOut{}},
 		{Schema: "CustomCredentialStep", Value: prepareStepOut{}},
+	}
+}
+
+// PipelineBodies are the schemas of FHIR servers, whose Go types are unexported.
+func PipelineBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "NewEHRPipeline", Value: newPipelineIn{}, Input: true},
+		{Schema: "EHRPipelinePatch", Value: pipelinePatchIn{}, Input: true},
+		{Schema: "EHRPipeline", Value: pipelineOut{}},
+		{Schema: "EHRKeySet", Value: keySetOut{}},
+		{Schema: "EHRPipelineState", Value: pipelineStateOut{}},
+		{Schema: "EHRPipelineList", Value: pipelinesOut{}},
+		{Schema: "EHRPipelineDeleted", Value: pipelineDeletedOut{}},
+		{Schema: "EHRDeadLetter", Value: ehr.DeadLetter{}},
+		{Schema: "EHRDeadLetterPage", Value: deadLettersOut{}},
+		{Schema: "EHRReplay", Value: replayIn{}, Input: true},
+		{Schema: "EHRReplayed", Value: replayedOut{}},
 	}
 }
 

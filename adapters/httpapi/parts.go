@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous/ehr"
 	"github.com/healthlab-dev/healthlab/aggregate/labhistory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
@@ -81,6 +82,12 @@ func Priorities(s *aggregate.Preferences) Part {
 // and Config.Environment.
 func ContinuousQueries(s *continuous.Service) Part {
 	return Part{mount: func(a *api) { a.Continuous = s }, operations: api.continuousOperations, events: continuous.EventTypes, managed: true}
+}
+
+// EHRPipelines mounts FHIR servers to which teams push. They need Config.AuthenticateManagement and
+// Config.Environment, and a program that runs a push.Pusher of adapters/fhir.
+func EHRPipelines(s *ehr.Service) Part {
+	return Part{mount: func(a *api) { a.Pipelines = s }, operations: api.pipelineOperations, managed: true}
 }
 
 // TeamSettings mounts what teams have chosen. It needs Config.AuthenticateManagement and
@@ -239,6 +246,7 @@ type Services struct {
 	Aggregate     *aggregate.Service
 	Priorities    *aggregate.Preferences
 	Continuous    *continuous.Service
+	Pipelines     *ehr.Service
 	Teams         *teamsettings.Service
 	Organisations *organisation.Service
 	// TeamIdentity is that of [TeamSettings].
@@ -271,6 +279,7 @@ func (s *Services) Parts() (out []Part) {
 	add(s.Aggregate != nil, Queries(s.Aggregate))
 	add(s.Priorities != nil, Priorities(s.Priorities))
 	add(s.Continuous != nil, ContinuousQueries(s.Continuous))
+	add(s.Pipelines != nil, EHRPipelines(s.Pipelines))
 	add(s.Teams != nil, TeamSettings(s.Teams, s.TeamIdentity))
 	add(s.Organisations != nil, Organisations(s.Organisations))
 	add(s.Orders != nil, LabOrders(s.Laboratory))

@@ -589,6 +589,8 @@ func TestWebhooksNeedAManagement(t *testing.T) {
 		less.Webhooks = nil
 		require.Panics(t, func() { httpapi.Routes(less.of()) }, "continuous queries need it, too")
 		less.Continuous = nil
+		require.Panics(t, func() { httpapi.Routes(less.of()) }, "EHR pipelines, too")
+		less.Pipelines = nil
 		require.Panics(t, func() { httpapi.Routes(less.of()) }, "team settings, too")
 		less.Teams = nil
 		require.Panics(t, func() { httpapi.Routes(less.of()) }, "and organisations")

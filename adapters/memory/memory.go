@@ -29,6 +29,8 @@ type Options struct {
 	// Events takes the events of changes: see stores.Options. Default: stores.Outbox, whose events stay until
 	// a webhook.Dispatcher sends them. A program that runs none says stores.NoEvents.
 	Events store.Events
+	// Pipelines says that changes mark persons for the FHIR servers of their team: see stores.Options.
+	Pipelines bool
 	// Envelope says how bodies of messages are made.
 	Envelope webhook.Envelope
 	// Retention is how long messages and attempts are kept, delivered or not, by the store's clock: choose it
@@ -65,7 +67,7 @@ func New(opts *Options) *Store {
 	return &Store{
 		stores.New(engine, &stores.Options{
 			Keys: opts.Keys, EncryptSamples: opts.EncryptSamples, Events: events, Envelope: opts.Envelope, Retention: opts.Retention,
-			UsersElsewhere: opts.UsersElsewhere,
+			UsersElsewhere: opts.UsersElsewhere, Pipelines: opts.Pipelines,
 		}),
 		engine, newBlobs(opts.Keys),
 	}

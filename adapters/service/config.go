@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/stores"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous/ehr"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 	"github.com/healthlab-dev/healthlab/labreport"
@@ -86,6 +87,11 @@ type Config struct {
 	// Pulls adjusts linking/pull. Accessed, Lease, Timeout and Log are set, and Settings
 	// unless the host sets it.
 	Pulls pull.Options
+
+	// Pipelines adjusts the FHIR servers of teams, which are there if Stores has them (stores.Options.Pipelines)
+	// and a push.Pusher of adapters/fhir runs in Loops. Resources must be given: fhir.Resources(). CheckURL is set:
+	// to Guard.
+	Pipelines ehr.Options
 
 	// Catalogue says what can be ordered, and Laboratory takes the orders. Without a
 	// Laboratory there are no lab orders. With one, Catalogue is required.

@@ -49,6 +49,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous/ehr"
 	"github.com/healthlab-dev/healthlab/aggregate/labhistory"
 	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -83,20 +84,22 @@ type Service struct {
 	Aggregate     *aggregate.Service
 	Priorities    *aggregate.Preferences
 	Continuous    *continuous.Service
-	Linking       *linking.Service
-	Apps          *linking.Apps
-	Pulls         *pull.Service
-	Bulk          *bulk.Service
-	Orders        *orders.Service
-	Idempotency   *idempotency.Service
-	Documents     *documents.Service
-	Critical      *critical.Service
-	MatchTests    *simulation.MatchTests
-	Reports       *labreport.Service
-	LabHistory    *labhistory.Service
-	Exports       *personexport.Service
-	Webhooks      *webhook.Service
-	Deliveries    *webhook.Dispatcher
+	// Pipelines are the FHIR servers of teams; nil if Stores has none.
+	Pipelines   *ehr.Service
+	Linking     *linking.Service
+	Apps        *linking.Apps
+	Pulls       *pull.Service
+	Bulk        *bulk.Service
+	Orders      *orders.Service
+	Idempotency *idempotency.Service
+	Documents   *documents.Service
+	Critical    *critical.Service
+	MatchTests  *simulation.MatchTests
+	Reports     *labreport.Service
+	LabHistory  *labhistory.Service
+	Exports     *personexport.Service
+	Webhooks    *webhook.Service
+	Deliveries  *webhook.Dispatcher
 
 	config    Config
 	refresher *linking.CredentialRefresher
@@ -243,6 +246,22 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 			return s.accessedFor(ctx, "query", "data", "evaluate_query", t.Team, t.User, t.Query.String())
 		},
 	})
+	if rows := s.config.Stores.Pipelines(); err == nil && rows != nil {
+		err = s.buildPipelines(rows)
+	}
+	return err
+}
+
+func (s *Service) buildPipelines(rows *ehr.Rows) (err error) {
+	opts, guard := s.config.Pipelines, s.config.Guard
+	if guard == nil {
+		guard = &webhook.Guard{}
+	}
+	opts.CheckURL = func(raw string) error {
+		_, err := guard.CheckURL(raw)
+		return err
+	}
+	s.Pipelines, err = ehr.New(rows, s.config.Sealer, &opts)
 	return err
 }
 
@@ -454,6 +473,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	}
 	if api.AuthenticateManagement != nil {
 		services.Webhooks, services.Continuous, services.Teams, services.Organisations = s.Webhooks, s.Continuous, s.Teams, s.Organisations
+		services.Pipelines = s.Pipelines
 	}
 	api.Parts = append(services.Parts(), api.Parts...)
 	api.Access, api.Idempotency = s.Access, s.Idempotency

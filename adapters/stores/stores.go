@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous/ehr"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
@@ -52,6 +53,10 @@ type Options struct {
 	// deliveries, endpoints and messages: those methods return nil, and a dispatcher, a webhook.Service or
 	// the assembled service over them is refused.
 	Events store.Events
+	// Pipelines says that changes mark persons for the FHIR servers of their team, in the transaction of the
+	// change: see package ehr. It needs the outbox for orders. Every program that writes to one store says the
+	// same. Default false: [Stores.Pipelines] is nil.
+	Pipelines bool
 	// Envelope says how bodies of messages are made. With Envelope.Sequence they have a sequence.
 	Envelope webhook.Envelope
 	// Retention is how long messages and attempts are kept, delivered or not, by the store's clock: choose it
@@ -97,7 +102,7 @@ func tables(encryptSamples bool) []store.Definition {
 		linking.Tables(), bulk.Tables(), pull.Tables(),
 		orders.Tables(), idempotency.Tables(), catalogue.Tables(), appointment.Tables(), people.Tables(),
 		labjournal.Tables(), simulation.Tables(),
-		aggregate.Tables(), continuous.Tables(), labreport.Tables(), personexport.Tables(),
+		aggregate.Tables(), continuous.Tables(), ehr.Tables(), labreport.Tables(), personexport.Tables(),
 		webhook.Tables(), receiver.Tables(), accesslog.Tables(),
 	} {
 		all = append(all, of...)
@@ -115,6 +120,7 @@ type Stores struct {
 	users   healthdata.Users
 	data    healthdata.Data
 	queries *continuous.RowStore
+	ehr     *ehr.Rows      // nil without Options.Pipelines
 	events  *webhook.Store // nil without the outbox
 	outbox  store.Events
 	written atomic.Pointer[func()]
@@ -133,6 +139,12 @@ func New(engine store.Store, opts *Options) *Stores {
 			(*written)()
 		}
 	}}
+	queries := &continuous.StoreOptions{}
+	if v.opts.Pipelines {
+		v.ehr = ehr.NewRows(v.s)
+		queries.Pushed = v.ehr.QueryChanged
+		messages.Readers = []webhook.Reader{v.ehr.Read}
+	}
 	switch v.opts.Events.(type) {
 	case nil:
 		v.outbox = NoEvents
@@ -147,11 +159,40 @@ func New(engine store.Store, opts *Options) *Stores {
 	}
 	v.users = healthdata.NewUsers(v.s, users)
 	v.links = linking.NewStore(v.s, &linking.StoreOptions{UserRows: healthdata.NewUserRows(users)})
-	v.queries = continuous.NewStore(v.s, &continuous.StoreOptions{Events: v.outbox})
+	queries.Events = v.outbox
+	v.queries = continuous.NewStore(v.s, queries)
 	v.data = healthdata.NewData(v.s, &healthdata.DataOptions{
-		Events: v.outbox, Changes: v.queries, UsersElsewhere: v.opts.UsersElsewhere,
+		Events: v.outbox, Changes: v.changes(), UsersElsewhere: v.opts.UsersElsewhere,
 	})
 	return v
+}
+
+func (v *Stores) changes() healthdata.Changes {
+	if v.ehr == nil {
+		return v.queries
+	}
+	return several{v.queries, v.ehr}
+}
+
+// several calls one after another.
+type several []healthdata.Changes
+
+// Queries returns those of all.
+func (s several) Queries(team healthlab.TeamID) (out []store.Query) {
+	for _, c := range s {
+		out = append(out, c.Queries(team)...)
+	}
+	return out
+}
+
+// Changed calls all, until one fails.
+func (s several) Changed(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, spans map[string]healthdata.Span) error {
+	for _, c := range s {
+		if err := c.Changed(ctx, tx, team, user, spans); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Engine returns the engine that New was given, whose documents are encrypted.
@@ -187,7 +228,7 @@ func (v *Stores) Bulk() bulk.Store { return bulk.NewStore(v.s, v.links) }
 
 // ChangeQueries returns what a change of health data reads of a team beside the data, for a transaction
 // that reads all it wants at once.
-func (v *Stores) ChangeQueries(team healthlab.TeamID) []store.Query { return v.queries.Queries(team) }
+func (v *Stores) ChangeQueries(team healthlab.TeamID) []store.Query { return v.changes().Queries(team) }
 
 // Continuous returns the continuous queries.
 func (v *Stores) Continuous() continuous.Store { return v.queries }
@@ -195,9 +236,19 @@ func (v *Stores) Continuous() continuous.Store { return v.queries }
 // ContinuousWork returns the work of continuous queries.
 func (v *Stores) ContinuousWork() continuous.Work { return v.queries }
 
+// Pipelines returns the FHIR servers of teams; nil without [Options].Pipelines.
+func (v *Stores) Pipelines() *ehr.Rows { return v.ehr }
+
 // Priorities returns the preferences of sources.
 func (v *Stores) Priorities() aggregate.PriorityStore {
-	return aggregate.NewPriorityStore(v.s, &aggregate.PriorityStoreOptions{Changed: v.queries.Restart})
+	return aggregate.NewPriorityStore(v.s, &aggregate.PriorityStoreOptions{Changed: v.restart})
+}
+
+func (v *Stores) restart(ctx context.Context, tx store.Tx, team healthlab.TeamID) error {
+	if err := v.queries.Restart(ctx, tx, team); err != nil || v.ehr == nil {
+		return err
+	}
+	return v.ehr.Restart(ctx, tx, team)
 }
 
 // Users returns the users.
@@ -209,7 +260,7 @@ func (v *Stores) Data() healthdata.Data { return v.data }
 // Organisations returns teams and their keys.
 func (v *Stores) Organisations() organisation.Store {
 	return organisation.NewStore(v.s, &organisation.StoreOptions{OnDelete: []func(context.Context, store.Tx, healthlab.TeamID) error{
-		teamsettings.DeleteTeam, linking.DeleteTeam, bulk.DeleteTeam, pull.DeleteTeam,
+		teamsettings.DeleteTeam, linking.DeleteTeam, bulk.DeleteTeam, pull.DeleteTeam, ehr.DeleteTeam,
 	}})
 }
 

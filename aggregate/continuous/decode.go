@@ -38,7 +38,7 @@ func (d *decoder) definition(data []byte) (out Definition) {
 		checkScheduling(&d.Problems, &out.Scheduling)
 	}
 	if e := n.Get("export_preferences"); !e.IsNull() {
-		out.Quiet = d.quiet(e, strictjson.Path{"export_preferences"})
+		out.Quiet, out.FHIR = d.export(e, strictjson.Path{"export_preferences"})
 	}
 	var err error
 	if c := n.Get("query_config"); !c.IsNull() {
@@ -50,6 +50,9 @@ func (d *decoder) definition(data []byte) (out Definition) {
 	} else {
 		out.Query, err = d.questions.DecodeQuery(q.Raw, d.Lenient)
 		note(&d.Problems, err, "query")
+		if err == nil && out.FHIR {
+			checkMappers(&d.Problems, &out.Query)
+		}
 	}
 	return out
 }
@@ -66,19 +69,19 @@ func (d *decoder) scheduling(n *strictjson.Node, p strictjson.Path) (s Schedulin
 	return s
 }
 
-// quiet reads whether events are switched off.
-func (d *decoder) quiet(n *strictjson.Node, p strictjson.Path) bool {
+// export reads whether events are switched off, and whether rows are pushed.
+func (d *decoder) export(n *strictjson.Node, p strictjson.Path) (quiet, fhir bool) {
 	if !d.Object(n, p, "data_events", "fhir_observations") {
-		return false
+		return false, false
 	}
-	if f := n.Get("fhir_observations"); f != nil && d.Boolean(f, p.At("fhir_observations")) {
-		d.Fault("not_supported", "is reserved, and false", p.At("fhir_observations"))
+	if f := n.Get("fhir_observations"); f != nil {
+		fhir = d.Boolean(f, p.At("fhir_observations"))
 	}
 	events := n.Get("data_events")
 	if events.IsNull() || !d.Object(events, p.At("data_events"), "enabled") || events.Get("enabled") == nil {
-		return false
+		return false, fhir
 	}
-	return !d.Boolean(events.Get("enabled"), p.At("data_events", "enabled"))
+	return !d.Boolean(events.Get("enabled"), p.At("data_events", "enabled")), fhir
 }
 
 // patch reads the body that changes a query.

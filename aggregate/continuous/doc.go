@@ -17,3 +17,7 @@
 // It does not evaluate anything itself: [aggregate.Prepared] does. It is no stream: a table
 // follows its data after [Query.Gap], 30 minutes at least.
 package continuous
+
+// Files in the order of reading: each uses those before it.
+//
+//	mapper.go query.go decode.go event.go store.go rows.go rows_tasks.go service.go run.go

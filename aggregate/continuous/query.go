@@ -48,7 +48,8 @@ type Query struct {
 	// Resources are the slugs of the resources that the answer depends on.
 	Resources []string `json:"resource_dependencies"`
 	Export    Export   `json:"export_preferences"`
-	// FHIRMappers is reserved, and empty.
+	// FHIRMappers are the names of the mappers that make FHIR Observations of the rows: body_weight, heart_rate,
+	// respiratory_rate; empty without Export.FHIR. See [Mappers].
 	FHIRMappers []string `json:"fhir_observation_mappers"`
 
 	// CreatedAt is when it was made, in UTC.
@@ -80,7 +81,7 @@ type Scheduling struct {
 type Export struct {
 	// DataEvents says whether changed rows are announced.
 	DataEvents DataEvents `json:"data_events"`
-	// FHIR is reserved, and false.
+	// FHIR says whether rows are pushed as FHIR Observations to the pipelines of the team (package ehr).
 	FHIR bool `json:"fhir_observations"`
 }
 
@@ -101,6 +102,8 @@ type Definition struct {
 	Scheduling Scheduling
 	// Quiet says that changes make no events.
 	Quiet bool
+	// FHIR says that rows are pushed as FHIR Observations; the query must have [Mappers].
+	FHIR bool
 }
 
 // Patch is a change of a continuous query. Nil leaves a field as it is.
@@ -113,7 +116,7 @@ type Patch struct {
 type Preview struct {
 	Schema    map[string]aggregate.Type `json:"result_table_schema"`
 	Resources []string                  `json:"resource_dependencies"`
-	// FHIRPreviews is reserved, and empty.
+	// FHIRPreviews are what Query.FHIRMappers can be, whether or not the definition asks for it.
 	FHIRPreviews []string `json:"fhir_observation_previews"`
 }
 

@@ -27,6 +27,9 @@ func Tables() []store.Definition {
 type StoreOptions struct {
 	// Events takes the events of Finish. Default: no event is written.
 	Events store.Events
+	// Pushed is called where the rows of a query that are pushed as FHIR Observations have changed for a user, in the
+	// transaction of the change. Default: none.
+	Pushed func(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, query uuid.UUID) error
 }
 
 // RowStore is a [Store] and a [Work] that keep rows. It is also what schedules tasks in the transactions

@@ -243,6 +243,11 @@ func (r *RowStore) Finish(ctx context.Context, task Task, o Outcome) error {
 				return err
 			}
 		}
+		if o.FHIR && o.Table != nil && r.opts.Pushed != nil {
+			if err := r.opts.Pushed(ctx, tx, task.Team, task.User, task.Query.UUID); err != nil {
+				return err
+			}
+		}
 		return store.AppendEvents(ctx, r.opts.Events, tx, o.Events)
 	})
 }

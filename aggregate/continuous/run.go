@@ -124,7 +124,7 @@ func (s *Service) outcome(ctx context.Context, t *Task) (Outcome, error) {
 
 // write makes the outcome of a table that is another than before.
 func (s *Service) write(q *Query, t *Task, now *aggregate.Refreshed) (Outcome, error) {
-	o := Outcome{Status: TaskCompleted}
+	o := Outcome{Status: TaskCompleted, FHIR: q.Export.FHIR}
 	var err error
 	if o.Table, err = now.Frame.MarshalBinary(); err != nil {
 		return Outcome{}, err

@@ -126,6 +126,9 @@ func (s *Service) prepare(n *Definition) (*aggregate.Prepared, error) {
 	note(&problems, s.questions.CheckConfig(&n.Config), "query_config")
 	p, err := s.questions.Prepare(&n.Query, &n.Config)
 	note(&problems, err, "query")
+	if n.FHIR {
+		checkMappers(&problems, &n.Query)
+	}
 	return p, problems.Err()
 }
 
@@ -139,7 +142,7 @@ func (s *Service) Preview(ctx context.Context, team healthlab.TeamID, n *Definit
 	if err != nil {
 		return Preview{}, fmt.Errorf("preview continuous query: %w", err)
 	}
-	return Preview{Schema: p.Schema(), Resources: p.Resources(), FHIRPreviews: []string{}}, nil
+	return Preview{Schema: p.Schema(), Resources: p.Resources(), FHIRPreviews: mapperNames(&n.Query)}, nil
 }
 
 // Create stores a continuous query. Tables for the users that are there follow in the
@@ -153,8 +156,11 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n *Definiti
 	q := Query{
 		ID: QueryID{s.opts.NewID()}, Status: Active, Slug: n.Slug, Title: n.Title, Team: team,
 		Query: n.Query, Config: n.Config, Scheduling: n.Scheduling, Schema: preview.Schema, Resources: preview.Resources,
-		Export: Export{DataEvents: DataEvents{Enabled: !n.Quiet}}, FHIRMappers: []string{},
+		Export: Export{DataEvents: DataEvents{Enabled: !n.Quiet}, FHIR: n.FHIR}, FHIRMappers: []string{},
 		CreatedAt: healthlab.At(s.opts.Now()).Time, Revision: 1,
+	}
+	if n.FHIR {
+		q.FHIRMappers = preview.FHIRPreviews
 	}
 	if err := s.store.Insert(ctx, q); errors.Is(err, healthlab.Conflict) {
 		return Query{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: SlugTaken, Msg: "another continuous query of the team has this slug"}
@@ -195,6 +201,15 @@ func (s *Service) update(ctx context.Context, team healthlab.TeamID, id QueryID,
 	q, err := s.store.Update(ctx, team, id, change)
 	if err != nil {
 		return Query{}, fmt.Errorf("update continuous query: %w", err)
+	}
+	return q, nil
+}
+
+// Get returns a continuous query, archived or not. NotFound if the team has none of this id.
+func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id QueryID) (Query, error) {
+	q, err := s.store.Get(ctx, team, id)
+	if err != nil {
+		return Query{}, fmt.Errorf("read continuous query: %w", err)
 	}
 	return q, nil
 }

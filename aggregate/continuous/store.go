@@ -134,6 +134,8 @@ type Outcome struct {
 	Table []byte
 	// Events explain the change.
 	Events []healthlab.Event
+	// FHIR says that the rows are pushed as FHIR Observations.
+	FHIR bool
 	// Details names the error of a TaskError.
 	Details string
 }

@@ -2,9 +2,14 @@ package main
 
 import (
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/healthlab-dev/healthlab/adapters/fhir"
+	"github.com/healthlab-dev/healthlab/adapters/fhir/push"
+	"github.com/healthlab-dev/healthlab/adapters/service"
+	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // fhirPath is where FHIR R4 is served.
@@ -24,4 +29,36 @@ func (s *host) withFHIR(next http.Handler) (http.Handler, error) {
 		}
 		next.ServeHTTP(w, r)
 	}), nil
+}
+
+// pushTimeout bounds a request to a FHIR server of a team.
+const pushTimeout = 30 * time.Second
+
+// addPipelines pushes to the FHIR servers of teams.
+func (s *host) addPipelines(c *service.Config) error {
+	if !s.ehrPipelines {
+		return nil
+	}
+	c.Pipelines.Resources = fhir.Resources()
+	others, guard := c.Loops, c.Guard
+	c.Loops = func(all *service.Service) (out []service.Loop, err error) {
+		if others != nil {
+			if out, err = others(all); err != nil {
+				return nil, err
+			}
+		}
+		reader, err := fhir.NewReader(fhir.Config{URL: s.url + fhirPath, Health: all.Health, Aggregate: all.Aggregate, Orders: all.Orders, Continuous: all.Continuous})
+		if err != nil {
+			return nil, err
+		}
+		pusher, err := push.New(all.Pipelines, reader, &push.Options{
+			Client: webhook.NewClient(&webhook.ClientOptions{Guard: guard, Timeout: pushTimeout}), Timeout: pushTimeout,
+			Accessed: all.Accessed("ehr_pipeline", "data", "push_person"), Log: c.Log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return slices.Concat(out, []service.Loop{{Name: "FHIR servers", Run: pusher.Run}}), nil
+	}
+	return nil
 }

@@ -1,14 +1,30 @@
 package main
 
 import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// takeTransaction answers a transaction as a FHIR server that takes it.
+func takeTransaction(w http.ResponseWriter, r *http.Request) {
+	var b struct{ Entry []json.RawMessage }
+	if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	one := `{"response":{"status":"201 Created"}}`
+	_, _ = io.WriteString(w, `{"resourceType":"Bundle","type":"transaction-response","entry":[`+strings.Join(slices.Repeat([]string{one}, len(b.Entry)), ",")+`]}`)
+}
 
 // The commands of docs/fhir.md make a person with data and a result, and read both as FHIR.
 func TestFHIRPage(t *testing.T) {
@@ -17,7 +33,7 @@ func TestFHIRPage(t *testing.T) {
 	require.NoError(t, err)
 	var script strings.Builder
 	blocks := regexp.MustCompile("(?s)```sh run\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	require.Len(t, blocks, 7)
+	require.Len(t, blocks, 9)
 	for _, m := range blocks {
 		script.WriteString(m[1])
 	}
@@ -25,13 +41,16 @@ func TestFHIRPage(t *testing.T) {
 		require.Empty(t, os.Getenv("CI"), "CI must have curl")
 		t.Skip("there is no curl")
 	}
-	p := start(t)
+	p := start(t, "-ehr-pipelines", "-management-key", "manager")
+	ehr := httptest.NewServer(http.HandlerFunc(takeTransaction))
+	defer ehr.Close()
+	org, team := orgOf(p), teamOf(p.key).String()
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script.String())
-	cmd.Env = append(os.Environ(), "URL="+p.url, "KEY="+p.key)
+	cmd.Env = append(os.Environ(), "URL="+p.url, "KEY="+p.key, "EHR="+ehr.URL, "ORG="+org, "TEAM="+team)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, part := range []string{
-		`"resourceType":"CapabilityStatement"`, `"resourceType":"Patient"`, `"value":61,`, `"valueSampledData"`, `"transactionTime"`, `"resourceType":"DiagnosticReport"`, `"code":"laboratory"`, `"relation":"next"`,
+		`"resourceType":"CapabilityStatement"`, `"resourceType":"Patient"`, `"value":61,`, `"valueSampledData"`, `"transactionTime"`, `"resourceType":"DiagnosticReport"`, `"code":"laboratory"`, `"relation":"next"`, `"dead_letters":0,"pushed":`, `"next_cursor":null`, `"replayed":0`,
 	} {
 		require.Contains(t, string(out), part)
 	}

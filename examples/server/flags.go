@@ -54,6 +54,7 @@ type config struct {
 	signingFile          string
 	keysURL              string
 	encryptSamples       bool
+	ehrPipelines         bool
 	shards               int
 	sealer               healthlab.Sealer // of -sealing-keys and -secret-file
 	signing              master           // of -signing-key or -secret-file
@@ -253,6 +254,7 @@ func (c *config) storageFlags(f *flag.FlagSet) {
 	f.IntVar(&c.shards, "distribute", 0, "spread the data of users over the machines of a Citus cluster, whose coordinator -database-url names, in so many `shards`, if it is not (docs/scaling.md; 0: no)")
 	f.StringVar(&c.store, "store", "", "`memory`: everything is kept in memory, until the process ends, in place of -data")
 	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: files in the folder of -data; with -store, memory)")
+	f.BoolVar(&c.ehrPipelines, "ehr-pipelines", false, "push what teams have of their people to FHIR servers that they name; all processes on one database say the same")
 	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
 }
 

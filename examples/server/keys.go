@@ -12,7 +12,7 @@ import (
 )
 
 func (c *config) at() storeAt {
-	return storeAt{dir: c.dataDir, database: c.databaseURL, shards: c.shards, keys: keysAt{sealer: c.sealer, address: c.keysURL, samples: c.encryptSamples}, log: c.log}
+	return storeAt{dir: c.dataDir, database: c.databaseURL, shards: c.shards, keys: keysAt{sealer: c.sealer, address: c.keysURL, samples: c.encryptSamples}, pipelines: c.ehrPipelines, log: c.log}
 }
 
 // runKeys is server keys: rotate seals under the first of -sealing-keys the keys that an older key

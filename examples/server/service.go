@@ -102,7 +102,7 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 	if err := s.addOrders(ctx, &parts); err != nil {
 		return nil, err
 	}
-	for _, add := range []func(*service.Config) error{s.addFiles, s.addLake, s.addReports, s.addManagement, s.addMetrics} {
+	for _, add := range []func(*service.Config) error{s.addFiles, s.addLake, s.addPipelines, s.addReports, s.addManagement, s.addMetrics} {
 		if err := add(&parts); err != nil {
 			return nil, err
 		}

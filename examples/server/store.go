@@ -53,7 +53,9 @@ type storeAt struct {
 	database string // an address of PostgreSQL
 	shards   int    // of the data of users on a cluster; 0 to leave it as it is
 	keys     keysAt
-	log      *slog.Logger // nil for none
+	// pipelines says that changes mark persons for FHIR servers of their team.
+	pipelines bool
+	log       *slog.Logger // nil for none
 }
 
 func (at *storeAt) erasing(team healthlab.TeamID, user healthlab.UserID, rows int) {
@@ -80,7 +82,7 @@ func openStorage(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*stor
 	if at.keys.sealer != nil {
 		keys = personkey.New(memory.NewPersonKeys(), at.keys.sealer, nil)
 	}
-	store := memory.New(&memory.Options{Keys: keys, EncryptSamples: at.keys.samples})
+	store := memory.New(&memory.Options{Keys: keys, EncryptSamples: at.keys.samples, Pipelines: at.pipelines})
 	return &storage{
 		Stores: store.Stores, place: "memory, until the process ends", blobs: store.Blobs(), volatile: true,
 		close: func(context.Context) error { return nil },
@@ -124,7 +126,7 @@ func openFolder(ctx context.Context, at storeAt) (*storage, error) {
 		keys = personkey.New(personkey.NewStore(kept), at.keys.sealer, nil)
 	}
 	return &storage{
-		Stores: stores.New(data, &stores.Options{Keys: keys, Events: stores.Outbox, EncryptSamples: at.keys.samples, Erasing: at.erasing}), place: "the folder " + dir,
+		Stores: stores.New(data, &stores.Options{Keys: keys, Events: stores.Outbox, EncryptSamples: at.keys.samples, Erasing: at.erasing, Pipelines: at.pipelines}), place: "the folder " + dir,
 		close: func(context.Context) error { return closeAll() },
 	}, nil
 }
@@ -156,7 +158,7 @@ func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*sto
 		return nil, err
 	}
 	return &storage{
-		Stores: stores.New(engine, &stores.Options{Keys: keys, Events: stores.Outbox, EncryptSamples: at.keys.samples, Erasing: at.erasing}), place: "the database", pool: pool,
+		Stores: stores.New(engine, &stores.Options{Keys: keys, Events: stores.Outbox, EncryptSamples: at.keys.samples, Erasing: at.erasing, Pipelines: at.pipelines}), place: "the database", pool: pool,
 		close: func(context.Context) error {
 			closePools(pool.Close, closeKeys)
 			return nil

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "aggregate/labhistory", "aggregate/glucoseprofile", "internal/ucum", "webhook", "privacy/accesslog", "privacy/personkey", "privacy/personexport",
+	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/continuous/ehr", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "aggregate/labhistory", "aggregate/glucoseprofile", "internal/ucum", "webhook", "privacy/accesslog", "privacy/personkey", "privacy/personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -66,6 +66,7 @@ var mayImport = forSuites(map[string][]string{
 	"aggregate":                     {".", "store", "internal/nearest", "healthdata", "healthdata/series", "healthdata/tables"},
 	"aggregate/internal/strictjson": {".", "internal/nearest"},
 	"aggregate/continuous":          {".", "store", "internal/work", "aggregate", "aggregate/internal/strictjson"},
+	"aggregate/continuous/ehr":      {".", "store", "aggregate"},
 	"aggregate/parquet":             {"healthdata", "healthdata/tables", "aggregate"},
 	"aggregate/glucoseprofile":      {".", "aggregate", "healthdata"},
 	"orders/catalogue":              {".", "store", "orders/internal/rules", "orders/internal/textsearch", "labreport/refrange"},
@@ -114,7 +115,7 @@ var mayImport = forSuites(map[string][]string{
 	// Files that are sent run under the rules of the API.
 	"adapters/devices/fileupload": append([]string{".", "adapters/httpapi", "adapters/devices/fileimport"}, domain...),
 	// FHIR runs under the rules of the API, and writes units in UCUM.
-	"adapters/fhir": append([]string{".", "adapters/httpapi", "internal/ucum"}, domain...),
+	"adapters/fhir": append([]string{".", "internal/work", "adapters/httpapi", "internal/ucum"}, domain...),
 	// The assembly mounts the API, and exports for persons.
 	"adapters/service": append([]string{".", "internal/work", "adapters/exportfiles", "adapters/httpapi", "adapters/stores"}, domain...),
 	"examples":         append([]string{".", "webhook/receiver", "internal/nearest", "adapters/..."}, domain...),

@@ -150,8 +150,8 @@ func (x *export) write(ctx context.Context, changed []partition) error {
 // progressEvery is how often an export logs how far it is.
 const progressEvery = time.Minute
 
-// progress logs how many of a step's parts are done. It is called with mu held.
 func (x *export) progress(ctx context.Context, step string, done, of int) {
+	// mu is held.
 	if now := x.opts.Now(); done < of && now.Sub(x.shown) >= progressEvery {
 		x.shown = now
 		x.opts.Log.InfoContext(ctx, "exporting to the lake", "team", x.team, "step", step, "done", done, "of", of)

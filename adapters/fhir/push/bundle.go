@@ -1,0 +1,176 @@
+package push
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab/adapters/fhir"
+	"github.com/healthlab-dev/healthlab/aggregate/continuous/ehr"
+)
+
+// createdOnce are the types that the server owns once it has them.
+var createdOnce = []string{"Patient", "Organization", "Practitioner"}
+
+// item is a resource to send.
+type item struct {
+	fhir.Resource
+	result ehr.Result // without what the server says
+}
+
+func (i *item) key() string { return ehr.SentKey(i.Type, i.ID) }
+
+type identifier struct {
+	System string `json:"system"`
+	Value  string `json:"value"`
+}
+
+// names are the identifiers of resources at a server.
+type names struct {
+	url     string
+	patient string // the key of the Patient
+	own     identifier
+}
+
+func (n *names) of(kind, id string) identifier {
+	if ehr.SentKey(kind, id) == n.patient {
+		return n.own
+	}
+	return identifier{n.url + "/" + kind, id}
+}
+
+func (i identifier) search() string {
+	escape := strings.NewReplacer(`\`, `\\`, `,`, `\,`, `$`, `\$`, `|`, `\|`)
+	return "identifier=" + url.QueryEscape(escape.Replace(i.System)+"|"+escape.Replace(i.Value))
+}
+
+func fullURL(key string) string {
+	return "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(key)).String()
+}
+
+type entry struct {
+	FullURL  string         `json:"fullUrl"`
+	Resource map[string]any `json:"resource"`
+	Request  request        `json:"request"`
+}
+
+type request struct {
+	Method      string `json:"method"`
+	URL         string `json:"url"`
+	IfNoneExist string `json:"ifNoneExist,omitempty"`
+}
+
+// transaction writes items as a transaction. taken reports whether the server has a resource that is not
+// among them.
+func (n *names) transaction(items []item, taken func(key string) bool) ([]byte, error) {
+	within := map[string]bool{}
+	for i := range items {
+		within[items[i].key()] = true
+	}
+	var out struct {
+		ResourceType string  `json:"resourceType"`
+		Type         string  `json:"type"`
+		Entry        []entry `json:"entry"`
+	}
+	out.ResourceType, out.Type = "Bundle", "transaction"
+	for i := range items {
+		v := &items[i]
+		body, err := n.body(v, func(key string) bool { return within[key] }, taken)
+		if err != nil {
+			return nil, err
+		}
+		id := n.of(v.Type, v.ID)
+		e := entry{FullURL: fullURL(v.key()), Resource: body, Request: request{Method: "PUT", URL: v.Type + "?" + id.search()}}
+		if slices.Contains(createdOnce, v.Type) {
+			e.Request = request{Method: "POST", URL: v.Type, IfNoneExist: id.search()}
+		}
+		out.Entry = append(out.Entry, e)
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("write transaction: %w", err)
+	}
+	return text, nil
+}
+
+// body is a resource as the server gets it: with its identifier in place of the id, and references that hold there.
+func (n *names) body(v *item, within, taken func(key string) bool) (map[string]any, error) {
+	var out map[string]any
+	d := json.NewDecoder(bytes.NewReader(v.JSON))
+	d.UseNumber() // numbers of a laboratory keep their digits
+	if err := d.Decode(&out); err != nil {
+		return nil, fmt.Errorf("read resource: %w", err)
+	}
+	delete(out, "id")
+	if meta, ok := out["meta"].(map[string]any); ok {
+		delete(meta, "versionId")
+		delete(meta, "lastUpdated")
+		if len(meta) == 0 {
+			delete(out, "meta")
+		}
+	}
+	own := n.of(v.Type, v.ID)
+	ids, _ := out["identifier"].([]any)
+	if !slices.ContainsFunc(ids, func(x any) bool {
+		m, ok := x.(map[string]any)
+		return ok && m["system"] == own.System && m["value"] == own.Value
+	}) {
+		out["identifier"] = append([]any{map[string]any{"system": own.System, "value": own.Value}}, ids...)
+	}
+	n.refer(out, within, taken)
+	return out, nil
+}
+
+// refer rewrites the references of a value: within the transaction, to what the server has, else by identifier.
+func (n *names) refer(v any, within, taken func(key string) bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			n.refer(x, within, taken)
+		}
+	case map[string]any:
+		for _, x := range v {
+			n.refer(x, within, taken)
+		}
+		key, ok := v["reference"].(string)
+		kind, id, relative := strings.Cut(key, "/")
+		if !ok || !relative || strings.ContainsAny(id, "/?") || strings.Contains(kind, ":") {
+			return
+		}
+		switch as := n.of(kind, id); {
+		case within(key):
+			v["reference"] = fullURL(key)
+		case key == n.patient || taken(key):
+			v["reference"] = kind + "?" + as.search()
+		default:
+			delete(v, "reference")
+			v["type"], v["identifier"] = kind, map[string]any{"system": as.System, "value": as.Value}
+		}
+	}
+}
+
+// withdrawn is a resource that a read gives no longer. Only what a server must have is in it.
+func withdrawn(kind, id, patient string) (fhir.Resource, bool) {
+	out := map[string]any{"resourceType": kind, "id": id, "status": "entered-in-error"}
+	absent := map[string]any{"extension": []any{map[string]any{
+		"url": "http://hl7.org/fhir/StructureDefinition/data-absent-reason", "valueCode": "unknown",
+	}}}
+	subject := map[string]any{"reference": patient}
+	switch kind {
+	case "Observation", "DiagnosticReport":
+		out["code"], out["subject"] = absent, subject
+	case "ServiceRequest":
+		out["intent"], out["subject"] = "order", subject
+	case "Specimen":
+		out["subject"] = subject
+	default:
+		return fhir.Resource{}, false
+	}
+	b, err := json.Marshal(out)
+	return fhir.Resource{Type: kind, ID: id, JSON: b}, err == nil
+}

@@ -1,0 +1,171 @@
+package fhir
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Resource is a resource as a read gives it.
+type Resource struct {
+	Type, ID, Version string
+	// JSON is the resource.
+	JSON []byte
+	// Day is that of an observation of devices and apps; zero for every other resource.
+	Day healthlab.Date
+	// Until is when a preliminary one of these is read as final; zero if its status does not change by itself.
+	Until time.Time
+}
+
+// Reader reads resources without a request, for what pushes them. It records no access: its caller does. It is
+// safe for concurrent use.
+type Reader struct{ s *server }
+
+// NewReader returns a Reader. Of c it uses URL, Health, Aggregate, Orders, Continuous and Now. Invalid if one of the
+// first three is missing.
+func NewReader(c Config) (*Reader, error) {
+	if base, err := url.Parse(c.URL); err != nil || base.Host == "" || strings.HasSuffix(c.URL, "/") || c.Health == nil || c.Aggregate == nil {
+		return nil, fmt.Errorf("%w: fhir: Config.Health, Config.Aggregate, Config.URL: must be set; URL must be an address without a slash at the end", healthlab.Invalid)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Reader{&server{c}}, nil
+}
+
+// URL is the address that the reader was made with, with which the systems of identifiers begin.
+func (r *Reader) URL() string { return r.s.URL }
+
+func (m *measurement) source() string {
+	if m.table != "" {
+		return m.table
+	}
+	return m.resource
+}
+
+// Resources are the slugs of the health data of which there are Observations.
+func Resources() (out []string) {
+	for i := range measurements {
+		if slug := measurements[i].source(); !slices.Contains(out, slug) {
+			out = append(out, slug)
+		}
+	}
+	return out
+}
+
+// Person returns a Patient, and the name that the team has given the user. NotFound if there is no such user.
+func (r *Reader) Person(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (Resource, string, error) {
+	u, err := r.s.Health.User(ctx, team, user)
+	if err != nil {
+		return Resource{}, "", fmt.Errorf("read user: %w", err)
+	}
+	p, err := r.s.patientOf(ctx, &u)
+	if err != nil {
+		return Resource{}, "", err
+	}
+	out, err := written(p)
+	return out, u.ClientUserID, err
+}
+
+// Bounds are the days of which there are Observations.
+func (r *Reader) Bounds() (first, last healthlab.Date) {
+	return r.s.lastDay().AddDays(-pastYears * 365), r.s.lastDay()
+}
+
+// Days returns the Observations of days that are made of the health data of a slug, from first to last, at most
+// 366 of them.
+func (r *Reader) Days(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, slug string, first, last healthlab.Date) ([]Resource, error) {
+	var kinds []*measurement
+	for i := range measurements {
+		if measurements[i].source() == slug {
+			kinds = append(kinds, &measurements[i])
+		}
+	}
+	if len(kinds) == 0 {
+		return nil, nil
+	}
+	all, err := r.s.measured(ctx, team, user, kinds, byDay, first, last)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Resource, len(all))
+	for i := range all {
+		if out[i], err = written(all[i].resource); err != nil {
+			return nil, err
+		}
+		id, _ := parseMeasurementID(out[i].ID)
+		out[i].Day = id.day
+		if all[i].status == "preliminary" {
+			out[i].Until = final(id.day)
+		}
+	}
+	return out, nil
+}
+
+// Orders returns the ids of the orders of a user.
+func (r *Reader) Orders(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (out []orders.OrderID, err error) {
+	if r.s.Orders == nil {
+		return nil, nil
+	}
+	err = r.s.eachRecord(ctx, team, user, func(o *orders.Record) error {
+		out = append(out, o.ID)
+		return nil
+	})
+	return out, err
+}
+
+// orderKinds are the types that Order returns, in the order in which one refers to another.
+var orderKinds = []string{"Organization", "Practitioner", "ServiceRequest", "Specimen", "Observation", "DiagnosticReport"}
+
+// Order returns the ServiceRequest of an order, its Specimens, results and DiagnosticReport, and the Organizations
+// and Practitioner that they name; what is named comes before what names it. NotFound if the user has no such
+// order.
+func (r *Reader) Order(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id orders.OrderID) ([]Resource, error) {
+	if r.s.Orders == nil {
+		return nil, fmt.Errorf("read order: %w", healthlab.NotFound)
+	}
+	record, err := r.s.Orders.Record(ctx, team, id)
+	if err == nil && record.UserID != user {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read order: %w", err)
+	}
+	var out []Resource
+	kinds := r.s.kinds()
+	for _, name := range orderKinds {
+		k := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
+		list, err := k.ofOrder(ctx, &record)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			one, err := written(list[i].resource)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, one)
+		}
+	}
+	return out, nil
+}
+
+// written seals a resource and writes it.
+func written(r resource) (Resource, error) {
+	if err := seal(r); err != nil {
+		return Resource{}, err
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return Resource{}, fmt.Errorf("encode resource: %w", err)
+	}
+	h := r.start()
+	return Resource{Type: h.ResourceType, ID: h.ID, Version: h.Meta.VersionID, JSON: b}, nil
+}

@@ -1,0 +1,370 @@
+package ehr
+
+import (
+	"cmp"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Options adjusts a [Service]. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Resources are the slugs of health data that can be pushed. Default: none.
+	Resources []string
+	// CheckURL reports an address that must not be called, such as a private one. Give that of the guard of the
+	// client that pushes. Default: no check.
+	CheckURL func(raw string) error
+	// Max is the greatest number of pipelines of a team. Default 10.
+	Max int
+	// Random is where keys come from. Default crypto/rand.Reader.
+	Random io.Reader
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// NewID makes ids. Default UUID version 7.
+	NewID func() uuid.UUID
+}
+
+// RulePipelineLimit is the name of the rule that the team has the most pipelines that it may have.
+const RulePipelineLimit = "PIPELINE_LIMIT_REACHED"
+
+// Service keeps pipelines. It is safe for concurrent use.
+type Service struct {
+	rows *Rows
+	seal healthlab.Sealer
+	opts Options
+}
+
+// New returns a service. rows and seal, which encrypts tokens and keys, are required.
+func New(rows *Rows, seal healthlab.Sealer, opts *Options) (*Service, error) {
+	if rows == nil || seal == nil {
+		return nil, fmt.Errorf("%w: ehr: rows and a sealer must be given", healthlab.Invalid)
+	}
+	s := &Service{rows: rows, seal: seal}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.CheckURL == nil {
+		s.opts.CheckURL = func(string) error { return nil }
+	}
+	s.opts.Max = cmp.Or(s.opts.Max, 10)
+	if s.opts.Random == nil {
+		s.opts.Random = rand.Reader
+	}
+	if s.opts.Now == nil {
+		s.opts.Now = time.Now
+	}
+	if s.opts.NewID == nil {
+		s.opts.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+	}
+	return s, nil
+}
+
+// Rows returns what keeps the rows.
+func (s *Service) Rows() *Rows { return s.rows }
+
+const (
+	maxTitle  = 100
+	maxSecret = 16 << 10
+	maxText   = 1000
+	leastBits = 2048
+)
+
+// Create adds a pipeline. Everything that the team has is pushed in the background. Invalid lists every
+// problem; Precondition, as a RuleError of type RulePipelineLimit, if the team has the most that it may have.
+func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewPipeline) (Pipeline, error) {
+	var p healthlab.Problems
+	at := healthlab.At(s.opts.Now()).Time
+	out := Pipeline{
+		ID: PipelineID{s.opts.NewID()}, Team: team, Title: n.Title, Status: Active, BaseURL: strings.TrimRight(n.BaseURL, "/"), Auth: NoAuth,
+		Resources: n.Resources, Orders: !n.WithoutOrders, Queries: !n.WithoutQueries, From: n.From,
+		PatientSystem: n.PatientSystem, CreatePatients: !n.MatchPatientsOnly, CreatedAt: at, UpdatedAt: at,
+	}
+	if n.Resources == nil {
+		out.Resources = slices.Clone(s.opts.Resources)
+	}
+	s.check(&p, &out)
+	secret := []byte(n.Token)
+	switch {
+	case n.Token != "" && n.ClientID != "":
+		p.Add("invalid", "must not be given beside token", "client_id")
+	case n.Token != "":
+		out.Auth = StaticToken
+	case n.ClientID != "":
+		out.Auth, out.ClientID, out.Scope, out.TokenURL = BackendServices, n.ClientID, cmp.Or(n.Scope, "system/*.write"), n.TokenURL
+		secret = s.key(&p, &out, n.PrivateKey)
+		if n.TokenURL != "" {
+			s.checkURL(&p, n.TokenURL, "token_url")
+		}
+	}
+	if n.ClientID == "" {
+		for name, value := range map[string]string{"scope": n.Scope, "token_url": n.TokenURL, "private_key": n.PrivateKey} {
+			if value != "" {
+				p.Add("invalid", "must not be given without client_id", name)
+			}
+		}
+	}
+	checkToken(&p, n.Token)
+	for name, value := range map[string]string{"client_id": n.ClientID, "scope": n.Scope, "patient_identifier_system": n.PatientSystem} {
+		if len(value) > maxText || healthlab.CheckText(value) != nil {
+			p.Add("invalid", fmt.Sprintf("must have at most %d bytes of text", maxText), name)
+		}
+	}
+	if err := p.Err(); err != nil {
+		return Pipeline{}, fmt.Errorf("create pipeline: %w", err)
+	}
+	if err := s.close(ctx, &out, secret); err != nil {
+		return Pipeline{}, fmt.Errorf("create pipeline: %w", err)
+	}
+	if err := s.rows.insert(ctx, &out, s.opts.Max); err != nil {
+		return Pipeline{}, fmt.Errorf("create pipeline: %w", err)
+	}
+	return out, nil
+}
+
+func checkToken(p *healthlab.Problems, token string) {
+	if len(token) > maxSecret || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		p.Add("invalid", "must be visible ASCII characters", "token")
+	}
+}
+
+func (s *Service) checkURL(p *healthlab.Problems, raw, field string) {
+	if err := s.opts.CheckURL(raw); err != nil {
+		p.Add("invalid", "must be an https address that can be reached from the internet", field)
+	}
+}
+
+func (s *Service) check(p *healthlab.Problems, v *Pipeline) {
+	if v.Title == "" || utf8.RuneCountInString(v.Title) > maxTitle || healthlab.CheckText(v.Title) != nil {
+		p.Add("invalid", fmt.Sprintf("must have 1 to %d characters", maxTitle), "title")
+	}
+	s.checkURL(p, v.BaseURL, "base_url")
+	if strings.ContainsAny(v.BaseURL, "?#") {
+		p.Add("invalid", "must be an address without a query", "base_url")
+	}
+	for i, r := range v.Resources {
+		if !slices.Contains(s.opts.Resources, r) {
+			p.Add("invalid", "must be one of "+strings.Join(s.opts.Resources, ", "), "resources", i)
+		}
+	}
+	if v.Status != Active && v.Status != Disabled {
+		p.Add("invalid", "must be active or disabled", "status")
+	}
+}
+
+// close seals the secret of a pipeline.
+func (s *Service) close(ctx context.Context, p *Pipeline, secret []byte) (err error) {
+	if len(secret) == 0 {
+		return nil
+	}
+	p.secret, err = s.seal.Seal(ctx, secret, place(p))
+	return err
+}
+
+func place(p *Pipeline) []byte {
+	return []byte("ehr pipeline " + p.Team.String() + " " + p.ID.String())
+}
+
+// Token returns the token of a pipeline with StaticToken.
+func (s *Service) Token(ctx context.Context, p *Pipeline) (string, error) {
+	b, err := s.seal.Open(ctx, p.secret, place(p))
+	if err != nil {
+		return "", fmt.Errorf("open token: %w", err)
+	}
+	return string(b), nil
+}
+
+// Key returns the private key of a pipeline with BackendServices: an *rsa.PrivateKey or an *ecdsa.PrivateKey.
+func (s *Service) Key(ctx context.Context, p *Pipeline) (crypto.Signer, error) {
+	b, err := s.seal.Open(ctx, p.secret, place(p))
+	if err != nil {
+		return nil, fmt.Errorf("open key: %w", err)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(b)
+	signer, ok := key.(crypto.Signer)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("%w: the key of a pipeline cannot be read", healthlab.Unavailable)
+	}
+	return signer, nil
+}
+
+// key reads or makes the key of a pipeline, and returns it as PKCS #8.
+func (s *Service) key(p *healthlab.Problems, v *Pipeline, text string) []byte {
+	var key any
+	var err error
+	if text == "" {
+		key, err = ecdsa.GenerateKey(elliptic.P384(), s.opts.Random)
+	} else {
+		block, _ := pem.Decode([]byte(text))
+		if block != nil && len(text) <= maxSecret {
+			key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+		}
+	}
+	v.KeyID = s.opts.NewID().String()
+	public := map[string]any{"kid": v.KeyID, "use": "sig"}
+	encode := func(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+	rsaKey, isRSA := key.(*rsa.PrivateKey)
+	ecKey, isEC := key.(*ecdsa.PrivateKey)
+	switch {
+	case err == nil && isRSA && rsaKey.N.BitLen() >= leastBits:
+		public["kty"], public["alg"] = "RSA", "RS384"
+		public["n"], public["e"] = encode(rsaKey.N.Bytes()), encode(big.NewInt(int64(rsaKey.E)).Bytes())
+	case err == nil && isEC && ecKey.Curve == elliptic.P384():
+		point, wrong := ecKey.PublicKey.Bytes() // 4, x and y
+		if err = wrong; err == nil {
+			public["kty"], public["alg"], public["crv"] = "EC", "ES384", "P-384"
+			public["x"], public["y"] = encode(point[1:49]), encode(point[49:])
+		}
+	default:
+		p.Add("invalid", fmt.Sprintf("must be PKCS #8 in PEM: RSA of at least %d bits, or EC P-384", leastBits), "private_key")
+		return nil
+	}
+	out, wrong := x509.MarshalPKCS8PrivateKey(key)
+	jwk, unwritten := json.Marshal(public)
+	if err != nil || wrong != nil || unwritten != nil {
+		p.Add("invalid", "must be a key that can be written", "private_key")
+	}
+	v.PublicKey = jwk
+	return out
+}
+
+// Get returns a pipeline. NotFound if the team has none of this id.
+func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id PipelineID) (Pipeline, error) {
+	p, err := s.rows.get(ctx, team, id)
+	if err != nil {
+		return Pipeline{}, fmt.Errorf("read pipeline: %w", err)
+	}
+	return p, nil
+}
+
+// State returns what became of a pipeline's pushes. NotFound as Get.
+func (s *Service) State(ctx context.Context, team healthlab.TeamID, id PipelineID) (State, error) {
+	st, err := s.rows.state(ctx, team, id)
+	if err != nil {
+		return State{}, fmt.Errorf("read state of pipeline: %w", err)
+	}
+	return st, nil
+}
+
+// List returns the pipelines of a team, the newest first.
+func (s *Service) List(ctx context.Context, team healthlab.TeamID) ([]Pipeline, error) {
+	list, err := s.rows.list(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("list pipelines: %w", err)
+	}
+	return list, nil
+}
+
+// Update changes a pipeline. Where it pushes more than before, everything is compared again. NotFound as Get;
+// Invalid lists every problem.
+func (s *Service) Update(ctx context.Context, team healthlab.TeamID, id PipelineID, c Patch) (Pipeline, error) {
+	p, err := s.rows.get(ctx, team, id)
+	if err != nil {
+		return Pipeline{}, fmt.Errorf("update pipeline: %w", err)
+	}
+	fresh := p
+	if c.Token != nil {
+		if err := s.close(ctx, &fresh, []byte(*c.Token)); err != nil {
+			return Pipeline{}, fmt.Errorf("update pipeline: %w", err)
+		}
+	}
+	at := healthlab.At(s.opts.Now()).Time
+	out, err := s.rows.update(ctx, team, id, func(v *Pipeline) (again bool, err error) {
+		var wrong healthlab.Problems
+		was := *v
+		if c.Title != nil {
+			v.Title = *c.Title
+		}
+		if c.Status != nil {
+			v.Status = *c.Status
+		}
+		if c.Resources != nil {
+			v.Resources = *c.Resources
+		}
+		if c.Orders != nil {
+			v.Orders = *c.Orders
+		}
+		if c.Queries != nil {
+			v.Queries = *c.Queries
+		}
+		if c.Token != nil {
+			checkToken(&wrong, *c.Token)
+			if v.Auth != StaticToken || *c.Token == "" {
+				wrong.Add("invalid", "must be given for a pipeline with a static token alone, and not be empty", "token")
+			}
+			v.secret = fresh.secret
+		}
+		s.check(&wrong, v)
+		v.UpdatedAt = at
+		again = was.Status != v.Status || v.Orders && !was.Orders || v.Queries && !was.Queries ||
+			slices.ContainsFunc(v.Resources, func(r string) bool { return !slices.Contains(was.Resources, r) })
+		return again, wrong.Err()
+	})
+	if err != nil {
+		return Pipeline{}, fmt.Errorf("update pipeline: %w", err)
+	}
+	return out, nil
+}
+
+// Delete removes a pipeline, its queue and its dead letters. What the server has stays there. NotFound as Get.
+func (s *Service) Delete(ctx context.Context, team healthlab.TeamID, id PipelineID) error {
+	_, err := s.rows.update(ctx, team, id, func(v *Pipeline) (bool, error) {
+		v.Status, v.secret = deleted, healthlab.Sealed{}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("delete pipeline: %w", err)
+	}
+	return nil
+}
+
+// LetterQuery asks for one page of dead letters.
+type LetterQuery struct {
+	Team     healthlab.TeamID
+	Pipeline PipelineID
+	Cursor   string // empty for the first page
+	Size     int    // default 50
+}
+
+// LetterPage is one page of dead letters.
+type LetterPage struct {
+	Letters []DeadLetter
+	Next    string // the cursor of the next page; empty if there is none
+}
+
+// DeadLetters returns what a server refused and has not taken since, the latest first. NotFound as Get; an
+// InvalidError at cursor if it is not one of this list.
+func (s *Service) DeadLetters(ctx context.Context, q LetterQuery) (LetterPage, error) {
+	page, err := s.rows.letters(ctx, q)
+	if err != nil {
+		return LetterPage{}, fmt.Errorf("list dead letters: %w", err)
+	}
+	return page, nil
+}
+
+// Replay pushes the resources of dead letters again, as they are by then: those named, or all if none is. It
+// returns how many. NotFound if the team has no such pipeline, or the pipeline no such letter.
+func (s *Service) Replay(ctx context.Context, team healthlab.TeamID, id PipelineID, letters []uuid.UUID) (int, error) {
+	n, err := s.rows.replay(ctx, team, id, letters)
+	if err != nil {
+		return 0, fmt.Errorf("replay dead letters: %w", err)
+	}
+	return n, nil
+}
