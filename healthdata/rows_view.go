@@ -293,10 +293,11 @@ func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.En
 	}
 	out := []Series{}
 	for i, h := range heads {
-		s, err := Series{}, error(nil)
-		if s.Key, err = parseSeriesID(h.Value.id); err != nil {
+		key, err := parseSeriesID(h.Value.id)
+		if err != nil {
 			return nil, err
 		}
+		s := Series{Key: key}
 		if q.Key != nil && s.Key != *q.Key || q.Provider != "" && s.Key.Provider != q.Provider {
 			continue
 		}

@@ -311,7 +311,7 @@ func (r *run) data(ctx context.Context, subject, slug string, span ehr.Span) err
 func (r *run) order(ctx context.Context, subject, text string) error {
 	id, err := uuid.Parse(text)
 	if err != nil {
-		return nil // no order of ours
+		return nil //nolint:nilerr // no order of ours
 	}
 	list, err := r.reader.Order(ctx, r.task.Pipeline.Team, r.task.User, orders.OrderID{UUID: id})
 	if errors.Is(err, healthlab.NotFound) {
@@ -327,7 +327,7 @@ func (r *run) order(ctx context.Context, subject, text string) error {
 func (r *run) query(ctx context.Context, subject, text string) error {
 	id, err := uuid.Parse(text)
 	if err != nil {
-		return nil // no query of ours
+		return nil //nolint:nilerr // no query of ours
 	}
 	list, err := r.reader.Rows(ctx, r.task.Pipeline.Team, r.task.User, id)
 	if errors.Is(err, healthlab.NotFound) {
@@ -507,16 +507,18 @@ func (r *run) exchange(ctx context.Context, items []item) ([]*ehr.Refusal, error
 }
 
 func (r *run) record(ctx context.Context, items []item, refusals []*ehr.Refusal) error {
-	results := make([]ehr.Result, len(items))
-	for i := range items {
-		results[i] = items[i].result
-		results[i].Refused = refusals[i]
-		if refusals[i] != nil {
+	results := make([]ehr.Result, 0, len(items)+1)
+	for i, refusal := range refusals {
+		x := &items[i]
+		result := x.result
+		result.Refused = refusal
+		results = append(results, result)
+		if refusal != nil {
 			r.refusals++
-			r.opts.Log.WarnContext(ctx, "a FHIR server refuses a resource", "pipeline", &r.task.Pipeline, "type", items[i].Type, "status", refusals[i].Status, "codes", refusals[i].Codes)
+			r.opts.Log.WarnContext(ctx, "a FHIR server refuses a resource", "pipeline", &r.task.Pipeline, "type", x.Type, "status", refusal.Status, "codes", refusal.Codes)
 			continue
 		}
-		r.taken, r.has[items[i].key()] = true, true
+		r.taken, r.has[x.key()] = true, true
 	}
 	if r.patient != nil && r.taken && !r.noted {
 		// Taken with the others, it is no dead letter any more.

@@ -117,7 +117,7 @@ func (x *Extractor) take(ctx context.Context, prefer *worker) (*worker, error) {
 	if w := x.pick(prefer); w != nil {
 		return w, nil
 	}
-	return start(ctx, x.o)
+	return start(ctx)
 }
 
 func (x *Extractor) pick(prefer *worker) *worker {

@@ -68,7 +68,7 @@ func (w *worker) unneeded() []int {
 }
 
 // start starts a child and waits until it is ready.
-func start(ctx context.Context, o Options) (*worker, error) {
+func start(ctx context.Context) (*worker, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("%w: no path of this program", healthlab.Unavailable)

@@ -107,7 +107,7 @@ func fixtureTools(s *sdk.Server) {
 	})
 	fixtureTool(s, "test_tool_with_logging", func(ctx context.Context, r *sdk.CallToolRequest) ([]sdk.Content, error) {
 		for _, line := range []string{"started", "processing", "completed"} {
-			if err := r.Session.Log(ctx, &sdk.LoggingMessageParams{Level: "info", Data: "Tool " + line}); err != nil {
+			if err := r.Session.Log(ctx, &sdk.LoggingMessageParams{Level: "info", Data: "Tool " + line}); err != nil { //nolint:staticcheck // a scenario asks for it
 				return nil, err
 			}
 		}
@@ -126,8 +126,8 @@ func fixtureTools(s *sdk.Server) {
 		if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
 			return nil, err
 		}
-		got, err := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{
-			Messages: []*sdk.SamplingMessage{{Role: "user", Content: text("%s", in.Prompt)}}, MaxTokens: 100,
+		got, err := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{ //nolint:staticcheck // a scenario asks for it
+			Messages: []*sdk.SamplingMessage{{Role: "user", Content: text("%s", in.Prompt)}}, MaxTokens: 100, //nolint:staticcheck // as above
 		})
 		if err != nil {
 			return nil, err

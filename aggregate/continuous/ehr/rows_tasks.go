@@ -165,23 +165,23 @@ func claim(tx store.Tx, e *store.Entry[taskRow], lease time.Duration, room bool)
 
 // held returns the row of a task whose lease holds: healthlab.Precondition if another worker has it, or the user
 // is deleted.
-func held(tx store.Tx, t *Task, more ...store.Query) (*store.Entry[taskRow], [][]store.Row, error) {
+func held(tx store.Tx, t *Task, more ...store.Query) (*store.Entry[taskRow], error) {
 	key := taskKey(t.Pipeline.Team, t.User, t.Pipeline.ID)
 	got, err := tx.Read(append([]store.Query{lockUser(t.Pipeline.Team, t.User), taskTable.One(key, store.Held)}, more...)...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if u := store.StateOf(got[0]); u.Known && !u.Live {
-		return nil, nil, fmt.Errorf("%w: the user is deleted", healthlab.Precondition)
+		return nil, fmt.Errorf("%w: the user is deleted", healthlab.Precondition)
 	}
 	e, err := taskTable.DecodedOne(got[1])
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if e == nil || e.Value.Lease.IsZero() || e.Value.Run != t.run {
-		return nil, nil, fmt.Errorf("%w: another worker has the person", healthlab.Precondition)
+		return nil, fmt.Errorf("%w: another worker has the person", healthlab.Precondition)
 	}
-	return e, got[2:], nil
+	return e, nil
 }
 
 // Begin notes that resources are being sent, and prolongs the lease: until Record says otherwise, the server may have
@@ -193,7 +193,7 @@ func (r *Rows) Begin(ctx context.Context, t *Task, lease time.Duration, sending 
 		for p := range by {
 			read = append(read, sentTable.One(sentKey(t, p.subject, p.month), store.Held))
 		}
-		e, _, err := held(tx, t, read...)
+		e, err := held(tx, t, read...)
 		if err != nil {
 			return err
 		}
@@ -356,7 +356,7 @@ func (r *Rows) Record(ctx context.Context, t *Task, lease time.Duration, results
 		for i := range results {
 			read = append(read, letterTable.One(letterKey(t, &results[i]), store.Held))
 		}
-		e, _, err := held(tx, t, read...)
+		e, err := held(tx, t, read...)
 		if err != nil {
 			return err
 		}
@@ -482,7 +482,7 @@ func (r *Rows) Hold(ctx context.Context, t *Task, reason string, pause func(step
 
 func (r *Rows) end(ctx context.Context, t *Task, change func(store.Tx, *taskRow) error, more ...store.Query) error {
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		e, _, err := held(tx, t, more...)
+		e, err := held(tx, t, more...)
 		if err != nil {
 			return err
 		}
