@@ -91,7 +91,8 @@ func (in *In) read() ([]byte, *Fault) {
 	if fault == nil && kind == "" && len(data) > 0 {
 		return nil, unsupported("a body needs the content-type application/json")
 	}
-	return data, fault
+	// Some writers put a byte order mark first; a reader may ignore it (RFC 8259, section 8.1).
+	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), fault
 }
 
 // ReadBody reads the body of a request that has settings to its end.

@@ -181,6 +181,9 @@ func TestBody(t *testing.T) {
 	}{
 		{"good", `{"name":"x"}`, "application/json", nil},
 		{"good with charset", `{"name":"x"}`, "Application/JSON; charset=UTF-8", nil},
+		{"good after a byte order mark", "\ufeff" + `{"name":"x"}`, "application/json", nil},
+		{"a mark alone", "\ufeff", "application/json", []string{"body: missing"}},
+		{"two marks", "\ufeff\ufeff{}", "application/json", []string{"body: wrong_type", "body: json_invalid"}},
 		{"absent", ``, "", []string{"body: missing"}},
 		{"absent with type", ``, "application/json", []string{"body: missing"}},
 		{"problems", `{"nam":1}`, "application/json", []string{"body.nam: unknown_key", "body.name: missing"}},
