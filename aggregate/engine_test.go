@@ -417,7 +417,7 @@ func TestAllocations(t *testing.T) {
 		budget float64
 	}{
 		{"day", aggregate.Days(1), aggregate.Mean, 200},
-		{"hour", aggregate.Hours(1), aggregate.Mean, 200},
+		{"hour", aggregate.Hours(1), aggregate.Mean, 210},
 		{"minute", aggregate.Minutes(1), aggregate.Mean, 300},
 		{"median", aggregate.Days(1), aggregate.Median, 700},
 	} {

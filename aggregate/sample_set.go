@@ -76,11 +76,8 @@ func (p *plan) seriesQuery() healthdata.SeriesQuery {
 
 // samples finds the series that a plan is about.
 func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampleSet, error) {
-	place := map[string]int{}
-	for i, r := range p.resources {
-		place[r.Slug] = i
-	}
-	all, err := v.Series(ctx, p.seriesQuery())
+	q := p.seriesQuery()
+	all, err := v.Series(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -92,13 +89,10 @@ func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampl
 		set.sources = append(set.sources, Source{all[i].Key.Provider, all[i].Key.SourceType})
 	}
 	set.sources = o.sort(set.sources)
-	at := map[Source]int{}
-	for i, s := range set.sources {
-		at[s] = i
-	}
 	for i := range all {
 		k := all[i].Key
-		set.list = append(set.list, sampleSeries{Series: all[i], source: at[Source{k.Provider, k.SourceType}], resource: place[k.Resource]})
+		source := slices.Index(set.sources, Source{k.Provider, k.SourceType})
+		set.list = append(set.list, sampleSeries{Series: all[i], source: source, resource: slices.Index(q.Resources, k.Resource)})
 	}
 	// The order in which equal times are told apart: source, resource, type.
 	slices.SortFunc(set.list, func(a, b sampleSeries) int {
