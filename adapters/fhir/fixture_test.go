@@ -159,6 +159,34 @@ func (c *clinic) person(team healthlab.TeamID, name string) healthlab.UserID {
 	return u.ID
 }
 
+// live stores what the sandbox's devices measure of a person in days until yesterday.
+func (c *clinic) live(user healthlab.UserID, days int) {
+	c.t.Helper()
+	today := healthlab.DateOf(time.Now().UTC())
+	for n := range days {
+		day := sandbox.Provider{}.Day(user, today.AddDays(n-days), time.UTC)
+		for _, resource := range []string{
+			"heartrate", "respiratory_rate", "blood_oxygen", "body_temperature", "weight", "body_mass_index", "blood_pressure", "glucose",
+			"hrv", "steps", "distance", "calories_active",
+		} {
+			source, samples := day.Samples(resource)
+			if len(samples) == 0 {
+				continue
+			}
+			_, err := c.s.Health.IngestSamples(c.t.Context(), c.team, user, resource, healthdata.Upload{Provider: "manual", Stage: healthdata.StageDaily, Source: source}, samples)
+			require.NoError(c.t, err)
+		}
+		for _, resource := range []string{"sleep", "activity", "workouts", "body", "profile"} {
+			source, summaries := day.Summaries(resource)
+			if len(summaries) == 0 {
+				continue
+			}
+			_, err := c.s.Health.IngestSummaries(c.t.Context(), c.team, user, resource, healthdata.Upload{Provider: "manual", Stage: healthdata.StageDaily, Source: source}, summaries)
+			require.NoError(c.t, err)
+		}
+	}
+}
+
 func noon(d int) time.Time {
 	return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -1-d).Add(12 * time.Hour)
 }

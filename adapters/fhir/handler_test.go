@@ -407,6 +407,16 @@ func TestValidator(t *testing.T) {
 		return string(out)
 	}
 	require.Equal(t, fmt.Sprintf("checked %d\n", n), check(input.String()))
+	for i := range prove.Counts(1, 1, 50) {
+		user := c.person(c.team, fmt.Sprint("person ", i))
+		c.live(user, prove.Counts(7, 7, 365))
+		found := entries(c.get("team", "/Patient/"+user.String()+"/$everything", 200))
+		input.Reset()
+		for _, r := range found {
+			add(r)
+		}
+		require.Equal(t, fmt.Sprintf("checked %d\n", len(found)), check(input.String()))
+	}
 	// It finds what is wrong.
 	require.Contains(t, check(`{"resourceType":"Observation","id":"a","code":{"text":"x"}}`), "status")
 }

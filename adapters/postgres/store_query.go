@@ -54,7 +54,7 @@ func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]sto
 	named := false
 	last := ""
 	for _, i := range order {
-		// Rows without a team are reached whoever is named.
+		// The policies let every team reach rows without a team.
 		if team := teamOfQuery(&q[i]); !named || team != last && team != "" {
 			e.nameTeam(b, team)
 			named, last = true, team

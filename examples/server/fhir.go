@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -40,25 +39,20 @@ func (s *host) addPipelines(c *service.Config) error {
 		return nil
 	}
 	c.Pipelines.Resources = fhir.Resources()
-	others, guard := c.Loops, c.Guard
-	c.Loops = func(all *service.Service) (out []service.Loop, err error) {
-		if others != nil {
-			if out, err = others(all); err != nil {
-				return nil, err
-			}
-		}
+	guard := c.Guard
+	s.loops = append(s.loops, func(all *service.Service) (service.Loop, error) {
 		reader, err := fhir.NewReader(fhir.Config{URL: s.url + fhirPath, Health: all.Health, Aggregate: all.Aggregate, Orders: all.Orders, Continuous: all.Continuous})
 		if err != nil {
-			return nil, err
+			return service.Loop{}, err
 		}
 		pusher, err := push.New(all.Pipelines, reader, &push.Options{
 			Client: webhook.NewClient(&webhook.ClientOptions{Guard: guard, Timeout: pushTimeout}), Timeout: pushTimeout,
 			Accessed: all.Accessed("ehr_pipeline", "data", "push_person"), Log: c.Log,
 		})
 		if err != nil {
-			return nil, err
+			return service.Loop{}, err
 		}
-		return slices.Concat(out, []service.Loop{{Name: "FHIR servers", Run: pusher.Run}}), nil
-	}
+		return service.Loop{Name: "FHIR servers", Run: pusher.Run}, nil
+	})
 	return nil
 }

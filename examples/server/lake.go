@@ -29,10 +29,10 @@ func (s *host) addLake(c *service.Config) (err error) {
 	if err != nil {
 		return fmt.Errorf("-lake: %w", err)
 	}
-	c.Loops = func(all *service.Service) ([]service.Loop, error) {
+	s.loops = append(s.loops, func(all *service.Service) (service.Loop, error) {
 		key, err := all.Key("lake pseudonyms")
 		if err != nil {
-			return nil, err
+			return service.Loop{}, err
 		}
 		opts := &lake.Options{Every: s.lakeEvery, Accessed: all.Accessed("lake", "data", "export_to_lake"), Log: c.Log}
 		if all.Orders != nil {
@@ -40,10 +40,10 @@ func (s *host) addLake(c *service.Config) (err error) {
 		}
 		exporter, err := lake.New(place, all.Health, s.allTeams, key, opts)
 		if err != nil {
-			return nil, err
+			return service.Loop{}, err
 		}
-		return []service.Loop{{Name: "lake", Run: exporter.Run}}, nil
-	}
+		return service.Loop{Name: "lake", Run: exporter.Run}, nil
+	})
 	return nil
 }
 

@@ -66,6 +66,8 @@ type host struct {
 	// receiveResults receives what an HL7 laboratory sends; nil for the sandbox's.
 	receiveResults func(context.Context) error
 	closers        []func() error // at the end
+	// loops make the background work that is added to the service's.
+	loops []func(*service.Service) (service.Loop, error)
 }
 
 // build makes the service, which will answer at url, out of the parts. It starts
@@ -106,6 +108,16 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 		if err := add(&parts); err != nil {
 			return nil, err
 		}
+	}
+	parts.Loops = func(all *service.Service) (out []service.Loop, err error) {
+		for _, loop := range s.loops {
+			l, err := loop(all)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, l)
+		}
+		return out, nil
 	}
 	if s.Service, err = service.New(ctx, parts); err != nil {
 		return nil, err

@@ -204,6 +204,9 @@ func (c *client) tokenURL(ctx context.Context, p *ehr.Pipeline) (string, error) 
 	if out.status != http.StatusOK || json.Unmarshal(out.body, &body) != nil || !strings.Contains(body.Endpoint, "://") {
 		return "", &holdError{fmt.Sprintf("smart-configuration names no token_endpoint, and answers %d", out.status), out.after}
 	}
+	if strings.HasPrefix(p.BaseURL, "https:") && !strings.HasPrefix(body.Endpoint, "https:") {
+		return "", &holdError{"smart-configuration names a token_endpoint without https", out.after}
+	}
 	return body.Endpoint, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/fhir/push"
 	"github.com/healthlab-dev/healthlab/adapters/fhir/smart"
 	"github.com/healthlab-dev/healthlab/aggregate/continuous/ehr"
 )
@@ -82,6 +83,26 @@ func TestBackendServices(t *testing.T) {
 			require.Equal(t, 2, exchanges)
 		})
 	}
+}
+
+// An assertion is not sent in clear because a server that is reached by https says so.
+func TestTokenEndpoint_withoutTLS(t *testing.T) {
+	asked := false
+	clear := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	t.Cleanup(clear.Close)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(object{"token_endpoint": clear.URL})
+	}))
+	t.Cleanup(server.Close)
+	c := newClinic(t, func(o *push.Options) { o.Client = server.Client() })
+	p := c.pipeline(func(n *ehr.NewPipeline) { n.BaseURL, n.ClientID = server.URL, "healthlab" })
+	c.measure(c.person("ann"), "weight", c.noon(1), 70)
+	c.push()
+	require.False(t, asked)
+	st, err := c.pipelines.State(t.Context(), c.team, p.ID)
+	require.NoError(t, err)
+	require.Equal(t, "smart-configuration names a token_endpoint without https", st.LastError)
+	require.Equal(t, 1, st.Waiting)
 }
 
 // A static token is sent, and is stored sealed.

@@ -17,15 +17,15 @@ import (
 // Data is what was read, by the slug of the resource.
 type Data map[string][]linking.PullItem
 
-// Batch collects what a kind's items hold.
+// Batch is what the items of a collection hold.
 type Batch struct {
-	data   Data
-	groups map[string][]group
-	kind   *Collection
-	joined map[string]map[string]json.RawMessage
+	data       Data
+	groups     map[string][]group
+	collection *Collection
+	joined     map[string]map[string]json.RawMessage
 	// person is the fallback zone of the person.
 	person *time.Location
-	// id is the key of the item that the kind was asked for.
+	// id is the key of the item that the collection was asked for.
 	id string
 	// item is the one that is read, answer what it stands in, and texts are members of that.
 	item, answer json.RawMessage
@@ -43,7 +43,7 @@ type group struct {
 }
 
 func newBatch(k *Collection) *Batch {
-	return &Batch{data: Data{}, groups: map[string][]group{}, kind: k, person: time.UTC}
+	return &Batch{data: Data{}, groups: map[string][]group{}, collection: k, person: time.UTC}
 }
 
 // Owner says whose the item is, in the provider's words.
@@ -54,7 +54,7 @@ func (b *Batch) Owner(id string) {
 }
 
 // About says of which resources the item is: problems are reported for them. Default: all of the
-// kind.
+// collection.
 func (b *Batch) About(resources ...string) { b.about = resources }
 
 // Zone names the IANA zone of the item's instants that have no offset.
@@ -63,14 +63,14 @@ func (b *Batch) Zone(name string) { b.zone = name }
 // Device says what recorded the item. Nil is not known.
 func (b *Batch) Device(d *healthdata.DeviceInfo) { b.dev = d }
 
-// Joined returns the item of a joined kind with a key, or of the kind in For; nil if there is
+// Joined returns the item of a joined collection with a key, or of the collection in For; nil if there is
 // none.
-func (b *Batch) Joined(kind, key string) json.RawMessage { return b.joined[kind][key] }
+func (b *Batch) Joined(collection, key string) json.RawMessage { return b.joined[collection][key] }
 
-// Stored reports whether the page is a stored one, without the items of joined kinds.
+// Stored reports whether the page is a stored one, without the items of joined collections.
 func (b *Batch) Stored() bool { return b.joined == nil }
 
-// ID is the key of the item that this kind was asked for, for kinds with For.
+// ID is the key of the item that this collection was asked for, for collections with For.
 func (b *Batch) ID() string { return b.id }
 
 // LocalDay is the day of an instant in the person's fallback zone; in UTC for a stored page.
@@ -253,11 +253,11 @@ func Members[T any]() (names []string) {
 func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	b.answer, b.texts = body, map[string]string{}
 	for _, item := range items {
-		b.item, b.owner, b.zone, b.dev, b.about = item, nil, "", nil, b.kind.Resources
+		b.item, b.owner, b.zone, b.dev, b.about = item, nil, "", nil, b.collection.Resources
 		if b.Stored() {
-			b.about = slices.Concat(b.kind.Resources, b.kind.Stored)
+			b.about = slices.Concat(b.collection.Resources, b.collection.Stored)
 		}
-		b.kind.Read(item, b)
+		b.collection.Read(item, b)
 	}
 }
 

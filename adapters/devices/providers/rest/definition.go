@@ -18,7 +18,7 @@ type Definition struct {
 	// see [Definition.Record].
 	Provider healthdata.Provider
 	OAuth    OAuth
-	// BaseURL stands before the paths of the kinds.
+	// BaseURL stands before the paths of the collections.
 	BaseURL string
 	// Header is sent with every request for data.
 	Header map[string]string
@@ -46,7 +46,7 @@ type Definition struct {
 
 // Collection is one collection of items at a provider.
 type Collection struct {
-	// Name identifies the kind in [Definition.Read] and in Join and For.
+	// Name identifies the collection in [Definition.Read] and in Join and For.
 	Name string
 	// Scopes are the scopes that it needs; nil if the provider has none. See Missing.
 	Scopes []string
@@ -73,39 +73,39 @@ type Collection struct {
 	// Items is the member of the answer that holds the items, with dots between the names of
 	// nested ones. Empty: the answer is the list, or an object that is the only item.
 	Items string
-	// Join lists kinds that are read before, over the same range. [Batch.Joined] finds their
+	// Join lists collections that are read before, over the same range. [Batch.Joined] finds their
 	// items.
 	Join []string
-	// JoinFor lists the resources that need the joined kinds; nil is all of them.
+	// JoinFor lists the resources that need the joined collections; nil is all of them.
 	JoinFor []string
-	// For is a kind of whose items each is asked for by itself: this kind's answer is one
+	// For is a collection of whose items each is asked for by itself: this collection's answer is one
 	// item's details.
 	For string
 	// File returns the address of the file of an item of For, at whatever host: the request has
-	// no token. The kind has no Path, and Read gets the bytes of the file in place of an item.
+	// no token. The collection has no Path, and Read gets the bytes of the file in place of an item.
 	File func(item json.RawMessage) string
-	// Ask puts the key of an item into the query, for kinds whose path has no {id}.
+	// Ask puts the key of an item into the query, for collections whose path has no {id}.
 	Ask func(q url.Values, key string)
-	// With lists kinds that are asked for with the same key before each item of For.
+	// With lists collections that are asked for with the same key before each item of For.
 	// [Batch.Joined] finds their answers by the key. Resources of theirs that are wanted, too, are
 	// read of these answers.
 	With []string
 	// Key returns the key of an item for Join, For and Revised; an empty one leaves it out of
-	// Join and For. Nil in kinds that no other kind names.
+	// Join and For. Nil in collections that no other collection names.
 	Key func(item json.RawMessage) string
 	// Revised reads, of the items of an answer with an equal Key, the last one only.
 	Revised bool
 	// Keep lists the members that joined items keep; nil keeps all.
 	Keep []string
 	// Missing lists statuses that mean that there is no data, such as 404. With 403, the scopes
-	// are optional for resources that other kinds make, too.
+	// are optional for resources that other collections make, too.
 	Missing []int
 	// Media says that an answer is a file, not JSON: Read gets its bytes in place of an item.
 	Media bool
-	// Messages lists the words by which the provider's messages announce this kind, for
+	// Messages lists the words by which the provider's messages announce this collection, for
 	// [Listening.Announced].
 	Messages []string
-	// MessagesFor lists the resources that a word announces, where that is not all of the kind.
+	// MessagesFor lists the resources that a word announces, where that is not all of the collection.
 	MessagesFor map[string][]string
 	// Resources are the slugs that are taken of what Read makes.
 	Resources []string
@@ -116,7 +116,7 @@ type Collection struct {
 	Read func(item json.RawMessage, out *Batch)
 }
 
-// Record returns the provider's record with the resources and scopes of the kinds. It is the
+// Record returns the provider's record with the resources and scopes of the collections. It is the
 // caller's to change.
 func (d *Definition) Record() healthdata.Provider {
 	p := d.Provider
@@ -130,7 +130,7 @@ func (d *Definition) Record() healthdata.Provider {
 			s := p.Scopes[r]
 			to := &s.Required
 			if slices.Contains(k.Missing, http.StatusForbidden) && len(d.of(r)) > 1 {
-				to = &s.Optional // a refusal means no data, and the other kinds have some
+				to = &s.Optional // a refusal means no data, and the other collections have some
 			}
 			for _, name := range k.Scopes {
 				if !slices.Contains(*to, name) {
@@ -152,8 +152,8 @@ func (d *Definition) Record() healthdata.Provider {
 	return p
 }
 
-// kind returns a kind by its name, or nil.
-func (d *Definition) kind(name string) *Collection {
+// collection returns a collection by its name, or nil.
+func (d *Definition) collection(name string) *Collection {
 	for i := range d.Collections {
 		if d.Collections[i].Name == name {
 			return &d.Collections[i]
@@ -162,7 +162,7 @@ func (d *Definition) kind(name string) *Collection {
 	return nil
 }
 
-// of returns the positions of the kinds that resources are read from, in the order of the table,
+// of returns the positions of the collections that resources are read from, in the order of the table,
 // without those that come with another of them.
 func (d *Definition) of(resources ...string) (out []int) {
 	var with []string
@@ -178,13 +178,13 @@ func (k *Collection) makes(resources []string) bool {
 	return slices.ContainsFunc(k.Resources, func(r string) bool { return slices.Contains(resources, r) })
 }
 
-// together returns the sets of resources that have a kind in common, or one that comes with it,
+// together returns the sets of resources that have a collection in common, or one that comes with it,
 // directly or by another.
 func (d *Definition) together() (sets [][]string) {
 	for i := range d.Collections {
 		set := slices.Clone(d.Collections[i].Resources)
 		for _, name := range d.Collections[i].With {
-			set = append(set, d.kind(name).Resources...)
+			set = append(set, d.collection(name).Resources...)
 		}
 		made := slices.Clone(set)
 		sets = slices.DeleteFunc(sets, func(other []string) bool {

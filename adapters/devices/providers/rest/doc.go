@@ -7,20 +7,20 @@
 // [New] makes a [Connector] of it, which has the flows of package linking. [Definition.Read]
 // decodes a stored page without a network.
 //
-//	var kinds = []rest.Collection{{
+//	var collections = []rest.Collection{{
 //		Name: "sleep", Path: "/v2/sleep", Items: "data", Pages: rest.Cursor("next_token", "next_token"),
 //		Range: rest.Range{From: "start_date", To: "end_date", Days: true, After: 24 * time.Hour},
 //		Messages: []string{"sleep"}, Resources: []string{"sleep", "sleep_cycle"}, Read: rest.Each(readSleep),
 //	}}
 //
-// A new kind is a new row with its function, in one file: the record, the scopes, the resources that
+// A new collection is a new row with its function, in one file: the record, the scopes, the resources that
 // a message announces and the requests of a pull follow from the row.
 //
 // # Requests
 //
 // One call of Pull makes one request, so that the limits of package linking/pull hold. Resources
-// that have a kind in common are one set of linking.ProviderConnector.Together, and come with one
-// request. A kind that joins another collection, or asks for each item of a list, spreads its
+// that have a collection in common are one set of linking.ProviderConnector.Together, and come with one
+// request. A collection that joins another collection, or asks for each item of a list, spreads its
 // requests over several pages: what it has read so far stands in the cursor. Requests go only to
 // addresses that a webhook.Guard allows, follow no redirect, and read a bounded body.
 //

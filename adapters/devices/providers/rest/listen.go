@@ -32,8 +32,8 @@ type Listening struct {
 }
 
 // Read decodes items that a message brings, as [Definition.Read] does.
-func (l *Listening) Read(kind string, items []byte) ([]linking.ResourceData, error) {
-	data, err := l.def.Read(kind, items)
+func (l *Listening) Read(collection string, items []byte) ([]linking.ResourceData, error) {
+	data, err := l.def.Read(collection, items)
 	if err != nil {
 		return nil, err
 	}
@@ -44,22 +44,22 @@ func (l *Listening) Read(kind string, items []byte) ([]linking.ResourceData, err
 	return out, nil
 }
 
-// Words returns the words by which messages announce kinds, in ascending order.
-func Words(kinds []Collection) []string {
+// Words returns the words by which messages announce collections, in ascending order.
+func Words(collections []Collection) []string {
 	words := map[string]bool{}
-	for i := range kinds {
-		for _, word := range kinds[i].Messages {
+	for i := range collections {
+		for _, word := range collections[i].Messages {
 			words[word] = true
 		}
-		for word := range kinds[i].MessagesFor {
+		for word := range collections[i].MessagesFor {
 			words[word] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(words))
 }
 
-// Brought decodes items that a message brings, as the first kind that messages announce by a
-// word. Invalid if there is no such kind.
+// Brought decodes items that a message brings, as the first collection that messages announce by a
+// word. Invalid if there is no such collection.
 func (l *Listening) Brought(word string, items []byte) ([]linking.ResourceData, error) {
 	for i := range l.def.Collections {
 		if slices.Contains(l.def.Collections[i].Messages, word) {
@@ -69,7 +69,7 @@ func (l *Listening) Brought(word string, items []byte) ([]linking.ResourceData, 
 	return nil, NotReadable()
 }
 
-// Announced returns the resources of the kinds that messages announce by a word, in the order
+// Announced returns the resources of the collections that messages announce by a word, in the order
 // of the table; nil if there are none.
 func (l *Listening) Announced(word string) (out []string) {
 	for i := range l.def.Collections {

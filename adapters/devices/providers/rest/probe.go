@@ -11,12 +11,12 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Probe is the first page of a kind that has data.
+// Probe is the first page of a collection that has data.
 type Probe struct {
 	// Collection is the collection's name, and Scopes and Resources are what it needs and makes.
 	Collection        string
 	Scopes, Resources []string
-	// Requests counts the requests that were made, with those for joined kinds and lists.
+	// Requests counts the requests that were made, with those for joined collections and lists.
 	Requests int
 	// Items is how many items the page had. 0: there is no data in the range, or in the first
 	// requests that the range takes.
@@ -39,16 +39,16 @@ func (c *Connector) Collections() (out []string) {
 	return out
 }
 
-// Probe asks for a kind as Pull does until a page has items, with at most ten requests, to
+// Probe asks for a collection as Pull does until a page has items, with at most ten requests, to
 // check a connector against its provider. The request's Resource is set; its Cursor is that of a
 // probe that failed, or empty. Errors are those of Pull; the probe then has a Cursor and its
-// Requests. Invalid if no kind of this name makes a resource.
-func (c *Connector) Probe(ctx context.Context, kind string, r linking.PullRequest) (Probe, error) {
-	own := c.def.kind(kind)
+// Requests. Invalid if no collection of this name makes a resource.
+func (c *Connector) Probe(ctx context.Context, collection string, r linking.PullRequest) (Probe, error) {
+	own := c.def.collection(collection)
 	if own == nil || len(own.Resources) == 0 {
-		return Probe{}, fmt.Errorf("probe: %w: kind: must be one of %v", healthlab.Invalid, c.Collections())
+		return Probe{}, fmt.Errorf("probe: %w: collection: must be one of %v", healthlab.Invalid, c.Collections())
 	}
-	out := Probe{Collection: kind, Scopes: slices.Clone(own.Scopes), Resources: slices.Clone(own.Resources)}
+	out := Probe{Collection: collection, Scopes: slices.Clone(own.Scopes), Resources: slices.Clone(own.Resources)}
 	secret, err := readTokens(r.Secret)
 	if err != nil {
 		return out, fmt.Errorf("probe: %w", err)
@@ -63,7 +63,7 @@ func (c *Connector) Probe(ctx context.Context, kind string, r linking.PullReques
 		if err != nil {
 			return out, fmt.Errorf("probe: %w", err)
 		}
-		at.Kind = kind
+		at.Collection = collection
 		w := c.window(&r, &at, []string{r.Resource})
 		out.Requests++
 		body, _, err := c.ask(ctx, w, secret.Access)
@@ -74,7 +74,7 @@ func (c *Connector) Probe(ctx context.Context, kind string, r linking.PullReques
 		if err != nil {
 			return out, fmt.Errorf("probe: %w", err)
 		}
-		if w.kind == own && len(data) > 0 {
+		if w.collection == own && len(data) > 0 {
 			out.Items, out.Data, out.Cursor = n, data, ""
 			return out, nil
 		}

@@ -18,13 +18,13 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// cursor is how far a pull is. Resources are read kind by kind, a kind window by window from
-// the newest, and a window collection by collection: the joined ones, then the kind's own, or
-// its list and each item of that.
+// cursor is how far a pull is. It reads one collection after the other, each window by window from the newest.
+// For a window it asks for the joined collections first, then for the collection itself, or for its list and each
+// item of that.
 type cursor struct {
-	// Kind is the name of the kind, and Set the resources that are read, in ascending order.
-	Kind string   `json:"kind,omitempty"`
-	Set  []string `json:"set,omitempty"`
+	// Collection is the name of the collection, and Set the resources that are read, in ascending order.
+	Collection string   `json:"collection,omitempty"`
+	Set        []string `json:"set,omitempty"`
 	// Part counts the collections of the window that are done.
 	Part int `json:"p,omitempty"`
 	// Until is the end of the window, in Unix microseconds; 0 is the end of the range.
@@ -32,10 +32,10 @@ type cursor struct {
 	// Token names the next page, and Page counts those before it.
 	Token string `json:"t,omitempty"`
 	Page  int    `json:"n,omitempty"`
-	// Joined are the items of the joined collections, by kind and key.
+	// Joined are the items of the joined collections, by collection and key.
 	Joined map[string]map[string]json.RawMessage `json:"j,omitempty"`
 	// Queue are the keys of the items that are still to be asked for by themselves, and Step
-	// counts the kinds that were asked for with the first of them.
+	// counts the collections that were asked for with the first of them.
 	Queue []string `json:"q,omitempty"`
 	Step  int      `json:"s,omitempty"`
 }
@@ -82,28 +82,28 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 // window is what one request is about.
 type window struct {
 	*cursor
-	r        *linking.PullRequest
-	asked    bool        // the request is about the first of the queue
-	set      []string    // the resources that are read
-	own      *Collection // the kind whose items are read
-	kind     *Collection // the collection that is asked: own, or one that is joined or listed
-	from, to time.Time
-	past     bool // the last item of the page is before the range
+	r          *linking.PullRequest
+	asked      bool        // the request is about the first of the queue
+	set        []string    // the resources that are read
+	own        *Collection // the collection whose items are read
+	collection *Collection // the collection that is asked: own, or one that is joined or listed
+	from, to   time.Time
+	past       bool // the last item of the page is before the range
 }
 
 func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page linking.PullPage, err error) {
 	at, err := readCursor(r.Cursor)
 	set := slices.Sorted(slices.Values(append([]string{r.Resource}, r.With...)))
-	kinds := c.def.of(set...)
+	collections := c.def.of(set...)
 	if err != nil {
 		return page, err
 	}
-	if len(kinds) == 0 {
+	if len(collections) == 0 {
 		return page, fmt.Errorf("%w: the provider does not have this resource", healthlab.Unimplemented)
 	}
-	n := slices.IndexFunc(kinds, func(i int) bool { return c.def.Collections[i].Name == at.Kind })
+	n := slices.IndexFunc(collections, func(i int) bool { return c.def.Collections[i].Name == at.Collection })
 	if n < 0 || !slices.Equal(at.Set, set) { // it is the first page, or the table or the set has changed
-		n, at = 0, cursor{Kind: c.def.Collections[kinds[0]].Name, Set: set}
+		n, at = 0, cursor{Collection: c.def.Collections[collections[0]].Name, Set: set}
 	}
 	secret, err := readTokens(r.Secret)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	for _, resource := range r.With {
 		page.With = append(page.With, linking.ResourceData{Resource: resource, Items: data[resource]})
 	}
-	page.Next, err = c.next(w, body, count, kinds[n+1:])
+	page.Next, err = c.next(w, body, count, collections[n+1:])
 	return page, err
 }
 
@@ -139,7 +139,7 @@ func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, [
 	if err != nil {
 		return nil, nil, err
 	}
-	empty, err := c.verdict(w.kind, a)
+	empty, err := c.verdict(w.collection, a)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -155,22 +155,22 @@ func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, [
 
 // window returns what the next request is about.
 func (c *Connector) window(r *linking.PullRequest, at *cursor, set []string) *window {
-	own := c.def.kind(at.Kind)
-	w := &window{cursor: at, r: r, set: set, own: own, kind: own, from: r.From, to: r.To}
+	own := c.def.collection(at.Collection)
+	w := &window{cursor: at, r: r, set: set, own: own, collection: own, from: r.From, to: r.To}
 	if at.Until != 0 {
 		w.to = time.UnixMicro(at.Until).UTC()
 	}
 	ranged, joins := own, own.joins(set)
 	switch {
 	case at.Part < len(joins):
-		w.kind = c.def.kind(joins[at.Part])
+		w.collection = c.def.collection(joins[at.Part])
 	case own.For != "" && len(at.Queue) == 0:
-		w.kind = c.def.kind(own.For)
+		w.collection = c.def.collection(own.For)
 	case at.Step < len(own.With):
-		w.kind = c.def.kind(own.With[at.Step])
+		w.collection = c.def.collection(own.With[at.Step])
 	}
 	if own.For != "" {
-		ranged = c.def.kind(own.For)
+		ranged = c.def.collection(own.For)
 	}
 	w.from, w.asked = ranged.Range.cut(w.from, w.to), own.For != "" && len(at.Queue) > 0
 	return w
@@ -178,7 +178,7 @@ func (c *Connector) window(r *linking.PullRequest, at *cursor, set []string) *wi
 
 // file is the request for an item's file.
 func (c *Connector) file(ctx context.Context, w *window) (*http.Request, error) {
-	address := rebase(w.kind.File(w.Joined[w.own.For][w.Queue[0]]), c.opts.Origin)
+	address := rebase(w.collection.File(w.Joined[w.own.For][w.Queue[0]]), c.opts.Origin)
 	if _, err := c.opts.Guard.CheckURL(address); err != nil {
 		return nil, fmt.Errorf("%w: the guard refuses the address of a file", healthlab.Invalid)
 	}
@@ -191,7 +191,7 @@ func (c *Connector) file(ctx context.Context, w *window) (*http.Request, error) 
 
 // request is the next request.
 func (c *Connector) request(ctx context.Context, w *window, token string) (*http.Request, error) {
-	if w.asked && w.kind.File != nil {
+	if w.asked && w.collection.File != nil {
 		return c.file(ctx, w)
 	}
 	account, id := "", ""
@@ -206,33 +206,33 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 			return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
 		}
 	}
-	path := strings.NewReplacer(accountPart, url.PathEscape(account), "{id}", url.PathEscape(id)).Replace(w.kind.Path)
+	path := strings.NewReplacer(accountPart, url.PathEscape(account), "{id}", url.PathEscape(id)).Replace(w.collection.Path)
 	where, err := url.Parse(strings.TrimSuffix(c.base.String(), "/") + path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
 	}
 	q := where.Query()
-	for name, values := range w.kind.Query {
+	for name, values := range w.collection.Query {
 		q[name] = slices.Clone(values)
 	}
-	if w.asked && w.kind.Ask != nil {
-		w.kind.Ask(q, id)
+	if w.asked && w.collection.Ask != nil {
+		w.collection.Ask(q, id)
 	}
 	if !w.asked {
-		w.kind.Range.set(q, w.from, w.to, w.r.Zone)
-		if w.kind.Pages != nil {
-			w.kind.Pages.ask(q, w.Token)
+		w.collection.Range.set(q, w.from, w.to, w.r.Zone)
+		if w.collection.Pages != nil {
+			w.collection.Pages.ask(q, w.Token)
 		}
 	}
 	method, body, contentType := http.MethodGet, io.Reader(http.NoBody), ""
 	switch {
-	case w.kind.Body != nil:
-		doc, err := json.Marshal(w.kind.Body(w.kind.Range.days(w.from, w.to, w.r.Zone)))
+	case w.collection.Body != nil:
+		doc, err := json.Marshal(w.collection.Body(w.collection.Range.days(w.from, w.to, w.r.Zone)))
 		if err != nil {
 			return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
 		}
 		method, body, contentType = http.MethodPost, bytes.NewReader(doc), "application/json"
-	case w.kind.Method == http.MethodPost:
+	case w.collection.Method == http.MethodPost:
 		method, body, contentType = http.MethodPost, strings.NewReader(q.Encode()), formType
 		q = url.Values{}
 	}
@@ -244,7 +244,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
-	req.Header.Set("Accept", w.kind.accepts())
+	req.Header.Set("Accept", w.collection.accepts())
 	c.sign(req, token)
 	return req, nil
 }
@@ -293,61 +293,61 @@ func (c *Connector) verdict(k *Collection, a *Answer) (empty bool, err error) {
 	return false, Unavailable("fails", wait)
 }
 
-// read reads an answer: the items of the own kind, or what is kept of a joined one. A nil body
+// read reads an answer: the items of own, or what is kept of a joined one. A nil body
 // has none.
 func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 	if body == nil {
 		return nil, 0, nil
 	}
-	if w.kind == w.own {
+	if w.collection == w.own {
 		return w.make(body)
 	}
 	if w.Joined == nil {
 		w.Joined = map[string]map[string]json.RawMessage{}
 	}
-	kept := w.Joined[w.kind.Name]
+	kept := w.Joined[w.collection.Name]
 	if kept == nil {
 		kept = map[string]json.RawMessage{}
-		w.Joined[w.kind.Name] = kept
+		w.Joined[w.collection.Name] = kept
 	}
 	if w.asked {
 		if !json.Valid(body) {
 			return nil, 0, errShape
 		}
-		kept[w.Queue[0]] = w.kind.reduce(body)
-		if w.kind.makes(w.set) {
+		kept[w.Queue[0]] = w.collection.reduce(body)
+		if w.collection.makes(w.set) {
 			return w.make(body)
 		}
 		return nil, 1, nil
 	}
-	all, err := w.kind.items(body)
+	all, err := w.collection.items(body)
 	if err != nil {
 		return nil, 0, err
 	}
-	items, past := w.kind.within(all, w.from, w.to)
+	items, past := w.collection.within(all, w.from, w.to)
 	w.past = past
 	for _, item := range items {
-		key := w.kind.Key(item)
+		key := w.collection.Key(item)
 		if key == "" {
 			continue
 		}
-		kept[key] = w.kind.reduce(item)
-		if w.own.For == w.kind.Name {
+		kept[key] = w.collection.reduce(item)
+		if w.own.For == w.collection.Name {
 			w.Queue = append(w.Queue, key)
 		}
 	}
 	return nil, len(all), nil
 }
 
-// make reads an answer as its kind.
+// make reads an answer as its collection.
 func (w *window) make(body []byte) (Data, int, error) {
-	all, err := w.kind.items(body)
+	all, err := w.collection.items(body)
 	if err != nil {
 		return nil, 0, err
 	}
-	items, past := w.kind.within(all, w.from, w.to)
+	items, past := w.collection.within(all, w.from, w.to)
 	w.past = past
-	b := newBatch(w.kind)
+	b := newBatch(w.collection)
 	b.person = w.r.Zone
 	if b.joined = w.Joined; b.joined == nil {
 		b.joined = map[string]map[string]json.RawMessage{}
@@ -355,7 +355,7 @@ func (w *window) make(body []byte) (Data, int, error) {
 	if w.asked {
 		b.id = w.Queue[0]
 	}
-	b.read(body, w.kind.latest(items))
+	b.read(body, w.collection.latest(items))
 	return b.data, len(all), nil
 }
 
@@ -374,19 +374,19 @@ func (k *Collection) reduce(item json.RawMessage) json.RawMessage {
 	return b
 }
 
-// next is the cursor behind an answer; empty at the end. later are the kinds behind this one.
+// next is the cursor behind an answer; empty at the end. later are the collections behind this one.
 func (c *Connector) next(w *window, body []byte, n int, later []int) (string, error) {
 	at := *w.cursor
-	token, listed := at.Token, w.kind != w.own && w.own.For == w.kind.Name
-	if listed = listed && !w.asked; w.asked && w.kind != w.own {
+	token, listed := at.Token, w.collection != w.own && w.own.For == w.collection.Name
+	if listed = listed && !w.asked; w.asked && w.collection != w.own {
 		at.Step++
 	} else if w.asked {
 		for _, kept := range at.Joined {
 			delete(kept, at.Queue[0])
 		}
 		at.Queue, at.Step = at.Queue[1:], 0
-	} else if token = ""; w.kind.Pages != nil && !w.past {
-		token = w.kind.Pages.next(at.Token, body, n)
+	} else if token = ""; w.collection.Pages != nil && !w.past {
+		token = w.collection.Pages.next(at.Token, body, n)
 		if token != "" && (token == at.Token || at.Page >= maxPages) {
 			return "", fmt.Errorf("%w: the provider's pages do not come to an end", healthlab.Invalid)
 		}
@@ -403,9 +403,9 @@ func (c *Connector) next(w *window, body []byte, n int, later []int) (string, er
 	case at.Part < len(w.own.joins(w.set)):
 		at.Part, at.Token, at.Page = at.Part+1, "", 0
 	case w.from.After(w.r.From):
-		at = cursor{Kind: at.Kind, Set: at.Set, Until: w.from.UnixMicro()}
+		at = cursor{Collection: at.Collection, Set: at.Set, Until: w.from.UnixMicro()}
 	case len(later) > 0:
-		at = cursor{Kind: c.def.Collections[later[0]].Name, Set: at.Set}
+		at = cursor{Collection: c.def.Collections[later[0]].Name, Set: at.Set}
 	default:
 		return "", nil
 	}
@@ -416,17 +416,17 @@ func (c *Connector) next(w *window, body []byte, n int, later []int) (string, er
 	return s, nil
 }
 
-// Read decodes a page of a kind that was stored, without a network: all resources that the
-// kind makes. Items of joined kinds are not there. Invalid if there is no such kind or the
+// Read decodes a page of a collection that was stored, without a network: all resources that the
+// collection makes. Items of joined collections are not there. Invalid if there is no such collection or the
 // page is not of its shape.
-func (d *Definition) Read(kind string, page []byte) (Data, error) {
-	k := d.kind(kind)
+func (d *Definition) Read(collection string, page []byte) (Data, error) {
+	k := d.collection(collection)
 	if k == nil || k.Read == nil {
 		names := []string{}
 		for _, k := range d.Collections {
 			names = append(names, k.Name)
 		}
-		return nil, fmt.Errorf("%w: kind: must be one of %s", healthlab.Invalid, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%w: collection: must be one of %s", healthlab.Invalid, strings.Join(names, ", "))
 	}
 	items, err := k.items(page)
 	if err != nil {

@@ -87,7 +87,7 @@ func Round(v *float64) *int64 {
 	return Ptr(int64(math.Round(*v)))
 }
 
-// Height returns a height in whole centimetres; nil for nil and for one that nobody has.
+// Height returns a height in whole centimetres; nil for nil and for a height outside of 1 to 300 cm.
 func Height(cm *float64) *int64 {
 	if h := Round(cm); h != nil && *h > 0 && *h <= 300 {
 		return h

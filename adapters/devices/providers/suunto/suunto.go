@@ -17,8 +17,9 @@
 // an offset in minutes. Daily sums are of 24 hours each, from a midnight in the person's zone
 // on; of several watches the one with the most counts. A sleep is known by SleepId, or its start; the
 // time awake is what is left of the session. A workout is known by workoutKey and ends at
-// stopTime; totalTime leaves out pauses and is the moving time. A heart rate below 15 is in Hz. The energy of a workout is in kcal, and above 10,000 in joules. Recovery
-// (balance and stress state) has no place in the catalogue, and cadence has no known unit.
+// stopTime; totalTime leaves out pauses and is the moving time. A heart rate below 15 is in Hz. The
+// energy of a workout is in kcal, and above 10,000 in joules. Recovery (balance and stress state) has
+// no place in the catalogue, and cadence has no known unit.
 //
 // # Messages
 //
