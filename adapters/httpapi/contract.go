@@ -5,6 +5,8 @@ import (
 	"embed"
 	"io/fs"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
@@ -20,6 +22,11 @@ var contractParts embed.FS
 //go:generate go run ./internal/openapi/extras/gen openapi/generated/extras.json
 //go:embed openapi/generated/extras.json
 var contractExtras []byte
+
+// errorTypes has the types of errors of the contract, a line each, with the folders that have them.
+//
+//go:embed internal/openapi/extras/error_types.txt
+var errorTypes string
 
 // document joins the parts of the contract on first use. The parts are part of the
 // program, so an error is a bug that TestContractIsJoined finds.
@@ -45,6 +52,13 @@ func (a *api) documentFor(ops []server.Operation) ([]byte, error) {
 	m := openapi.Mount{Operations: []string{contractID}, Queries: a.Aggregate != nil || a.Continuous != nil, Uploads: a.Health != nil}
 	for i := range ops {
 		m.Operations = append(m.Operations, ops[i].ID)
+	}
+	for line := range strings.Lines(errorTypes) {
+		words := strings.Fields(line)
+		mounted := func(p Part) bool { return slices.Contains(words[1:], p.domain) }
+		if slices.Contains(words[1:], "httpapi") || slices.ContainsFunc(a.Config.Parts, mounted) {
+			m.ErrorTypes = append(m.ErrorTypes, words[0])
+		}
 	}
 	if a.Webhooks != nil || a.SendsEvents {
 		for _, p := range a.Config.Parts {

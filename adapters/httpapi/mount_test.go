@@ -139,6 +139,29 @@ func TestMount_namesItsDomainsAlone(t *testing.T) {
 	}
 }
 
+// The types of errors of a mount are those of its domains, and those that every mount answers.
+func TestMount_listsItsErrorTypes(t *testing.T) {
+	all, _ := full(t)
+	health, orders := httpapi.HealthData(all.Health), httpapi.LabOrders(all.Laboratory)
+	for _, mount := range []struct {
+		parts     []httpapi.Part
+		has, lack []string
+	}{
+		{[]httpapi.Part{health}, []string{"NO_CONNECTION", "INTERNAL_ERROR"}, []string{"ORDER_NOT_FOUND", "JOB_NOT_FOUND", "CODE_EXPIRED"}},
+		{[]httpapi.Part{orders}, []string{"ORDER_NOT_FOUND", "INTERNAL_ERROR"}, []string{"NO_CONNECTION", "JOB_NOT_FOUND", "CODE_EXPIRED"}},
+		{[]httpapi.Part{health, orders}, []string{"ORDER_NOT_FOUND", "NO_CONNECTION"}, []string{"JOB_NOT_FOUND", "CODE_EXPIRED"}},
+		{all.of().Parts, []string{"ORDER_NOT_FOUND", "NO_CONNECTION", "JOB_NOT_FOUND", "CODE_EXPIRED", "EXPORT_NOT_FOUND"}, nil},
+	} {
+		c := all.Config
+		c.Parts, c.Access = mount.parts, nil
+		_, doc := served(t, c)
+		require.Subset(t, doc["x-error-types"], mount.has)
+		for _, name := range mount.lack {
+			require.NotContains(t, doc["x-error-types"], name)
+		}
+	}
+}
+
 // Without a writer of Parquet files, queries answer JSON alone.
 func TestMount_withoutParquet(t *testing.T) {
 	all, user := full(t)

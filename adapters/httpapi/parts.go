@@ -30,6 +30,8 @@ import (
 
 // Part is a group of operations, with the service behind them.
 type Part struct {
+	// domain is the folder of its service, whose types of errors its answers have.
+	domain string
 	// mount puts the service where handlers find it, and what it does for other parts.
 	mount func(*api)
 	// prepare runs after every part is mounted; nil for most.
@@ -61,7 +63,8 @@ type across struct {
 // HealthData mounts users, sources, consents and health data.
 func HealthData(s *healthdata.Service) Part {
 	return Part{
-		mount: func(a *api) { a.Health = s },
+		domain: "healthdata",
+		mount:  func(a *api) { a.Health = s },
 		operations: tables(api.userOperations, api.healthOperations, api.ingestOperations, api.connectionOperations,
 			api.consentOperations),
 		events: healthdata.EventTypes,
@@ -70,24 +73,24 @@ func HealthData(s *healthdata.Service) Part {
 
 // Queries mounts questions over health data.
 func Queries(s *aggregate.Service) Part {
-	return Part{mount: func(a *api) { a.Aggregate = s }, operations: api.aggregateOperations}
+	return Part{domain: "aggregate", mount: func(a *api) { a.Aggregate = s }, operations: api.aggregateOperations}
 }
 
 // Priorities mounts teams' preferences between providers.
 func Priorities(s *aggregate.Preferences) Part {
-	return Part{mount: func(a *api) { a.Priorities = s }, operations: api.priorityOperations}
+	return Part{domain: "aggregate", mount: func(a *api) { a.Priorities = s }, operations: api.priorityOperations}
 }
 
 // ContinuousQueries mounts queries that are kept up to date. They need Config.AuthenticateManagement
 // and Config.Environment.
 func ContinuousQueries(s *continuous.Service) Part {
-	return Part{mount: func(a *api) { a.Continuous = s }, operations: api.continuousOperations, events: continuous.EventTypes, managed: true}
+	return Part{domain: "aggregate", mount: func(a *api) { a.Continuous = s }, operations: api.continuousOperations, events: continuous.EventTypes, managed: true}
 }
 
 // EHRPipelines mounts FHIR servers to which teams push. They need Config.AuthenticateManagement and
 // Config.Environment, and a program that runs a push.Pusher of adapters/fhir.
 func EHRPipelines(s *ehr.Service) Part {
-	return Part{mount: func(a *api) { a.Pipelines = s }, operations: api.pipelineOperations, managed: true}
+	return Part{domain: "aggregate", mount: func(a *api) { a.Pipelines = s }, operations: api.pipelineOperations, managed: true}
 }
 
 // TeamSettings mounts what teams have chosen. It needs Config.AuthenticateManagement and
@@ -95,6 +98,7 @@ func EHRPipelines(s *ehr.Service) Part {
 // for concurrent use. Nil: as Organisations says; without those, they cannot.
 func TeamSettings(s *teamsettings.Service, identity func(context.Context, healthlab.TeamID) (TeamIdentity, error)) Part {
 	return Part{
+		domain: "healthdata",
 		mount: func(a *api) {
 			a.Teams, a.TeamIdentity = s, identity
 			a.linkOrigins = func(ctx context.Context, team healthlab.TeamID) ([]string, error) {
@@ -111,6 +115,7 @@ func TeamSettings(s *teamsettings.Service, identity func(context.Context, health
 // [KeysOf] lets the keys open the rest.
 func Organisations(s *organisation.Service) Part {
 	return Part{
+		domain: "healthdata",
 		mount: func(a *api) {
 			a.Organisations = s
 			a.orgOf = func(ctx context.Context, team healthlab.TeamID) (uuid.UUID, error) {
@@ -127,6 +132,7 @@ func Organisations(s *organisation.Service) Part {
 // Config.AuthenticateManagement and Config.Environment are set.
 func Linking(s *linking.Service) Part {
 	return Part{
+		domain: "linking",
 		mount: func(a *api) {
 			a.Linking = s
 			a.disconnect, a.endConsent, a.tokenUser = s.Disconnect, s.WithdrawConsent, s.TokenUser
@@ -137,23 +143,24 @@ func Linking(s *linking.Service) Part {
 
 // LinkingPages mounts the pages on which people link, where link_web_url leads. They need [Linking].
 func LinkingPages(p *LinkPages) Part {
-	return Part{mount: func(a *api) { a.LinkPages = p }, prepare: (*api).makePages, operations: api.linkPageOperations}
+	return Part{domain: "linking", mount: func(a *api) { a.LinkPages = p }, prepare: (*api).makePages, operations: api.linkPageOperations}
 }
 
 // Pulls mounts refreshes, a look at what was fetched, and what providers send by themselves. It needs
 // [HealthData].
 func Pulls(s *pull.Service) Part {
-	return Part{mount: func(a *api) { a.Pulls = s }, operations: api.pullOperations}
+	return Part{domain: "linking", mount: func(a *api) { a.Pulls = s }, operations: api.pullOperations}
 }
 
 // BulkOperations mounts operations on many connections at once. They need [HealthData].
 func BulkOperations(s *bulk.Service) Part {
-	return Part{mount: func(a *api) { a.Bulk = s }, operations: api.bulkOperations}
+	return Part{domain: "linking", mount: func(a *api) { a.Bulk = s }, operations: api.bulkOperations}
 }
 
 // CompanionApps mounts the sign-in of apps, which act for one user with tokens of their own.
 func CompanionApps(s *linking.Apps) Part {
 	return Part{
+		domain: "linking",
 		mount: func(a *api) {
 			a.Apps = s
 			a.appCaller = func(ctx context.Context, token string) (Caller, bool, error) {
@@ -183,6 +190,7 @@ type Laboratory struct {
 // LabOrders mounts lab orders, their results and the catalogue.
 func LabOrders(s Laboratory) Part {
 	return Part{
+		domain: "orders",
 		mount: func(a *api) {
 			a.Laboratory = s
 			a.orderUser = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (healthlab.UserID, error) {
@@ -210,23 +218,23 @@ func LabOrders(s Laboratory) Part {
 
 // LabReports mounts the parsing of lab reports.
 func LabReports(s *labreport.Service) Part {
-	return Part{mount: func(a *api) { a.Reports = s }, operations: api.reportOperations, events: labreport.EventTypes}
+	return Part{domain: "labreport", mount: func(a *api) { a.Reports = s }, operations: api.reportOperations, events: labreport.EventTypes}
 }
 
 // LabHistory mounts the laboratory results of orders and reports as one history a person.
 func LabHistory(s *labhistory.Service) Part {
-	return Part{mount: func(a *api) { a.LabHistory = s }, operations: api.labResultOperations}
+	return Part{domain: "aggregate", mount: func(a *api) { a.LabHistory = s }, operations: api.labResultOperations}
 }
 
 // Webhooks mounts the management of webhook endpoints. It needs Config.AuthenticateManagement and
 // Config.Environment.
 func Webhooks(s *webhook.Service) Part {
-	return Part{mount: func(a *api) { a.Webhooks = s }, operations: api.webhookOperations, events: webhook.EventTypes, managed: true}
+	return Part{domain: "webhook", mount: func(a *api) { a.Webhooks = s }, operations: api.webhookOperations, events: webhook.EventTypes, managed: true}
 }
 
 // PersonExports mounts exports of everything that is kept about a user.
 func PersonExports(s *personexport.Service) Part {
-	return Part{mount: func(a *api) { a.Exports = s }, operations: api.exportOperations}
+	return Part{domain: "privacy", mount: func(a *api) { a.Exports = s }, operations: api.exportOperations}
 }
 
 // tables joins tables of operations.

@@ -16,6 +16,8 @@ type Mount struct {
 	Operations []string
 	// Events are the names of the events that it sends to webhook endpoints.
 	Events []string
+	// ErrorTypes are those that its answers may have.
+	ErrorTypes []string
 	// Queries says that it answers aggregate queries, and Uploads that it takes health data.
 	Queries, Uploads bool
 }
@@ -72,6 +74,7 @@ func Subset(contract []byte, m Mount) ([]byte, error) {
 	if left == 0 {
 		return contract, nil
 	}
+	d.ErrorTypes, _ = json.Marshal(m.ErrorTypes) // texts have no error
 	if !m.Queries {
 		d.QuerySchema = nil
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// errorTypeList has every error_type that answers may have, a line each, sorted. A test
-// compares it with the source.
+// errorTypeList has every error_type that answers may have, a line each, sorted, and behind it the folders
+// that have it: httpapi, or a domain. A test compares it with the source.
 //
 //go:embed error_types.txt
 var errorTypeList embed.FS
@@ -58,6 +58,10 @@ func Make() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	var types []string
+	for line := range strings.Lines(string(list)) {
+		types = append(types, strings.Fields(line)[0])
+	}
 	out := []byte{'{'}
 	for i, extra := range []struct {
 		name string
@@ -67,7 +71,7 @@ func Make() ([]byte, error) {
 		{"x-value-bounds", bounds},
 		{"x-interval-bounds", intervals},
 		{"x-query-schema", aggregate.Describe()},
-		{"x-error-types", strings.Fields(string(list))},
+		{"x-error-types", types},
 	} {
 		b, err := json.Marshal(extra.v)
 		if err != nil {
