@@ -266,13 +266,13 @@ func TestPullsAreTakenOver(t *testing.T) {
 	stays.kill(other)
 }
 
-// wait calls so until it returns true, and fails the test after 30 seconds. It calls so in the
-// test's goroutine, so that so may end the test.
+// wait calls so until it returns true, and fails the test after two minutes: a guard against a hang, with
+// room for a busy machine. It calls so in the test's goroutine, so that so may end the test.
 func wait(t testing.TB, so func() bool, about ...any) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !so(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			require.FailNow(t, "the condition is not met after 30 seconds", about...)
+			require.FailNow(t, "the condition is not met after two minutes", about...)
 		}
 	}
 }
