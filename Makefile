@@ -98,7 +98,7 @@ test: deps ## all tests, with the race detector, on a real PostgreSQL; CITUS=DIR
 	@if [ -n "$(CITUS)" ]; then \
 		if [ ! -x "$(CITUS)/install" ]; then echo "no Citus in $(CITUS): skipped"; exit; fi; \
 		"$(CITUS)/install"; export TEST_CITUS=1; race=; \
-	else race=$(race); fi; set -x; go test $$race -timeout $(if $(CITUS),60m,15m) $(if $(RUN),-run '$(RUN)') $(PKG)
+	else race=$(race); fi; set -x; go test $$race -timeout $(if $(CITUS),60m,30m) $(if $(RUN),-run '$(RUN)') $(PKG)
 
 prove: deps ## the same tests at their full counts; up to an hour
 	@race=$(race); set -x; HEALTHLABTEST_PROVE=1 go test $$race -timeout 60m $(PKG)

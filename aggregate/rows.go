@@ -47,7 +47,7 @@ type priorityRows struct {
 	opts PriorityStoreOptions
 }
 
-// Priorities is that of [PriorityStore].
+// Priorities implements [PriorityStore].
 func (p priorityRows) Priorities(ctx context.Context, team healthlab.TeamID) ([]Priority, error) {
 	e, err := priorityTable.LookOne(ctx, p.s, preferencesKey(team))
 	if err != nil || e == nil {
@@ -56,7 +56,7 @@ func (p priorityRows) Priorities(ctx context.Context, team healthlab.TeamID) ([]
 	return e.Value.List, nil
 }
 
-// UpdatePriorities is that of [PriorityStore].
+// UpdatePriorities implements [PriorityStore].
 func (p priorityRows) UpdatePriorities(ctx context.Context, team healthlab.TeamID, change func([]Priority) ([]Priority, error)) (list []Priority, err error) {
 	err = p.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		e, err := priorityTable.Get(tx, preferencesKey(team), store.Held)

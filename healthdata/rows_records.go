@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// PutRecords is that of [Data].
+// PutRecords implements [Data].
 func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []Record,
 	events func([]PutResult) ([]healthlab.Event, error),
 ) error {
@@ -271,7 +271,7 @@ func sameRecord(a, b *Record) bool {
 	return bytes.Equal(a.Doc, b.Doc) && bytes.Equal(a.Raw, b.Raw) && a.Index.Equal(b.Index) && a.Offset == b.Offset && a.Origin == b.Origin
 }
 
-// Find is that of [Data].
+// Find implements [Data].
 func (d *dataRows) Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, Record, error) {
 	none := func(err error) (healthlab.UserID, Record, error) { return healthlab.UserID{}, Record{}, err }
 	if healthlab.CheckText(resource) != nil {

@@ -17,7 +17,7 @@ const (
 	openBytes   = 4096
 )
 
-// MergeSamples is that of [Data].
+// MergeSamples implements [Data].
 func (d *dataRows) MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []SampleBatch,
 	events func([]series.Outcome) ([]healthlab.Event, error),
 ) error {
@@ -297,7 +297,7 @@ func (w *seriesWrite) write(tx store.Tx, change *series.Change) error {
 	return headTable.Put(tx, w.head)
 }
 
-// Remove is that of [Data].
+// Remove implements [Data].
 func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (n int, err error) {
 	if err := CheckRemoval(&r); err != nil {
 		return 0, err

@@ -19,7 +19,7 @@ const viewTries = 4
 // errMoved ends a read of a view whose answers are not of one instant.
 var errMoved = errors.New("the data changed while it was read")
 
-// View is that of [Data].
+// View implements [Data].
 //
 // Each query of a view is a snapshot of its own. With it the view reads what tells whether an earlier
 // answer is still true: the heads of the series and the versions of the records that were asked for. If
@@ -141,7 +141,7 @@ func (o owner) byID(table, from, to string) store.Query {
 	return store.Query{Key: store.Key{Table: table, Team: o.team, User: o.user}, By: store.ByID, From: from, To: to}
 }
 
-// Records is that of [View].
+// Records implements [View].
 func (v *rowView) Records(ctx context.Context, q RecordQuery) ([]Record, error) {
 	find := v.viewedRecords(&q)
 	got, err := v.ask(ctx, find...)
@@ -217,7 +217,7 @@ func (q SeriesQuery) Queries(team healthlab.TeamID, user healthlab.UserID) []sto
 	return append(owner{team, user}.viewedHeads(&q), store.User(team, user))
 }
 
-// Series is that of [View].
+// Series implements [View].
 func (v *rowView) Series(ctx context.Context, q SeriesQuery) ([]Series, error) {
 	heads := v.viewedHeads(&q)
 	got, err := v.ask(ctx, heads...)
@@ -326,7 +326,7 @@ func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.En
 	return out, nil
 }
 
-// Load is that of [View]. A chunk is of the instant of its header if it has the version of that.
+// Load implements [View]. A chunk is of the instant of its header if it has the version of that.
 func (v *rowView) Load(ctx context.Context, key SeriesKey, starts []int64) ([]series.Chunk, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

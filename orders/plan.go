@@ -86,7 +86,7 @@ func (s *Service) offer(ctx context.Context, team healthlab.TeamID, w catalogue.
 	return offer{o, err}
 }
 
-// Choose is that of [catalogue.Offer].
+// Choose implements [catalogue.Offer].
 func (o *offer) Choose(onSite bool) (catalogue.Chosen, catalogue.Accounts, error) {
 	if o.err != nil {
 		return catalogue.Chosen{}, catalogue.Accounts{}, o.err

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Claim is that of [Store].
+// Claim implements [Store].
 func (v orderRows) Claim(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Record, error) {
 	return v.claim(ctx, labWork, n, now, func(r *Record, at time.Time) bool {
 		r.Lab.Lease, r.Lab.Started = at.Add(lease), true
@@ -18,7 +18,7 @@ func (v orderRows) Claim(ctx context.Context, n int, now time.Time, lease time.D
 	})
 }
 
-// ClaimNotifications is that of [Store].
+// ClaimNotifications implements [Store].
 func (v orderRows) ClaimNotifications(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Record, error) {
 	return v.claim(ctx, notificationWork, n, now, func(r *Record, at time.Time) bool {
 		r.Notifications.Lease = at.Add(lease)
@@ -26,7 +26,7 @@ func (v orderRows) ClaimNotifications(ctx context.Context, n int, now time.Time,
 	})
 }
 
-// ClaimVisits is that of [VisitStore].
+// ClaimVisits implements [VisitStore].
 func (v orderRows) ClaimVisits(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Record, error) {
 	return v.claim(ctx, visitWork, n, now, func(r *Record, at time.Time) bool {
 		r.VisitWork.Lease = at.Add(lease)
@@ -131,7 +131,7 @@ func leaseOrders(tx store.Tx, free []*store.Entry[orderWork], n int, take func(r
 	return out, nil
 }
 
-// ClaimFeed is that of [Store].
+// ClaimFeed implements [Store].
 func (v orderRows) ClaimFeed(ctx context.Context, lab string, lease time.Duration) (cursor string, until time.Time, err error) {
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		cursor, until = "", time.Time{}
@@ -152,7 +152,7 @@ func (v orderRows) ClaimFeed(ctx context.Context, lab string, lease time.Duratio
 	return cursor, until, err
 }
 
-// MoveFeed is that of [Store].
+// MoveFeed implements [Store].
 func (v orderRows) MoveFeed(ctx context.Context, lab string, until time.Time, cursor string) error {
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		f, err := labFeeds.Get(tx, feedKey(lab), store.Held)

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// OfUser is that of [Store].
+// OfUser implements [Store].
 func (v orderRows) OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]OrderID, error) {
 	rows, err := v.s.Read(ctx, store.Query{Key: orderTable.Key(store.Key{User: user}), By: store.ByUser, Bare: true})
 	if err != nil {
@@ -29,7 +29,7 @@ func (v orderRows) OfUser(ctx context.Context, team healthlab.TeamID, user healt
 
 func idOfOrder(id string) OrderID { return OrderID{UUID: store.ParseUUID(id)} }
 
-// FindSample is that of [Store].
+// FindSample implements [Store].
 func (v orderRows) FindSample(ctx context.Context, team healthlab.TeamID, sampleID string) (Record, error) {
 	if err := healthlab.CheckText(sampleID); err != nil {
 		return Record{}, err
@@ -44,7 +44,7 @@ func (v orderRows) FindSample(ctx context.Context, team healthlab.TeamID, sample
 	return v.Get(ctx, team, found[0].Value.Order)
 }
 
-// CountByStatus is that of [Store].
+// CountByStatus implements [Store].
 func (v orderRows) CountByStatus(ctx context.Context, team healthlab.TeamID) (map[LowLevel]int, error) {
 	q, err := Query{Team: team}.Normal()
 	if err != nil {
@@ -56,7 +56,7 @@ func (v orderRows) CountByStatus(ctx context.Context, team healthlab.TeamID) (ma
 	return counts, v.each(ctx, &q, ask, func(o *Order) { counts[o.LowLevel()]++ })
 }
 
-// List is that of [Store]. A list in the order of creation or of the last status that is filtered by
+// List implements [Store]. A list in the order of creation or of the last status that is filtered by
 // ids, times of creation, statuses and methods alone decrypts the orders of its page; any other one
 // decrypts all that may match.
 func (v orderRows) List(ctx context.Context, q Query) (Page, error) {

@@ -45,7 +45,7 @@ func (v orderRows) reader(ctx context.Context) reader {
 
 func errNoOrder() error { return fmt.Errorf("%w: order", healthlab.NotFound) }
 
-// Get is that of [Store].
+// Get implements [Store].
 func (v orderRows) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (Record, error) {
 	return loadOrder(v.reader(ctx), team, id)
 }
@@ -222,7 +222,7 @@ func transactionQuery(team healthlab.TeamID, id TransactionID) store.Query {
 	return store.Query{Key: orderTable.Key(store.Key{Team: team}), By: store.BySecond, From: prefix, To: store.End(prefix), Lock: store.Plain}
 }
 
-// Insert is that of [Store].
+// Insert implements [Store].
 func (v orderRows) Insert(ctx context.Context, r Record, change Change) (out Record, err error) {
 	if err := checkNewOrder(&r); err != nil {
 		return Record{}, err
@@ -249,7 +249,7 @@ func (v orderRows) Insert(ctx context.Context, r Record, change Change) (out Rec
 	return out, err
 }
 
-// InsertAfter is that of [Store].
+// InsertAfter implements [Store].
 func (v orderRows) InsertAfter(ctx context.Context, parent OrderID, child Record, change PairChange) (outParent, outChild Record, err error) {
 	if err := checkNewOrder(&child); err != nil {
 		return Record{}, Record{}, err
@@ -286,7 +286,7 @@ func (v orderRows) InsertAfter(ctx context.Context, parent OrderID, child Record
 	return outParent, outChild, err
 }
 
-// Update is that of [Store].
+// Update implements [Store].
 func (v orderRows) Update(ctx context.Context, team healthlab.TeamID, id OrderID, change Change) (out Record, err error) {
 	err = v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		w := &orderWriter{tx: tx, opts: &v.opts, ids: v.ids, team: team}

@@ -22,7 +22,7 @@ type reviewRows struct{ orderRows }
 
 func errNoResult() error { return fmt.Errorf("%w: result under review", healthlab.NotFound) }
 
-// InsertResult is that of [ReviewStore].
+// InsertResult implements [ReviewStore].
 func (v reviewRows) InsertResult(ctx context.Context, r RawResult, events []healthlab.Event) error {
 	r.Revision = 1
 	r.CandidateGroups, r.AllowedActions = nil, nil
@@ -46,7 +46,7 @@ func (v reviewRows) InsertResult(ctx context.Context, r RawResult, events []heal
 	})
 }
 
-// Result is that of [ReviewStore].
+// Result implements [ReviewStore].
 func (v reviewRows) Result(ctx context.Context, team healthlab.TeamID, id RawResultID) (RawResult, error) {
 	r, err := reviewTable.LookOne(ctx, v.s, reviewTable.Key(reviewKey(team, id)))
 	if err != nil {
@@ -65,7 +65,7 @@ func (v reviewRows) Result(ctx context.Context, team healthlab.TeamID, id RawRes
 	return r.Value, nil
 }
 
-// Results is that of [ReviewStore].
+// Results implements [ReviewStore].
 func (v reviewRows) Results(ctx context.Context, q ResultQuery) (ResultPage, error) {
 	q, err := q.Normal()
 	if err != nil {
@@ -106,14 +106,14 @@ func (v reviewRows) Results(ctx context.Context, q ResultQuery) (ResultPage, err
 	}
 }
 
-// UpdateResult is that of [ReviewStore].
+// UpdateResult implements [ReviewStore].
 func (v reviewRows) UpdateResult(ctx context.Context, team healthlab.TeamID, id RawResultID, change func(*RawResult) ([]healthlab.Event, error)) (RawResult, error) {
 	return v.AssignResult(ctx, team, id, Assignment{}, func(r *RawResult, _, _ *Record) ([]healthlab.Event, error) {
 		return change(r)
 	})
 }
 
-// AssignResult is that of [ReviewStore].
+// AssignResult implements [ReviewStore].
 func (v reviewRows) AssignResult(ctx context.Context, team healthlab.TeamID, id RawResultID, s Assignment, change AssignChange) (out RawResult, err error) {
 	err = v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		item, err := reviewTable.Get(tx, reviewKey(team, id), store.Held)

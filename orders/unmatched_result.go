@@ -330,7 +330,8 @@ func (r *RawResult) SearchTerms() []string {
 	return slices.Concat(termsOf(termPatient, r.ReportedName()), bornTerms(r.ReportedDOB()))
 }
 
-// SearchTerms is that of [Query], for results.
+// SearchTerms returns lists of terms, as [Query.SearchTerms] does: a result that matches Search has all terms
+// of one of the lists.
 func (q *ResultQuery) SearchTerms() [][]string {
 	if q.Search == "" {
 		return nil
@@ -339,7 +340,7 @@ func (q *ResultQuery) SearchTerms() [][]string {
 }
 
 // ReportedName is the reported first and last name after [healthlab.FoldText]; empty if there is
-// none. ReportedDOB is the birth date as YYYY-MM-DD.
+// none.
 func (r *RawResult) ReportedName() string {
 	if r.Patient == nil {
 		return ""

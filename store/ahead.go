@@ -48,7 +48,7 @@ type readAhead struct {
 	tables map[string]bool
 }
 
-// Update is that of [Store].
+// Update implements [Store].
 func (r *readAhead) Update(ctx context.Context, run func(context.Context, Tx) error) error {
 	if a, _ := ctx.Value(aheadKey{}).(*ahead); a != nil {
 		a.mu.Lock()
@@ -58,7 +58,7 @@ func (r *readAhead) Update(ctx context.Context, run func(context.Context, Tx) er
 	return r.Store.Update(ctx, run)
 }
 
-// Read is that of [Store].
+// Read implements [Store].
 func (r *readAhead) Read(ctx context.Context, q ...Query) ([][]Row, error) {
 	a, _ := ctx.Value(aheadKey{}).(*ahead)
 	if a == nil {

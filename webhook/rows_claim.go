@@ -32,7 +32,7 @@ func leasedAfter(to *targetRow, now time.Time) store.Query {
 	}.Unlocked()
 }
 
-// Due is that of [Deliveries].
+// Due implements [Deliveries].
 func (s *Store) Due(ctx context.Context) ([]EndpointID, error) {
 	var due []EndpointID
 	err := s.s.Update(ctx, func(_ context.Context, tx store.Tx) error { // for the store's clock
@@ -152,7 +152,7 @@ func open(tx store.Tx, targets []*targetRow) ([]EndpointID, error) {
 	return out, nil
 }
 
-// Claim is that of [Deliveries].
+// Claim implements [Deliveries].
 func (s *Store) Claim(ctx context.Context, c Claim) (Claimed, error) {
 	var claimed Claimed
 	err := s.s.Update(ctx, func(_ context.Context, tx store.Tx) (err error) {

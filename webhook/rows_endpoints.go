@@ -15,7 +15,7 @@ const (
 	cancelBatch = 500 // rows read at once when all deliveries of an endpoint end
 )
 
-// Insert is that of [Endpoints].
+// Insert implements [Endpoints].
 func (s *Store) Insert(ctx context.Context, e Endpoint, most int) error {
 	e = normalEndpoint(e)
 	e.Revision = 1
@@ -65,7 +65,7 @@ func normalEndpoint(e Endpoint) Endpoint {
 
 func microsecond(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-// Get is that of [Endpoints].
+// Get implements [Endpoints].
 func (s *Store) Get(ctx context.Context, team healthlab.TeamID, id EndpointID) (Endpoint, error) {
 	e, err := endpointRows.LookOne(ctx, s.s, endpointRows.Key(endpointKey(team, id)))
 	switch {
@@ -79,7 +79,7 @@ func (s *Store) Get(ctx context.Context, team healthlab.TeamID, id EndpointID) (
 
 func noEndpoint() error { return fmt.Errorf("endpoint: %w", healthlab.NotFound) }
 
-// Update is that of [Endpoints].
+// Update implements [Endpoints].
 func (s *Store) Update(ctx context.Context, team healthlab.TeamID, id EndpointID,
 	change func(*Endpoint) ([]healthlab.Event, error),
 ) (Endpoint, error) {
@@ -210,7 +210,7 @@ func (q *queue) eachLane(to *Endpoint, do func(*laneState) error) error {
 	}
 }
 
-// List is that of [Endpoints].
+// List implements [Endpoints].
 func (s *Store) List(ctx context.Context, q EndpointQuery) (EndpointPage, error) {
 	size := q.Size
 	if size <= 0 {
@@ -252,7 +252,7 @@ func cutCursor(cursor string, size int) (string, error) {
 	return string(place), nil
 }
 
-// Delete is that of [Endpoints].
+// Delete implements [Endpoints].
 func (s *Store) Delete(ctx context.Context, team healthlab.TeamID, id EndpointID) error {
 	return s.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		owner, err := teamRows.Get(tx, teamKey(team), store.Held)
@@ -277,7 +277,7 @@ func (s *Store) Delete(ctx context.Context, team healthlab.TeamID, id EndpointID
 	})
 }
 
-// Armed is that of [Endpoints].
+// Armed implements [Endpoints].
 func (s *Store) Armed(ctx context.Context, until time.Time) ([]Endpoint, error) {
 	found, err := endpointRows.Look(ctx, s.s, store.Query{By: store.ByDue, Until: until})
 	if err != nil {

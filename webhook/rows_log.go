@@ -14,7 +14,7 @@ func eventByID(team healthlab.TeamID, event uuid.UUID) store.Query {
 	return store.Query{Key: eventRows.Key(store.Key{Team: team}), By: store.ByFirst}.Equal(store.UUID(event))
 }
 
-// Message is that of [Log].
+// Message implements [Log].
 func (s *Store) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (Message, error) {
 	found, err := eventRows.Look(ctx, s.s, eventByID(team, event))
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Store) Message(ctx context.Context, team healthlab.TeamID, event uuid.U
 	return Message{Event: e.ID, Type: e.Type, Team: e.Team, User: e.User, Key: e.Key, Seq: e.Seq, At: e.At, Body: e.body}, nil
 }
 
-// Attempts is that of [Log].
+// Attempts implements [Log].
 func (s *Store) Attempts(ctx context.Context, q AttemptQuery) (AttemptPage, error) {
 	size := q.Size
 	if size <= 0 {

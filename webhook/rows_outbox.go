@@ -31,7 +31,7 @@ func newEvents(opts *StoreOptions) *events {
 	return e
 }
 
-// Append is that of [store.Events]. It reads once and puts two rows an event: the event, and the
+// Append implements [store.Events]. It reads once and puts two rows an event: the event, and the
 // key that counts it.
 func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event) error {
 	if len(list) == 0 {
@@ -144,7 +144,7 @@ func nextOfKey(tx store.Tx, e *healthlab.Event) (*store.Entry[keyRow], error) {
 	return k, nil
 }
 
-// Append is that of [Outbox].
+// Append implements [Outbox].
 func (s *Store) Append(ctx context.Context, list []healthlab.Event) error {
 	return s.s.Update(ctx, func(ctx context.Context, tx store.Tx) error { return s.events.Append(ctx, tx, list) })
 }

@@ -38,7 +38,7 @@ func (q *queue) heads(leases []Lease, lock store.Lock) ([]*laneState, error) {
 	return out, nil
 }
 
-// RecordOutcomes is that of [Deliveries].
+// RecordOutcomes implements [Deliveries].
 func (s *Store) RecordOutcomes(ctx context.Context, outcomes []Outcome) (RecordedOutcomes, error) {
 	leases := make([]Lease, len(outcomes))
 	for i, o := range outcomes {
@@ -194,7 +194,7 @@ func (q *queue) writeLost(o *Outcome) error {
 	return q.write(&lanePlace{Team: d.Team, Endpoint: d.Endpoint}, &about, d.Token, line)
 }
 
-// Release is that of [Deliveries].
+// Release implements [Deliveries].
 func (s *Store) Release(ctx context.Context, back []Released) error {
 	leases := make([]Lease, len(back))
 	for i, b := range back {

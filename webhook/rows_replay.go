@@ -17,7 +17,7 @@ const (
 	keyPage           = 200 // events of a key read at once
 )
 
-// Replay is that of [Deliveries].
+// Replay implements [Deliveries].
 func (s *Store) Replay(ctx context.Context, r Replay) (Replayed, error) {
 	var done Replayed
 	err := s.s.Update(ctx, func(_ context.Context, tx store.Tx) error {

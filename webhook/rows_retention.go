@@ -113,7 +113,7 @@ func (q *queue) removeUnfinished(e *eventRow, endpoints []EndpointID) error {
 	return nil
 }
 
-// Teams is that of [Bodies].
+// Teams implements [Bodies].
 func (s *Store) Teams(ctx context.Context) ([]healthlab.TeamID, error) {
 	var out []healthlab.TeamID
 	all := store.Query{By: store.ByID}
@@ -145,7 +145,7 @@ func (s *Store) Teams(ctx context.Context) ([]healthlab.TeamID, error) {
 	}
 }
 
-// EmptyBodies is that of [Bodies].
+// EmptyBodies implements [Bodies].
 func (s *Store) EmptyBodies(ctx context.Context, team healthlab.TeamID, ended time.Time, n int) (int, error) {
 	emptied := 0
 	err := s.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -228,7 +228,7 @@ func (q *queue) delivered(page []*store.Entry[eventRow], ended time.Time) (map[*
 	return out, nil
 }
 
-// Forget is that of [store.Events]. What a receiver answered to messages about the user goes, too.
+// Forget implements [store.Events]. What a receiver answered to messages about the user goes, too.
 func (o *events) Forget(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID) error {
 	of := func(table string, bare bool) store.Query {
 		return store.Query{Key: store.Key{Table: table, User: user}, By: store.ByUser, Lock: store.Held, Bare: bare}

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Route is that of [Deliveries]. It removes some of what is older than the retention, too.
+// Route implements [Deliveries]. It removes some of what is older than the retention, too.
 func (s *Store) Route(ctx context.Context, modes map[string]healthlab.Mode, most int) (Routed, error) {
 	if err := s.sweep(ctx); err != nil {
 		return Routed{}, err

@@ -139,7 +139,7 @@ func (e *Store) now(ctx context.Context) (time.Time, error) {
 
 func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // Go's monotonic reading stands still while a machine sleeps
 
-// Update is that of [store.Store].
+// Update implements [store.Store].
 func (e *Store) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	if joined, err := store.Join(ctx, e, run); joined {
 		return err
@@ -163,7 +163,7 @@ func (e *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	})
 }
 
-// Read is that of [store.Store].
+// Read implements [store.Store].
 func (e *Store) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -214,7 +214,7 @@ func (c *conn) backup(path string) error {
 	return os.Chmod(path, 0o600)
 }
 
-// Read is that of [store.Store].
+// Read implements [store.Store].
 func (s *Store) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -252,7 +252,7 @@ func (s *Store) reading(ctx context.Context, do func(*conn) error) error {
 	}
 }
 
-// Update is that of [store.Store]. It runs run once.
+// Update implements [store.Store]. It runs run once.
 func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	if joined, err := store.Join(ctx, s, run); joined {
 		return err

@@ -116,7 +116,7 @@ func noQuery() error {
 	return fmt.Errorf("%w: the team has no such continuous query", healthlab.NotFound)
 }
 
-// Insert is that of [Store].
+// Insert implements [Store].
 func (r *RowStore) Insert(ctx context.Context, q Query) error {
 	if q.Team.IsZero() || q.ID.UUID == uuid.Nil {
 		return fmt.Errorf("%w: a continuous query needs a team and an id", healthlab.Invalid)
@@ -132,12 +132,12 @@ func (r *RowStore) Insert(ctx context.Context, q Query) error {
 	}))
 }
 
-// Get is that of [Store].
+// Get implements [Store].
 func (r *RowStore) Get(ctx context.Context, team healthlab.TeamID, id QueryID) (Query, error) {
 	return found(queryTable.Look(ctx, r.s, store.Query{Key: queryKey(team, id)}))
 }
 
-// Find is that of [Store].
+// Find implements [Store].
 func (r *RowStore) Find(ctx context.Context, team healthlab.TeamID, slug string) (Query, error) {
 	if err := healthlab.CheckText(slug); err != nil {
 		return Query{}, err
@@ -155,7 +155,7 @@ func found(list []*store.Entry[queryRow], err error) (Query, error) {
 	return list[0].Value.value(), nil
 }
 
-// Update is that of [Store].
+// Update implements [Store].
 func (r *RowStore) Update(ctx context.Context, team healthlab.TeamID, id QueryID, change func(*Query) error) (out Query, err error) {
 	err = taken(r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		got, err := tx.Read(queryTable.One(queryKey(team, id), store.Held), backfillTable.One(queryKey(team, id), store.Held))
@@ -213,7 +213,7 @@ func badCursor() error {
 	}}}
 }
 
-// List is that of [Store]. A cursor is the place in the list of the last query of a page.
+// List implements [Store]. A cursor is the place in the list of the last query of a page.
 func (r *RowStore) List(ctx context.Context, q ListQuery) (Page, error) {
 	after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 	if err != nil || len(after) != 0 && len(after) != len(placeInList(time.Time{}, QueryID{})) {
@@ -259,10 +259,10 @@ func active(team healthlab.TeamID) store.Query {
 	return store.Query{Key: store.Key{Table: queryTable.Name, Team: team}, By: store.ByFirst}
 }
 
-// Queries is that of healthdata.Changes.
+// Queries implements [healthdata.Changes].
 func (r *RowStore) Queries(team healthlab.TeamID) []store.Query { return []store.Query{active(team)} }
 
-// Changed is that of healthdata.Changes: it schedules the active queries of the team that depend on a
+// Changed implements [healthdata.Changes]: it schedules the active queries of the team that depend on a
 // resource.
 func (r *RowStore) Changed(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, spans map[string]aggregate.Span) error {
 	list, err := watches.Find(tx, active(team))
@@ -334,7 +334,7 @@ func (r *RowStore) Restart(_ context.Context, tx store.Tx, team healthlab.TeamID
 // userRows is how many rows of users Backfill reads at a time.
 const userRows = 200
 
-// Backfill is that of [Work]. It takes one query a transaction.
+// Backfill implements [Work]. It takes one query a transaction.
 //
 // It holds the rows of the users: a write of a user that began before the query was there has ended
 // before the task is made, and the task covers it.
@@ -448,7 +448,7 @@ var resultTable = store.Table[resultRow]{
 	},
 }
 
-// Result is that of [Store].
+// Result implements [Store].
 func (r *RowStore) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id QueryID) ([]byte, error) {
 	e, err := resultTable.LookOne(ctx, r.s, taskKey(team, user, id))
 	if err != nil {

@@ -158,7 +158,7 @@ func lockUser(team healthlab.TeamID, user healthlab.UserID) store.Query {
 	return q
 }
 
-// Claim is that of [Work].
+// Claim implements [Work].
 func (r *RowStore) Claim(ctx context.Context, n int, lease time.Duration) (out []Task, err error) {
 	if n <= 0 {
 		return nil, ctx.Err()
@@ -203,7 +203,7 @@ func (r *RowStore) Claim(ctx context.Context, n int, lease time.Duration) (out [
 	return out, nil
 }
 
-// Finish is that of [Work].
+// Finish implements [Work].
 func (r *RowStore) Finish(ctx context.Context, task Task, o Outcome) error {
 	return r.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		key := taskKey(task.Team, task.User, task.Query)
@@ -252,7 +252,7 @@ func (r *RowStore) Finish(ctx context.Context, task Task, o Outcome) error {
 	})
 }
 
-// History is that of [Store]. A cursor is a number: entries of lower ones follow.
+// History implements [Store]. A cursor is a number: entries of lower ones follow.
 func (r *RowStore) History(ctx context.Context, q HistoryQuery) (HistoryPage, error) {
 	size := q.Size
 	if size <= 0 {

@@ -72,7 +72,7 @@ func serve(t *testing.T, dir string) *server {
 	return s
 }
 
-// Notify is that of [webhook.Notifier].
+// Notify implements [webhook.Notifier].
 func (s *server) Notify(_ context.Context, n webhook.Notification) webhook.Result {
 	var event struct {
 		Type string `json:"event_type"`

@@ -110,7 +110,7 @@ func pass(ctx context.Context, from, to sdk.Connection) error {
 // bearer sends a key with each request.
 type bearer string
 
-// RoundTrip is that of [http.RoundTripper].
+// RoundTrip implements [http.RoundTripper].
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+string(b))

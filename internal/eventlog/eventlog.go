@@ -47,7 +47,7 @@ func Tables() []store.Definition {
 	return []store.Definition{events.Definition(), counters.Definition()}
 }
 
-// Append is that of [store.Events].
+// Append implements [store.Events].
 func (l Log) Append(ctx context.Context, tx store.Tx, list []healthlab.Event) error {
 	for _, e := range list {
 		got, err := tx.Read(store.User(e.Team, e.User))
@@ -85,7 +85,7 @@ func (l Log) Append(ctx context.Context, tx store.Tx, list []healthlab.Event) er
 	return nil
 }
 
-// Forget is that of [store.Events].
+// Forget implements [store.Events].
 func (l Log) Forget(_ context.Context, tx store.Tx, _ healthlab.TeamID, user healthlab.UserID) error {
 	list, err := events.Find(tx, store.Query{Key: store.Key{User: user}, By: store.ByUser, Lock: store.Held})
 	for _, e := range list {

@@ -28,7 +28,7 @@ func NewSlotCache(s store.Store) SlotCache { return rows{s} }
 
 type rows struct{ s store.Store }
 
-// PutSlots is that of [SlotCache].
+// PutSlots implements [SlotCache].
 func (v rows) PutSlots(ctx context.Context, lab string, at time.Time, slots map[string][]Slot) error {
 	at = healthlab.At(at).Time
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -75,7 +75,7 @@ func normalSlots(list []Slot) []Slot {
 	return out
 }
 
-// CachedSlots is that of [SlotCache].
+// CachedSlots implements [SlotCache].
 func (v rows) CachedSlots(ctx context.Context, lab string, sites []string) (map[string]CachedSlots, error) {
 	ask := make([]store.Query, len(sites))
 	for i, site := range sites {

@@ -39,7 +39,7 @@ func NewLabTestStore(s store.Store) LabTestStore { return rows{s} }
 
 type rows struct{ s store.Store }
 
-// InsertLabTest is that of [LabTestStore].
+// InsertLabTest implements [LabTestStore].
 func (v rows) InsertLabTest(ctx context.Context, t TeamTest) error {
 	t.CreatedAt, t.UpdatedAt = healthlab.At(t.CreatedAt).Time, healthlab.At(t.UpdatedAt).Time
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -57,7 +57,7 @@ func (v rows) InsertLabTest(ctx context.Context, t TeamTest) error {
 	})
 }
 
-// UpdateLabTest is that of [LabTestStore].
+// UpdateLabTest implements [LabTestStore].
 func (v rows) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change func(*TeamTest) error) (out TeamTest, err error) {
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		e, err := testRows.Get(tx, testKey(team, id), store.Held)
@@ -89,7 +89,7 @@ func (v rows) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id LabTe
 // testPage is how many lab tests are read at once.
 const testPage = 200
 
-// TeamTests is that of [LabTestStore].
+// TeamTests implements [LabTestStore].
 func (v rows) TeamTests(ctx context.Context, team healthlab.TeamID, q TeamTestQuery) ([]TeamTest, error) {
 	var out []TeamTest
 	ask := store.Query{Key: store.Key{Team: team}, By: store.ByFirst}

@@ -126,7 +126,7 @@ type rows struct {
 	events store.Events
 }
 
-// Get is that of [Store].
+// Get implements [Store].
 func (v rows) Get(ctx context.Context, team healthlab.TeamID, id LoopID) (Record, error) {
 	l, err := loopTable.LookOne(ctx, v.s, loopTable.Key(loopKey(team, id)))
 	if err != nil {
@@ -148,7 +148,7 @@ func (v rows) Get(ctx context.Context, team healthlab.TeamID, id LoopID) (Record
 // scanPage is how many loops are read at once.
 const scanPage = 200
 
-// List is that of [Store].
+// List implements [Store].
 func (v rows) List(ctx context.Context, q Query) (Page, error) {
 	ask := store.Query{Key: loopTable.Key(store.Key{Team: q.Team}), By: store.BySecond}
 	index := 1
@@ -194,7 +194,7 @@ func (v rows) List(ctx context.Context, q Query) (Page, error) {
 	}
 }
 
-// Update is that of [Store].
+// Update implements [Store].
 func (v rows) Update(ctx context.Context, team healthlab.TeamID, id LoopID, change func(*Record) error) (out Record, err error) {
 	err = v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		e, err := loopTable.Get(tx, loopKey(team, id), store.Held)
@@ -224,7 +224,7 @@ func (v rows) Update(ctx context.Context, team healthlab.TeamID, id LoopID, chan
 	return out, err
 }
 
-// Claim is that of [Store]. Loops of deleted users are looked at anew when the lease ends.
+// Claim implements [Store]. Loops of deleted users are looked at anew when the lease ends.
 func (v rows) Claim(ctx context.Context, n int, now time.Time, lease time.Duration) (out []Record, err error) {
 	if n <= 0 {
 		return nil, ctx.Err()

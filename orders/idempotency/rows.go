@@ -72,7 +72,7 @@ type rows struct {
 	opts StoreOptions
 }
 
-// StartKey is that of [Keys].
+// StartKey implements [Keys].
 func (v rows) StartKey(ctx context.Context, scope Scope, fingerprint string, order orders.OrderID, lease time.Duration) (out State, err error) {
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		e, err := find(tx, scope)
@@ -128,7 +128,7 @@ func find(tx store.Tx, scope Scope) (*store.Entry[keyRow], error) {
 	return e, err
 }
 
-// FinishKey is that of [Keys].
+// FinishKey implements [Keys].
 func (v rows) FinishKey(ctx context.Context, scope Scope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error {
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		e, err := find(tx, scope)
@@ -163,7 +163,7 @@ func (v rows) FinishKey(ctx context.Context, scope Scope, until time.Time, answe
 	})
 }
 
-// PruneKeys is that of [Keys].
+// PruneKeys implements [Keys].
 func (v rows) PruneKeys(ctx context.Context, n int) (pruned int, err error) {
 	if n <= 0 {
 		return 0, ctx.Err()

@@ -166,7 +166,7 @@ func (v rows) lockUser(tx store.Tx, team healthlab.TeamID, user healthlab.UserID
 	return u.Known || v.opts.UsersElsewhere, err
 }
 
-// Open is that of [Store].
+// Open implements [Store].
 func (v rows) Open(ctx context.Context, lab string, r Record) (out Record, err error) {
 	if err := CheckNames(lab, r.Number); err != nil {
 		return Record{}, err
@@ -209,7 +209,7 @@ func recordOf(tx store.Tx, lab, number string, lock store.Lock) (*store.Entry[re
 	return recordRows.Get(tx, owner.Value.key(), lock)
 }
 
-// Record is that of [Store].
+// Record implements [Store].
 func (v rows) Record(ctx context.Context, lab, number string) (Record, error) {
 	if err := CheckNames(lab, number); err != nil {
 		return Record{}, err
@@ -231,7 +231,7 @@ func (v rows) Record(ctx context.Context, lab, number string) (Record, error) {
 	return r.Value.Record, nil
 }
 
-// Take is that of [Store].
+// Take implements [Store].
 func (v rows) Take(ctx context.Context, lab string, d Delivery, numbers []string, change Change) (fresh bool, err error) {
 	if err := CheckNames(lab, d.Key, numbers...); err != nil {
 		return false, err
@@ -367,7 +367,7 @@ func (t *taking) addDelivery(d *deliveryRow) error {
 	return deliveryRows.Insert(t.tx, d)
 }
 
-// Deliveries is that of [Store].
+// Deliveries implements [Store].
 func (v rows) Deliveries(ctx context.Context, lab, number string) ([]Delivery, error) {
 	if err := CheckNames(lab, number); err != nil {
 		return nil, err
@@ -389,7 +389,7 @@ func (v rows) Deliveries(ctx context.Context, lab, number string) ([]Delivery, e
 	return out, nil
 }
 
-// Review is that of [Store].
+// Review implements [Store].
 func (v rows) Review(ctx context.Context, lab string, after int64, n int) ([]Delivery, error) {
 	if n <= 0 {
 		return nil, ctx.Err()
@@ -424,7 +424,7 @@ func behind(lab string, after int64, n int) store.Query {
 	return ask.After(placeID(lab, max(after, 0)), n)
 }
 
-// Feed is that of [Store].
+// Feed implements [Store].
 func (v rows) Feed(ctx context.Context, lab string, after int64, n int) ([]Entry, error) {
 	read := store.Query{Key: messageOwners.Key(store.Key{}), By: store.ByFirst, From: digest(lab), To: placeID(lab, after) + "\x00", Limit: 1}
 	got, err := v.s.Read(ctx, journals.One(journalKey(lab), store.Plain), read)

@@ -91,7 +91,7 @@ func errNoInfo() error { return fmt.Errorf("%w: demographics", healthlab.NotFoun
 
 func errNoCoverage() error { return fmt.Errorf("%w: insurance record", healthlab.NotFound) }
 
-// PutUserInfo is that of [Store].
+// PutUserInfo implements [Store].
 func (v rows) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info UserInfo) error {
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		u, err := store.LockUser(tx, team, user)
@@ -113,7 +113,7 @@ func (v rows) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healt
 	})
 }
 
-// UserInfo is that of [Store].
+// UserInfo implements [Store].
 func (v rows) UserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (UserInfo, error) {
 	got, err := v.s.Read(ctx, infoRows.One(infoKey(team, user), store.Plain), store.User(team, user))
 	if err != nil {
@@ -138,7 +138,7 @@ func coveragesOf(team healthlab.TeamID, user healthlab.UserID) store.Query {
 	return store.Query{Key: coverageRows.Key(store.Key{Team: team, User: user}), By: store.ByUser}
 }
 
-// AddCoverage is that of [Store].
+// AddCoverage implements [Store].
 func (v rows) AddCoverage(ctx context.Context, c Coverage) error {
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		// The user is held: of two records at once, one ends the other.
@@ -177,7 +177,7 @@ func (v rows) AddCoverage(ctx context.Context, c Coverage) error {
 	})
 }
 
-// Coverage is that of [Store].
+// Coverage implements [Store].
 func (v rows) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Coverage, error) {
 	e, err := coverageRows.LookOne(ctx, v.s, coverageRows.Key(coverageKey(team, id)))
 	if err != nil {
@@ -196,7 +196,7 @@ func (v rows) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID)
 	return e.Value, nil
 }
 
-// CoverageAt is that of [Store].
+// CoverageAt implements [Store].
 func (v rows) CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (Coverage, error) {
 	got, err := v.s.Read(ctx, coveragesOf(team, user), store.User(team, user))
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *Coverage) validAt(at time.Time) bool {
 	return !at.Before(c.ValidFrom) && (c.ValidUntil.IsZero() || at.Before(c.ValidUntil))
 }
 
-// AddPayor is that of [Store].
+// AddPayor implements [Store].
 func (v rows) AddPayor(ctx context.Context, p StoredPayor) error {
 	p.CreatedAt = healthlab.At(p.CreatedAt).Time
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -238,7 +238,7 @@ func (v rows) AddPayor(ctx context.Context, p StoredPayor) error {
 	})
 }
 
-// Payors is that of [Store].
+// Payors implements [Store].
 func (v rows) Payors(ctx context.Context, team healthlab.TeamID) ([]StoredPayor, error) {
 	list, err := payorRows.Look(ctx, v.s, store.Query{Key: store.Key{Team: team}, By: store.ByID})
 	if err != nil {

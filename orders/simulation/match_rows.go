@@ -32,7 +32,7 @@ func NewMatchTestStore(s store.Store) MatchTestStore { return rows{s} }
 
 type rows struct{ s store.Store }
 
-// StartMatchTestRun is that of [MatchTestStore].
+// StartMatchTestRun implements [MatchTestStore].
 func (v rows) StartMatchTestRun(ctx context.Context, t MatchTestRecord) (out MatchTestRecord, added bool, err error) {
 	t.Due = healthlab.At(t.Due).Time
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -68,7 +68,7 @@ func stored(tx store.Tx, team healthlab.TeamID, id MatchTestRunID) (MatchTestRec
 
 func errNoRun() error { return fmt.Errorf("%w: test run", healthlab.NotFound) }
 
-// MatchTestRun is that of [MatchTestStore].
+// MatchTestRun implements [MatchTestStore].
 func (v rows) MatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchTestRunID) (MatchTestRecord, error) {
 	t, err := runRows.LookOne(ctx, v.s, runRows.Key(runKey(team, id)))
 	if err != nil {
@@ -80,7 +80,7 @@ func (v rows) MatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchT
 	return t.Value, nil
 }
 
-// UpdateMatchTestRun is that of [MatchTestStore].
+// UpdateMatchTestRun implements [MatchTestStore].
 func (v rows) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchTestRunID, change func(*MatchTestRecord) error) (out MatchTestRecord, err error) {
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		e, err := runRows.Get(tx, runKey(team, id), store.Held)
@@ -106,7 +106,7 @@ func (v rows) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id 
 	return out, err
 }
 
-// ClaimMatchTestRuns is that of [MatchTestStore].
+// ClaimMatchTestRuns implements [MatchTestStore].
 func (v rows) ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) (out []MatchTestRecord, err error) {
 	if n <= 0 {
 		return []MatchTestRecord{}, ctx.Err()

@@ -85,7 +85,7 @@ var errRounds = fmt.Errorf("%w: a transaction lacks keys of persons after %d run
 // errMissing ends a run that lacks keys.
 var errMissing = errors.New("personkey: a key is fetched before the transaction goes on")
 
-// Update is that of [store.Store].
+// Update implements [store.Store].
 func (e *encrypted) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	if s, ok := ctx.Value(inSession{e}).(*session); ok {
 		return e.inner.Update(ctx, func(ctx context.Context, tx store.Tx) error {
@@ -139,7 +139,7 @@ func (e *encrypted) fetch(ctx context.Context, s *session) error {
 	return nil
 }
 
-// Read is that of [store.Store].
+// Read implements [store.Store].
 func (e *encrypted) Read(ctx context.Context, q ...store.Query) ([][]store.Row, error) {
 	s, joined := ctx.Value(inSession{e}).(*session)
 	if !joined {
@@ -276,12 +276,12 @@ type encryptedTx struct {
 	s *session
 }
 
-// Read is that of [store.Tx].
+// Read implements [store.Tx].
 func (t *encryptedTx) Read(q ...store.Query) ([][]store.Row, error) {
 	return t.e.read(t.s, t.Tx.Read, q)
 }
 
-// Put is that of [store.Tx].
+// Put implements [store.Tx].
 func (t *encryptedTx) Put(rows ...store.Row) {
 	for _, r := range rows {
 		if !t.digest(&r) {

@@ -142,7 +142,7 @@ func put(tx store.Tx, e *store.Entry[sighting]) error {
 	return nil
 }
 
-// Claim is that of [Seen].
+// Claim implements [Seen].
 func (r seenRows) Claim(ctx context.Context, c Claim) (Verdict, error) {
 	var verdict Verdict
 	err := r.update(ctx, "claim", c, func(s *sight) bool {
@@ -181,7 +181,7 @@ func (s *sight) verdict(c Claim) Verdict {
 	return Fresh
 }
 
-// Done is that of [Seen].
+// Done implements [Seen].
 func (r seenRows) Done(ctx context.Context, c Claim) error {
 	return r.update(ctx, "done", c, func(s *sight) bool {
 		id := &s.id.Value
@@ -199,7 +199,7 @@ func (r seenRows) Done(ctx context.Context, c Claim) error {
 	})
 }
 
-// Release is that of [Seen].
+// Release implements [Seen].
 func (r seenRows) Release(ctx context.Context, c Claim) error {
 	return r.update(ctx, "release", c, func(s *sight) bool {
 		s.id.Value.drop(c.Token)

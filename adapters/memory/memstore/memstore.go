@@ -50,7 +50,7 @@ func New(tables []store.Definition, opts *Options) (*Engine, error) {
 	return e, nil
 }
 
-// Update is that of [store.Store]. It runs run once.
+// Update implements [store.Store]. It runs run once.
 func (e *Engine) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	if joined, err := store.Join(ctx, e, run); joined {
 		return err
@@ -95,7 +95,7 @@ func (e *Engine) commit(ctx context.Context, b *store.Buffer, run func(context.C
 	return nil
 }
 
-// Read is that of [store.Store].
+// Read implements [store.Store].
 func (e *Engine) Read(ctx context.Context, q ...store.Query) ([][]store.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -254,7 +254,7 @@ type watch struct {
 
 var watches = store.Table[watch]{Name: pipelineTable.Name, Clear: true}
 
-// Queries is that of healthdata.Changes: what Changed reads of a team beside the row of the user.
+// Queries implements [healthdata.Changes]: what Changed reads of a team beside the row of the user.
 func (r *Rows) Queries(team healthlab.TeamID) []store.Query {
 	return []store.Query{all(team, store.Shared)}
 }
@@ -272,7 +272,7 @@ const (
 	AllQueries   = "queries"
 )
 
-// Changed is that of healthdata.Changes: it marks the person for the pipelines that push the resources.
+// Changed implements [healthdata.Changes]: it marks the person for the pipelines that push the resources.
 func (r *Rows) Changed(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, spans map[string]Span) error {
 	return r.mark(tx, team, user, func(w *watch) marks {
 		out := marks{}

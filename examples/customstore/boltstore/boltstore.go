@@ -101,7 +101,7 @@ func prepare(tx *bbolt.Tx) error {
 // Close waits for running updates and reads, and closes the file.
 func (s *Store) Close() error { return s.db.Close() }
 
-// Update is that of [store.Store]. It runs run once.
+// Update implements [store.Store]. It runs run once.
 func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	if joined, err := store.Join(ctx, s, run); joined {
 		return err
@@ -148,7 +148,7 @@ func (s *Store) commit(ctx context.Context, run func(context.Context, store.Tx) 
 	return b, unavailable(tx.Commit())
 }
 
-// Read is that of [store.Store].
+// Read implements [store.Store].
 func (s *Store) Read(ctx context.Context, q ...store.Query) ([][]store.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
