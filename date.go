@@ -26,7 +26,7 @@ func DateOf(t time.Time) Date {
 // [Invalid]; the error does not repeat the text.
 func ParseDate(s string) (Date, error) {
 	if len(s) != 10 || s[4] != '-' || s[7] != '-' {
-		return Date{}, fmt.Errorf("%w: a date is YYYY-MM-DD", Invalid)
+		return Date{}, fmt.Errorf("%w: a date must have the form YYYY-MM-DD", Invalid)
 	}
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil || t.Year() < 1 {

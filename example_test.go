@@ -54,14 +54,14 @@ func ExampleParseTimeOffset() {
 func ExampleProblems() {
 	var person healthlab.Problems
 	person.Add("missing", "required", "last_name")
-	person.Add("date", "a date is YYYY-MM-DD", "birth_date")
+	person.Add("date", "must have the form YYYY-MM-DD", "birth_date")
 
 	var order healthlab.Problems
 	order.Under(person, "patients", 0)
 
 	fmt.Println(order.Err())
 	// Output:
-	// invalid: patients[0].last_name: required; patients[0].birth_date: a date is YYYY-MM-DD
+	// invalid: patients[0].last_name: required; patients[0].birth_date: must have the form YYYY-MM-DD
 }
 
 // A birth date has no zone and no hour, in Go and in JSON.

@@ -51,7 +51,7 @@ func NewAESSealer(current string, keys map[string][]byte) (*AESSealer, error) {
 	s := &AESSealer{current: current, keys: map[string]cipher.AEAD{}}
 	for id, key := range keys {
 		if len(key) != aesKeyLen || id == "" {
-			return nil, fmt.Errorf("%w: a sealing key has a name and %d bytes", Invalid, aesKeyLen)
+			return nil, fmt.Errorf("%w: a sealing key must have a name and %d bytes", Invalid, aesKeyLen)
 		}
 		block, err := aes.NewCipher(key)
 		if err != nil {

@@ -26,7 +26,7 @@ const maxOffset = 18 * 60 * 60
 var (
 	errTimeShape  = fmt.Errorf("%w: a date-time is YYYY-MM-DDTHH:MM:SS and an offset", Invalid)
 	errNoSuchTime = fmt.Errorf("%w: no such date and time", Invalid)
-	errTimeOffset = fmt.Errorf("%w: an offset is at most 18 hours", Invalid)
+	errTimeOffset = fmt.Errorf("%w: an offset must be at most 18 hours", Invalid)
 	errTimeYear   = fmt.Errorf("%w: years are 0001 to 9999", Invalid)
 )
 

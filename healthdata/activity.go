@@ -68,7 +68,7 @@ func (a *Activity) complete() {
 
 func (a *Activity) check(p *healthlab.Problems) {
 	if a.CalendarDate.IsZero() {
-		p.Add("missing", "a day of activity needs its date", "calendar_date")
+		p.Add("missing", "must be set: a day of activity is kept by its date", "calendar_date")
 	}
 	check.Zone(p, a.TimeZone)
 	check.Numbers(p, a)

@@ -113,7 +113,7 @@ func (d *DeviceInfo) check(p *healthlab.Problems) {
 		check.Optional(p, f.v, "source", "device", f.name)
 	}
 	if deref(d.ID) == "" && deref(d.Model) == "" {
-		p.Add("missing", "a device has an id or a model", "source", "device")
+		p.Add("missing", "must be set: a device is known by its id or its model", "source", "device")
 	}
 }
 

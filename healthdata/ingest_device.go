@@ -23,7 +23,7 @@ func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user
 	up.Device = up.Device.kept()
 	if up.Device == nil {
 		var p healthlab.Problems
-		p.Add("missing", "a device has an id or a model", "device")
+		p.Add("missing", "must be set: a device is known by its id or its model", "device")
 		got.refuseAll(1, p)
 		return got, nil
 	}

@@ -227,7 +227,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 		return
 	}
 	if v.Start != nil && !v.Start.Equal(at.Time) {
-		p.Add("order", "the timestamp of an interval is its start", "start")
+		p.Add("order", "must be the timestamp, if it is given", "start")
 	}
 	if v.End == nil && in.resource.Shape == Interval {
 		p.Add("missing", "an interval needs its end", "end")
@@ -306,7 +306,7 @@ func (in *intake) sampleFields(p *healthlab.Problems, v *Sample, row *series.Sam
 	for i, tag := range v.Tags {
 		check.Text(p, tag, check.MaxName, "tags", i)
 		if strings.Contains(tag, tagSeparator) {
-			p.Add("not_allowed", "a tag is a word", "tags", i)
+			p.Add("not_allowed", "must be a word", "tags", i)
 		}
 	}
 	if v.Tags != nil && !slices.Contains(in.resource.Fields, "tags") {
@@ -346,7 +346,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 		case v.Value == nil:
 			p.Add("missing", "a sample needs its value", "value")
 		case !v.Value.IsText:
-			p.Add("type", "the value of this resource is a text", "value")
+			p.Add("type", "must be a text for this resource", "value")
 		default:
 			check.Text(p, v.Value.Text, check.MaxNote, "value")
 			row.Text = v.Value.Text
@@ -359,7 +359,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 		case v.Value == nil:
 			p.Add("missing", "a sample needs its value", "value")
 		case v.Value.IsText:
-			p.Add("type", "the value of this resource is a number", "value")
+			p.Add("type", "must be a number for this resource", "value")
 		default:
 			before := len(*p)
 			row.Value = convert(v.Value.Number, "value")

@@ -208,7 +208,7 @@ func dropAmbiguous(parts []checkedPart, got []Received) error {
 				continue
 			}
 			var q healthlab.Problems
-			q.Add("duplicate", "several items of one answer have this identity, and differ", "external_id")
+			q.Add("duplicate", "must not come twice in one answer with other contents", "external_id")
 			got[i].Refusals = append(got[i].Refusals, Refusal{p.at[k], q})
 		}
 		p.good = kept

@@ -258,7 +258,7 @@ func NewProviders(list []Provider) (*Providers, error) {
 		var q healthlab.Problems
 		checkProvider(&q, &list[i])
 		if out.slug[list[i].Slug] != nil {
-			q.Add("duplicate", "a slug stands once", "slug")
+			q.Add("duplicate", "must not come twice", "slug")
 		}
 		out.slug[list[i].Slug] = &list[i]
 		p.Under(q, i)
@@ -307,7 +307,7 @@ func ReadProviders(r io.Reader) (*Providers, error) {
 
 func checkProvider(p *healthlab.Problems, v *Provider) {
 	if !slugForm.MatchString(v.Slug) {
-		p.Add("pattern", "a slug is lower-case snake_case", "slug")
+		p.Add("pattern", "must be lower-case snake_case", "slug")
 	}
 	if slices.Contains(reservedSlugs, v.Slug) {
 		p.Add("reserved", "this slug is reserved", "slug")
@@ -331,7 +331,7 @@ func checkProvider(p *healthlab.Problems, v *Provider) {
 	for name, list := range map[string][]RateLimit{"app": v.RateLimits.App, "user": v.RateLimits.User} {
 		for i, l := range list {
 			if l.Requests <= 0 || l.Seconds <= 0 || l.Burst < 0 || l.Burst > l.Requests {
-				p.Add("range", "a limit is some requests in some seconds, and a burst is not more", "rate_limits", name, i)
+				p.Add("range", "must have at least one request, at least one second, and a burst that is not above the requests", "rate_limits", name, i)
 			}
 		}
 	}

@@ -78,7 +78,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		return appendString(nil, v.Text), nil
 	}
 	if !check.Finite(v.Number) {
-		return nil, fmt.Errorf("%w: a number is finite", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: a number must be finite", healthlab.Invalid)
 	}
 	return appendNumber(nil, v.Number), nil
 }
@@ -96,7 +96,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	// ParseFloat alone reads more than JSON has: NaN, 0x1p4, +1.
 	n, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || !isNumber(b) {
-		return fmt.Errorf("%w: a value is a number or a text", healthlab.Invalid)
+		return fmt.Errorf("%w: a value must be a number or a text", healthlab.Invalid)
 	}
 	*v = Value{Number: n}
 	return nil

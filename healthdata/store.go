@@ -449,11 +449,11 @@ func CheckRecords(records []Record) error {
 			p.Add("resource", "one resource for all", i, "resource")
 		}
 		if r.ID == uuid.Nil || seen[r.ID] {
-			p.Add("id", "an id stands once", i, "id")
+			p.Add("id", "must not come twice", i, "id")
 		}
 		seen[r.ID] = true
 		if len(r.Doc) == 0 {
-			p.Add("missing", "a record has a document", i, "doc")
+			p.Add("missing", "must be set", i, "doc")
 		}
 		if healthlab.CheckText(r.Resource, r.Provider, string(r.SourceType), r.Origin.App) != nil ||
 			bytes.IndexByte(r.Doc, 0) >= 0 || bytes.IndexByte(r.Raw, 0) >= 0 {
@@ -473,7 +473,7 @@ func CheckBatches(batches []SampleBatch) error {
 		b := &batches[i]
 		if len(batches) > 1 { // most uploads have one
 			if seen[b.Key] {
-				p.Add("key", "a series stands once", i, "key")
+				p.Add("key", "must not come twice", i, "key")
 			}
 			seen[b.Key] = true
 		}
@@ -482,7 +482,7 @@ func CheckBatches(batches []SampleBatch) error {
 		}
 		switch {
 		case b.Samples == nil || b.Samples.Len() == 0:
-			p.Add("missing", "a batch has samples", i, "samples")
+			p.Add("missing", "must have at least one sample", i, "samples")
 		case b.Samples.Validate() != nil:
 			p.Add("samples", "samples ascend by time and are whole", i, "samples")
 		case slices.ContainsFunc(b.Samples.Runs, unstorable):
@@ -513,7 +513,7 @@ func CheckRemoval(r *Removal) error {
 	for i := range r.Samples {
 		s := &r.Samples[i]
 		if seen[s.Key] {
-			p.Add("key", "a series stands once", "samples", i, "key")
+			p.Add("key", "must not come twice", "samples", i, "key")
 		}
 		seen[s.Key] = true
 		if !s.Key.Storable() {

@@ -140,9 +140,9 @@ func (u *User) patchBirthDate(problems *healthlab.Problems, e Edit[healthlab.Dat
 	case !validDay(*e.value):
 		problems.Add("no_such_day", "no such day in the calendar", "fallback_birth_date")
 	case e.value.After(healthlab.DateOf(at.In(u.Location()))):
-		problems.Add("future", "a birth date is not in the future", "fallback_birth_date")
+		problems.Add("future", "must not be in the future", "fallback_birth_date")
 	case e.value.Year < check.FirstYear:
-		problems.Add("too_early", "a birth date is 1900-01-01 or later", "fallback_birth_date")
+		problems.Add("too_early", "must be 1900-01-01 or later", "fallback_birth_date")
 	default:
 		u.setBirthDate(*e.value, SlugManual, at)
 	}

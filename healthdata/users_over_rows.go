@@ -30,7 +30,7 @@ func (v usersOverRows) Insert(ctx context.Context, u User, limit int) error {
 	case u.ID.IsZero() || u.Team.IsZero():
 		return fmt.Errorf("%w: a user needs an id and a team", healthlab.Invalid)
 	case !u.Live():
-		return fmt.Errorf("%w: a new user is live", healthlab.Invalid)
+		return fmt.Errorf("%w: a new user must not be deleted", healthlab.Invalid)
 	}
 	u.Revision = 1
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -344,7 +344,7 @@ func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id heal
 			case !u.Known && first && !v.rows.opts.UsersElsewhere:
 				return noUser()
 			case u.Live:
-				return fmt.Errorf("%w: a live user is deleted first", healthlab.Precondition)
+				return fmt.Errorf("%w: a user must be deleted before it is erased", healthlab.Precondition)
 			}
 			if first {
 				for _, hook := range v.rows.opts.OnErase {

@@ -99,7 +99,7 @@ func (s *Sport) UnmarshalJSON(b []byte) error {
 	type plain Sport
 	var v plain
 	if err := json.Unmarshal(b, &v); err != nil {
-		return fmt.Errorf("%w: a sport is an object with a slug", healthlab.Invalid)
+		return fmt.Errorf("%w: a sport must be an object with a slug", healthlab.Invalid)
 	}
 	*s = Sport(v)
 	return nil

@@ -72,9 +72,10 @@ func isVerb(t token) bool {
 }
 
 // inSentence reports whether the words of a row are a part of a sentence: its cell has a verb, a word of
-// guidance or the label of a range stands before the name, the value is words of a sentence in the cell of
-// the name, or a number without a range is followed by the end of a sentence.
-func (p *parsed) inSentence(decimals Decimals) bool {
+// guidance or the label of a range stands before the name, the name is better known without such a word in
+// front ("Target Thyroxine (T4)"), the value is words of a sentence in the cell of the name, or a
+// number without a range is followed by the end of a sentence.
+func (p *parsed) inSentence(g *grammar) bool {
 	name := slices.IndexFunc(p.pieces, func(s piece) bool { return s.role == rName })
 	from, to := p.pieces[name].from, p.pieces[name].to
 	tokens := p.line.tokens
@@ -93,12 +94,18 @@ func (p *parsed) inSentence(decimals Decimals) bool {
 			return true
 		}
 	}
+	if words := tokens[p.pieces[name].from:p.pieces[name].to]; len(words) > 1 {
+		label, _ := headPhrase(words[:1])
+		if (label == rRange || guidance(words[0].text)) && g.known(textOf(words[1:])) > max(0.8, g.known(textOf(words))) {
+			return true
+		}
+	}
 	value := p.find(rValue)
 	last := p.pieces[len(p.pieces)-1]
-	if valueShape(textOf(value), decimals) == number1 && !p.has(rRange) && last.role == rNote && last.to == to && reSentenceEnd.MatchString(tokens[to-1].text) {
+	if valueShape(textOf(value), g.decimals) == number1 && !p.has(rRange) && last.role == rNote && last.to == to && reSentenceEnd.MatchString(tokens[to-1].text) {
 		return true
 	}
-	if len(value) == 0 || value[0].gap || valueShape(textOf(value), decimals) != noValue && valueShape(textOf(value), decimals) != noteShape {
+	if len(value) == 0 || value[0].gap || valueShape(textOf(value), g.decimals) != noValue && valueShape(textOf(value), g.decimals) != noteShape {
 		return false
 	}
 	return slices.ContainsFunc(value, func(t token) bool {

@@ -2,7 +2,9 @@ package labreport_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,9 +37,9 @@ func TestNoRowsFromSentences(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 3))
 	terms := loinc.Embedded().All()[:120]
 	lines := 0
-	for language, list := range sentences {
-		for _, form := range list {
-			for range prove.Count(3, 12) {
+	for _, language := range slices.Sorted(maps.Keys(sentences)) {
+		for _, form := range sentences[language] {
+			for range prove.Count(3, 120) {
 				term := terms[random.IntN(len(terms))]
 				if len(term.Names) == 0 || len(term.Units) == 0 {
 					continue
@@ -50,6 +52,11 @@ func TestNoRowsFromSentences(t *testing.T) {
 		}
 	}
 	t.Logf("%d sentences", lines)
+	for _, name := range []string{"Thyroxine (T4)", "ALT (SGPT)", "Folate (Folic Acid), Serum", "Thyroxine"} {
+		for _, label := range []string{"Target", "Goal"} {
+			require.Len(t, rowsOf(t, rows+label+" "+name+": 16 ug/dL.\n"), 3, label+" "+name)
+		}
+	}
 }
 
 // A name over two or three lines is one name, whether the row stands in its first line or in its last.

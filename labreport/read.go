@@ -322,7 +322,7 @@ func (d *document) accept(p *parsed, cols []column) bool {
 	if name == "" || p.score < 2 {
 		return false
 	}
-	if notAnalyte(name) && p.known < 0.8 || d.ofControl(p) || p.inSentence(d.g.decimals) {
+	if notAnalyte(name) && p.known < 0.8 || d.ofControl(p) || p.inSentence(&d.g) {
 		return false
 	}
 	known := p.known

@@ -162,7 +162,7 @@ func (r clientRows) Client(ctx context.Context, team healthlab.TeamID, provider,
 // PutClient implements [TeamClients].
 func (r clientRows) PutClient(ctx context.Context, c TeamClient) (TeamClient, error) {
 	if c.Team.IsZero() || c.Provider == "" || c.ClientID == "" || c.Box.Box == nil {
-		return TeamClient{}, fmt.Errorf("%w: a client has a team, a provider, an id and a box", healthlab.Invalid)
+		return TeamClient{}, fmt.Errorf("%w: a client must have a team, a provider, an id and a sealed secret", healthlab.Invalid)
 	}
 	c.RetiredAt, c.ProvenAt, c.ProvenURL, c.Connections = time.Time{}, time.Time{}, "", 0
 	given := c

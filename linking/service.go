@@ -99,7 +99,7 @@ func New(store Store, users *healthdata.Service, connectors map[string]ProviderC
 	s.opts.setDefaults()
 	s.connectors = newClientConnectors(connectors, s.opts.Clients, seal)
 	if s.opts.Region != "us" && s.opts.Region != "eu" {
-		return nil, fmt.Errorf("%w: a region is us or eu", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the region must be us or eu", healthlab.Invalid)
 	}
 	s.signer = signer{keys: slices.Clone(s.opts.SigningKeys), audience: s.opts.BaseURL + "/v2/link", random: s.opts.Random}
 	return s, nil

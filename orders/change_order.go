@@ -61,7 +61,7 @@ func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id O
 		case !r.Scheduled:
 			return nil, rules.Broken(OrderNotScheduled, "the order was not created with a day of activation")
 		case day != nil && day.Before(rules.UTCDay(at)):
-			return nil, rules.Broken(ActivateByInPast, "the day of activation is today or later")
+			return nil, rules.Broken(ActivateByInPast, "activate_by must be today or later")
 		}
 		r.ActivateBy, r.UpdatedAt = day, healthlab.At(at)
 		r.refreshTransaction()

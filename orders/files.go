@@ -191,7 +191,7 @@ func (s *Service) Document(ctx context.Context, r *Record, name string) ([]byte,
 // else Invalid. It keeps nothing where no files are kept, and nothing of a user who is deleted.
 func (s *Service) StoreDocument(ctx context.Context, r *Record, name string, pdf []byte) error {
 	if !slices.Contains(keptDocuments, name) {
-		return fmt.Errorf("%w: a document that is kept is one of %s", healthlab.Invalid, strings.Join(keptDocuments, ", "))
+		return fmt.Errorf("%w: the kind of a document must be one of %s", healthlab.Invalid, strings.Join(keptDocuments, ", "))
 	}
 	alive, err := s.users.HasUser(ctx, r.TeamID, r.UserID)
 	if err != nil {

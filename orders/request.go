@@ -204,7 +204,7 @@ func comment(order, account *string) string {
 
 func notBefore(day *healthlab.Date, at time.Time) error {
 	if day != nil && day.Before(rules.UTCDay(at)) {
-		return rules.Broken(ActivateByInPast, "the day of activation is today or later")
+		return rules.Broken(ActivateByInPast, "activate_by must be today or later")
 	}
 	return nil
 }

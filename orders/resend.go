@@ -83,7 +83,7 @@ func (r ResendRequest) query(now time.Time) (Query, error) {
 		return q, nil
 	}
 	if r.StartAt.After(end) || end.Sub(r.StartAt.Time) > maxResend {
-		return q, rules.Broken(ResendWindowInvalid, "the window is at most 60 days, and does not end before it starts")
+		return q, rules.Broken(ResendWindowInvalid, "the window must be at most 60 days, and must not end before it starts")
 	}
 	q.EventFrom, q.EventBefore = r.StartAt.Time, end.Add(time.Microsecond)
 	return q, nil

@@ -318,7 +318,7 @@ func (b Bookings) Request(ctx context.Context, team healthlab.TeamID, id OrderID
 		return Appointment{}, err
 	}
 	if !appointment.HasStreetNumber(req.Address.FirstLine) {
-		return Appointment{}, rules.Broken(appointment.StreetNumberMissing, "the address has a street number")
+		return Appointment{}, rules.Broken(appointment.StreetNumberMissing, "the first line of the address must have a street number")
 	}
 	address := req.Address.Address()
 	area, err := b.s.appointments.Served(ctx, address.ZipCode[:5])

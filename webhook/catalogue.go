@@ -38,9 +38,9 @@ func NewCatalogue(lists ...[]healthlab.EventType) (*Catalogue, error) {
 		for j, t := range list {
 			switch _, taken := c.byName[t.Name]; {
 			case !ValidType(t.Name):
-				problems.Add("bad_name", "an event type has a name of the grammar", i, j)
+				problems.Add("bad_name", "must be three words of lower-case letters, digits and _, joined by full stops, or one of the longer forms of ValidType", i, j)
 			case taken:
-				problems.Add("duplicate", "an event type is in the catalogue once", i, j)
+				problems.Add("duplicate", "must not come twice", i, j)
 			default:
 				c.byName[t.Name] = len(c.types)
 				c.types = append(c.types, t)

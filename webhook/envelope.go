@@ -44,7 +44,7 @@ func (v Envelope) Render(e healthlab.Event, clientUserID *string) ([]byte, error
 	case e.Team.IsZero():
 		return nil, fmt.Errorf("%w: an event needs a team", healthlab.Invalid)
 	case len(data) == 0, data[0] != '{', !json.Valid(data):
-		return nil, fmt.Errorf("%w: the data of an event is a JSON object", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the data of an event must be a JSON object", healthlab.Invalid)
 	}
 	b := make([]byte, 0, len(e.Data)+256)
 	b = append(b, `{"event_type":"`...)
@@ -68,7 +68,7 @@ func (v Envelope) Render(e healthlab.Event, clientUserID *string) ([]byte, error
 	}
 	b = append(b, '}')
 	if len(b) > MaxBody {
-		return nil, fmt.Errorf("%w: the body of a message is at most %d bytes", healthlab.Invalid, MaxBody)
+		return nil, fmt.Errorf("%w: the body of a message must be at most %d bytes", healthlab.Invalid, MaxBody)
 	}
 	return b, nil
 }

@@ -145,7 +145,7 @@ func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
 		return u, p
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !g.Plain) {
-		p.Add("bad_scheme", "the scheme is https")
+		p.Add("bad_scheme", "must have the scheme https")
 	}
 	if u.User != nil {
 		p.Add("user_info", "a URL must not hold a user or a password")
@@ -154,7 +154,7 @@ func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
 		p.Add("fragment", "a URL must not have a fragment")
 	}
 	if !g.portAllowed(u.Port()) || strings.HasSuffix(u.Host, ":") {
-		p.Add("bad_port", "the port is 443, 8443, or one from 1024 on")
+		p.Add("bad_port", "must have the port 443, 8443, or one from 1024 on")
 	}
 	if msg := g.badHost(u.Hostname()); msg != "" {
 		p.Add("bad_host", msg)

@@ -44,7 +44,7 @@ func SensitiveHeader(name string) bool {
 func checkHeaders(headers map[string]string, names []string) healthlab.Problems {
 	var p healthlab.Problems
 	if len(headers) > maxHeaders {
-		p.Add("too_many", fmt.Sprintf("an endpoint has at most %d headers", maxHeaders), "headers")
+		p.Add("too_many", fmt.Sprintf("must have at most %d headers", maxHeaders), "headers")
 	}
 	seen := map[string]bool{}
 	for i, name := range names {

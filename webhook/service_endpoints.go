@@ -181,7 +181,7 @@ func (s *Service) checkURL(p *healthlab.Problems, raw string) *url.URL {
 
 func checkDescription(p *healthlab.Problems, text string) {
 	if utf8.RuneCountInString(text) > maxDescription || !utf8.ValidString(text) || containsNUL(text) {
-		p.Add("bad_description", fmt.Sprintf("a description has at most %d characters, and no NUL", maxDescription), "description")
+		p.Add("bad_description", fmt.Sprintf("must have at most %d characters, and no NUL", maxDescription), "description")
 	}
 }
 
@@ -205,7 +205,7 @@ func checkRate(p *healthlab.Problems, rate *int) {
 
 func checkFilter(p *healthlab.Problems, types []string) {
 	if types != nil && (len(types) == 0 || len(types) > maxFilterTypes) {
-		p.Add("bad_length", fmt.Sprintf("a filter has 1 to %d event types; leave it out for all", maxFilterTypes), "filter_types")
+		p.Add("bad_length", fmt.Sprintf("must have 1 to %d event types; leave it out for all", maxFilterTypes), "filter_types")
 	}
 	seen := map[string]bool{}
 	for i, t := range types {
@@ -213,7 +213,7 @@ func checkFilter(p *healthlab.Problems, types []string) {
 		case !ValidType(t):
 			p.Add("bad_type", "must be the name of an event type, such as daily.data.sleep.created", "filter_types", i)
 		case seen[t]:
-			p.Add("duplicate", "an event type is in a filter once", "filter_types", i)
+			p.Add("duplicate", "must not come twice", "filter_types", i)
 		}
 		seen[t] = true
 	}

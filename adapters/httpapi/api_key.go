@@ -168,10 +168,10 @@ func keyPrefix(env healthlab.Environment, region Region) (string, error) {
 	case healthlab.Sandbox:
 		p = "sk_"
 	default:
-		return "", fmt.Errorf("%w: an environment is sandbox or production", healthlab.Invalid)
+		return "", fmt.Errorf("%w: the environment must be sandbox or production", healthlab.Invalid)
 	}
 	if region != US && region != EU {
-		return "", fmt.Errorf("%w: a region is us or eu", healthlab.Invalid)
+		return "", fmt.Errorf("%w: the region must be us or eu", healthlab.Invalid)
 	}
 	return p + string(region) + "_", nil
 }

@@ -161,7 +161,7 @@ func (t *transaction) commit(writes []store.Write) error {
 		case of == nil:
 			return fmt.Errorf("postgres: table %s is not declared", w.Table)
 		case of.def.PerUser && (w.User.IsZero() || !strings.HasPrefix(w.ID, store.UUID(w.User.UUID)) || !w.Due.IsZero()):
-			return fmt.Errorf("postgres: table %s: a row has a user, with which its id begins, and no due time", w.Table)
+			return fmt.Errorf("postgres: table %s: a row must have a user, an id that begins with the id of that user, and no due time", w.Table)
 		}
 		counted = counted || of.spread && !w.Gone && w.Was != 0
 	}

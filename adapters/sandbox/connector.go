@@ -173,10 +173,10 @@ func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConne
 func (c *Connector) as(client linking.OAuthClient) (*Connector, error) {
 	var p healthlab.Problems
 	if client.ID == "" {
-		p.Add("missing", "a client has an id", "client_id")
+		p.Add("missing", "must be set", "client_id")
 	}
 	if client.Secret == "" {
-		p.Add("missing", "a client of this provider has a secret", "client_secret")
+		p.Add("missing", "must be set for this provider", "client_secret")
 	}
 	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
 		if name != DetailPushKey {

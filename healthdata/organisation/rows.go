@@ -91,7 +91,7 @@ func checkIntegration(tx store.Tx, t *Team) error {
 
 func (r rowStore) InsertTeam(ctx context.Context, t Team) error {
 	if t.ID.IsZero() || t.Org == uuid.Nil || t.Name == "" {
-		return fmt.Errorf("%w: a team has an id, an organisation and a name", healthlab.Invalid)
+		return fmt.Errorf("%w: a team must have an id, an organisation and a name", healthlab.Invalid)
 	}
 	if err := healthlab.CheckText(t.Name, t.IntegrationID); err != nil {
 		return err
@@ -212,7 +212,7 @@ func ofTeam(team healthlab.TeamID) store.Query {
 
 func checkKey(k *Key) error {
 	if k.ID == uuid.Nil || k.Team.IsZero() || k.Sum == [sha256.Size]byte{} {
-		return fmt.Errorf("%w: a key has an id, a team and a sum", healthlab.Invalid)
+		return fmt.Errorf("%w: a key must have an id, a team and a sum", healthlab.Invalid)
 	}
 	return healthlab.CheckText(k.Label, k.Hint, k.Scopes.String())
 }

@@ -304,7 +304,7 @@ func (x ScopeChoice) problems(slug string, providers *healthdata.Providers) heal
 			case !known[name]:
 				p.Add("unknown_scope", nearest.Allowed(name, slices.Sorted(maps.Keys(known)), "GET /v2/providers"), list.name, i)
 			case seen[name]:
-				p.Add("duplicate", "a scope stands once, in one of the two lists", list.name, i)
+				p.Add("duplicate", "must not come twice, in one list or in both", list.name, i)
 			}
 			seen[name] = true
 		}
@@ -359,7 +359,7 @@ func (c *Choices) checkOrigins(p *healthlab.Problems) {
 		local := err == nil && (u.Hostname() == "localhost" || u.Hostname() == "127.0.0.1")
 		if err != nil || u.Scheme+"://"+u.Host != origin || u.Host == "" || u.Host != strings.ToLower(u.Host) ||
 			u.Scheme != "https" && (u.Scheme != "http" || !local) {
-			p.Add("origin", "an origin is https://host or https://host:port in lower case, without a path; http is for localhost", "link_allowed_origins", i)
+			p.Add("origin", "must be https://host or https://host:port in lower case, without a path; http is for localhost", "link_allowed_origins", i)
 		}
 	}
 }
@@ -383,7 +383,7 @@ func (c *Choices) checkEvents(p *healthlab.Problems) {
 		return
 	}
 	if !slices.Contains(d.Enabled, d.Preferred) {
-		p.Add("not_enabled", "one of those that are enabled", "event_destination_preferences", "preferred")
+		p.Add("not_enabled", "must be one of those that are enabled", "event_destination_preferences", "preferred")
 	}
 	if len(d.Enabled) > most {
 		p.Add("too_long", "at most 50", "event_destination_preferences", "enabled")

@@ -123,7 +123,7 @@ func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider
 		r := &tokens[i]
 		part := r.problems()
 		if seen[r.UserID] {
-			part.Add("duplicate", "the user comes twice", "user_id")
+			part.Add("duplicate", "must not come twice", "user_id")
 		}
 		seen[r.UserID] = true
 		l := load{ExternalUserID: r.ProviderID, Client: m.settings.OwnClient(provider)}

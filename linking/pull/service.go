@@ -70,7 +70,7 @@ func New(store Store, users *healthdata.Service, refresher *linking.CredentialRe
 	for _, l := range s.opts.Limits {
 		for _, one := range append(append([]Limit{}, l.App...), l.User...) {
 			if one.Requests <= 0 || one.Per <= 0 || one.Burst > one.Requests {
-				return nil, fmt.Errorf("%w: a limit is some requests in some time, and a burst is not more", healthlab.Invalid)
+				return nil, fmt.Errorf("%w: a limit must have at least one request, a time above zero, and a burst that is not above the requests", healthlab.Invalid)
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func bounds(start *healthlab.Date, now time.Time) (from, to time.Time) {
 	return from, to
 }
 
-func inPast() error { return rules.Broken(StartDateInPast, "the first day is today or later") }
+func inPast() error { return rules.Broken(StartDateInPast, "start_date must be today or later") }
 
 // ask asks the provider for free slots, and passes over what cannot be.
 func (s *Service) ask(ctx context.Context, q SlotQuery, now time.Time) ([]Slot, error) {
@@ -190,7 +190,7 @@ func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *h
 		return none, inPast()
 	}
 	if !HasStreetNumber(req.FirstLine) {
-		return none, rules.Broken(StreetNumberMissing, "the address has a street number")
+		return none, rules.Broken(StreetNumberMissing, "the first line of the address must have a street number")
 	}
 	address := req.Address()
 	area, err := s.Served(ctx, address.ZipCode[:5])
@@ -322,7 +322,7 @@ func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	case len(req.SiteCodes) == 0 && req.Zip == "":
 		return rules.Broken(PlaceMissing, "site codes or a postal code are needed")
 	case len(req.SiteCodes) == 0 && req.NoRadius:
-		return rules.Broken(PlaceMissing, "a postal code goes with a radius")
+		return rules.Broken(PlaceMissing, "a radius needs a postal code")
 	case len(req.SiteCodes) > maxSites:
 		return rules.Broken(TooManySites, "at most three site codes can be asked for")
 	case provider.PatientManaged && !settings.PatientManagedPSC:

@@ -116,7 +116,7 @@ func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 		}
 	}
 	if several {
-		return nil, nil, rules.Broken(MultipleLabs, "an order goes to one lab")
+		return nil, nil, rules.Broken(MultipleLabs, "the tests of an order must be of one lab")
 	}
 	i := slices.IndexFunc(g.Labs, func(l Lab) bool { return l.ID == lab })
 	if i < 0 {
@@ -161,7 +161,7 @@ func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 			of = slices.DeleteFunc(of, func(m Marker) bool { return !at(lab)(m) })
 		}
 		if len(of) > 1 {
-			return nil, rules.Broken(MultipleLabs, "a code belongs to markers of several labs")
+			return nil, rules.Broken(MultipleLabs, "a code belongs to markers of several labs; name the lab")
 		}
 		out = append(out, of[0])
 	}

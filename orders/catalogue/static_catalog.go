@@ -126,11 +126,11 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 		}
 		if len(a.TeamIDAllowlist) == 0 {
 			if platform[a.Lab] {
-				p.Add("duplicate", "a lab has one platform account", "lab_accounts", i)
+				p.Add("duplicate", "a lab must have at most one platform account", "lab_accounts", i)
 			}
 			platform[a.Lab] = true
 			if a.DelegatedFlow != "" && a.DelegatedFlow != NotDelegated {
-				p.Add("delegated", "a platform account is not_delegated", "lab_accounts", i, "delegated_flow")
+				p.Add("delegated", "must be not_delegated for a platform account", "lab_accounts", i, "delegated_flow")
 			}
 		}
 	}

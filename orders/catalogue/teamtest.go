@@ -198,7 +198,7 @@ func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTe
 	}
 	for _, m := range added {
 		if m.IsOrderable != nil && !*m.IsOrderable {
-			return nil, nil, rules.Broken(MarkerNotOrderable, "a marker comes with another one's result only")
+			return nil, nil, rules.Broken(MarkerNotOrderable, "a marker cannot be ordered alone: it comes with the result of another one")
 		}
 	}
 	return added, lab, nil

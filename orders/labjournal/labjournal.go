@@ -145,7 +145,7 @@ func Owner(records map[string]*Record, numbers []string, review string) *Record 
 // is not empty, and every store can keep the text of all. Stores call it before they write.
 func CheckNames(lab, name string, numbers ...string) error {
 	if name == "" {
-		return fmt.Errorf("%w: a number and a key are not empty", healthlab.Invalid)
+		return fmt.Errorf("%w: a delivery must have a number and a key", healthlab.Invalid)
 	}
 	return healthlab.CheckText(append([]string{lab, name}, numbers...)...)
 }

@@ -289,7 +289,7 @@ func (r *testRun) configureWrong(ctx context.Context, labs []catalogue.Lab) erro
 			return err
 		}
 		if r.wrong = other; r.wrong.Lab == nil || r.wrong.Lab.Slug == r.test.Lab.Slug {
-			return rules.Broken(noLabTest, "the wrong test is of the same lab")
+			return rules.Broken(noLabTest, "the wrong test must be of another lab")
 		}
 		return nil
 	}

@@ -132,7 +132,7 @@ type rowStore struct {
 func (r rowStore) Append(ctx context.Context, entries []Entry, stored func()) error {
 	for _, e := range entries {
 		if e.Team.IsZero() {
-			return fmt.Errorf("%w: an access has a team", healthlab.Invalid)
+			return fmt.Errorf("%w: an access must have a team", healthlab.Invalid)
 		}
 		if err := healthlab.CheckText(e.Actor, e.Kind, e.Operation, e.Request, e.Address); err != nil {
 			return err

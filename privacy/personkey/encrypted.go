@@ -83,7 +83,7 @@ const maxRounds = 1000
 var errRounds = fmt.Errorf("%w: a transaction lacks keys of persons after %d runs", healthlab.Unavailable, maxRounds)
 
 // errMissing ends a run that lacks keys.
-var errMissing = errors.New("personkey: a key is fetched before the transaction goes on")
+var errMissing = errors.New("personkey: the key of the person must be fetched before the transaction goes on")
 
 // Update implements [store.Store].
 func (e *encrypted) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {

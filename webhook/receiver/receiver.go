@@ -235,7 +235,7 @@ func (r *Receiver) Apply(ctx context.Context, e Event) (Outcome, error) {
 
 func (r *Receiver) apply(ctx context.Context, e *Event) (Outcome, error) {
 	if e.ID == "" || len(e.ID) > maxIDLen || strings.ContainsRune(e.ID, 0) {
-		return "", fmt.Errorf("%w: a message has an id of at most %d bytes", healthlab.Invalid, maxIDLen)
+		return "", fmt.Errorf("%w: a message must have an id of at most %d bytes", healthlab.Invalid, maxIDLen)
 	}
 	do, none := r.function(e)
 	if do == nil {

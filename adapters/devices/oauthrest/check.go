@@ -70,7 +70,7 @@ func (k *checker) need(ok bool, what string, path ...any) {
 
 func (k *checker) place(place string, path ...any) {
 	if _, _, ok := steps(place); place != "" && !ok {
-		k.p.Add("place", "a place is . or a JSON pointer, behind any number of ^", path...)
+		k.p.Add("place", "must be . or a JSON pointer, behind any number of ^", path...)
 	}
 }
 
@@ -112,7 +112,7 @@ func (c *Config) checkProvider(k *checker) {
 		k.p.Add("enum", "one of oauth, team_oauth", "provider", "auth_type")
 	}
 	if c.Provider.Class != "cloud" {
-		k.p.Add("enum", "a provider that is asked is in the cloud", "provider", "class")
+		k.p.Add("enum", "must be cloud for a provider that is asked", "provider", "class")
 	}
 }
 
@@ -235,10 +235,10 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 	switch {
 	case r.Slug == deviceSlug:
 		if e.Sample != nil || e.Summary != nil || e.Device == nil {
-			k.p.Add("one_of", "a list of devices has a device, and no sample or summary", at...)
+			k.p.Add("one_of", "must have device, and neither sample nor summary, in a list of devices", at...)
 		}
 	case r.Class == healthdata.ClassTimeseries && (e.Sample == nil || e.Summary != nil):
-		k.p.Add("one_of", "a timeseries has a sample, and no summary", at...)
+		k.p.Add("one_of", "must have sample, and no summary, for a timeseries", at...)
 	case r.Class == healthdata.ClassSummary && (e.Summary == nil || e.Sample != nil):
 		k.p.Add("one_of", "this resource has a summary, and no sample", at...)
 	case e.Sample != nil:
@@ -251,7 +251,7 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 func (k *checker) device(e *Resource, path []any) {
 	d := e.Device
 	at := func(part any) []any { return append(slices.Clone(path), part) }
-	k.need(d.ID != nil || d.Model != nil, "a device has an id or a model", path...)
+	k.need(d.ID != nil || d.Model != nil, "must be set: a device is known by its id or its model", path...)
 	k.optional(d.ID, word, e, at("id"))
 	k.optional(d.Manufacturer, word, e, at("manufacturer"))
 	k.optional(d.Model, word, e, at("model"))
@@ -391,7 +391,7 @@ func (k *checker) field(f *Field, to kind, list bool, e *Resource, path []any) {
 	if f.At != "" && list {
 		out, _, ok := steps(f.At)
 		if !ok || stars(f.At) != 1 || out > depth(e.Items) {
-			k.p.Add("place", "a list is needed, by one step that is *", at("at")...)
+			k.p.Add("place", "must have exactly one step that is *, which gives a list", at("at")...)
 		}
 	} else if f.At != "" {
 		k.inner(f.At, e, at("at"))
@@ -403,7 +403,7 @@ func (k *checker) field(f *Field, to kind, list bool, e *Resource, path []any) {
 		k.inner(f.ZoneAt, e, at("zone_at"))
 	}
 	if list && f.Const != "" {
-		k.p.Add("one_of", "a list has a place", at("const")...)
+		k.p.Add("one_of", "must be at, not const, for a list", at("const")...)
 	}
 	k.format(f, to, at)
 	if f.Const != "" && to != word {
@@ -433,11 +433,11 @@ func (k *checker) format(f *Field, to kind, at func(any) []any) {
 	}
 	k.oneOf(f.Format, at("format"), formatISO, formatUnix, formatUnixMS, formatFloating)
 	if timed && (f.Format == formatFloating) != k.floating {
-		k.p.Add("floating", "the format floating goes with the affinity floating of the provider's record", at("format")...)
+		k.p.Add("floating", "must be floating exactly if the affinity of the provider's record is floating", at("format")...)
 	}
 	if f.Zone != "" && f.Zone != zoneUser {
 		if _, err := time.LoadLocation(f.Zone); err != nil || f.Zone == "Local" {
-			k.p.Add("unknown_zone", "a zone is user or an identifier of the IANA tz database", at("zone")...)
+			k.p.Add("unknown_zone", "must be user or an identifier of the IANA time zone database", at("zone")...)
 		}
 	}
 	if f.Zone != "" && f.ZoneAt != "" {

@@ -262,7 +262,7 @@ func ReadConfig(r io.Reader) (Config, error) {
 	}
 	var p healthlab.Problems
 	if len(doc) > maxConfig {
-		p.Add("too_long", "a configuration has at most 1 MiB")
+		p.Add("too_long", "must have at most 1 MiB")
 		return Config{}, fmt.Errorf("read provider: %w", p.Err())
 	}
 	v, err := tree(doc, &p)

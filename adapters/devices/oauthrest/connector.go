@@ -62,7 +62,7 @@ func New(config Config, client Client, opts *Options) (*Connector, error) {
 		p = config.addresses(o.Guard)
 	}
 	if !config.takes(client) {
-		p.Add("client", "a client has an id and, unless client_auth is none, a secret", "oauth", "client_auth")
+		p.Add("client", "must have an id and, unless client_auth is none, a secret", "oauth", "client_auth")
 	}
 	if err := p.Err(); err != nil {
 		return nil, fmt.Errorf("connector: %w", err)
@@ -91,11 +91,11 @@ func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConne
 	own.Flow = c.flow(as)
 	switch {
 	case client.ID == "":
-		p.Add("missing", "a client has an id", "client_id")
+		p.Add("missing", "must be set", "client_id")
 	case !c.config.takes(as) && client.Secret == "":
-		p.Add("missing", "a client of this provider has a secret", "client_secret")
+		p.Add("missing", "must be set for this provider", "client_secret")
 	case !c.config.takes(as):
-		p.Add("secret", "a client of this provider has no secret", "client_secret")
+		p.Add("secret", "must be empty for this provider", "client_secret")
 	}
 	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
 		p.Add("unknown", "is not a detail of this provider", "details", name[:min(len(name), 64)])

@@ -51,7 +51,7 @@ func node(d *json.Decoder, twice *healthlab.Problems, path []any) (any, error) {
 			}
 			at := under(path, name)
 			if _, ok := out[name]; ok && twice != nil {
-				twice.Add("duplicate", "a key stands once", at...)
+				twice.Add("duplicate", "must not come twice", at...)
 			}
 			if out[name], err = node(d, twice, at); err != nil {
 				return nil, err

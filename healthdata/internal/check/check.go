@@ -113,7 +113,7 @@ func Year(p *healthlab.Problems, t healthlab.Time, path ...any) bool {
 // Offset notes an offset that no zone has, and reports whether all is well. Nil is no offset.
 func Offset(p *healthlab.Problems, seconds *int, name string) bool {
 	if seconds != nil && (*seconds > MaxOffset || *seconds < -MaxOffset) {
-		p.Add("range", "an offset is at most 18 hours", name)
+		p.Add("range", "must be at most 18 hours", name)
 		return false
 	}
 	return true
@@ -121,7 +121,7 @@ func Offset(p *healthlab.Problems, seconds *int, name string) bool {
 
 // NotFinite notes a number that is not finite, in a unit, or as it came if unit is empty.
 func NotFinite(p *healthlab.Problems, unit string, path ...any) {
-	text := "a number is finite"
+	text := "must be finite"
 	if unit != "" {
 		text += " in " + unit
 	}

@@ -18,5 +18,5 @@ func TestNotFinite(t *testing.T) {
 	check.Numbers(&p, &struct {
 		Value float64 `json:"value"`
 	}{math.Inf(1)})
-	require.EqualError(t, p.Err(), "invalid: value: a number is finite; value: a number is finite in bpm; value: a number is finite")
+	require.EqualError(t, p.Err(), "invalid: value: must be finite; value: must be finite in bpm; value: must be finite")
 }

@@ -34,10 +34,10 @@ func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 		}
 	}
 	if client.ID == "" || client.Secret == "" && d.OAuth.ClientAuth != ClientNone {
-		p.Add("client", "a client has an id and a secret", "client")
+		p.Add("client", "must have an id and a secret", "client")
 	}
 	if client.Key == "" && d.KeyHeader != "" {
-		p.Add("client", "a client of this provider has a key besides", "client")
+		p.Add("client", "must have a key besides, for this provider", "client")
 	}
 	base, err := url.Parse(rebase(d.BaseURL, o.Origin))
 	if err != nil {

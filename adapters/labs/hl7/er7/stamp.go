@@ -97,7 +97,7 @@ func (p Part) Clock() (string, bool) {
 	return clock, true
 }
 
-var errStamp = fmt.Errorf("%w: a time is YYYY[MM[DD[HH[MM[SS[.S]]]]]][+/-ZZZZ] and exists", healthlab.Invalid)
+var errStamp = fmt.Errorf("%w: a time must have the form YYYY[MM[DD[HH[MM[SS[.S]]]]]][+/-ZZZZ] and exist", healthlab.Invalid)
 
 // ParseStamp reads a time: see [Part.Stamp]. Spaces around it are ignored.
 func ParseStamp(text string, zone *time.Location) (Stamp, error) {
