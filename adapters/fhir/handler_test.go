@@ -302,6 +302,7 @@ func TestAccessLog(t *testing.T) {
 		"/Practitioner/" + c.visited.String():         {"orders fhir_read_practitioner ann 200"},
 		"/Binary/" + c.order.String() + ".results":    {"orders fhir_read_binary ann 200"},
 		"/Organization":                               nil,
+		c.group():                                     nil,
 	} {
 		status := 200
 		if strings.Contains(path, "marker") {
@@ -336,6 +337,10 @@ func TestCapabilityStatement(t *testing.T) {
 	c := newClinic(t)
 	out := c.get("", "/metadata", 200)
 	require.Equal(t, "4.0.1", out["fhirVersion"])
+	require.Contains(t, out["rest"].([]any)[0].(object)["resource"], object{
+		"type": "Group", "interaction": []any{object{"code": "read"}},
+		"operation": []any{object{"name": "export", "definition": "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/group-export"}},
+	})
 	// What it names is there: each parameter of each type is known.
 	for _, r := range out["rest"].([]any)[0].(object)["resource"].([]any) {
 		kind := r.(object)["type"].(string)
@@ -384,6 +389,7 @@ func TestValidator(t *testing.T) {
 	}
 	add(c.get("", "/metadata", 200))
 	add(c.get("team", "/Observation", 400))
+	add(c.get("team", c.group(), 200))
 	paths := []string{"/Patient", "/Organization", "/Practitioner?_id=" + c.visited.String(), "/Patient/" + c.ann.String() + "/$everything"}
 	for _, kind := range personal {
 		paths = append(paths, "/"+kind+"?_count=500&patient="+c.ann.String())
