@@ -87,6 +87,10 @@ func (s *server) capability() capabilityStatement {
 	}
 	if s.Exports != nil {
 		out.Rest[0].Operation = []operation{{"export", "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/export"}}
+		out.Rest[0].Resource = append(out.Rest[0].Resource, resourceCapability{
+			Type: "Group", Interaction: []interaction{{"read"}},
+			Operation: []operation{{"export", "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/group-export"}},
+		})
 	}
 	if s.Orders != nil && s.Documents != nil {
 		out.Rest[0].Resource = append(out.Rest[0].Resource, resourceCapability{Type: "Binary", Interaction: []interaction{{"read"}}})

@@ -8,8 +8,8 @@
 //	})
 //	mux.Handle("/fhir/r4/", http.StripPrefix("/fhir/r4", h))
 //
-// Config.Exports adds bulk exports ($export), and Config.Tokens the tokens of SMART backend services (package
-// smart). Package fhirlab connects a laboratory that speaks FHIR.
+// Config.Exports adds bulk exports ($export) and the Group of the team, and Config.Tokens the tokens of SMART
+// backend services (package smart). Package fhirlab connects a laboratory that speaks FHIR.
 //
 // Requests are authenticated, limited and recorded as those of adapters/httpapi ([httpapi.Extend]). A
 // caller that is bound to one user reads that user alone.
@@ -33,4 +33,4 @@ package fhir
 //
 //	outcome.go token.go datatypes.go handler.go search.go observation.go measurement.go patient.go kind.go
 //	specimen.go consent.go capability.go party.go provenance.go laboratory.go appointment.go document.go
-//	everything.go device.go export.go coverage.go reader.go reader_queries.go
+//	everything.go device.go group.go export.go coverage.go reader.go reader_queries.go

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/documents"
 )
@@ -117,7 +116,7 @@ func (s *server) binary(w http.ResponseWriter, r *http.Request, by caller) error
 		}
 	}
 	if errors.Is(err, healthlab.NotFound) {
-		return refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "the team has no Binary with this id"})
+		return refuseUnknown(w, "Binary")
 	}
 	if err != nil {
 		return fmt.Errorf("print document: %w", err)

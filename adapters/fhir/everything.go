@@ -102,11 +102,11 @@ func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) e
 	id, ok := parseUUID(r.PathValue("id"))
 	if !ok {
 		by.Concerns(healthlab.UserID{})
-		return refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "the team has no Patient with this id"})
+		return refuseUnknown(w, "Patient")
 	}
 	u, err := s.user(r.Context(), by, healthlab.UserID{UUID: id})
 	if errors.Is(err, healthlab.NotFound) {
-		return refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "the team has no Patient with this id"})
+		return refuseUnknown(w, "Patient")
 	}
 	if err != nil {
 		return err

@@ -87,8 +87,11 @@ func (s *server) kept(ctx context.Context, team healthlab.TeamID, id string, v a
 	return nil
 }
 
-// kickOff begins an export of the persons of a team.
+// kickOff begins an export of the persons of a team. The path of a Group must name the one of the team.
 func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) error {
+	if id := r.PathValue("id"); id != "" && !isGroup(by, id) {
+		return refuseUnknown(w, "Group")
+	}
 	values, problems := parseParams(r.URL.RawQuery, "$export", exportParams)
 	if !strings.Contains(r.Header.Get("Prefer"), "respond-async") {
 		problems = append(problems, healthlab.Problem{Path: []any{"header", "Prefer"}, Code: "invalid", Msg: "must be respond-async"})

@@ -202,6 +202,15 @@ func (c *clinic) result(user healthlab.UserID) orders.OrderID {
 		Address: address,
 	})
 	require.NoError(c.t, err)
+	yes := true
+	o, err := c.s.Orders.Simulate(ctx, c.team, c.placed(user), orders.StatusOf(catalogue.Testkit, orders.Completed), orders.SimulationFlags{Interpretation: "abnormal", HasMissingResults: &yes})
+	require.NoError(c.t, err)
+	return o.ID
+}
+
+// placed is an order of a user for a kit.
+func (c *clinic) placed(user healthlab.UserID) orders.OrderID {
+	c.t.Helper()
 	var placed struct {
 		Order struct {
 			ID orders.OrderID `json:"id"`
@@ -213,10 +222,7 @@ func (c *clinic) result(user healthlab.UserID) orders.OrderID {
 	status, answer := c.send(c.s.Handler(), "POST", "/v3/order", "team", body)
 	require.Equal(c.t, 200, status, string(answer))
 	require.NoError(c.t, json.Unmarshal(answer, &placed))
-	yes := true
-	o, err := c.s.Orders.Simulate(ctx, c.team, placed.Order.ID, orders.StatusOf(catalogue.Testkit, orders.Completed), orders.SimulationFlags{Interpretation: "abnormal", HasMissingResults: &yes})
-	require.NoError(c.t, err)
-	return o.ID
+	return placed.Order.ID
 }
 
 // enrich adds devices, glucose, sleep, activity, consents, insurance, and an order with an appointment.
@@ -271,7 +277,7 @@ func (c *clinic) enrich(user healthlab.UserID) {
 		"user_id": user.String(), "order_set": object{"lab_test_ids": []string{"5ab0c1d2-0000-4000-8000-000000000003"}},
 		"patient_details": object{"first_name": "Annika", "last_name": "Markerson", "dob": "1984-01-02", "gender": "female", "phone_number": "+12175550100", "email": "ann@example.org"},
 		"patient_address": object{"receiver_name": "Annika Markerson", "phone_number": "+12175550100", "first_line": "1 Example Street", "city": "Phoenix", "state": "AZ", "zip": "85004", "country": "US"},
-		"physician":       object{"first_name": "Petra", "last_name": "Physician", "npi": "1234567893"}, "billing_type": "commercial_insurance", "icd_codes": []string{"E11.9"},
+		"physician":       object{"first_name": "Petra", "last_name": "Physician", "npi": "1234567893"}, "billing_type": "commercial_insurance", "icd_codes": []string{"E11.9"}, "priority": true,
 	})
 	id, err := uuid.Parse(placed["order"].(object)["id"].(string))
 	require.NoError(c.t, err)

@@ -37,7 +37,7 @@ type Config struct {
 	Continuous *continuous.Service
 	// Documents stands behind DocumentReference and Binary. Nil: there are none.
 	Documents *documents.Service
-	// Exports keeps the records of bulk exports. Nil: there are none.
+	// Exports keeps the records of bulk exports. Nil: there are none, and no Group.
 	Exports BlobStore
 	// Tokens gives and reads tokens of SMART backend services, at /auth/token. Its TokenURL is URL/auth/token.
 	// Nil: API keys alone are accepted.
@@ -106,7 +106,11 @@ func Handler(c Config) (http.Handler, error) {
 		serve(httpapi.Extension{ID: "fhir_read_binary", Scopes: ordersScope, Handle: s.binary}, "GET /Binary/{id}")
 	}
 	if c.Exports != nil {
-		serve(httpapi.Extension{ID: "fhir_export", Scopes: everyScope, Handle: s.kickOff}, "GET /$export", "GET /Patient/$export")
+		serve(httpapi.Extension{ID: "fhir_export", Scopes: everyScope, Handle: s.kickOff}, "GET /$export", "GET /Patient/$export", "GET /Group/{id}/$export")
+		k := s.groupKind()
+		serve(httpapi.Extension{ID: "fhir_read_group", Scopes: k.scopes, Handle: func(w http.ResponseWriter, r *http.Request, by caller) error {
+			return s.read(w, r, by, &k)
+		}}, "GET /Group/{id}")
 		serve(httpapi.Extension{ID: "fhir_read_export", Scopes: everyScope, Handle: s.exportStatus}, "GET /$export-status/{id}")
 		serve(httpapi.Extension{ID: "fhir_delete_export", Scopes: everyScope, Handle: s.deleteExport}, "DELETE /$export-status/{id}")
 		serve(httpapi.Extension{ID: "fhir_download_export", Scopes: everyScope, Timeout: streamTime, Handle: s.exportFile}, "GET /$export-file/{id}/{type}/{n}")
@@ -130,7 +134,7 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind
 	}
 	found, err := k.read(r.Context(), by, r.PathValue("id"))
 	if errors.Is(err, healthlab.NotFound) {
-		return refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "the team has no " + k.name + " with this id"})
+		return refuseUnknown(w, k.name)
 	}
 	if err != nil {
 		return err

@@ -21,6 +21,9 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/fhir"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
@@ -121,6 +124,55 @@ func TestLaboratory(t *testing.T) {
 	require.Empty(t, entries(c.get("team", "/DiagnosticReport?status=partial&patient="+c.ann.String(), 200)))
 	require.Len(t, entries(c.get("team", "/ServiceRequest?_lastUpdated=gt2020-01-01&patient="+c.ann.String(), 200)), 2)
 	require.Empty(t, entries(c.get("team", "/ServiceRequest?_lastUpdated=lt2020-01-01&patient="+c.ann.String(), 200)))
+}
+
+// A code of a laboratory is a coding if its system has an address and the code is one of that system.
+func TestLaboratoryCodes(t *testing.T) {
+	c := newClinic(t)
+	id := c.placed(c.ann)
+	_, err := c.s.Orders.Simulate(t.Context(), c.team, id, orders.StatusOf(catalogue.Testkit, orders.DeliveredToLab), orders.SimulationFlags{})
+	require.NoError(t, err)
+	r, err := c.s.Orders.Record(t.Context(), c.team, id)
+	require.NoError(t, err)
+	require.NoError(t, c.s.Orders.Receive(t.Context(), orders.Message{
+		ID: "1", Team: c.team, Order: id, On: orders.FinalResult, At: noon(0), Patient: orders.ReportedAs(r.PatientDetails), Results: codedReport(0),
+	}))
+	var got []any
+	for _, o := range c.results() {
+		if v, ok := o["valueCodeableConcept"].(object); ok && strings.HasPrefix(o["id"].(string), id.String()) {
+			got = append(got, v["coding"].([]any)...)
+			require.Equal(t, object{"text": "Culture", "coding": []any{object{"system": "http://snomed.info/sct", "code": "104177005", "display": "Blood culture"}}}, o["method"])
+		}
+	}
+	require.Equal(t, []any{
+		object{"system": "http://snomed.info/sct", "code": "10828004", "display": "Positive"}, object{"system": "http://snomed.info/sct", "code": "10828004", "display": "Positive"},
+		object{"system": "http://loinc.org", "code": "LA6576-8", "display": "Positive"},
+		object{"system": "http://hl7.org/fhir/sid/icd-10-cm", "code": "B95.62", "display": "Infection"},
+		object{"system": "http://hl7.org/fhir/sid/icd-10-cm", "code": "A49.01", "display": "Infection"},
+	}, got)
+}
+
+// codedReport has results, methods and a specimen with codes of each system that laboratories name.
+func codedReport(version int) *labresult.Report {
+	text := func(s string) *string { return &s }
+	codes := []labresult.Code{
+		{Code: "10828004", Text: "Positive", System: "SCT"}, {Code: "10828004", Text: "Positive", System: "SNM"}, {Code: "G-A200", Text: "Positive", System: "SNM"},
+		{Code: "LA6576-8", Text: "Positive", System: "LN"}, {Code: "B95.62", Text: "Infection", System: "I10"}, {Code: "A49.01", Text: "Infection", System: "I10C"},
+		{Code: "POS", Text: "Positive", System: "L"},
+	}
+	method := []labresult.Coded{{Text: "Culture", Codes: []labresult.Code{{Code: "104177005", Text: "Blood culture", System: "SCT"}, {Code: "P3-0001", System: "SNM"}}}}
+	one := &method[0]
+	return &labresult.Report{
+		Results: []labresult.Result{
+			{Name: "Culture", Result: "Positive", Type: labresult.CodedValue, Codes: codes, Methods: method, Interpretation: labresult.Abnormal, SourceSampleID: text("S1")},
+			{Name: "C-reactive protein", Result: "<" + fmt.Sprint(version+1), Type: labresult.Range, Unit: text("mg/L"), LOINC: text("1988-5"), SourceSampleID: text("S1")},
+			{Name: "Potassium", Result: "1.5", Type: labresult.Numeric, Unit: text("mmol/L"), ReferenceRange: text("3.5-5.1"), Interpretation: labresult.Critical},
+			{Name: "Note", Result: "see report", Type: labresult.Comment},
+		},
+		SampleInformation: map[string]labresult.SampleData{"S1": {
+			SampleID: text("S1"), SpecimenType: one, SpecimenSite: one, CollectionMethod: one, ContainerType: one, Additives: method, Conditions: method, RejectReasons: method,
+		}},
+	}
 }
 
 // The pages of next links have every resource once, in the order of one page, for every size.
@@ -302,6 +354,7 @@ func TestAccessLog(t *testing.T) {
 		"/Practitioner/" + c.visited.String():         {"orders fhir_read_practitioner ann 200"},
 		"/Binary/" + c.order.String() + ".results":    {"orders fhir_read_binary ann 200"},
 		"/Organization":                               nil,
+		c.group():                                     nil,
 	} {
 		status := 200
 		if strings.Contains(path, "marker") {
@@ -336,6 +389,10 @@ func TestCapabilityStatement(t *testing.T) {
 	c := newClinic(t)
 	out := c.get("", "/metadata", 200)
 	require.Equal(t, "4.0.1", out["fhirVersion"])
+	require.Contains(t, out["rest"].([]any)[0].(object)["resource"], object{
+		"type": "Group", "interaction": []any{object{"code": "read"}},
+		"operation": []any{object{"name": "export", "definition": "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/group-export"}},
+	})
 	// What it names is there: each parameter of each type is known.
 	for _, r := range out["rest"].([]any)[0].(object)["resource"].([]any) {
 		kind := r.(object)["type"].(string)
@@ -384,6 +441,7 @@ func TestValidator(t *testing.T) {
 	}
 	add(c.get("", "/metadata", 200))
 	add(c.get("team", "/Observation", 400))
+	add(c.get("team", c.group(), 200))
 	paths := []string{"/Patient", "/Organization", "/Practitioner?_id=" + c.visited.String(), "/Patient/" + c.ann.String() + "/$everything"}
 	for _, kind := range personal {
 		paths = append(paths, "/"+kind+"?_count=500&patient="+c.ann.String())

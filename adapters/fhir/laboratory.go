@@ -308,15 +308,20 @@ func measure(value json.Number, unit *string) *quantity {
 	return q
 }
 
-// codeSystems are the addresses of systems that laboratories name.
-var codeSystems = map[string]string{"SCT": snomed, "SNM": snomed, "LN": loinc, "I10": icd10}
+// codeSystems are the addresses of systems that laboratories name, as HL7 table 0396 names them.
+var codeSystems = map[string]string{"SCT": snomed, "SNM": snomed, "LN": loinc, "I10": icd10, "I10C": icd10}
 
-// codings are the codes of systems that have an address.
+// snomedID is the form of identifiers of SNOMED CT. Older editions, which SNM is the name of, have other codes.
+var snomedID = regexp.MustCompile(`^[1-9][0-9]{5,17}$`)
+
+// codings are the codes of systems that have an address. Codes of older editions of SNOMED have none.
 func codings(all []labresult.Code) (out []coding) {
 	for _, c := range all {
-		if system := codeSystems[strings.ToUpper(c.System)]; system != "" && c.Code != "" {
-			out = append(out, coding{system, c.Code, c.Text})
+		system := codeSystems[strings.ToUpper(c.System)]
+		if system == "" || c.Code == "" || system == snomed && !snomedID.MatchString(c.Code) {
+			continue
 		}
+		out = append(out, coding{system, c.Code, c.Text})
 	}
 	return out
 }

@@ -52,6 +52,10 @@ func refuse(w http.ResponseWriter, f httpapi.Refusal) error {
 	return write(w, f.Status, out)
 }
 
+func refuseUnknown(w http.ResponseWriter, kind string) error {
+	return refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "the team has no " + kind + " with this id"})
+}
+
 func problem(p healthlab.Problem) issue {
 	var place []string
 	for _, part := range p.Path {

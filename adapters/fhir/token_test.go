@@ -96,6 +96,7 @@ func TestTokens(t *testing.T) {
 		"/Patient": 200, "/Patient/" + ann: 200, "/Device?patient=" + ann: 200, "/Patient/" + c.foreign.String(): 404,
 		"/Observation?patient=" + ann: 403, "/ServiceRequest?patient=" + ann: 403, "/ServiceRequest/" + c.order.String(): 200,
 		"/Binary/" + c.order.String() + ".results": 403, "/Patient/" + ann + "/$everything?_type=Observation": 403, "/$export?_type=Observation": 403,
+		c.group(): 403, c.group() + "/$export?_type=Observation": 403, c.group() + "/$export?_type=Patient": 202,
 	} {
 		got, body, _ := c.bear(token, path)
 		require.Equal(t, status, got, path+body)
@@ -107,6 +108,8 @@ func TestTokens(t *testing.T) {
 		require.Contains(t, []string{"Patient", "Device"}, r["resourceType"])
 	}
 	whole := get("system/*.read")
+	status, _, _ := c.bear(whole, c.group())
+	require.Equal(t, 200, status)
 	status, _, head := c.bear(whole, "/$export")
 	require.Equal(t, http.StatusAccepted, status)
 	at := strings.TrimPrefix(head.Get("Content-Location"), base)

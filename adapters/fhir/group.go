@@ -1,0 +1,63 @@
+package fhir
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// group is the persons of a team. It lists no members: an export has them.
+type group struct {
+	head
+	Identifier []identifier `json:"identifier"`
+	Active     bool         `json:"active"`
+	Type       string       `json:"type"`
+	Actual     bool         `json:"actual"`
+	Quantity   int          `json:"quantity"`
+}
+
+func (s *server) groupKind() kind {
+	// It is not one of kinds, because no Group belongs to a person or is in an export.
+	return kind{name: "Group", scopes: everyScope, read: s.readGroup}
+}
+
+// isGroup reports whether an id is that of the Group of a caller, and notes the access to any other one.
+func isGroup(by caller, id string) bool {
+	if id == by.Team.String() {
+		return true
+	}
+	by.Concerns(healthlab.UserID{})
+	return false
+}
+
+// readGroup reads the Group of a caller: the persons whom an export by this caller has. NotFound for every id
+// but that of the caller's team.
+func (s *server) readGroup(ctx context.Context, by caller, id string) (resource, error) {
+	if !isGroup(by, id) {
+		return nil, healthlab.NotFound
+	}
+	persons, err := s.countPersons(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	return &group{
+		head:       head{ResourceType: "Group", ID: id},
+		Identifier: []identifier{{System: uriSystem, Value: "urn:uuid:" + id}}, Active: true, Type: "person", Actual: true, Quantity: persons,
+	}, nil
+}
+
+func (s *server) countPersons(ctx context.Context, by caller) (int, error) {
+	if by.User.IsZero() {
+		page, err := s.Health.Users(ctx, by.Team, 0, 1)
+		if err != nil {
+			return 0, fmt.Errorf("count users: %w", err)
+		}
+		return page.Total, nil
+	}
+	_, err := s.user(ctx, by, by.User)
+	if healthlab.KindOf(err) == healthlab.NotFound {
+		return 0, nil
+	}
+	return 1, err
+}
