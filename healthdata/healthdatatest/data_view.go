@@ -43,7 +43,7 @@ func (w *writer) ended() {
 	w.t.Helper()
 	select {
 	case <-w.done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(w.t, "the writer never ended")
 	}
 }

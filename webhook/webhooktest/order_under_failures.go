@@ -89,9 +89,9 @@ func newFire(t *testing.T, s Harness, scope webhook.OrderScope, keys int) *fire 
 }
 
 // burn writes so many commits, waits until the receiver has all it should, and stops
-// everything.
+// everything. The quarter of an hour is a guard against a hang, with room for a busy machine.
 func (f *fire) burn(commits int) {
-	ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(f.t.Context(), 15*time.Minute)
 	defer cancel()
 	var dispatchers sync.WaitGroup
 	running, stop := context.WithCancel(ctx)

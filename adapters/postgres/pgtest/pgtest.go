@@ -135,7 +135,7 @@ func Connect(t testing.TB, address string) *pgxpool.Pool {
 		}()
 		select {
 		case <-closed:
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("pgtest: a connection of the pool was not given back")
 		}
 	})
