@@ -398,6 +398,7 @@ func TestFHIR_forms(t *testing.T) {
 		"NDJSON":            {strings.Join(many, "\n") + "\n", 1000},
 		"NDJSON of bundles": {string(bundle(one(0))) + "\n" + strings.ReplaceAll(string(bundle(one(1), one(2))), "\n", "") + "\n", 3},
 		"lines of Windows":  {one(0) + "\r\n\r\n" + one(1) + "\r\n", 2},
+		"pretty, twice":     {pretty + strings.Replace(pretty, one(0), one(1), 1), 2},
 		"cut bundle":        {string(bundle(one(0), one(1)))[:len(bundle(one(0)))+20], 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func fhirLines(head []byte) bool {
 	var first json.RawMessage
 	if dec.Decode(&first) == nil {
 		behind := bytes.TrimLeft(head[dec.InputOffset():], " \t\r")
-		return bytes.HasPrefix(behind, []byte("\n")) && len(bytes.TrimSpace(behind)) > 0
+		return !bytes.Contains(first, []byte("\n")) && bytes.HasPrefix(behind, []byte("\n")) && len(bytes.TrimSpace(behind)) > 0
 	}
 	for line := range bytes.Lines(head) {
 		if h := itemOf[fhirResource](line); h != nil && h.ResourceType != "" {
