@@ -13,7 +13,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/devices/fileupload"
 )
 
-// observations returns the Observations of a day that the server gives of a user, as one Bundle.
 func observations(p *program, user, interval string) json.RawMessage {
 	p.Helper()
 	var out json.RawMessage
@@ -74,8 +73,11 @@ func TestFHIRImport_roundTrip(t *testing.T) {
 		var items []string
 		for i, v := range values {
 			when := fmt.Sprintf(`"timestamp":%q`, at(20*i))
-			if kind == "interval" {
+			switch kind {
+			case "interval":
 				when = fmt.Sprintf(`"start":%q,"end":%q`, at(20*i), at(20*i+10))
+			case "moment":
+				when = fmt.Sprintf(`"start":%q,"end":%q`, at(20*i), at(20*i))
 			}
 			items = append(items, fmt.Sprintf(`{%s,"value":%v,"unit":%q}`, when, v, unit))
 		}
@@ -83,6 +85,11 @@ func TestFHIRImport_roundTrip(t *testing.T) {
 	}
 	send("heartrate", "instant", "bpm", 60, 62, 64, 70)
 	send("glucose", "instant", "mmol/L", 5.5, 5.6)
+	send("respiratory_rate", "instant", "bpm", 14, 15)
+	send("blood_oxygen", "instant", "%", 97)
+	send("hrv_sdnn", "instant", "ms", 48)
+	send("body_temperature", "moment", "°C", 36.9)
+	send("body_mass_index", "moment", "index", 23.5)
 	send("body_weight", "instant", "kg", 70.5)
 	send("steps", "interval", "count", 100, 200, 300, 50)
 	send("distance", "interval", "m", 80, 160, 240, 40)
@@ -99,15 +106,17 @@ func TestFHIRImport_roundTrip(t *testing.T) {
 	const mean = " (mean or other statistic of a longer time)"
 	hours := observations(p, ana, "hour")
 	got := upload(hours)
-	require.Equal(t, map[string]int{"steps": 2, "distance": 2, "calories_active": 2, "weight": 1}, got.Samples)
-	require.Equal(t, map[string]int{"heartrate" + mean: 2, "glucose" + mean: 1, "blood_pressure" + mean: 1}, got.LeftOut)
-	require.Equal(t, valuesOf(t, hours, "heartrate", "glucose", "blood_pressure"), valuesOf(t, observations(p, ben, "hour")))
+	require.Equal(t, map[string]int{"steps": 2, "distance": 2, "calories_active": 2, "weight": 1, "body_mass_index": 1}, got.Samples)
+	require.Equal(t, map[string]int{
+		"heartrate" + mean: 2, "glucose" + mean: 1, "blood_pressure" + mean: 1, "respiratory_rate" + mean: 1, "blood_oxygen" + mean: 1, "hrv_sdnn" + mean: 1, "body_temperature" + mean: 1,
+	}, got.LeftOut)
+	require.Equal(t, valuesOf(t, hours, "heartrate", "glucose", "blood_pressure", "respiratory_rate", "blood_oxygen", "hrv_sdnn", "body_temperature"), valuesOf(t, observations(p, ben, "hour")))
 	again := upload(hours)
 	require.Zero(t, again.New+again.Changed)
 
 	sampled := observations(p, ana, "sampled")
 	got = upload(sampled)
-	require.Equal(t, map[string]int{"heartrate": 4, "glucose": 2, "weight": 1}, got.Samples)
+	require.Equal(t, map[string]int{"heartrate": 4, "glucose": 2, "weight": 1, "body_mass_index": 1, "respiratory_rate": 2, "blood_oxygen": 1, "hrv_sdnn": 1, "body_temperature": 1}, got.Samples)
 	require.Empty(t, got.LeftOut)
 	require.Equal(t, valuesOf(t, sampled), valuesOf(t, observations(p, ben, "sampled")))
 
@@ -123,7 +132,7 @@ func TestFHIRImport_roundTrip(t *testing.T) {
 	require.Equal(t, want, is)
 }
 
-// A resource with a single Observation is taken as FHIR sends it, and its line is in the access log.
+// One Observation is taken with its origin. A file of two people is refused.
 func TestFHIRImport_one(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -148,7 +157,6 @@ func TestFHIRImport_one(t *testing.T) {
 	require.Contains(t, refused.Detail[0].Msg, "more than one subject")
 }
 
-// userNamed makes a user who has own data.
 func userNamed(p *program, name string) string {
 	p.Helper()
 	user, _ := postJSON(p, "/v2/user", map[string]any{"client_user_id": name})["user_id"].(string)

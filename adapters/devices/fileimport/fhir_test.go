@@ -1,8 +1,11 @@
 package fileimport_test
 
 import (
+	"archive/zip"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -191,6 +194,7 @@ func TestFHIR_leftOut(t *testing.T) {
 		{"resting_heart_rate (at a time, and only days have one)", observed("40443-4", quantity(61234, "/min"))},
 		{"LOINC 85353-1 (a panel, whose members stand alone)", observed("85353-1", `"hasMember":[{"reference":"Observation/2"}]`)},
 		{"weight (the same again)", observed("29463-7", quantity(70, "kg"), `"id":"other"`)},
+		{"resource of a type that is none of FHIR R4", `{"resourceType":"Ana 61234"}`},
 		{"Patient", `{"resourceType":"Patient","id":"1","name":[{"text":"Ana 61234"}]}`},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -409,6 +413,20 @@ func TestFHIR_forms(t *testing.T) {
 			require.LessOrEqual(t, s.most, 100)
 		})
 	}
+	var archive bytes.Buffer
+	w := zip.NewWriter(&archive)
+	entry, err := w.Create("Observation.ndjson")
+	require.NoError(t, err)
+	_, err = io.WriteString(entry, strings.Join(many, "\n"))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	s, _, err := importBytes(t, archive.Bytes(), nil)
+	require.NoError(t, err)
+	require.Len(t, s.samples["heartrate"], 1000, "in an archive")
+	var piped recordingSink
+	_, err = fileimport.Import(t.Context(), struct{ io.Reader }{bytes.NewReader(bundle(many...))}, &piped, &fileimport.Options{TempDir: t.TempDir()})
+	require.NoError(t, err)
+	require.Len(t, piped.samples["heartrate"], 1000, "from a reader that cannot seek")
 	for name, body := range map[string]string{
 		"no observation": `{"resourceType":"Patient","id":"1"}`, "empty bundle": `{"resourceType":"Bundle","entry":[]}`, "cut": `{"resourceType":"Observation","status":"fi`,
 	} {

@@ -17,11 +17,13 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
+var fhirTypeName = regexp.MustCompile(`^[A-Z][A-Za-z]{2,39}$`)
+
 var fhirType = regexp.MustCompile(`"resourceType"\s*:\s*"[A-Z][A-Za-z]*"`)
 
-// fhirHead reports whether a file begins as JSON of FHIR does: with a resource, or with lines of which one is.
 func fhirHead(head []byte) bool {
 	head = bytes.TrimLeft(bytes.TrimPrefix(head, utf8BOM), blank)
+	// The first line of NDJSON may be broken.
 	return (bytes.HasPrefix(head, []byte("{")) || bytes.Contains(head, []byte("\n{"))) && fhirType.Match(head)
 }
 
@@ -209,6 +211,10 @@ func (f *fhirReader) resource(place string, raw json.RawMessage) error {
 		}
 		return nil
 	}
+	if !fhirTypeName.MatchString(head.ResourceType) {
+		f.out.skip("resource of a type that is none of FHIR R4")
+		return nil
+	}
 	f.out.skip(head.ResourceType)
 	return nil
 }
@@ -288,7 +294,6 @@ func (s *fhirSurvey) see(_ string, head *fhirResource, _ json.RawMessage) error 
 	return nil
 }
 
-// replaced reports whether the file has a later version of an Observation.
 func (s *fhirSurvey) replaced(head *fhirResource) bool {
 	return head.ID != "" && s.versions[head.ID].number != head.number
 }

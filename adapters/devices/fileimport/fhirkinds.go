@@ -37,6 +37,8 @@ const (
 	pressurePanel
 )
 
+// The codes that adapters/fhir gives are among these. Adapters do not import each other: TestFHIRImport_roundTrip of
+// examples/server compares the two tables by what they do.
 var fhirKinds = []fhirKind{
 	{name: "heartrate", codes: []string{"8867-4", "8889-8"}},
 	{name: "respiratory_rate", codes: []string{"9279-1"}},

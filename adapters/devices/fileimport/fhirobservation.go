@@ -136,7 +136,7 @@ func (f *fhirImport) take(place string, head *fhirResource, raw json.RawMessage)
 	}
 	if k, _ := o.Code.kind(); o.category("laboratory") && (k == nil || !k.device) {
 		f.out.skip("Observation of a laboratory")
-		f.out.note("results of laboratories are left out: a laboratory sends them for an order, and reports are read by the API of reports")
+		f.out.note("results of laboratories are left out: they come from the laboratory for an order, or as a report (docs/fhir.md)")
 		return nil
 	}
 	when, why := f.time(&o.fhirEffective)
@@ -305,7 +305,6 @@ func (f *fhirImport) values(o *fhirItem) error {
 	return f.pressure(o, &parts)
 }
 
-// leave counts a value that is left out, with its place.
 func (f *fhirImport) leave(o *fhirItem, k *fhirKind, why string) {
 	f.out.leaveOutAt(o.place, k.name+" ("+why+")")
 }
@@ -479,7 +478,6 @@ func (f *fhirImport) hand(o *fhirItem, k *fhirKind, s healthdata.Sample, number 
 	return b.sample(k.resource.Slug, s)
 }
 
-// again reports whether the file had the same value of the same time and source before.
 func (f *fhirImport) again(o *fhirItem, k *fhirKind, value, diastolic float64) bool {
 	id := fhirIdentity{name: k.name, from: keyOf(o.from), start: o.when.at.UnixMicro(), end: o.when.to.UnixMicro(), value: value, diastolic: diastolic}
 	was := f.seen[id]
