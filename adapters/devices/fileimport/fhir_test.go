@@ -427,6 +427,9 @@ func TestFHIR_forms(t *testing.T) {
 	_, err = fileimport.Import(t.Context(), struct{ io.Reader }{bytes.NewReader(bundle(many...))}, &piped, &fileimport.Options{TempDir: t.TempDir()})
 	require.NoError(t, err)
 	require.Len(t, piped.samples["heartrate"], 1000, "from a reader that cannot seek")
+	long := strings.Replace(one(0), `"status"`, `"a":"`+strings.Repeat("a", 9000)+`","b":"`+strings.Repeat("b", 9000)+`","status"`, 1)
+	_, _, err = importBytes(t, []byte(long), &fileimport.Options{MaxRecordingBytes: 10_000})
+	require.ErrorAs(t, err, new(*fileimport.FileError), "a resource that is too long")
 	for name, body := range map[string]string{
 		"no observation": `{"resourceType":"Patient","id":"1"}`, "empty bundle": `{"resourceType":"Bundle","entry":[]}`, "cut": `{"resourceType":"Observation","status":"fi`,
 	} {

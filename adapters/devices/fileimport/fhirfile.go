@@ -135,7 +135,7 @@ func (f *fhirReader) document(j *jsonFile, t json.Token) error {
 		f.out.leaveOut("value that is no resource", 1)
 		return j.over(t)
 	}
-	fields, bundle := map[string]json.RawMessage{}, false
+	fields, size, bundle := map[string]json.RawMessage{}, int64(0), false
 	for j.dec.More() {
 		j.limit.left = int(f.out.opts.MaxRecordingBytes)
 		key, err := j.dec.Token()
@@ -152,6 +152,9 @@ func (f *fhirReader) document(j *jsonFile, t json.Token) error {
 		var value json.RawMessage
 		if err := j.value(&value); err != nil {
 			return err
+		}
+		if size += int64(len(value)); size > f.out.opts.MaxRecordingBytes {
+			return errLongRow
 		}
 		if name, ok := key.(string); ok {
 			fields[name] = value

@@ -49,9 +49,9 @@ type Options struct {
 	// recordings, exports of accounts and FHIR, healthdata.SlugAppleHealthKit for the exports of a
 	// phone's store.
 	Provider string
-	// SourceType says what made a recording (FIT, GPX, TCX). Default: scale for
-	// weighings, watch for a day's monitoring, unknown for workouts. An export says
-	// itself what recorded each of its records.
+	// SourceType says what made a recording (FIT, GPX, TCX) or Observations (FHIR). Default: scale for
+	// weighings, watch for a day's monitoring, unknown for workouts, and of FHIR what the device is
+	// called. An export says itself what recorded each of its records.
 	SourceType healthdata.SourceType
 	// Zone is where the person was. It is used for FIT files whose clock never met a
 	// satellite or a phone, so that only its local digits are known; default UTC. Exports of
