@@ -267,7 +267,7 @@ func (c *config) secretFlags(f *flag.FlagSet) {
 }
 
 func (c *config) importFlags(f *flag.FlagSet) {
-	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX, TCX, or a ZIP archive of them), a phone's export.xml or the export of an account to read at the start")
+	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX, TCX, or a ZIP archive of them), a phone's export.xml, the export of an account or Observations of FHIR to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	f.StringVar(&c.importZone, "import-zone", "", "IANA `zone` that the person of the import was in, such as Europe/Berlin, for files with local times (default: none, and such files are refused or read as UTC)")
 	f.StringVar(&c.importDateOrder, "import-date-order", "", "`order` of day and month in files whose dates do not tell: day_first or month_first (default: none, and such files are refused)")

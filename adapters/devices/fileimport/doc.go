@@ -106,6 +106,13 @@
 // The JSON of an app that exports a phone's health store: metrics, nights and workouts, value by value.
 // The length of totals follows from their times, or [Options.Aggregation] says it.
 //
+// # FHIR
+//
+// Observations of FHIR R4 in JSON: one, a Bundle of them, or NDJSON. Vital signs, glucose and activity become samples
+// by their codes of LOINC, and values of whole days the day's activity. The file is read twice: one whose observations
+// are of more than one person is refused before anything is handed over, and so are further files of another person in
+// the same archive or folder. docs/fhir.md has the table of codes and of what is left out.
+//
 // # What it is not
 //
 // It does not store, merge or deduplicate: that is the sink's business, and importing
@@ -118,4 +125,5 @@ package fileimport
 //	exportkinds.go exportsource.go exportnight.go fileimport.go whoopexport.go clarityexport.go xmlscan.go
 //	export.go detect.go fit.go fitbeats.go fitbitexport.go fitfile.go jsonfile.go output.go recordings.go
 //	garminexport.go archive.go stravaexport.go trackscan.go gpx.go exportworkout.go withingsexport.go
-//	libreviewexport.go tcx.go phoneapp.go phoneappworkout.go fitday.go
+//	libreviewexport.go tcx.go batches.go phoneapp.go phoneappworkout.go fitday.go fhirfile.go fhirkinds.go
+//	fhirobservation.go

@@ -46,16 +46,17 @@ type Sink interface {
 // Options adjusts an import. The zero value, and nil, mean the defaults.
 type Options struct {
 	// Provider is the slug that everything is recorded under. Default: healthdata.SlugManual for
-	// recordings and exports of accounts, healthdata.SlugAppleHealthKit for the exports of a
+	// recordings, exports of accounts and FHIR, healthdata.SlugAppleHealthKit for the exports of a
 	// phone's store.
 	Provider string
-	// SourceType says what made a recording (FIT, GPX, TCX). Default: scale for
-	// weighings, watch for a day's monitoring, unknown for workouts. An export says
-	// itself what recorded each of its records.
+	// SourceType says what made a recording (FIT, GPX, TCX) or Observations (FHIR). Default: scale for
+	// weighings, watch for a day's monitoring, unknown for workouts, and of FHIR what the device is
+	// called. An export says itself what recorded each of its records.
 	SourceType healthdata.SourceType
 	// Zone is where the person was. It is used for FIT files whose clock never met a
 	// satellite or a phone, so that only its local digits are known; default UTC. Exports of
-	// accounts whose times have no zone need it: Dexcom, LibreView, Withings.
+	// accounts whose times have no zone need it: Dexcom, LibreView, Withings. Times of FHIR without an offset need it,
+	// too.
 	Zone *time.Location
 	// DateOrder says whether dates such as 03-04-2026 have the day or the month first, for files
 	// whose own dates do not tell: LibreView. Default: none, and such a file is refused.
@@ -95,11 +96,12 @@ type Options struct {
 	// the number of bytes that are read and that of all files. read grows with each call, to size. Default: none.
 	Progress func(read, size int64)
 
-	span      *span  // of the file
-	inArchive bool   // the file is part of an archive
-	nested    bool   // the file is an archive that may be part of one
-	unpacked  uint64 // bytes that the archives around the file unpack to
-	zoned     bool   // Zone was given
+	span      *span         // of the file
+	inArchive bool          // the file is part of an archive
+	nested    bool          // the file is an archive that may be part of one
+	unpacked  uint64        // bytes that the archives around the file unpack to
+	zoned     bool          // Zone was given
+	subjects  *fhirSubjects // of all files of the import
 }
 
 func (o *Options) orDefaults() Options {
@@ -110,6 +112,7 @@ func (o *Options) orDefaults() Options {
 	if v.zoned = v.Zone != nil; !v.zoned {
 		v.Zone = time.UTC
 	}
+	v.subjects = &fhirSubjects{}
 	if v.Now == nil {
 		v.Now = time.Now
 	}
@@ -171,6 +174,8 @@ const (
 	GarminExport Format = "garmin_export"
 	// HealthAutoExport is the JSON of Health Auto Export, an app that exports a phone's health store.
 	HealthAutoExport Format = "health_auto_export"
+	// FHIR is Observations of FHIR R4 in JSON: one, a Bundle of them, or NDJSON.
+	FHIR Format = "fhir"
 	// HealthExport is the export.xml of a phone's health store.
 	HealthExport Format = "health_export"
 	// SQLite is a SQLite database, which [Options.Database] reads.
@@ -180,7 +185,7 @@ const (
 // ErrFormat says that a file is of no format that is read. It is what [Import]
 // returns, wrapped, and what [ImportDir] passes over. It unwraps to
 // healthlab.Invalid.
-var ErrFormat = fmt.Errorf("%w: not a FIT, GPX, TCX or health export file, a file of an account export, or an archive of such files", healthlab.Invalid)
+var ErrFormat = fmt.Errorf("%w: not a FIT, GPX, TCX, FHIR or health export file, a file of an account export, or an archive of such files", healthlab.Invalid)
 
 // FileError says what is wrong with a file, and where. It unwraps to
 // healthlab.Invalid. It holds nothing of the file's content.
@@ -406,6 +411,12 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 		rep.Format = HealthAutoExport
 		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
 		err = out.result(importPhoneApp(out, io.MultiReader(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)), r)))
+		return rep, err
+	}
+	if err != nil && fhirHead(head) {
+		rep.Format = FHIR
+		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
+		err = out.result(importFHIR(out, r, head))
 		return rep, err
 	}
 	if err != nil {

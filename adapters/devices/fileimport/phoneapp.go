@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -116,21 +115,17 @@ var appMetrics = map[string]appMetric{
 type phoneApp struct {
 	*jsonFile
 	store   *export // puts nights and body measurements together
-	batches map[batchKey]*batch
+	batches batches
 	remarks remarks
-}
-
-type batchKey struct {
-	kind healthdata.SourceType
-	app  string
 }
 
 // importPhoneApp hands over metrics, nights and workouts.
 func importPhoneApp(out *output, r io.Reader) error {
 	a := &phoneApp{
-		jsonFile: newJSONFile(out, HealthAutoExport, r), batches: map[batchKey]*batch{}, remarks: remarks{out: out},
+		jsonFile: newJSONFile(out, HealthAutoExport, r), remarks: remarks{out: out},
 		store: &export{out: out, origins: origins{}},
 	}
+	a.batches = batches{out: out, provider: a.store.provider()}
 	err := a.object(func(key string) error {
 		if key != "data" {
 			return a.skip()
@@ -140,7 +135,7 @@ func importPhoneApp(out *output, r io.Reader) error {
 	if err := a.result(err); err != nil {
 		return err
 	}
-	if err := a.flush(); err != nil {
+	if err := a.batches.flush(); err != nil {
 		return err
 	}
 	if err := a.store.finishSleep(); err != nil {
@@ -163,18 +158,6 @@ func (a *phoneApp) part(key string) error {
 	})
 }
 
-func (a *phoneApp) flush() error {
-	for _, key := range slices.SortedFunc(maps.Keys(a.batches), func(x, y batchKey) int {
-		return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.app, y.app))
-	}) {
-		if err := a.batches[key].flush(); err != nil {
-			return err
-		}
-	}
-	clear(a.batches)
-	return nil
-}
-
 // origin returns who recorded something. The app joins the names of several devices with a bar.
 func (a *phoneApp) origin(name string) *origin {
 	var from *origin
@@ -185,28 +168,6 @@ func (a *phoneApp) origin(name string) *origin {
 		return &several
 	}
 	return from
-}
-
-// mostBatches bounds the sources whose samples are held back: their names come from the file.
-const mostBatches = 100
-
-// batch returns the batch of a source.
-func (a *phoneApp) batch(from *origin) (*batch, error) {
-	key := batchKey{kind: from.kind}
-	if from.app != nil {
-		key.app = *from.app
-	}
-	b := a.batches[key]
-	if b == nil {
-		if len(a.batches) >= mostBatches {
-			if err := a.flush(); err != nil {
-				return nil, err
-			}
-		}
-		b = newBatch(a.out, healthdata.Source{Provider: a.store.provider(), Type: from.kind, AppID: from.app})
-		a.batches[key] = b
-	}
-	return b, nil
 }
 
 // appItem is a value of a metric.
@@ -353,7 +314,7 @@ func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, le
 		s.Start, s.End = &s.Timestamp, &end
 	}
 	from := a.origin(item.Source)
-	b, err := a.batch(from)
+	b, err := a.batches.get(from)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,359 @@
+package fileimport
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+var fhirTypeName = regexp.MustCompile(`^[A-Z][A-Za-z]{2,39}$`)
+
+var fhirType = regexp.MustCompile(`"resourceType"\s*:\s*"[A-Z][A-Za-z]*"`)
+
+func fhirHead(head []byte) bool {
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, utf8BOM), blank)
+	// The first line of NDJSON may be broken.
+	return (bytes.HasPrefix(head, []byte("{")) || bytes.Contains(head, []byte("\n{"))) && fhirType.Match(head)
+}
+
+// fhirLines reports whether a file that begins with head has a resource in each line (NDJSON).
+func fhirLines(head []byte) bool {
+	head = bytes.TrimPrefix(head, utf8BOM)
+	dec := json.NewDecoder(bytes.NewReader(head))
+	var first json.RawMessage
+	if dec.Decode(&first) == nil {
+		behind := bytes.TrimLeft(head[dec.InputOffset():], " \t\r")
+		return !bytes.Contains(first, []byte("\n")) && bytes.HasPrefix(behind, []byte("\n")) && len(bytes.TrimSpace(behind)) > 0
+	}
+	for line := range bytes.Lines(head) {
+		if h := itemOf[fhirResource](line); h != nil && h.ResourceType != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// fhirResource is what all resources have, and what the first pass reads of observations.
+type fhirResource struct {
+	ResourceType string
+	ID           string
+	Status       string
+	Subject      *fhirReference
+	Contained    []json.RawMessage
+	Meta         struct{ LastUpdated, VersionID, Source string }
+
+	number int // of the observation in the file
+}
+
+type fhirReference struct {
+	Reference  string
+	Identifier *struct{ System, Value string }
+	Display    string
+	Type       string
+}
+
+// fhirReader reads the resources of a file.
+type fhirReader struct {
+	out   *output
+	lines bool
+	visit func(place string, head *fhirResource, raw json.RawMessage) error
+	count int // observations that were read
+}
+
+// mostObservations bounds the observations of a file.
+const mostObservations = 1_000_000
+
+// importFHIR reads a file twice: whose observations they are and which version of each holds must be known before
+// anything is handed over.
+func importFHIR(out *output, r io.Reader, head []byte) error {
+	at, size, done, err := wholeOf(r, head, FHIR, out.opts)
+	if err != nil {
+		return err
+	}
+	defer done()
+	lines := fhirLines(head)
+	first := fhirReader{out: &output{ctx: out.ctx, rep: &Report{}, opts: out.opts}, lines: lines}
+	known := fhirSurvey{subjects: *out.opts.subjects, versions: map[string]fhirVersion{}}
+	first.visit = known.see
+	if err := first.read(io.NewSectionReader(at, 0, size)); err != nil {
+		return err
+	}
+	if first.count == 0 {
+		return &FileError{Format: FHIR, Msg: "it has no Observation: it must be an Observation, a Bundle of them, or NDJSON of them"}
+	}
+	*out.opts.subjects = known.subjects
+	opts := *out.opts
+	opts.Provider = cmp.Or(opts.Provider, healthdata.SlugManual)
+	out.opts = &opts
+	f := newFHIRImport(out, &known)
+	second := fhirReader{out: out, lines: lines, visit: f.take}
+	if err := second.read(&ctxReader{ctx: out.ctx, r: io.NewSectionReader(at, 0, size), span: opts.span}); err != nil {
+		return err
+	}
+	return f.finish()
+}
+
+// read visits every Observation, in the order of the file.
+func (f *fhirReader) read(r io.Reader) error {
+	text := bufio.NewReaderSize(r, detectBytes)
+	if mark, _ := text.Peek(len(utf8BOM)); bytes.Equal(mark, utf8BOM) {
+		_, _ = text.Discard(len(utf8BOM))
+	}
+	if f.lines {
+		return f.readLines(text)
+	}
+	j := newJSONFile(f.out, FHIR, text)
+	for n := 1; ; n++ {
+		j.limit.left = int(f.out.opts.MaxRecordingBytes)
+		t, err := j.dec.Token()
+		if errors.Is(err, io.EOF) && n > 1 {
+			return nil
+		}
+		if err == nil {
+			err = f.document(j, t)
+		}
+		if err != nil {
+			return j.result(err)
+		}
+	}
+}
+
+// document reads a resource that begins with t. The entries of a Bundle are read one by one.
+func (f *fhirReader) document(j *jsonFile, t json.Token) error {
+	if t != json.Delim('{') {
+		f.out.leaveOut("value that is no resource", 1)
+		return j.over(t)
+	}
+	fields, size, bundle := map[string]json.RawMessage{}, int64(0), false
+	for j.dec.More() {
+		j.limit.left = int(f.out.opts.MaxRecordingBytes)
+		key, err := j.dec.Token()
+		if err != nil {
+			return err
+		}
+		if key == "entry" {
+			bundle = true
+			if err := j.list(func(n int) error { return f.nextEntry(j, n) }); err != nil {
+				return err
+			}
+			continue
+		}
+		var value json.RawMessage
+		if err := j.value(&value); err != nil {
+			return err
+		}
+		if size += int64(len(value)); size > f.out.opts.MaxRecordingBytes {
+			return errLongRow
+		}
+		if name, ok := key.(string); ok {
+			fields[name] = value
+		}
+	}
+	if _, err := j.dec.Token(); err != nil || bundle {
+		return err
+	}
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	return f.resource("resource", raw)
+}
+
+func (f *fhirReader) nextEntry(j *jsonFile, n int) error {
+	var raw json.RawMessage
+	if err := j.value(&raw); err != nil {
+		return err
+	}
+	return f.entry("entry "+strconv.Itoa(n), raw)
+}
+
+func (f *fhirReader) entry(place string, raw json.RawMessage) error {
+	e := itemOf[struct{ Resource json.RawMessage }](raw)
+	if e == nil || len(e.Resource) == 0 || string(e.Resource) == "null" {
+		f.out.leaveOutAt(place, "entry without a resource")
+		return nil
+	}
+	return f.resource(place, e.Resource)
+}
+
+// resource visits an Observation, and those of a Bundle. Others are counted by their type.
+func (f *fhirReader) resource(place string, raw json.RawMessage) error {
+	head := itemOf[fhirResource](raw)
+	if head == nil || head.ResourceType == "" {
+		f.out.leaveOutAt(place, "resource that has not the form of FHIR R4")
+		return nil
+	}
+	switch head.ResourceType {
+	case "Observation":
+		if f.count++; f.count > mostObservations {
+			return &FileError{Format: FHIR, Msg: "it has more Observations than a file may have"}
+		}
+		head.number = f.count
+		return f.visit(place, head, raw)
+	case "Bundle":
+		b := itemOf[struct{ Entry []json.RawMessage }](raw)
+		if b == nil {
+			f.out.leaveOutAt(place, "resource that has not the form of FHIR R4")
+			return nil
+		}
+		for i, e := range b.Entry {
+			if err := f.entry(fmt.Sprintf("%s, entry %d", place, i+1), e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if !fhirTypeName.MatchString(head.ResourceType) {
+		f.out.skip("resource of a type that is none of FHIR R4")
+		return nil
+	}
+	f.out.skip(head.ResourceType)
+	return nil
+}
+
+// readLines reads a file with a resource in each line. A line that cannot be read costs itself.
+func (f *fhirReader) readLines(text *bufio.Reader) error {
+	for n := 1; ; n++ {
+		if err := f.out.ctx.Err(); err != nil {
+			return err
+		}
+		line, long, err := readLine(text, int(f.out.opts.MaxRecordingBytes))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read file: %w", err)
+		}
+		place := "line " + strconv.Itoa(n)
+		switch {
+		case long:
+			f.out.leaveOutAt(place, "line that is longer than a resource may be")
+		case len(bytes.TrimSpace(line)) == 0:
+		case !json.Valid(line):
+			f.out.leaveOutAt(place, "line that is not JSON")
+		default:
+			if err := f.resource(place, line); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// readLine reads a line of at most so many bytes. Of a longer one nothing is returned.
+func readLine(r *bufio.Reader, most int) (line []byte, long bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || len(line)+len(part) > most; long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, long, err
+		}
+	}
+}
+
+// fhirSurvey is what the first pass learns.
+type fhirSurvey struct {
+	subjects fhirSubjects
+	versions map[string]fhirVersion // by the id of the Observation
+}
+
+// fhirVersion is the version of an Observation that holds, of several in a file.
+type fhirVersion struct {
+	updated time.Time
+	version int
+	number  int
+}
+
+// see notes an Observation. Observations of a second person are an error.
+func (s *fhirSurvey) see(_ string, head *fhirResource, _ json.RawMessage) error {
+	if !s.subjects.add(head) {
+		return &FileError{Format: FHIR, Msg: "its Observations have more than one subject, and a file must be of one person: split it by Observation.subject"}
+	}
+	if head.ID == "" {
+		return nil
+	}
+	v := fhirVersion{number: head.number}
+	if at, err := healthlab.ParseTime(head.Meta.LastUpdated); err == nil {
+		v.updated = at.Time
+	}
+	v.version, _ = strconv.Atoi(head.Meta.VersionID)
+	if was, ok := s.versions[head.ID]; !ok || cmp.Or(was.updated.Compare(v.updated), cmp.Compare(was.version, v.version)) <= 0 {
+		s.versions[head.ID] = v
+	}
+	return nil
+}
+
+func (s *fhirSurvey) replaced(head *fhirResource) bool {
+	return head.ID != "" && s.versions[head.ID].number != head.number
+}
+
+// fhirSubjects is whom the Observations of all files of an import are about, in each of the ways in which they say it.
+type fhirSubjects struct{ reference, contained, identifier, display string }
+
+// add notes whom an Observation is about. False if that is another person than those before.
+func (s *fhirSubjects) add(head *fhirResource) bool {
+	is := head.Subject
+	switch {
+	case is == nil || !head.ofPatient():
+		return true
+	case strings.HasPrefix(is.Reference, "#"):
+		return same(&s.contained, is.Reference[1:]+" "+head.containedAs(is.Reference[1:]))
+	case is.Reference != "":
+		ref, _, _ := strings.Cut(is.Reference, "/_history/")
+		switch was := s.reference; {
+		case was != "" && strings.HasSuffix(was, "/"+ref): // one is relative to the base of the other
+			return true
+		case was == "" || strings.HasSuffix(ref, "/"+was):
+			s.reference = ref
+			return true
+		default:
+			return was == ref
+		}
+	case is.Identifier != nil && is.Identifier.Value != "":
+		return same(&s.identifier, is.Identifier.System+"|"+is.Identifier.Value)
+	}
+	return is.Display == "" || same(&s.display, healthlab.FoldText(is.Display))
+}
+
+func same(was *string, is string) bool {
+	if *was == "" {
+		*was = is
+	}
+	return *was == is
+}
+
+// containedAs returns the contained resource of an id as the file has it; empty if there is none.
+func (r *fhirResource) containedAs(id string) string {
+	for _, raw := range r.Contained {
+		if c := itemOf[fhirResource](raw); c != nil && c.ID == id {
+			return string(raw)
+		}
+	}
+	return ""
+}
+
+// otherSubjects are types of resources that an Observation may be about and that are no person.
+var otherSubjects = regexp.MustCompile(`(^|/)(Group|Device|Location)/[^/]*$`)
+
+// ofPatient reports whether the observation is about a person, as far as it says.
+func (r *fhirResource) ofPatient() bool {
+	if r.Subject == nil {
+		return true
+	}
+	ref, _, _ := strings.Cut(r.Subject.Reference, "/_history/")
+	return !otherSubjects.MatchString(ref) && !otherSubjects.MatchString(r.Subject.Type+"/")
+}

@@ -1,0 +1,131 @@
+package fileimport
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// fhirKind is what becomes of observations with one of its codes.
+type fhirKind struct {
+	// resource is the timeseries. Without one, name says what is measured, and days alone have it.
+	resource *healthdata.Resource
+	name     string
+	unit     string
+	codes    []string // of LOINC
+	// from says what measured it; empty if the code does not tell.
+	from   healthdata.SourceType
+	sensor string
+	body   bodyPart
+	part   pressurePart
+	// slow says that a value holds for long, so that the mean of an hour or a day is one.
+	slow bool
+	// device says that it is read from devices of the person, also if its category is laboratory.
+	device bool
+	// day puts the value of a whole day into the day's activity; nil if there is no place for one.
+	day func(a *healthdata.Activity, v float64)
+}
+
+// pressurePart is a part of a blood pressure.
+type pressurePart uint8
+
+const (
+	pressureNone pressurePart = iota
+	pressureSystolic
+	pressureDiastolic
+	pressurePanel
+)
+
+// The codes that adapters/fhir gives are among these. Adapters do not import each other: TestFHIRImport_roundTrip of
+// examples/server compares the two tables by what they do.
+var fhirKinds = []fhirKind{
+	{name: "heartrate", codes: []string{"8867-4", "8889-8"}},
+	{name: "respiratory_rate", codes: []string{"9279-1"}},
+	{name: "blood_oxygen", codes: []string{"59408-5", "2708-6"}},
+	{name: "body_temperature", codes: []string{"8310-5"}},
+	{name: "body_temperature", codes: []string{"8331-1"}, sensor: "mouth"},
+	{name: "body_temperature", codes: []string{"8328-7"}, sensor: "armpit"},
+	{name: "body_temperature", codes: []string{"8332-9"}, sensor: "rectum"},
+	{name: "body_temperature", codes: []string{"8333-7"}, sensor: "eardrum"},
+	{name: "weight", codes: []string{"29463-7", "3141-9"}, slow: true, body: bodyWeight},
+	{name: "fat", codes: []string{"41982-0"}, slow: true, body: bodyFat},
+	{name: "body_mass_index", codes: []string{"39156-5"}, slow: true, body: bodyBMI},
+	{name: "waist_circumference", codes: []string{"8280-0"}, slow: true, body: bodyWaist},
+	{name: "blood_pressure", codes: []string{"85354-9", "55284-4"}, part: pressurePanel},
+	{name: "blood_pressure", codes: []string{"8480-6"}, part: pressureSystolic},
+	{name: "blood_pressure", codes: []string{"8462-4"}, part: pressureDiastolic},
+	{name: "glucose", codes: []string{"15074-8", "2339-0"}},
+	{name: "glucose", codes: []string{"105272-9", "99504-3"}, from: healthdata.SourceAutomatic, device: true},
+	{name: "glucose", codes: []string{"14743-9", "41653-7"}, from: healthdata.SourceFingerprick, device: true},
+	{name: "hrv_sdnn", codes: []string{"80404-7"}},
+	{name: "steps", codes: []string{"55423-8", "41950-7"}, day: func(a *healthdata.Activity, v float64) { a.Steps = roundedNumber(v) }},
+	{name: "distance", codes: []string{"55430-3"}, day: func(a *healthdata.Activity, v float64) { a.Distance = &v }},
+	{name: "calories_active", day: func(a *healthdata.Activity, v float64) { a.CaloriesActive = &v }},
+	{name: "calories_total", unit: "kcal", codes: []string{"41979-6"}, day: func(a *healthdata.Activity, v float64) { a.CaloriesTotal = &v }},
+	{name: "resting_heart_rate", unit: "bpm", codes: []string{"40443-4"}, day: func(a *healthdata.Activity, v float64) {
+		a.HeartRate = &healthdata.ActivityHeartRate{RestingBPM: &v}
+	}},
+}
+
+// fhirByCode are the kinds by their codes of LOINC, and fhirByName by the codes that adapters/fhir gives
+// them. A name is not sure to be of a device: what it measures may come from a laboratory.
+var fhirByCode, fhirByName = indexFHIR(fhirKinds)
+
+func indexFHIR(kinds []fhirKind) (byCode, byName map[string]*fhirKind) {
+	byCode, byName = map[string]*fhirKind{}, map[string]*fhirKind{}
+	for i := range kinds {
+		k := &kinds[i]
+		if k.resource = healthdata.ResourceBySlug(k.name); k.resource != nil {
+			k.unit = k.resource.Unit
+		}
+		for _, code := range k.codes {
+			byCode[code] = k
+		}
+		if byName[k.name] == nil {
+			own := *k
+			own.device = true
+			byName[k.name] = &own
+		}
+	}
+	return byCode, byName
+}
+
+// ownCodes ends the system of the codes that adapters/fhir gives data of devices.
+const ownCodes = "/CodeSystem/measurement"
+
+var loincCode = regexp.MustCompile(`^[0-9]{1,7}-[0-9]$`)
+
+func isLOINC(system string) bool {
+	return system == "http://loinc.org" || system == "urn:oid:2.16.840.1.113883.6.1"
+}
+
+// kind returns the kind of the first known code, and what the observation is called in a report. Nil if none
+// is known.
+func (c *fhirConcept) kind() (*fhirKind, string) {
+	name := "observation with a code of another system than LOINC"
+	for _, code := range c.Coding {
+		if isLOINC(code.System) {
+			if k := fhirByCode[code.Code]; k != nil {
+				return k, k.name
+			}
+			if loincCode.MatchString(code.Code) {
+				name = "LOINC " + code.Code
+			}
+		}
+		if strings.HasSuffix(code.System, ownCodes) && fhirByName[code.Code] != nil {
+			return fhirByName[code.Code], code.Code
+		}
+	}
+	return nil, name
+}
+
+// has reports whether the concept has a code, whatever its system.
+func (c *fhirConcept) has(code string) bool {
+	for _, one := range c.Coding {
+		if one.Code == code {
+			return true
+		}
+	}
+	return false
+}

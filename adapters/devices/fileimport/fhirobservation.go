@@ -1,0 +1,593 @@
+package fileimport
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+type fhirObservation struct {
+	ImplicitRules     string
+	ModifierExtension []json.RawMessage
+	Category          []fhirConcept
+	Focus             []json.RawMessage
+	Method            fhirConcept
+	Device            *fhirReference
+	Performer         []fhirReference
+	HasMember         []json.RawMessage
+	Component         []fhirValue
+	fhirEffective
+	fhirValue
+}
+
+// fhirEffective is when an observation was made.
+type fhirEffective struct {
+	EffectiveDateTime, EffectiveInstant string
+	EffectivePeriod                     *struct{ Start, End string }
+	EffectiveTiming                     json.RawMessage
+}
+
+// fhirValue is an observation or a component of one.
+type fhirValue struct {
+	Code             fhirConcept
+	ValueQuantity    *fhirQuantity
+	ValueSampledData *fhirSamples
+	DataAbsentReason json.RawMessage
+}
+
+func (v *fhirValue) any() bool {
+	return v.ValueQuantity != nil || v.ValueSampledData != nil || len(v.DataAbsentReason) > 0
+}
+
+type fhirConcept struct {
+	Coding []struct{ System, Code string }
+}
+
+type fhirQuantity struct {
+	Value                          *float64
+	Comparator, Unit, System, Code string
+}
+
+// fhirSamples is numbers at equal distances.
+type fhirSamples struct {
+	Origin     fhirQuantity
+	Period     float64 // milliseconds
+	Factor     *float64
+	Dimensions int
+	Data       string
+}
+
+// fhirImport hands over the observations of one person.
+type fhirImport struct {
+	out     *output
+	known   *fhirSurvey
+	batches batches
+	store   *export // puts body measurements together
+	origins map[string]*origin
+	seen    map[fhirIdentity]bool
+	days    map[fhirDay]*healthdata.Activity
+}
+
+// fhirIdentity is what two observations of one measurement have in common.
+type fhirIdentity struct {
+	name       string
+	from       batchKey
+	start, end int64
+	value      float64
+	diastolic  float64
+}
+
+type fhirDay struct {
+	from batchKey
+	date healthlab.Date
+}
+
+func newFHIRImport(out *output, known *fhirSurvey) *fhirImport {
+	return &fhirImport{
+		out: out, known: known, batches: batches{out: out, provider: out.opts.Provider}, store: &export{out: out},
+		origins: map[string]*origin{}, seen: map[fhirIdentity]bool{}, days: map[fhirDay]*healthdata.Activity{},
+	}
+}
+
+// fhirItem is an observation that is being read.
+type fhirItem struct {
+	place string
+	*fhirObservation
+	when fhirTime
+	from *origin
+}
+
+// The states of observations that hold.
+var fhirHolds = []string{"final", "amended", "corrected"}
+
+var fhirStates = append([]string{"registered", "preliminary", "cancelled", "entered-in-error", "unknown"}, fhirHolds...)
+
+// take hands over an observation, or counts why it is left out.
+func (f *fhirImport) take(place string, head *fhirResource, raw json.RawMessage) error {
+	o := itemOf[fhirObservation](raw)
+	switch {
+	case o == nil:
+		f.out.leaveOutAt(place, "Observation that has not the form of FHIR R4")
+		return nil
+	case f.known.replaced(head):
+		f.out.skip("Observation of which the file has a later version")
+		return nil
+	case !slices.Contains(fhirStates, head.Status):
+		f.out.leaveOutAt(place, "Observation without a status of FHIR R4")
+		return nil
+	case !slices.Contains(fhirHolds, head.Status):
+		f.out.skip("Observation that is " + head.Status)
+		return nil
+	case !head.ofPatient() || len(o.Focus) > 0:
+		f.out.skip("Observation that is not about the person")
+		return nil
+	case o.ImplicitRules != "" || len(o.ModifierExtension) > 0:
+		f.out.leaveOutAt(place, "Observation whose meaning an extension changes")
+		return nil
+	}
+	if k, _ := o.Code.kind(); o.category("laboratory") && (k == nil || !k.device) {
+		f.out.skip("Observation of a laboratory")
+		f.out.note("results of laboratories are left out: they come from the laboratory for an order, or as a report (docs/fhir.md)")
+		return nil
+	}
+	when, why := f.time(&o.fhirEffective)
+	if why != "" {
+		f.out.leaveOutAt(place, "Observation "+why)
+		return nil
+	}
+	return f.values(&fhirItem{place: place, fhirObservation: o, when: when, from: f.origin(head, o)})
+}
+
+func (o *fhirObservation) category(code string) bool {
+	return slices.ContainsFunc(o.Category, func(c fhirConcept) bool { return c.has(code) })
+}
+
+// origin returns who recorded an observation: its device, else the system that it comes from, else who made it.
+// Names may be those of people, so an id stands for one.
+func (f *fhirImport) origin(head *fhirResource, o *fhirObservation) *origin {
+	var app, words string
+	known := func(r *fhirReference) string {
+		switch {
+		case r.Reference != "" && !strings.HasPrefix(r.Reference, "#") && !strings.HasPrefix(r.Reference, "urn:"):
+			ref, _, _ := strings.Cut(r.Reference, "/_history/")
+			return ref
+		case r.Identifier != nil && r.Identifier.Value != "":
+			return uuid.NewSHA1(originSpace, []byte(r.Identifier.System+"|"+r.Identifier.Value)).String()
+		case r.Display != "":
+			return uuid.NewSHA1(originSpace, []byte(r.Display)).String()
+		}
+		return ""
+	}
+	if o.Device != nil {
+		app, words = known(o.Device), o.Device.Display
+	}
+	if app == "" {
+		app, _, _ = strings.Cut(head.Meta.Source, "#") // some servers add an id of the request
+	}
+	for i := 0; i < len(o.Performer) && app == ""; i++ {
+		if p := &o.Performer[i]; !strings.Contains("/"+p.Reference, "/Patient/") {
+			app = known(p)
+		}
+	}
+	if len(app) > mostAppID {
+		app = uuid.NewSHA1(originSpace, []byte(app)).String()
+	}
+	kind := cmp.Or(f.out.opts.SourceType, typeOfWords(words))
+	key := app + " " + string(kind)
+	if from := f.origins[key]; from != nil {
+		return from
+	}
+	from := &origin{kind: kind, id: uuid.NewSHA1(originSpace, []byte("fhir "+app))}
+	if app = printable(app); app != "" {
+		from.app = &app
+	}
+	if len(f.origins) >= mostOrigins {
+		clear(f.origins)
+	}
+	f.origins[key] = from
+	return from
+}
+
+// fhirTime is when something was measured: a whole day, an instant, or an interval.
+type fhirTime struct {
+	day    healthlab.Date
+	at, to time.Time // to is zero for an instant
+	offset *int      // seconds east of UTC, if it is said
+}
+
+// time reads when an observation was made, or says what is wrong with it.
+func (f *fhirImport) time(e *fhirEffective) (when fhirTime, why string) {
+	p := e.EffectivePeriod
+	switch {
+	case e.EffectiveDateTime != "" || e.EffectiveInstant != "":
+		return f.instant(cmp.Or(e.EffectiveDateTime, e.EffectiveInstant))
+	case len(e.EffectiveTiming) > 0:
+		return when, "whose time is a schedule"
+	case p == nil:
+		return when, "without a time"
+	case p.Start == "" || p.End == "":
+		return when, "whose period has no start or no end"
+	}
+	when, why = f.instant(p.Start)
+	end, wrong := f.instant(p.End)
+	switch {
+	case why != "" || wrong != "":
+		return when, cmp.Or(why, wrong)
+	case !when.day.IsZero() && when.day == end.day:
+		return when, ""
+	case !when.day.IsZero() || !end.day.IsZero():
+		return when, "whose period is of days"
+	}
+	// The end of a period of FHIR belongs to it: 08:59:59 ends the hour.
+	if when.to = end.at; end.at.Second() == 59 {
+		when.to = end.at.Truncate(time.Second).Add(time.Second)
+	}
+	if when.to.Before(when.at) {
+		return when, "whose period ends before it starts"
+	}
+	return when, ""
+}
+
+// instant reads a time, or a day. A time without an offset needs Options.Zone.
+func (f *fhirImport) instant(text string) (when fhirTime, why string) {
+	const cannotBe = "before 1990 or in the future"
+	if day, err := healthlab.ParseDate(text); err == nil {
+		if !f.out.inTime(day.At(time.UTC).UnixMicro()) {
+			return when, cannotBe
+		}
+		return fhirTime{day: day}, ""
+	}
+	at, offset, err := healthlab.ParseTimeZone(text)
+	switch {
+	case err != nil:
+		return when, "whose time is no time of FHIR R4"
+	case offset == nil && !f.out.opts.zoned:
+		return when, "whose time has no offset"
+	case offset == nil:
+		times := clockTimes(at.Time, f.out.opts.Zone)
+		if len(times) != 1 {
+			return when, "of the hour in which the clock changed"
+		}
+		when.at, when.offset = times[0], offsetOf(times[0])
+	default:
+		when.at = at.Time
+		if !strings.HasSuffix(text, "Z") { // Z says only the instant
+			when.offset = offset
+		}
+	}
+	if !f.out.inTime(when.at.UnixMicro()) {
+		return when, cannotBe
+	}
+	return when, ""
+}
+
+// values hands over what an observation and its components measure.
+func (f *fhirImport) values(o *fhirItem) error {
+	all := make([]*fhirValue, 0, 1+len(o.Component))
+	if o.any() || len(o.Component) == 0 {
+		all = append(all, &o.fhirValue)
+	}
+	for i := range o.Component {
+		all = append(all, &o.Component[i])
+	}
+	var parts fhirPressure
+	for _, v := range all {
+		k, name := v.Code.kind()
+		switch {
+		case len(o.HasMember) > 0 && !v.any():
+			f.out.skip(name + " (a panel, whose members stand alone)")
+		case k == nil:
+			f.out.skip(name)
+		case k.part != pressureNone:
+			parts.add(k, v)
+		case v.ValueSampledData != nil:
+			if err := f.sampled(o, k, v.ValueSampledData); err != nil {
+				return err
+			}
+		default:
+			if err := f.quantity(o, k, v); err != nil {
+				return err
+			}
+		}
+	}
+	if !parts.any {
+		return nil
+	}
+	return f.pressure(o, &parts)
+}
+
+func (f *fhirImport) leave(o *fhirItem, k *fhirKind, why string) {
+	f.out.leaveOutAt(o.place, k.name+" ("+why+")")
+}
+
+// The reasons for which values are left out.
+const (
+	fhirNoValue    = "no value"
+	fhirStatistic  = "mean or other statistic of a longer time"
+	fhirSame       = "the same again"
+	fhirDayAlone   = "a day without a time"
+	fhirOfDays     = "at a time, and only days have one"
+	fhirNoLength   = "total of a time that is not known"
+	fhirComparator = "value with a comparator"
+	fhirNoUnit     = "in no unit, or in one that is not turned into that of the resource"
+)
+
+// number returns the number of a quantity with its unit, and in the unit of the kind.
+func (q *fhirQuantity) number(k *fhirKind) (sent float64, unit string, number float64, why string) {
+	if q == nil || q.Value == nil {
+		return 0, "", 0, fhirNoValue
+	}
+	if q.Comparator != "" {
+		return 0, "", 0, fhirComparator
+	}
+	texts := []string{q.Unit}
+	if q.Code != "" && (q.System == "" || q.System == "http://unitsofmeasure.org") {
+		texts = []string{q.Code, q.Unit}
+	}
+	for _, text := range texts {
+		n, ok := k.inUnit(*q.Value, text)
+		if ok && !math.IsInf(n, 0) {
+			return *q.Value, text, n, ""
+		}
+	}
+	return 0, "", 0, fhirNoUnit
+}
+
+func (k *fhirKind) inUnit(v float64, text string) (float64, bool) {
+	switch {
+	case k.resource != nil:
+		return appUnit(v, text, k.resource)
+	case text == "":
+		return 0, false
+	}
+	return healthdata.ConvertUnit(v, text, k.unit)
+}
+
+// fhirPressure is a blood pressure that is put together, in mmHg.
+type fhirPressure struct {
+	any                 bool
+	systolic, diastolic *float64
+	why                 string // a part is left out
+}
+
+func (p *fhirPressure) add(k *fhirKind, v *fhirValue) {
+	p.any = true
+	_, _, n, why := v.ValueQuantity.number(k)
+	if len(v.DataAbsentReason) > 0 || k.part == pressurePanel {
+		why = fhirNoValue
+	}
+	switch {
+	case why != "":
+		p.why = why
+	case k.part == pressureSystolic:
+		p.systolic = &n
+	default:
+		p.diastolic = &n
+	}
+}
+
+// fhirStatistics are the codes of methods by which a value is put together from many.
+var fhirStatistics = []string{"average", "median", "maximum", "minimum", "count", "total-count", "std-dev", "sum", "variance", "20-percent", "80-percent", "4-lower", "4-upper", "4-dev", "5-1", "5-2", "5-3", "5-4", "skew", "kurtosis", "regression"}
+
+// longestInstant is the longest period of a value that is taken as one of an instant, its start.
+const longestInstant = 5 * time.Minute
+
+// method returns the code of the statistic that an observation is; empty if it is none.
+func (o *fhirItem) method() string {
+	for _, code := range fhirStatistics {
+		if o.Method.has(code) {
+			return code
+		}
+	}
+	return ""
+}
+
+// statistic says why a value is left out that is put together from those of a longer time.
+func (o *fhirItem) statistic(k *fhirKind) string {
+	method := o.method()
+	switch {
+	case k.day != nil && (method == "" || method == "sum"), k.day != nil && k.resource == nil && method == "average":
+		return ""
+	case k.slow && (method == "" || method == "average" || method == "median"):
+		return ""
+	case method != "" || !o.when.to.IsZero() && o.when.to.Sub(o.when.at) > longestInstant:
+		return fhirStatistic
+	}
+	return ""
+}
+
+// quantity hands over a value.
+func (f *fhirImport) quantity(o *fhirItem, k *fhirKind, v *fhirValue) error {
+	if len(v.DataAbsentReason) > 0 {
+		f.leave(o, k, fhirNoValue)
+		return nil
+	}
+	sent, unit, number, why := v.ValueQuantity.number(k)
+	if why = cmp.Or(why, o.statistic(k)); why != "" {
+		f.leave(o, k, why)
+		return nil
+	}
+	total := k.resource != nil && k.resource.Additive
+	switch {
+	case !o.when.day.IsZero() && k.day != nil:
+		f.day(o, k, number)
+		return nil
+	case !o.when.day.IsZero():
+		why = fhirDayAlone
+	case k.resource == nil:
+		why = fhirOfDays
+	case total && o.when.to.IsZero():
+		why = fhirNoLength
+	case f.again(o, k, number, 0):
+		why = fhirSame
+	}
+	if why != "" {
+		f.leave(o, k, why)
+		return nil
+	}
+	s := o.sample(healthdata.Number(sent), unit)
+	if number == sent {
+		s.Unit = k.unit
+	}
+	if total {
+		end := healthlab.At(o.when.to)
+		s.Start, s.End = &s.Timestamp, &end
+	}
+	return f.hand(o, k, s, number)
+}
+
+func (o *fhirItem) sample(v *healthdata.Value, unit string) healthdata.Sample {
+	return healthdata.Sample{Timestamp: healthlab.At(o.when.at), TimezoneOffset: o.when.offset, Value: v, Unit: unit}
+}
+
+// hand puts a sample, and the part of a body measurement that it is, where they are handed over. The number is in
+// the unit of the kind.
+func (f *fhirImport) hand(o *fhirItem, k *fhirKind, s healthdata.Sample, number float64) error {
+	from := o.from
+	if k.from != "" {
+		from = &origin{kind: k.from, app: from.app, id: from.id}
+	}
+	if k.sensor != "" {
+		s.SensorLocation = &k.sensor
+	}
+	if k.body != bodyNone {
+		r := bodyRecord{at: o.when.at.Unix(), part: k.body, value: number, from: from}
+		if s.TimezoneOffset != nil {
+			r.offset = int32(*s.TimezoneOffset)
+		}
+		f.store.bodies = append(f.store.bodies, r)
+		if len(f.store.bodies) >= mostBodyHeld {
+			if err := f.store.finishBodies(); err != nil {
+				return err
+			}
+		}
+	}
+	b, err := f.batches.get(from)
+	if err != nil {
+		return err
+	}
+	return b.sample(k.resource.Slug, s)
+}
+
+func (f *fhirImport) again(o *fhirItem, k *fhirKind, value, diastolic float64) bool {
+	id := fhirIdentity{name: k.name, from: keyOf(o.from), start: o.when.at.UnixMicro(), end: o.when.to.UnixMicro(), value: value, diastolic: diastolic}
+	was := f.seen[id]
+	f.seen[id] = true
+	return was
+}
+
+// pressure hands over a blood pressure.
+func (f *fhirImport) pressure(o *fhirItem, p *fhirPressure) error {
+	k := fhirByName["blood_pressure"]
+	why := o.statistic(k)
+	switch {
+	case p.systolic == nil && p.diastolic == nil:
+		why = p.why
+	case p.systolic == nil || p.diastolic == nil:
+		why = "one value only"
+	case why != "":
+	case !o.when.day.IsZero():
+		why = fhirDayAlone
+	case f.again(o, k, *p.systolic, *p.diastolic):
+		why = fhirSame
+	}
+	if why != "" {
+		f.leave(o, k, why)
+		return nil
+	}
+	s := o.sample(nil, k.unit)
+	s.Systolic, s.Diastolic = p.systolic, p.diastolic
+	return f.hand(o, k, s, 0)
+}
+
+// day keeps a value of a whole day. Of several of one day the last holds.
+func (f *fhirImport) day(o *fhirItem, k *fhirKind, v float64) {
+	key := fhirDay{keyOf(o.from), o.when.day}
+	if f.days[key] == nil {
+		f.days[key] = &healthdata.Activity{CalendarDate: o.when.day}
+		healthdata.HeadOf(f.days[key]).Source = healthdata.Source{Provider: f.out.opts.Provider, Type: o.from.kind, AppID: o.from.app}
+	}
+	k.day(f.days[key], v)
+}
+
+// sampled hands over the numbers of sampled data. What was not measured (E) is not there.
+func (f *fhirImport) sampled(o *fhirItem, k *fhirKind, d *fhirSamples) error {
+	_, unit, _, why := d.Origin.number(k)
+	switch {
+	case why != "":
+	case k.resource == nil || o.method() != "":
+		why = fhirStatistic
+	case !o.when.day.IsZero():
+		why = fhirDayAlone
+	case d.Dimensions != 1 || !(d.Period > 0):
+		why = "sampled data without a period, or of several dimensions"
+	}
+	if why != "" {
+		f.leave(o, k, why)
+		return nil
+	}
+	factor, start, i := 1.0, o.when.at, -1
+	if d.Factor != nil {
+		factor = *d.Factor
+	}
+	one := *o
+	for text := range strings.FieldsSeq(d.Data) {
+		if i++; text == "E" {
+			continue
+		}
+		from, to := float64(i)*d.Period*1000, float64(i+1)*d.Period*1000 // microseconds
+		n, read := healthlab.ParseNumber(text)
+		n = *d.Origin.Value + n*factor
+		number, ok := k.inUnit(n, unit)
+		switch {
+		case text == "L" || text == "U":
+			f.leave(o, k, "sample outside the limits of detection")
+			continue
+		case !read || !ok || math.IsNaN(number) || math.IsInf(number, 0):
+			f.leave(o, k, "sample that is no number")
+			continue
+		case to > 1e15 || !f.out.inTime(start.UnixMicro()+int64(from)):
+			f.leave(o, k, "sample before 1990 or in the future")
+			continue
+		}
+		one.when.at = start.Add(time.Duration(from) * time.Microsecond)
+		s := one.sample(healthdata.Number(n), unit)
+		if number == n {
+			s.Unit = k.unit
+		}
+		if k.resource.Additive {
+			end := healthlab.At(start.Add(time.Duration(to) * time.Microsecond))
+			s.Start, s.End = &s.Timestamp, &end
+		}
+		if err := f.hand(&one, k, s, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish hands over what waited for the end.
+func (f *fhirImport) finish() error {
+	var days []healthdata.Summary
+	for _, key := range slices.SortedFunc(maps.Keys(f.days), func(a, b fhirDay) int {
+		return cmp.Or(cmp.Compare(a.from.kind, b.from.kind), cmp.Compare(a.from.app, b.from.app), a.date.Compare(b.date))
+	}) {
+		days = append(days, f.days[key])
+	}
+	if err := f.out.summaries("activity", days...); err != nil {
+		return err
+	}
+	if err := f.store.finishBodies(); err != nil {
+		return err
+	}
+	return f.batches.flush()
+}
