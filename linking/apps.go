@@ -30,7 +30,7 @@ const (
 
 // AppSessions keeps which companion apps are signed in for whom. What the comment of
 // [Store] says of all methods holds here, too. The sessions of a user that is not live
-// are not there; when a user is erased, so are they.
+// are not found; when a user is erased, they are erased, too.
 type AppSessions interface {
 	// InsertApp adds a session. Conflict if its id is taken, Invalid without id, team or
 	// user, NotFound if the team has no such live user. A session whose ExpiresAt is a day

@@ -212,7 +212,7 @@ type GrantError struct {
 	Type string
 }
 
-// Error says which.
+// Error says that the provider refuses the grant, with the type of the failure.
 func (e *GrantError) Error() string { return "the provider refuses the grant: " + e.failure() }
 
 // Unwrap returns healthlab.Forbidden.

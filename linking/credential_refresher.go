@@ -113,7 +113,7 @@ type GrantSecret struct {
 // healthlab.Unavailable.
 type RetryLaterError struct{ Wait time.Duration }
 
-// Error says so.
+// Error says that the provider does not renew the grant now.
 func (*RetryLaterError) Error() string { return "the provider does not renew the grant now" }
 
 // Unwrap returns healthlab.Unavailable.

@@ -153,7 +153,7 @@ type RateLimitError struct {
 	Wait time.Duration
 }
 
-// Error says so.
+// Error says that the provider had too many requests.
 func (e *RateLimitError) Error() string {
 	return fmt.Sprintf("%v: the provider had too many requests", healthlab.Exhausted)
 }

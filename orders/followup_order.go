@@ -282,7 +282,7 @@ func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, ids pl
 	return o, err
 }
 
-// reorder is a new order for the same patient and test, before its first event.
+// reorder returns a new order for the same patient and test. It has no events yet.
 func (r *Record) reorder(id OrderID, origin Origin, at healthlab.Time) Record {
 	c := *r
 	c.ID, c.Origin, c.CreatedAt, c.UpdatedAt = id, origin, at, at

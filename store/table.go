@@ -86,7 +86,7 @@ func (t *Table[T]) Look(ctx context.Context, s Store, q Query) ([]*Entry[T], err
 	return t.Decoded(got[0])
 }
 
-// LookOne is Look for the value of a key; nil if there is none.
+// LookOne is as Look, and returns the value of one key; nil if there is none.
 func (t *Table[T]) LookOne(ctx context.Context, s Store, k Key) (*Entry[T], error) {
 	return first(t.Look(ctx, s, Query{Key: k}))
 }

@@ -59,7 +59,7 @@ func users(team healthlab.TeamID, state string) Query {
 	return Query{Key: Key{Table: UserTable, Team: team}, By: BySecond, From: state, To: End(state)}
 }
 
-// StateOf returns what the answer of [User] tells about the user.
+// StateOf returns whether a user is known and live, by the rows that the query [User] found.
 func StateOf(rows []Row) UserState {
 	if len(rows) == 0 {
 		return UserState{}

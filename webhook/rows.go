@@ -36,8 +36,8 @@ var _ interface {
 type StoreOptions struct {
 	// Envelope says how bodies of messages are made.
 	Envelope Envelope
-	// Retention is how long messages and attempts are kept, delivered or not, by the store's clock: choose it
-	// longer than a receiver may be down and that clock may be wrong together. Default 30 days.
+	// Retention is how long webhook messages and attempts are kept, delivered or not, by the store's clock. Choose it
+	// longer than the longest time that a receiver may be down and the greatest error of that clock added up. Default 30 days.
 	Retention time.Duration
 	// Readers get the events, beside the dispatcher, in the order given here.
 	Readers []Reader

@@ -51,7 +51,8 @@ func (s *Console) settings(r *http.Request, on *session, c *contract) (list []se
 	return list, nil
 }
 
-// setting returns the control of a setting.
+// setting returns the form field with which a page changes a setting of the team. Its kind, its choices and its
+// description are those of the contract.
 func (c *contract) setting(name string) setting {
 	schema := c.Components.Schemas["TeamSettingsChange"].Properties[name]
 	one := setting{Name: name, Description: schema.Description, Kind: "history"}

@@ -230,7 +230,7 @@ type webhookHeadersOut struct {
 	Sensitive []string          `json:"sensitive"`
 }
 
-// webhookHeadersIn is the body that replaces them.
+// webhookHeadersIn is the body that replaces the custom headers of an endpoint.
 type webhookHeadersIn struct {
 	Headers map[string]string `json:"headers"`
 }

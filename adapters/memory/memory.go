@@ -33,8 +33,8 @@ type Options struct {
 	Pipelines bool
 	// Envelope says how bodies of messages are made.
 	Envelope webhook.Envelope
-	// Retention is how long messages and attempts are kept, delivered or not, by the store's clock: choose it
-	// longer than a receiver may be down and that clock may be wrong together. Default 30 days.
+	// Retention is how long webhook messages and attempts are kept, delivered or not, by the store's clock. Choose it
+	// longer than the longest time that a receiver may be down and the greatest error of that clock added up. Default 30 days.
 	Retention time.Duration
 	// Keys encrypts what is kept about persons, but for samples. Nil keeps it in clear.
 	Keys *personkey.Keys

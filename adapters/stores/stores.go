@@ -59,8 +59,8 @@ type Options struct {
 	Pipelines bool
 	// Envelope says how bodies of messages are made. With Envelope.Sequence they have a sequence.
 	Envelope webhook.Envelope
-	// Retention is how long messages and attempts are kept, delivered or not, by the store's clock: choose it
-	// longer than a receiver may be down and that clock may be wrong together. Default 30 days.
+	// Retention is how long webhook messages and attempts are kept, delivered or not, by the store's clock. Choose it
+	// longer than the longest time that a receiver may be down and the greatest error of that clock added up. Default 30 days.
 	Retention time.Duration
 	// Erasing is called while a user with many rows is erased, with the number of rows that are deleted; see
 	// healthdata.UserOptions. Default: none.
@@ -360,7 +360,7 @@ func (v *Stores) Deliveries() webhook.Deliveries {
 	return v.events
 }
 
-// Endpoints returns the endpoints of teams; nil without the outbox.
+// Endpoints returns the store of the webhook endpoints of teams; nil if the stores were made without an outbox.
 func (v *Stores) Endpoints() webhook.Endpoints {
 	if v.events == nil {
 		return nil

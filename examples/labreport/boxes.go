@@ -53,7 +53,7 @@ func drawBoxes(ctx context.Context, name string, files []labreport.File, pages i
 	return nil
 }
 
-// drawPage draws the boxes of one page.
+// drawPage draws a box around each text that was read on a page into a copy of its picture.
 func drawPage(name string, page image.Image, number int, data labreport.Data) error {
 	b := page.Bounds()
 	out := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))

@@ -19,7 +19,7 @@ import (
 type AppsHarness struct {
 	// Apps is the interface that is tested.
 	Apps linking.AppSessions
-	// Users has the people.
+	// Users is the store of the users whom the sessions are of.
 	Users healthdata.Users
 }
 

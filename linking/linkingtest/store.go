@@ -23,7 +23,7 @@ type StoreHarness struct {
 	Linking linking.Store
 	// Credentials is the other interface, and Second is the same as another process sees it.
 	Credentials, Second linking.CredentialStore
-	// Users has the people.
+	// Users is the store of the users who link.
 	Users healthdata.Users
 	// Data makes a healthdata.Service possible; the suite writes none.
 	Data healthdata.Data

@@ -30,7 +30,7 @@ const RuleNoSources = "NO_CONNECTED_SOURCES"
 // RefreshLimitError says that a user was refreshed too often. It unwraps to healthlab.Exhausted.
 type RefreshLimitError struct{ Wait time.Duration }
 
-// Error says so.
+// Error says that the user was refreshed too often.
 func (*RefreshLimitError) Error() string { return "the user was refreshed too often" }
 
 // Unwrap returns healthlab.Exhausted.

@@ -125,7 +125,7 @@ type Acknowledgement struct {
 
 	By string         `json:"by"`
 	At healthlab.Time `json:"at"`
-	// Revision is that of the snapshot that was repeated.
+	// Revision is that of the snapshot whose value the person read back.
 	Revision int `json:"revision"`
 }
 
@@ -140,7 +140,7 @@ const (
 	Corrected EntryKind = "corrected"
 	// StepPassed: a step of the ladder passed without an acknowledgement.
 	StepPassed EntryKind = "unacknowledged"
-	// WasAcknowledged: a person repeated the value.
+	// WasAcknowledged: a person read the value back.
 	WasAcknowledged EntryKind = "acknowledged"
 	// WasWithdrawn: a correction says that the result is not critical.
 	WasWithdrawn EntryKind = "withdrawn"

@@ -127,7 +127,8 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// useOnce is the default of Config.Use.
+// useOnce reports whether the assertion of a client is used for the first time, as this process remembers. It is the default
+// of Config.Use.
 func (s *Server) useOnce(_ context.Context, client, id string, until time.Time) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

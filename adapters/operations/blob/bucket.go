@@ -75,7 +75,7 @@ func (b *Bucket) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return &object{body: body, ctx: ctx}, nil
 }
 
-// object is an object that is being read.
+// object is a file of the bucket that is being read.
 type object struct {
 	body io.ReadCloser
 	ctx  context.Context //nolint:containedctx // it lives as long as one reading
