@@ -25,8 +25,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long anything may take before the test fails.
-const patience = 30 * time.Second
+// patience is how long anything may take before the test fails: a guard against a hang, with room for the
+// checks of a page of thousands of elements on a busy machine.
+const patience = 3 * time.Minute
 
 // Browser is one Chromium. Safe for concurrent use.
 type Browser struct {
