@@ -229,7 +229,8 @@ func (f *fhirReader) readLines(text *bufio.Reader) error {
 			return err
 		}
 		line, long, err := readLine(text, int(f.out.opts.MaxRecordingBytes))
-		if err != nil && !errors.Is(err, io.EOF) {
+		last := errors.Is(err, io.EOF)
+		if err != nil && !last {
 			return fmt.Errorf("read file: %w", err)
 		}
 		place := "line " + strconv.Itoa(n)
@@ -244,7 +245,7 @@ func (f *fhirReader) readLines(text *bufio.Reader) error {
 				return err
 			}
 		}
-		if err != nil {
+		if last {
 			return nil
 		}
 	}

@@ -395,31 +395,11 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 	}
 	format, err := detect(head)
 	var table *csvFile
-	if f := fitbitFileOf(head, name); err != nil && f != nil {
-		rep.Format = FitbitExport
-		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
-		err = out.result(importFitbit(out, f, io.MultiReader(bytes.NewReader(head), r)))
-		return rep, err
-	}
-	if f := garminFileOf(head); err != nil && f != nil {
-		rep.Format = GarminExport
-		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
-		err = out.result(importGarmin(out, f, io.MultiReader(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)), r)))
-		return rep, err
-	}
-	if err != nil && phoneAppHead(head) {
-		rep.Format = HealthAutoExport
-		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
-		err = out.result(importPhoneApp(out, io.MultiReader(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)), r)))
-		return rep, err
-	}
-	if err != nil && fhirHead(head) {
-		rep.Format = FHIR
-		out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
-		err = out.result(importFHIR(out, r, head))
-		return rep, err
-	}
+	out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
 	if err != nil {
+		if known, fault := importJSON(out, r, head, name); known {
+			return rep, fault
+		}
 		if table = csvFileOf(head, name); table == nil {
 			if table = csvFileNamed(name); table == nil {
 				return rep, err
@@ -439,7 +419,6 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 	if format == SQLite {
 		return importDatabase(ctx, r, head, sink, o)
 	}
-	out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
 	switch {
 	case format == HealthExport:
 		err = importExport(out, r, head, beside)
@@ -449,6 +428,29 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 		err = importRecording(out, io.MultiReader(bytes.NewReader(head), r), format)
 	}
 	return rep, out.result(err)
+}
+
+// importJSON imports a file of a format in JSON. False if the file is of none of them; nothing is read of r then.
+func importJSON(out *output, r io.Reader, head []byte, name string) (known bool, err error) {
+	bare := io.MultiReader(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)), r)
+	fitbit, garmin := fitbitFileOf(head, name), garminFileOf(head)
+	switch {
+	case fitbit != nil:
+		out.rep.Format = FitbitExport
+		err = importFitbit(out, fitbit, io.MultiReader(bytes.NewReader(head), r))
+	case garmin != nil:
+		out.rep.Format = GarminExport
+		err = importGarmin(out, garmin, bare)
+	case phoneAppHead(head):
+		out.rep.Format = HealthAutoExport
+		err = importPhoneApp(out, bare)
+	case fhirHead(head):
+		out.rep.Format = FHIR
+		err = importFHIR(out, r, head)
+	default:
+		return false, nil
+	}
+	return true, out.result(err)
 }
 
 // importRecording imports a recording, which may be packed with gzip.
