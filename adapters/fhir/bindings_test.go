@@ -332,7 +332,7 @@ func (c *clinic) outcomes(user healthlab.UserID) {
 	}
 	_, err := c.s.Orders.Cancel(ctx, c.team, c.placed(user))
 	require.NoError(c.t, err)
-	c.placed(user) // nobody has begun it
+	c.placed(user) // an order whose sample no laboratory has yet
 	for _, reports := range [][]orders.Trigger{{orders.PartialResult}, {orders.FinalResult}, {orders.FinalResult, orders.CorrectedResult}} {
 		id := c.placed(user)
 		_, err := c.s.Orders.Simulate(ctx, c.team, id, orders.StatusOf(catalogue.Testkit, orders.DeliveredToLab), orders.SimulationFlags{})
