@@ -9,13 +9,14 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // What a laboratory sends is stored once its access is recorded, and not before.
 func TestAccessOfTheLaboratory(t *testing.T) {
 	var users []healthlab.UserID
 	var fault error
-	d := newReviewFixture(t, func(o *orders.Options) {
+	d := newReviewFixture(t, func(o *options) {
 		o.Accessed = func(_ context.Context, _ healthlab.TeamID, user healthlab.UserID) error {
 			users = append(users, user)
 			return fault
@@ -25,7 +26,7 @@ func TestAccessOfTheLaboratory(t *testing.T) {
 	require.Empty(t, users)
 
 	fault = errors.New("not recorded")
-	result, uncertain := d.report(o), d.report(o, bySample, func(m *orders.Message) { m.SampleID = "another" })
+	result, uncertain := d.report(o), d.report(o, bySample, func(m *exchange.Message) { m.SampleID = "another" })
 	require.ErrorIs(t, d.Receive(t.Context(), result), fault)
 	require.ErrorIs(t, d.Receive(t.Context(), uncertain), fault)
 	require.Equal(t, orders.RequisitionCreated, d.get(o).LowLevel())

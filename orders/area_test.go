@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 // zips is where some postal codes are.
@@ -50,8 +51,8 @@ func places(t testing.TB) *appointment.CenterIndex {
 		north(1, "FAR", 24.4, appointment.PSCSchedulingViaService), north(1, "AWAY", 99.6, appointment.PSCStat), north(2, "SOUTH", 60))
 }
 
-func withPlaces(t testing.TB) func(*orders.Options) {
-	return func(o *orders.Options) { o.Centers, o.Zips = places(t), someZips() }
+func withPlaces(t testing.TB) func(*options) {
+	return func(o *options) { o.Centers, o.Zips = places(t), someZips() }
 }
 
 // everywhere gives the team accounts at the other labs, too.
@@ -69,7 +70,7 @@ func TestPSCs(t *testing.T) {
 	find := func(edit func(*appointment.CenterRequest)) []string {
 		req := appointment.CenterRequest{Zip: "85201", LabID: 1}
 		edit(&req)
-		info, err := d.Appointments().PSCs(t.Context(), d.team, req)
+		info, err := d.visits.Places().PSCs(t.Context(), d.team, req)
 		require.NoError(t, err)
 		require.Equal(t, "northlab", info.Slug)
 		out := []string{}
@@ -86,63 +87,63 @@ func TestPSCs(t *testing.T) {
 	}))
 	require.Empty(t, find(func(r *appointment.CenterRequest) { r.Zip = "10001" }))
 
-	info, err := d.Appointments().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "85201", LabID: 1})
+	info, err := d.visits.Places().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "85201", LabID: 1})
 	require.NoError(t, err)
 	require.Equal(t, []catalogue.BillingType{catalogue.ClientBill, catalogue.CommercialInsurance}, info.PatientServiceCenters[0].SupportedBillTypes)
-	_, err = d.Appointments().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "85201", LabID: 77})
+	_, err = d.visits.Places().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "85201", LabID: 77})
 	requireRule(t, err, catalogue.LabNotFound, healthlab.NotFound)
-	_, err = d.Appointments().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "00000", LabID: 1})
+	_, err = d.visits.Places().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "00000", LabID: 1})
 	requireRule(t, err, appointment.ZipCodeUnknown, healthlab.Precondition)
 	unlinked := account("of nobody")
-	_, err = d.Appointments().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "85201", LabID: 1, LabAccountID: &unlinked})
+	_, err = d.visits.Places().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "85201", LabID: 1, LabAccountID: &unlinked})
 	requireRule(t, err, catalogue.LabAccountNotFound, healthlab.NotFound)
-	_, err = d.Appointments().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "8520", LabID: 1, Radius: 30, Capabilities: []appointment.PSCCapability{"parking"}})
+	_, err = d.visits.Places().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "8520", LabID: 1, Radius: 30, Capabilities: []appointment.PSCCapability{"parking"}})
 	var invalid *healthlab.InvalidError
 	require.ErrorAs(t, err, &invalid)
 	require.Len(t, invalid.Problems, 3)
-	_, err = newFixture(t).Appointments().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "85201", LabID: 1})
+	_, err = newFixture(t).visits.Places().PSCs(t.Context(), d.team, appointment.CenterRequest{Zip: "85201", LabID: 1})
 	require.ErrorIs(t, err, healthlab.Unimplemented)
 }
 
 func TestOrderPSCs(t *testing.T) {
 	d := newFixture(t, withPlaces(t))
 	o := d.placed("walk-in")
-	info, err := d.OrderPSCs(t.Context(), d.team, o.ID, appointment.CenterRequest{})
+	info, err := d.visits.OrderPSCs(t.Context(), d.team, o.ID, appointment.CenterRequest{})
 	require.NoError(t, err)
 	require.Equal(t, 1, info.LabID)
 	require.Len(t, info.PatientServiceCenters, 3)
 	d.everywhere()
 	o = d.placed("south")
-	info, err = d.OrderPSCs(t.Context(), d.team, o.ID, appointment.CenterRequest{Radius: 100})
+	info, err = d.visits.OrderPSCs(t.Context(), d.team, o.ID, appointment.CenterRequest{Radius: 100})
 	require.NoError(t, err)
 	require.Equal(t, "southlab", info.Slug)
 	require.Equal(t, "60", info.PatientServiceCenters[0].Distance)
 	kit, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
 	require.NoError(t, err)
-	_, err = d.OrderPSCs(t.Context(), d.team, kit.ID, appointment.CenterRequest{})
-	requireRule(t, err, orders.PatientAddressMissing, healthlab.Precondition)
-	_, err = d.OrderPSCs(t.Context(), healthlab.TeamID{UUID: id("other")}, o.ID, appointment.CenterRequest{})
+	_, err = d.visits.OrderPSCs(t.Context(), d.team, kit.ID, appointment.CenterRequest{})
+	requireRule(t, err, visits.PatientAddressMissing, healthlab.Precondition)
+	_, err = d.visits.OrderPSCs(t.Context(), healthlab.TeamID{UUID: id("other")}, o.ID, appointment.CenterRequest{})
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 }
 
 func TestArea(t *testing.T) {
 	d := newFixture(t, withPlaces(t))
-	info, err := d.Appointments().Area(t.Context(), d.team, appointment.AreaRequest{Zip: "85201", Radius: 50})
+	info, err := d.visits.Places().Area(t.Context(), d.team, appointment.AreaRequest{Zip: "85201", Radius: 50})
 	require.NoError(t, err)
 	require.Equal(t, "85201", info.ZipCode)
 	require.Equal(t, map[string]appointment.PSCAreaInfo{"northlab": {LabID: 1, SupportedBillTypes: []catalogue.BillingType{catalogue.ClientBill, catalogue.CommercialInsurance},
 		PatientServiceCenters: appointment.PSCAreaDetails{AppointmentWithService: true, WithinRadius: 3, Radius: "50",
 			Capabilities: []appointment.PSCCapability{appointment.PSCStat, appointment.PSCSchedulingViaService}}}}, info.CentralLabs)
-	info, err = d.Appointments().Area(t.Context(), d.team, appointment.AreaRequest{Zip: "85201", Radius: 100})
+	info, err = d.visits.Places().Area(t.Context(), d.team, appointment.AreaRequest{Zip: "85201", Radius: 100})
 	require.NoError(t, err)
 	require.Len(t, info.CentralLabs, 2)
 	require.Equal(t, []catalogue.BillingType{}, info.CentralLabs["southlab"].SupportedBillTypes, "the team has no account there")
 	require.False(t, info.CentralLabs["southlab"].PatientServiceCenters.AppointmentWithService)
-	info, err = d.Appointments().Area(t.Context(), d.team, appointment.AreaRequest{Zip: "59001"})
+	info, err = d.visits.Places().Area(t.Context(), d.team, appointment.AreaRequest{Zip: "59001"})
 	require.NoError(t, err)
 	require.Empty(t, info.CentralLabs)
 	require.NotNil(t, info.CentralLabs)
-	_, err = d.Appointments().Area(t.Context(), d.team, appointment.AreaRequest{Zip: "x", Radius: 1, Labs: []string{"northlab", "nolab"}})
+	_, err = d.visits.Places().Area(t.Context(), d.team, appointment.AreaRequest{Zip: "x", Radius: 1, Labs: []string{"northlab", "nolab"}})
 	var invalid *healthlab.InvalidError
 	require.ErrorAs(t, err, &invalid)
 	require.Len(t, invalid.Problems, 3)

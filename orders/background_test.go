@@ -15,20 +15,20 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
-	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // TestBackground runs the loops as a host does, in time that passes by itself, through
 // an outage of the lab.
 func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newFixture(t, func(o *orders.Options) { o.Now = time.Now })
+		d := newFixture(t, func(o *options) { o.Now = time.Now })
 		d.lab = sandbox.NewLab(&sandbox.LabOptions{Step: time.Hour})
 		lab := &outage{LabBackend: d.lab, until: time.Now().Add(10 * time.Hour)}
 		var logged syncBuffer
-		service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Log: slog.New(slog.NewTextHandler(&logged, nil))})
+		service, err := d.newServices(book(t), lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Log: slog.New(slog.NewTextHandler(&logged, nil))}}})
 		require.NoError(t, err)
-		d.Service = service
+		d.services = service
 		o := d.placed("kit", func(r *orders.PlaceRequest) { r.PatientDetails.DOB.Year = 1950 }) // the clock begins in 2000
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -66,21 +66,21 @@ func (s *syncBuffer) String() string {
 
 // outage is a lab that is away until a time.
 type outage struct {
-	orders.LabBackend
+	exchange.LabBackend
 	until time.Time
 }
 
-func (o *outage) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+func (o *outage) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if time.Now().Before(o.until) {
 		<-ctx.Done() // no answer at all
-		return orders.Accepted{}, ctx.Err()
+		return exchange.Accepted{}, ctx.Err()
 	}
 	return o.LabBackend.Submit(ctx, s)
 }
 
-func (o *outage) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+func (o *outage) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	if time.Now().Before(o.until) {
-		return orders.Batch{}, errors.New("connection refused")
+		return exchange.Batch{}, errors.New("connection refused")
 	}
 	return o.LabBackend.Updates(ctx, cursor, n)
 }

@@ -64,8 +64,8 @@ func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id O
 			return nil, rules.Broken(ActivateByInPast, "activate_by must be today or later")
 		}
 		r.ActivateBy, r.UpdatedAt = day, healthlab.At(at)
-		r.refreshTransaction()
-		r.planSubmission(at)
+		r.RefreshTransaction()
+		r.PlanSubmission(at)
 		return nil, nil
 	})
 	if err != nil {
@@ -85,55 +85,56 @@ func (s *Service) changeOrder(ctx context.Context, team healthlab.TeamID, id Ord
 		if err := allowed(r); err != nil {
 			return nil, err
 		}
-		return r.apply(st)
+		return r.Apply(st)
 	})
 	return r.Order, rules.NotFound(err, OrderNotFound, "the team has no such order")
 }
 
-// task is the next call to a lab about an order.
-type task uint8
+// LabCall is a call to a laboratory about an order.
+type LabCall uint8
 
+// The calls. NoCall: nothing is to be said.
 const (
-	nothing task = iota
-	sendKit
-	sendRequisition
-	sendCancel
+	NoCall LabCall = iota
+	SendKit
+	SendRequisition
+	SendCancel
 )
 
-// task returns the next call to the lab. It is a pure function of the record.
-func (r *Record) task() task {
+// NextCall returns the next call to the laboratory. It is a pure function of the record.
+func (r *Record) NextCall() LabCall {
 	switch low := r.LowLevel(); {
 	case endings[low].TakeBack:
 		if r.Lab.Started && !r.Lab.Cancel {
-			return sendCancel
+			return SendCancel
 		}
 	case low == AwaitingRegistration && !r.Lab.Kit:
-		return sendKit
-	case (low == Ordered || low == Registered) && patientKnown(r.Facts()) && !r.Lab.Requisition:
-		return sendRequisition
+		return SendKit
+	case (low == Ordered || low == Registered) && r.Facts().PatientKnown() && !r.Lab.Requisition:
+		return SendRequisition
 	}
-	return nothing
+	return NoCall
 }
 
-// planSubmission sets when the lab is called about the order in its present state: at once, or at the
+// PlanSubmission sets when the lab is called about the order in its present state: at once, or at the
 // first instant (UTC) of the day for which it is scheduled. A process that is talking to
 // the lab about it has a lease, so a cancellation does not overtake the order.
-func (r *Record) planSubmission(at time.Time) {
-	r.planMessages()
+func (r *Record) PlanSubmission(at time.Time) {
+	r.PlanMessages()
 	r.Lab.Attempts = 0
-	t := r.task()
+	t := r.NextCall()
 	switch {
-	case t == nothing:
+	case t == NoCall:
 		r.Lab.Due = time.Time{}
-	case r.ActivateBy != nil && t != sendCancel && r.ActivateBy.At(time.UTC).After(at):
+	case r.ActivateBy != nil && t != SendCancel && r.ActivateBy.At(time.UTC).After(at):
 		r.Lab.Due = r.ActivateBy.At(time.UTC)
 	default:
 		r.Lab.Due = at
 	}
 }
 
-// apply is Apply for a record; it also plans the call to the lab.
-func (r *Record) apply(st Step) ([]healthlab.Event, error) {
+// Apply is [Apply] for a record; it also plans the call to the lab.
+func (r *Record) Apply(st Step) ([]healthlab.Event, error) {
 	was := *r
 	r.noteDraw(st.On, st.At)
 	r.HasABN = r.HasABN || r.Notice != nil && st.On == LabAccepted // told with the requisition
@@ -150,7 +151,22 @@ func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 		return nil, err
 	}
 	more, err := r.followOrder(st)
-	r.planSubmission(st.At)
+	r.PlanSubmission(st.At)
+	return append(events, more...), err
+}
+
+// Enter puts the order into a status, from wherever it stands: for results that a person gave to it. The
+// trigger of the step decides nothing. It plans the call to the laboratory.
+func (r *Record) Enter(to LowLevel, st Step) ([]healthlab.Event, error) {
+	if r.endsVisit(to, st) != "" {
+		r.showVisit(nil)
+	}
+	events, err := appendEvent(&r.Order, to, st)
+	if err != nil {
+		return nil, err
+	}
+	more, err := r.endVisit(st)
+	r.PlanSubmission(st.At)
 	return append(events, more...), err
 }
 

@@ -25,7 +25,7 @@ func newCompendium(t *testing.T, on bool) (*orders.Service, healthlab.TeamID) {
 	require.NoError(t, err)
 	store := memory.New(nil)
 	s, err := orders.New(store.Orders(), people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), book,
-		sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews(), Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
+		&orders.Options{Environment: healthlab.Production, Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{CompendiumTools: on}, nil
 		}})
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func newLabs(t *testing.T, registry *people.Registry, markers ...catalogue.Marke
 	require.NoError(t, err)
 	store := memory.New(nil)
 	s, err := orders.New(store.Orders(), people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), catalogue,
-		sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews(), Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
+		&orders.Options{Environment: healthlab.Production, Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{CompendiumTools: true}, nil
 		}})
 	require.NoError(t, err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // CancelForDeletion cancels what can be cancelled of a user's orders, before the user is
@@ -27,26 +26,9 @@ func (s *Service) CancelForDeletion(ctx context.Context, team healthlab.TeamID, 
 	return nil
 }
 
-// cancelOfDeleted cancels an order that was placed while its user was being deleted.
-func (s *Service) cancelOfDeleted(ctx context.Context, claimed Record) (Record, error) {
-	st := Step{On: CancelRequested, At: s.now(), EventID: s.opts.NewID()}
-	r, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
-		if !r.UserDeleted || !r.Cancellable() {
-			return nil, rules.Broken(CancelNotAllowed, "the order is too far on")
-		}
-		return r.apply(st)
-	})
-	var rule *healthlab.RuleError
-	if errors.As(err, &rule) {
-		return claimed, nil
-	}
-	if err != nil {
-		return Record{}, fmt.Errorf("cancel order of deleted user: %w", err)
-	}
-	return r, nil
-}
+// Visible returns a Store as callers see it: the orders of deleted users are not found.
+func Visible(s Store) Store { return visibleStore{s} }
 
-// visibleStore is a Store as callers see it: the orders of deleted users are not found.
 type visibleStore struct{ Store }
 
 func visible(r Record, err error) (Record, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -15,7 +16,7 @@ import (
 // The report of a transaction is headed by the order of the newest results, and says that it
 // is corrected if any of its results were.
 func TestReportOfATransaction(t *testing.T) {
-	a := newArchive(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	a := newArchive(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 	a.settings.Redraws = true
 	ctx := t.Context()
 	first := a.placed("walk-in", withOutcome("missing"))
@@ -42,10 +43,10 @@ func TestReportOfACorrectedTransaction(t *testing.T) {
 	// A completed order, corrected, and one more that takes its place at another lab.
 	o := a.requisitioned("walk-in")
 	require.NoError(t, a.Receive(ctx, a.report(o)))
-	require.NoError(t, a.Receive(ctx, a.report(o, func(m *orders.Message) { m.On = orders.CorrectedResult })))
+	require.NoError(t, a.Receive(ctx, a.report(o, func(m *exchange.Message) { m.On = orders.CorrectedResult })))
 	require.Equal(t, orders.Corrected, a.get(o).LowLevel())
-	held := a.held(a.report(o, func(m *orders.Message) { m.Lab, m.Results.Results[0].ProviderID = "eastlab", ptr("code-iron") }))
-	next, err := a.Reviews().Accept(ctx, a.team, held.ID, orders.AcceptRequest{OrderID: &o.ID})
+	held := a.held(a.report(o, func(m *exchange.Message) { m.Lab, m.Results.Results[0].ProviderID = "eastlab", ptr("code-iron") }))
+	next, err := a.Reviews().Accept(ctx, a.team, held.ID, exchange.AcceptRequest{OrderID: &o.ID})
 	require.NoError(t, err)
 	require.Equal(t, orders.Completed, next.LowLevel())
 	require.Equal(t, o.OrderTransaction.ID, next.OrderTransaction.ID)
@@ -64,7 +65,7 @@ func TestReportOfACulture(t *testing.T) {
 			Parent: &labresult.ParentResult{Group: group, Value: of}}
 	}
 	midnight := healthlab.At(time.Date(2026, 3, 2, 7, 0, 0, 0, time.UTC)) // at -0700
-	require.NoError(t, a.Receive(t.Context(), a.report(o, func(m *orders.Message) {
+	require.NoError(t, a.Receive(t.Context(), a.report(o, func(m *exchange.Message) {
 		m.Results = &labresult.Report{
 			Metadata: labresult.Metadata{Notes: ptr("took antibiotics")},
 			Results: []labresult.Result{susceptible("1", "Escherichia coli"), susceptible("2", "Klebsiella pneumoniae"), {Name: "Colour", Result: "red", Group: "1",
@@ -89,7 +90,7 @@ func TestReportOfACulture(t *testing.T) {
 func TestReportOfMissingResultsAlone(t *testing.T) {
 	a := newArchive(t)
 	o := a.requisitioned("walk-in")
-	require.NoError(t, a.Receive(t.Context(), a.report(o, func(m *orders.Message) {
+	require.NoError(t, a.Receive(t.Context(), a.report(o, func(m *exchange.Message) {
 		m.Results = &labresult.Report{MissingResults: []labresult.Missing{{Name: "Iron", Note: ptr("clotted")}}}
 	})))
 	file, err := a.docs().Report(t.Context(), a.team, o.ID)
@@ -103,13 +104,13 @@ func TestReportOfMissingResultsAlone(t *testing.T) {
 // is moved or deleted together with the results.
 func TestReportOfHeldResults(t *testing.T) {
 	ben := []byte("%PDF-1.7 of Ben Roe")
-	hold := func(t *testing.T) (*archive, orders.Order, orders.Order, orders.UnmatchedResult) {
+	hold := func(t *testing.T) (*archive, orders.Order, orders.Order, exchange.UnmatchedResult) {
 		a := newArchive(t)
 		a.settings.UnmatchedResults = true
 		mine, his := a.requisitioned("walk-in"), a.requisitioned("walk-in", as("patient", func(p *people.PatientDetailsInput) { p.FirstName = "Ben" }))
-		require.NoError(t, a.Receive(t.Context(), a.report(mine, func(m *orders.Message) { m.On = orders.PartialResult })))
+		require.NoError(t, a.Receive(t.Context(), a.report(mine, func(m *exchange.Message) { m.On = orders.PartialResult })))
 		require.NoError(t, a.StoreReport(t.Context(), a.team, mine.ID, "BEN", ben))
-		held := a.held(a.report(mine, func(m *orders.Message) { m.Patient.FirstName, m.ReportFile = "Ben", "BEN" }))
+		held := a.held(a.report(mine, func(m *exchange.Message) { m.Patient.FirstName, m.ReportFile = "Ben", "BEN" }))
 		file, err := a.docs().Report(t.Context(), a.team, mine.ID)
 		require.NoError(t, err)
 		require.Contains(t, string(file), "PARTIAL REPORT")
@@ -118,21 +119,21 @@ func TestReportOfHeldResults(t *testing.T) {
 	}
 	t.Run("rejected", func(t *testing.T) {
 		a, mine, _, held := hold(t)
-		_, err := a.Reviews().Resolve(t.Context(), a.team, held.ID, orders.ResolveRequest{Action: orders.ReviewUnsure})
+		_, err := a.Reviews().Resolve(t.Context(), a.team, held.ID, exchange.ResolveRequest{Action: exchange.ReviewUnsure})
 		require.NoError(t, err)
 		require.Equal(t, 1, a.files.left(t))
 		_, err = a.Reviews().Return(t.Context(), a.team, held.ID, nil)
 		require.NoError(t, err)
-		_, err = a.Reviews().Resolve(t.Context(), a.team, held.ID, orders.ResolveRequest{Action: orders.ReviewReject})
+		_, err = a.Reviews().Resolve(t.Context(), a.team, held.ID, exchange.ResolveRequest{Action: exchange.ReviewReject})
 		require.NoError(t, err)
 		require.Zero(t, a.files.left(t))
 		r, err := a.store.Orders().Get(t.Context(), a.team, mine.ID)
 		require.NoError(t, err)
 		require.Empty(t, r.Files)
 	})
-	for name, req := range map[string]func(his orders.Order) orders.AcceptRequest{
-		"accepted":  func(his orders.Order) orders.AcceptRequest { return orders.AcceptRequest{OrderID: &his.ID} },
-		"new order": func(his orders.Order) orders.AcceptRequest { return orders.AcceptRequest{UserID: &his.UserID} },
+	for name, req := range map[string]func(his orders.Order) exchange.AcceptRequest{
+		"accepted":  func(his orders.Order) exchange.AcceptRequest { return exchange.AcceptRequest{OrderID: &his.ID} },
+		"new order": func(his orders.Order) exchange.AcceptRequest { return exchange.AcceptRequest{UserID: &his.UserID} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, mine, his, held := hold(t)
@@ -150,7 +151,7 @@ func TestReportOfHeldResults(t *testing.T) {
 	}
 	t.Run("accepted where it lies", func(t *testing.T) {
 		a, mine, _, held := hold(t)
-		_, err := a.Reviews().Accept(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &mine.ID})
+		_, err := a.Reviews().Accept(t.Context(), a.team, held.ID, exchange.AcceptRequest{OrderID: &mine.ID})
 		require.NoError(t, err)
 		file, err := a.docs().Report(t.Context(), a.team, mine.ID)
 		require.NoError(t, err)
@@ -161,10 +162,10 @@ func TestReportOfHeldResults(t *testing.T) {
 	t.Run("disk", func(t *testing.T) {
 		a, _, his, held := hold(t)
 		a.files.fails = true
-		_, err := a.Reviews().Accept(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &his.ID})
+		_, err := a.Reviews().Accept(t.Context(), a.team, held.ID, exchange.AcceptRequest{OrderID: &his.ID})
 		require.Equal(t, healthlab.Unavailable, healthlab.KindOf(err))
 		a.files.fails = false
-		_, err = a.Reviews().Accept(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &his.ID})
+		_, err = a.Reviews().Accept(t.Context(), a.team, held.ID, exchange.AcceptRequest{OrderID: &his.ID})
 		require.NoError(t, err)
 		file, err := a.docs().Report(t.Context(), a.team, his.ID)
 		require.NoError(t, err)

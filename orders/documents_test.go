@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -90,13 +91,13 @@ func (f *folder) left(t testing.TB) int {
 	return n
 }
 
-func newArchive(t testing.TB, edit ...func(*orders.Options)) *archive {
+func newArchive(t testing.TB, edit ...func(*options)) *archive {
 	t.Helper()
 	a := &archive{printer: &typewriter{}, files: &folder{BlobStore: memory.New(nil).Blobs()}}
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
 	a.sealWith(t, seal)
-	a.fixture = newFixture(t, append(edit, func(o *orders.Options) {
+	a.fixture = newFixture(t, append(edit, func(o *options) {
 		o.Environment = healthlab.Production
 		o.Files, o.RequisitionURL = a.files, func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, now time.Time) (string, error) {
 			return a.links.URL(ctx, team, order, now)
@@ -329,7 +330,7 @@ func TestCoverageNoticeIsOne(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	var err error
-	a.Service, err = orders.New(a.store.Orders(), people.UsersFunc(a.hasUser), book(t), lab, a.opts)
+	a.services, err = a.newServices(book(t), lab, a.opts)
 	require.NoError(t, err)
 	o := a.placed("walk-in")
 	_, err = a.SubmitDue(ctx)
@@ -337,7 +338,7 @@ func TestCoverageNoticeIsOne(t *testing.T) {
 	require.False(t, a.get(o).HasABN)
 	file, err := a.docs().CoverageNotice(ctx, a.team, o.ID)
 	noFile(t, file, err)
-	require.NoError(t, a.Receive(ctx, orders.Message{ID: "1", Team: a.team, Order: o.ID, On: orders.LabAccepted, SampleID: "S1", At: a.now()}))
+	require.NoError(t, a.Receive(ctx, exchange.Message{ID: "1", Team: a.team, Order: o.ID, On: orders.LabAccepted, SampleID: "S1", At: a.now()}))
 	require.True(t, a.get(o).HasABN)
 	file, err = a.docs().CoverageNotice(ctx, a.team, o.ID)
 	require.NoError(t, err)
@@ -345,7 +346,7 @@ func TestCoverageNoticeIsOne(t *testing.T) {
 
 	// The acceptance comes as a message, while the lab is being asked.
 	lab.meanwhile = func(o orders.Order) {
-		require.NoError(t, a.Receive(ctx, orders.Message{ID: "2", Team: a.team, Order: o.ID, On: orders.LabAccepted, SampleID: "S2", At: a.now(),
+		require.NoError(t, a.Receive(ctx, exchange.Message{ID: "2", Team: a.team, Order: o.ID, On: orders.LabAccepted, SampleID: "S2", At: a.now(),
 			Notice: &orders.CoverageNotice{Items: []orders.CoverageItem{{Name: "by message"}}}}))
 		_, err := a.docs().CoverageNotice(ctx, a.team, o.ID)
 		require.NoError(t, err)
@@ -361,17 +362,17 @@ func TestCoverageNoticeIsOne(t *testing.T) {
 // noticing is a lab whose answer is a notice alone.
 type noticing struct{ meanwhile func(orders.Order) }
 
-func (l *noticing) Submit(_ context.Context, s orders.Submission) (orders.Accepted, error) {
+func (l *noticing) Submit(_ context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if l.meanwhile != nil {
 		l.meanwhile(s.Order)
 	}
-	return orders.Accepted{Notice: &orders.CoverageNotice{Items: []orders.CoverageItem{{Name: "first word"}}}}, nil
+	return exchange.Accepted{Notice: &orders.CoverageNotice{Items: []orders.CoverageItem{{Name: "first word"}}}}, nil
 }
 
 func (l *noticing) Cancel(context.Context, healthlab.TeamID, orders.OrderID) error { return nil }
 
-func (l *noticing) Updates(context.Context, string, int) (orders.Batch, error) {
-	return orders.Batch{}, nil
+func (l *noticing) Updates(context.Context, string, int) (exchange.Batch, error) {
+	return exchange.Batch{}, nil
 }
 
 // If the sealer fails, only the URL is missing.
@@ -438,7 +439,7 @@ func TestCollectionInstructions(t *testing.T) {
 	shelf, err := catalogue.NewStaticCatalog(contents)
 	require.NoError(t, err)
 	a.opts.LabTests = a.store.LabTests()
-	a.Service, err = orders.New(a.store.Orders(), people.UsersFunc(a.hasUser), shelf, a.lab, a.opts)
+	a.services, err = a.newServices(shelf, a.lab, a.opts)
 	require.NoError(t, err)
 
 	file, err := a.docs().LabTestInstructions(ctx, a.team, test("kit"))
@@ -513,7 +514,7 @@ func TestReport(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(file), "PARTIAL REPORT", "it is kept, and nobody has said whose results it has")
 	part := results
-	require.NoError(t, a.Receive(ctx, orders.Message{ID: "p", Team: a.team, Order: o.ID, On: orders.PartialResult, At: a.now(), Results: &part.Report, ReportFile: "REPORT1"}))
+	require.NoError(t, a.Receive(ctx, exchange.Message{ID: "p", Team: a.team, Order: o.ID, On: orders.PartialResult, At: a.now(), Results: &part.Report, ReportFile: "REPORT1"}))
 	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, own, file)
@@ -525,7 +526,7 @@ func TestReport(t *testing.T) {
 	require.Contains(t, string(file), "FINAL REPORT")
 	corrected := results
 	require.NoError(t, a.StoreReport(ctx, a.team, o.ID, "REPORT2", []byte("%PDF-1.7 corrected")))
-	require.NoError(t, a.Receive(ctx, orders.Message{ID: "m", Team: a.team, Order: o.ID, On: orders.CorrectedResult, At: a.now(), Results: &corrected.Report, ReportFile: "REPORT2"}))
+	require.NoError(t, a.Receive(ctx, exchange.Message{ID: "m", Team: a.team, Order: o.ID, On: orders.CorrectedResult, At: a.now(), Results: &corrected.Report, ReportFile: "REPORT2"}))
 	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, "%PDF-1.7 corrected", string(file))

@@ -10,13 +10,12 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// A clinic sends a test kit to a patient, and a laboratory reports what it found.
+// A clinic orders a test kit for a patient, finds the order, and cancels it.
 func Example() {
 	ctx := context.Background()
 	clock := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
@@ -30,10 +29,9 @@ func Example() {
 		                  "status": "active", "lab_id": 1, "marker_ids": [11], "price": 39.50}],
 		"lab_accounts": [{"lab": "northlab", "status": "active", "allowed_billing": {"client_bill": ["AZ"]}}]}`))
 	check(err)
-	lab := sandbox.NewLab(&sandbox.LabOptions{Now: now, Step: 24 * time.Hour})
 	everybody := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	store := memory.New(&memory.Options{UsersElsewhere: true})
-	service, err := orders.New(store.Orders(), everybody, cat, lab, &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews(), Now: now})
+	service, err := orders.New(store.Orders(), everybody, cat, &orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: now}})
 	check(err)
 
 	team, patient := healthlab.TeamID{UUID: uuid.New()}, healthlab.UserID{UUID: uuid.New()}
@@ -46,38 +44,18 @@ func Example() {
 	})
 	check(err)
 
-	// Ten days pass. A host runs this in the background: Service.Run.
-	for range 10 {
-		_, err = service.SubmitDue(ctx)
-		check(err)
-		_, err = service.PullUpdates(ctx)
-		check(err)
-		clock = clock.Add(24 * time.Hour)
-	}
-
-	order, err = service.Get(ctx, team, order.ID)
+	page, err := service.List(ctx, orders.Query{Team: team, Status: []orders.LowLevel{orders.Ordered}})
 	check(err)
-	for _, e := range order.Events {
-		fmt.Println(e.CreatedAt.Format("Jan _2"), e.Status)
-	}
-	results, err := service.Results(ctx, team, order.ID)
-	check(err)
-	fmt.Println(results.Results[0].Name, "is", results.Results[0].Interpretation)
+	fmt.Println(page.Total, "order:", page.Orders[0].LastEvent.Status)
 
+	order, err = service.Cancel(ctx, team, order.ID)
+	check(err)
 	_, err = service.Cancel(ctx, team, order.ID)
-	fmt.Println(err)
+	fmt.Println(order.Status, "and then", err)
 
 	// Output:
-	// Mar  2 received.testkit.ordered
-	// Mar  2 received.testkit.requisition_created
-	// Mar  3 collecting_sample.testkit.transit_customer
-	// Mar  4 collecting_sample.testkit.out_for_delivery
-	// Mar  5 collecting_sample.testkit.with_customer
-	// Mar  6 collecting_sample.testkit.transit_lab
-	// Mar  7 sample_with_lab.testkit.delivered_to_lab
-	// Mar  8 completed.testkit.completed
-	// Ferritin is normal
-	// cancel order: CANCEL_NOT_ALLOWED: an order that is completed.testkit.completed cannot be cancelled
+	// 1 order: received.testkit.ordered
+	// cancelled and then cancel order: CANCEL_NOT_ALLOWED: an order that is cancelled.testkit.cancelled cannot be cancelled
 }
 
 func check(err error) {

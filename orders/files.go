@@ -8,10 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
@@ -87,58 +85,29 @@ func (s *Service) StoreReport(ctx context.Context, team healthlab.TeamID, order 
 	return nil
 }
 
-// fetchReport reads the report of results that are held for review; empty if there is
-// none.
-func (s *Service) fetchReport(ctx context.Context, m Message) ([]byte, error) {
-	if s.opts.Files == nil || m.ReportFile == "" {
-		return nil, nil
+// DropReport deletes a report that [Service.StoreReport] keeps and that is not the one of the order's results.
+// It does nothing where there is no such report.
+func (s *Service) DropReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string) error {
+	if s.opts.Files == nil || id == "" {
+		return nil
 	}
-	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
-	var file []byte
-	if err == nil {
-		file, err = s.fetch(ctx, &r, reportKey(m.Order, m.ReportFile))
-	}
-	if healthlab.KindOf(err) == healthlab.NotFound {
-		return nil, nil
-	}
-	return file, err
-}
-
-// moveReport takes the report of results to the order of a user that has them now, from the
-// one that they named. What fails is logged: our own report is printed then.
-func (s *Service) moveReport(ctx context.Context, m Message, user healthlab.UserID, to OrderID, file []byte) {
-	if len(file) == 0 || to == m.Order {
-		return
-	}
-	if err := s.opts.Files.Put(ctx, m.Team, user, reportKey(to, m.ReportFile), bytes.NewReader(file)); err != nil {
-		s.opts.Log.Warn("report of results cannot be moved", "order", to.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
-		return // it stays where it is
-	}
-	s.dropReport(ctx, m)
-}
-
-// dropReport deletes the report of results that are not those of the order which they
-// name. What fails is logged: the file goes with the order.
-func (s *Service) dropReport(ctx context.Context, m Message) {
-	if s.opts.Files == nil || m.ReportFile == "" {
-		return
-	}
-	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
-	if err == nil && (r.ReportFile == m.ReportFile || !slices.Contains(r.Files, m.ReportFile)) {
-		return // it came with results of the order as well, or was never kept
+	r, err := s.allOrders.Get(ctx, team, order)
+	if err == nil && (r.ReportFile == id || !slices.Contains(r.Files, id)) {
+		return nil
 	}
 	if err == nil {
-		err = s.opts.Files.Delete(ctx, reportKey(m.Order, m.ReportFile))
+		err = s.opts.Files.Delete(ctx, reportKey(order, id))
 	}
 	if err == nil {
-		_, err = s.allOrders.Update(ctx, m.Team, m.Order, func(r *Record) ([]healthlab.Event, error) {
-			r.Files = slices.DeleteFunc(slices.Clone(r.Files), func(id string) bool { return id == m.ReportFile })
+		_, err = s.allOrders.Update(ctx, team, order, func(r *Record) ([]healthlab.Event, error) {
+			r.Files = slices.DeleteFunc(slices.Clone(r.Files), func(file string) bool { return file == id })
 			return nil, nil
 		})
 	}
 	if err != nil && healthlab.KindOf(err) != healthlab.NotFound {
-		s.opts.Log.Warn("report of results cannot be deleted", "order", m.Order.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
+		return fmt.Errorf("delete report: %w", err)
 	}
+	return nil
 }
 
 // Forget deletes the files of a user's orders, before the user is erased for good and
@@ -219,25 +188,4 @@ func (s *Service) LabReportFile(ctx context.Context, r *Record, id string) ([]by
 		return nil, rules.Missing(DocumentNotFound, "the laboratory sent no report of its own")
 	}
 	return s.fetch(ctx, r, reportKey(r.ID, id))
-}
-
-// formURL returns the URL of the requisition of an order that has none yet; empty where no URLs
-// are made, and where making one fails: no order waits for that.
-func (s *Service) formURL(ctx context.Context, r *Record, now time.Time) string {
-	if s.opts.RequisitionURL == nil || r.Reached(RequisitionCreated) {
-		return ""
-	}
-	url, err := s.opts.RequisitionURL(ctx, r.TeamID, r.ID, now)
-	if err != nil {
-		s.opts.Log.Warn("requisition gets no URL", "order", r.ID.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
-		return ""
-	}
-	return url
-}
-
-func (s *Service) formURLs(ctx context.Context, r *Record, steps []Step) {
-	url := s.formURL(ctx, r, steps[0].At)
-	for i := range steps {
-		steps[i].FormURL = url
-	}
 }

@@ -17,25 +17,29 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/critical"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // fixture is a whole ordering service with a laboratory, on a clock that only moves when
 // it is told to.
 type fixture struct {
-	*orders.Service
-	t     testing.TB
-	store *memory.Store
-	lab   *sandbox.Lab
-	opts  *orders.Options
-	more  []catalogue.LabAccount // beside those of the book
-	team  healthlab.TeamID
-	user  healthlab.UserID
+	services
+	visits *visits.Service
+	t      testing.TB
+	store  *memory.Store
+	lab    *sandbox.Lab
+	opts   *options
+	more   []catalogue.LabAccount // beside those of the book
+	team   healthlab.TeamID
+	user   healthlab.UserID
 
 	mu       sync.Mutex
 	at       time.Time
@@ -44,10 +48,44 @@ type fixture struct {
 	ids      []uuid.UUID // every id that the service made
 }
 
+// options are those of all services of orders.
+type options struct {
+	orderOptions
+	exchangeOptions
+	visitOptions
+}
+
+type (
+	orderOptions    = orders.Options
+	exchangeOptions = exchange.Options
+	visitOptions    = visits.Options
+	exchangeService = exchange.Service
+)
+
+// services are those of orders and of their exchange with a laboratory.
+type services struct {
+	*orders.Service
+	*exchangeService
+}
+
+// Run is the background work of both.
+func (s services) Run(ctx context.Context) error {
+	return work.Together(ctx, []work.Part{{Name: "orders", Run: s.Service.Run}, {Name: "exchange", Run: s.exchangeService.Run}})
+}
+
+func (d *fixture) newServices(cat catalogue.Source, lab exchange.LabBackend, opts *options) (services, error) {
+	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), cat, &opts.orderOptions)
+	if err != nil {
+		return services{}, err
+	}
+	labs, err := exchange.New(service, d.store.Orders(), d.store.Reviews(), lab, &opts.exchangeOptions)
+	return services{service, labs}, err
+}
+
 // day is how long everything takes at the sandbox lab.
 const day = 24 * time.Hour
 
-func newFixture(t testing.TB, edit ...func(*orders.Options)) *fixture {
+func newFixture(t testing.TB, edit ...func(*options)) *fixture {
 	t.Helper()
 	d := &fixture{
 		t: t, at: noon, team: healthlab.TeamID{UUID: id("team")}, user: healthlab.UserID{UUID: id("user")},
@@ -55,20 +93,20 @@ func newFixture(t testing.TB, edit ...func(*orders.Options)) *fixture {
 	}
 	d.store = memory.New(&memory.Options{Now: d.now, UsersElsewhere: true})
 	d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: day})
-	opts := &orders.Options{
-		Environment: healthlab.Sandbox, Simulator: simulation.Lab{}, Log: slog.New(slog.DiscardHandler), Now: d.now, People: d.store.Persons(), Reviews: d.store.Reviews(),
+	opts := &options{orderOptions: orders.Options{
+		Environment: healthlab.Sandbox, People: d.store.Persons(),
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			return d.settings, nil
 		},
-		NewID: func() uuid.UUID {
+		Background: orders.Background{Log: slog.New(slog.DiscardHandler), Now: d.now, NewID: func() uuid.UUID {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.ids = append(d.ids, uuid.Must(uuid.NewV7()))
 			return d.ids[len(d.ids)-1]
-		},
-	}
+		}},
+	}, exchangeOptions: exchange.Options{Simulator: simulation.Lab{}}}
 	for _, e := range edit {
 		e(opts)
 	}
@@ -80,7 +118,10 @@ func newFixture(t testing.TB, edit ...func(*orders.Options)) *fixture {
 func (d *fixture) restart() {
 	d.t.Helper()
 	var err error
-	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(d.t, d.more...), d.lab, d.opts)
+	d.services, err = d.newServices(book(d.t, d.more...), d.lab, d.opts)
+	require.NoError(d.t, err)
+	d.opts.Slots, d.opts.Bookings = d.lab, d.lab
+	d.visits, err = visits.New(d.Service, d.store.Orders(), &d.opts.visitOptions)
 	require.NoError(d.t, err)
 }
 
@@ -116,7 +157,7 @@ func (d *fixture) work() {
 		require.NoError(d.t, err)
 		m, err := d.PullUpdates(d.t.Context())
 		require.NoError(d.t, err)
-		v, err := d.Bookings().ProcessDue(d.t.Context())
+		v, err := d.visits.ProcessDue(d.t.Context())
 		require.NoError(d.t, err)
 		if n+m+v == 0 {
 			return

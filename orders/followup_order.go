@@ -12,7 +12,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
-	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -114,13 +113,13 @@ func (s *Service) follow(ctx context.Context, parent OrderID, child Record, at t
 		if err != nil {
 			return nil, err
 		}
-		return addChild(p, c, st, on, first)
+		return AddChild(p, c, st, on, first)
 	})
 }
 
-// addChild lets something happen to the parent and begins the child: in the parent's
+// AddChild lets something happen to the parent and begins the child: in the parent's
 // transaction, unless it is for another person.
-func addChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.Event, error) {
+func AddChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.Event, error) {
 	if _, err := Begin(&c.Order, st.At, first); err != nil {
 		return nil, err
 	}
@@ -137,7 +136,7 @@ func addChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.E
 	var events []healthlab.Event
 	if on != "" {
 		st.On = on
-		more, err := p.apply(st)
+		more, err := p.Apply(st)
 		if err != nil {
 			return nil, err
 		}
@@ -147,49 +146,12 @@ func addChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.E
 	if !apart {
 		c.OrderTransaction = p.OrderTransaction
 	}
-	created, err := c.newEvent(EventOrderCreated, first, healthlab.At(st.At))
+	created, err := c.NewEvent(EventOrderCreated, first, healthlab.At(st.At))
 	if err != nil {
 		return nil, err
 	}
-	c.planSubmission(st.At)
+	c.PlanSubmission(st.At)
 	return append(events, created...), nil
-}
-
-func (s *Service) redraws(r *Record, settings Settings) bool {
-	return settings.Redraws && r.Method() == catalogue.WalkInTest && r.Origin == OriginInitial &&
-		r.LabTest.Lab != nil && slices.Contains(s.opts.RedrawLabs, r.LabTest.Lab.Slug) &&
-		!slices.ContainsFunc(r.OrderTransaction.Orders, func(o TransactionMember) bool { return o.Origin == OriginRedraw })
-}
-
-// redraw returns the order that repeats what a lab lost by its own fault, if there is
-// to be one: for a walk-in order that is no second try itself, once per transaction,
-// where team and lab have redraws.
-func (s *Service) redraw(r *Record, m Message, settings Settings) (Record, bool) {
-	if m.On != FinalResult || m.Results == nil || !s.redraws(r, settings) {
-		return Record{}, false
-	}
-	if _, ok := r.impliedPath(RedrawOffered); !ok {
-		return Record{}, false
-	}
-	var lost []catalogue.Marker
-	for _, marker := range r.LabTest.Markers {
-		if slices.ContainsFunc(m.Results.MissingResults, func(missing labresult.Missing) bool {
-			return missing.InferredFailureType == labresult.InternalLabFailure && slices.ContainsFunc(missing.SourceMarkers,
-				func(source labresult.SourceMarker) bool { return source.MarkerID == marker.ID })
-		}) {
-			lost = append(lost, marker)
-		}
-	}
-	if len(lost) == 0 {
-		return Record{}, false
-	}
-	at := healthlab.At(s.now())
-	c := r.reorder(OrderID{s.opts.NewID()}, OriginRedraw, at)
-	c.Details = NewDetails(catalogue.WalkInTest, s.opts.NewID(), s.opts.NewID(), at)
-	c.LabTest.Markers = lost
-	c.LabTest.CommonTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.CommonTATDays })
-	c.LabTest.WorstCaseTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.WorstCaseTATDays })
-	return c, true
 }
 
 // ImportRequest tracks an order that was placed outside the service.
@@ -282,8 +244,8 @@ func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, ids pl
 	return o, err
 }
 
-// reorder returns a new order for the same patient and test. It has no events yet.
-func (r *Record) reorder(id OrderID, origin Origin, at healthlab.Time) Record {
+// Reorder returns a new order for the same patient and test. It has no events yet.
+func (r *Record) Reorder(id OrderID, origin Origin, at healthlab.Time) Record {
 	c := *r
 	c.ID, c.Origin, c.CreatedAt, c.UpdatedAt = id, origin, at, at
 	c.Events, c.LastEvent, c.Status = nil, OrderEvent{}, ""
@@ -292,6 +254,6 @@ func (r *Record) reorder(id OrderID, origin Origin, at healthlab.Time) Record {
 	c.Files, c.ReportFile, c.Notice, c.HasABN = nil, "", nil, false
 	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
 	c.Lab, c.Messages, c.Notifications, c.ReplacedBy = LabSubmission{}, nil, Notifications{Notify: r.Notifications.Notify}, OrderID{}
-	c.Visits, c.VisitWork = nil, VisitWork{}
+	c.Visits, c.VisitWork = nil, Work{}
 	return c
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func TestRedraw(t *testing.T) {
-	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	d := newFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.placed("walk-in", withOutcome("missing,repeats"))
 	d.advance(day)
@@ -61,7 +62,7 @@ func TestRedraw(t *testing.T) {
 
 // A lab that reports results has accepted the order, even if its acceptance was lost.
 func TestRedrawAfterALostAcceptance(t *testing.T) {
-	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	d := newFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.placed("walk-in")
 	require.NoError(t, d.Receive(t.Context(), d.report(o, lost)))
@@ -85,7 +86,7 @@ func TestNoRedraw(t *testing.T) {
 		{"not for a visit", "at home", true, []string{"northlab"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = tc.labs })
+			d := newFixture(t, func(o *options) { o.RedrawLabs = tc.labs })
 			d.settings.Redraws = tc.on
 			o := d.placed(tc.test, withOutcome("missing"))
 			for range 10 {
@@ -169,9 +170,9 @@ func TestRecreationAtTheRightLab(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newFixture(t)
-			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Now: d.now})
+			service, err := d.newServices(b, d.lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now}}})
 			require.NoError(t, err)
-			d.Service = service
+			d.services = service
 			first, err := d.creates(nil, "walk-in", named("two"))
 			require.NoError(t, err)
 			o, err := d.creates(&first.ID, tc.test, tc.edit)
@@ -223,7 +224,7 @@ func TestImport(t *testing.T) {
 	require.ErrorAs(t, err, &invalid)
 
 	// Results come by the lab's own number, of the order's patient.
-	m := orders.Message{ID: "m", Team: d.team, SampleID: "R-1", On: orders.FinalResult, At: noon, Results: &labresult.Report{}}
+	m := exchange.Message{ID: "m", Team: d.team, SampleID: "R-1", On: orders.FinalResult, At: noon, Results: &labresult.Report{}}
 	require.NoError(t, d.Receive(t.Context(), m))
 	require.Equal(t, orders.RequisitionBypassed, d.get(o).LowLevel(), "a number alone names nobody")
 	m.ID, m.Patient = "n", &orders.ReportedPatient{FirstName: "ana", LastName: "ROE", DOB: patient().DOB}
@@ -285,7 +286,7 @@ func (d *fixture) accountsOf(accounts ...catalogue.LabAccount) {
 			{LabTest: catalogue.LabTest{ID: test("south"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 2}},
 		Accounts: accounts})
 	require.NoError(d.t, err)
-	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, d.opts)
+	d.services, err = d.newServices(b, d.lab, d.opts)
 	require.NoError(d.t, err)
 }
 
@@ -370,11 +371,11 @@ func TestImportFindsThePendingAccount(t *testing.T) {
 
 // reusing is a lab that gives every order the same sample id.
 type reusing struct {
-	orders.LabBackend
+	exchange.LabBackend
 	broken bool
 }
 
-func (r *reusing) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+func (r *reusing) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	a, err := r.LabBackend.Submit(ctx, s)
 	if r.broken {
 		a.SampleID = "SAME"
@@ -385,18 +386,18 @@ func (r *reusing) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 func TestLabThatReusesSampleIDs(t *testing.T) {
 	d := newFixture(t)
 	lab := &reusing{d.lab, true}
-	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Now: d.now})
+	service, err := d.newServices(book(t), lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now}}})
 	require.NoError(t, err)
-	d.Service = service
+	d.services = service
 	one := d.placed("walk-in", withOutcome("never_again"))
 	d.advance(0)
 	two := d.placed("walk-in", withOutcome("never_again"))
 	d.advance(0)
 	require.Equal(t, "SAME", *d.get(one).SampleID)
 	require.Equal(t, orders.Ordered, d.get(two).LowLevel(), "not the other one's sample")
-	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "m", Team: d.team, Order: two.ID, SampleID: "SAME", On: orders.FinalResult,
+	require.NoError(t, d.Receive(t.Context(), exchange.Message{ID: "m", Team: d.team, Order: two.ID, SampleID: "SAME", On: orders.FinalResult,
 		Results: &labresult.Report{}}))
-	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "n", Team: d.team, Order: two.ID, SampleID: "N\x00", On: orders.FinalResult}))
+	require.NoError(t, d.Receive(t.Context(), exchange.Message{ID: "n", Team: d.team, Order: two.ID, SampleID: "N\x00", On: orders.FinalResult}))
 	require.Equal(t, orders.Ordered, d.get(two).LowLevel(), "and not its result")
 	lab.broken = false
 	d.advance(time.Hour)
@@ -408,7 +409,7 @@ func TestMessagesThatContradictThemselves(t *testing.T) {
 	ana, bo := d.placed("walk-in"), d.placed("walk-in")
 	d.advance(0)
 	ana, bo = d.get(ana), d.get(bo)
-	for _, m := range []orders.Message{
+	for _, m := range []exchange.Message{
 		{ID: "1", Team: d.team, Order: ana.ID, SampleID: *bo.SampleID, On: orders.FinalResult, Results: &labresult.Report{}},
 		{ID: "2", Team: d.team, SampleID: "0" + *ana.SampleID, On: orders.FinalResult, Results: &labresult.Report{}},
 		{ID: "3", Team: healthlab.TeamID{UUID: id("other team")}, SampleID: *ana.SampleID, On: orders.FinalResult, Results: &labresult.Report{}},

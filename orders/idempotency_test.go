@@ -14,7 +14,6 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
-	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // once places an order under a key, and renders the answer as a handler does.
@@ -38,14 +37,14 @@ func (d *fixture) once(s *orders.Service, key string, edit ...func(*orders.Place
 // once. There is one order; each answer is the stored one, or asks to ask again.
 func TestOneKeyOneOrder(t *testing.T) {
 	d := newFixture(t)
-	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Now: d.now})
+	other, err := d.newServices(book(t), d.lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now}}})
 	require.NoError(t, err)
 	callers := prove.Count(100, 1000)
 	answers := make([]string, callers)
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
-			s := []*orders.Service{d.Service, other}[i%2]
+			s := []*orders.Service{d.Service, other.Service}[i%2]
 			for {
 				b, err := d.once(s, "one")
 				var rule *healthlab.RuleError

@@ -56,7 +56,7 @@ func TestMergeResults(t *testing.T) {
 }
 
 func TestTransactionResults(t *testing.T) {
-	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	d := newFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.placed("walk-in", withOutcome("missing"))
 	_, err := d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
@@ -98,7 +98,7 @@ func TestResendWhileOrdersGo(t *testing.T) {
 		all = append(all, d.placed("kit").ID)
 		d.advance(time.Second)
 	}
-	s, err := orders.New(vanishing{d.store.Orders(), all[1]}, people.UsersFunc(d.hasUser), book(t), d.lab, d.opts)
+	s, err := orders.New(vanishing{d.store.Orders(), all[1]}, people.UsersFunc(d.hasUser), book(t), &d.opts.orderOptions)
 	require.NoError(t, err)
 	got, err := s.Resend(t.Context(), d.team, orders.ResendRequest{OrderIDs: all})
 	require.NoError(t, err)

@@ -88,17 +88,12 @@ func (s *Service) sendNotifications(ctx context.Context, r Record) error {
 		}
 		done = append(done, n.ID)
 	}
-	if sim := r.Notifications.Simulation; sim != nil && !sim.Next.After(now) {
-		if err := s.continueSimulation(ctx, r, settings, now); err != nil {
-			return err
-		}
-	}
 	_, err = s.store.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
 		if r.Notifications.Lease.Equal(lease) {
 			r.Notifications.Lease = time.Time{}
 		}
 		r.Notifications.Sent = append(slices.Clone(r.Notifications.Sent), done...)
-		r.planMessages()
+		r.PlanMessages()
 		if !again.IsZero() && r.Notifications.Due.Before(again) {
 			r.Notifications.Due = again
 		}
@@ -197,14 +192,14 @@ func (r *Record) patientNotices() []notice {
 }
 
 func (r *Record) hasAppointment() bool {
-	i := r.activeVisit()
+	i := r.ActiveVisit()
 	return i >= 0 && r.Visits[i].Status.Published()
 }
 
 // visitNotices remind of the appointment that the patient has; not of one that was made
 // when it was nearer than that.
 func (r *Record) visitNotices() []notice {
-	i := r.activeVisit()
+	i := r.ActiveVisit()
 	if i < 0 || r.LowLevel() != AppointmentScheduled || r.Visits[i].Status != appointment.VisitConfirmed || r.Visits[i].StartAt == nil {
 		return nil
 	}
@@ -247,8 +242,8 @@ func (r *Record) address(c Channel) string {
 	return ""
 }
 
-// planMessages sets when the order is to be looked at again.
-func (r *Record) planMessages() {
+// PlanMessages sets when the next message about the order is to be sent.
+func (r *Record) PlanMessages() {
 	var due time.Time
 	earlier := func(t time.Time) {
 		if due.IsZero() || t.Before(due) {
@@ -257,9 +252,6 @@ func (r *Record) planMessages() {
 	}
 	for _, n := range r.notices() {
 		earlier(n.due)
-	}
-	if s := r.Notifications.Simulation; s != nil {
-		earlier(s.Next)
 	}
 	r.Notifications.Due = due
 }

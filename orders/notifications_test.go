@@ -13,11 +13,12 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 func newMessageFixture(t testing.TB) (*fixture, *sandbox.Outbox) {
 	out := &sandbox.Outbox{}
-	return newFixture(t, func(o *orders.Options) { o.Messenger = out }), out
+	return newFixture(t, func(o *options) { o.Messenger = out }), out
 }
 
 // settle does everything that is to happen by itself.
@@ -26,7 +27,9 @@ func (d *fixture) settle() {
 	for {
 		n, err := d.SendDueNotifications(d.t.Context())
 		require.NoError(d.t, err)
-		if n == 0 {
+		m, err := d.ContinueSimulations(d.t.Context())
+		require.NoError(d.t, err)
+		if n+m == 0 {
 			return
 		}
 	}
@@ -191,7 +194,7 @@ func TestReminders(t *testing.T) {
 // before it; no reminder if it was booked later than that, moved or cancelled.
 func TestRemindersOfAppointments(t *testing.T) {
 	out := &sandbox.Outbox{}
-	d := newVisits(t, func(o *orders.Options) { o.Messenger = out })
+	d := newVisits(t, func(o *options) { o.Messenger = out })
 	d.settings.Reminders = true
 	requisitioned := func() orders.Order {
 		o := d.placed("walk-in")
@@ -202,14 +205,14 @@ func TestRemindersOfAppointments(t *testing.T) {
 	o, moved, dropped, none := requisitioned(), requisitioned(), requisitioned(), requisitioned()
 	keys := d.centerKeys("THERE")
 	before := len(sent(out, o))
-	made := d.booked(o, center, func(r *orders.BookRequest) { r.BookingKey = keys[60] })
-	d.booked(moved, center, func(r *orders.BookRequest) { r.BookingKey = keys[61] })
-	d.booked(dropped, center, func(r *orders.BookRequest) { r.BookingKey = keys[62] })
+	made := d.booked(o, center, func(r *visits.BookRequest) { r.BookingKey = keys[60] })
+	d.booked(moved, center, func(r *visits.BookRequest) { r.BookingKey = keys[61] })
+	d.booked(dropped, center, func(r *visits.BookRequest) { r.BookingKey = keys[62] })
 	d.settle()
 	require.Equal(t, []string{"sms appointment_scheduled"}, sent(out, o)[before:])
-	_, err := d.Bookings().Reschedule(t.Context(), d.team, moved.ID, center, orders.RescheduleRequest{BookingKey: keys[120]})
+	_, err := d.visits.Reschedule(t.Context(), d.team, moved.ID, center, visits.RescheduleRequest{BookingKey: keys[120]})
 	require.NoError(t, err)
-	_, err = d.Bookings().Cancel(t.Context(), d.team, dropped.ID, center, appointment.DefaultCancellationReasons(center)[0].ID, nil)
+	_, err = d.visits.Cancel(t.Context(), d.team, dropped.ID, center, appointment.DefaultCancellationReasons(center)[0].ID, nil)
 	require.NoError(t, err)
 	reminded := func(o orders.Order) (n int) {
 		d.settle()
@@ -234,7 +237,7 @@ func TestRemindersOfAppointments(t *testing.T) {
 // appointment and the order keeps its status. Reminders that were skipped are not sent later.
 func TestBookedPatientsGetNoReminders(t *testing.T) {
 	out := &sandbox.Outbox{}
-	d := newVisits(t, func(o *orders.Options) {
+	d := newVisits(t, func(o *options) {
 		o.Messenger = out
 		o.Centers = atlas(t, centerAt(3, "EAST", mesa.Lng, mesa.Lat, appointment.PSCSchedulingViaService))
 	})
@@ -243,9 +246,9 @@ func TestBookedPatientsGetNoReminders(t *testing.T) {
 	d.settings.Reminders = true
 	o, none := d.placed("east", withOutcome("never_again")), d.placed("east", withOutcome("never_again"))
 	d.work()
-	slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "eastlab", Zip: "85201"})
+	slots, err := d.visits.Places().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "eastlab", Zip: "85201"})
 	require.NoError(t, err)
-	d.booked(o, center, noted("dropped"), func(r *orders.BookRequest) { r.BookingKey = keysOf(slots)[100] })
+	d.booked(o, center, noted("dropped"), func(r *visits.BookRequest) { r.BookingKey = keysOf(slots)[100] })
 	reminded := func(o orders.Order) (n int) {
 		for _, m := range out.Sent(o.ID) {
 			if m.Moment == orders.RemindVisit {

@@ -7,10 +7,11 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // reviewsTold are the types of the events about a result.
-func (d *fixture) reviewsTold(r orders.RawResultID) []string {
+func (d *fixture) reviewsTold(r exchange.RawResultID) []string {
 	d.t.Helper()
 	var out []string
 	for _, one := range d.ids {
@@ -22,32 +23,32 @@ func (d *fixture) reviewsTold(r orders.RawResultID) []string {
 }
 
 // waitingForOperations returns the only result that waits for operations.
-func (d *fixture) waitingForOperations() orders.UnmatchedResult {
+func (d *fixture) waitingForOperations() exchange.UnmatchedResult {
 	d.t.Helper()
-	page, err := d.Operations().Waiting(d.t.Context(), orders.ResultQuery{Team: d.team, Status: orders.MatchResolved})
+	page, err := d.Operations().Waiting(d.t.Context(), exchange.ResultQuery{Team: d.team, Status: exchange.MatchResolved})
 	require.NoError(d.t, err)
 	require.Len(d.t, page.Results, 1)
 	require.Equal(d.t, 1, page.Total)
 	return page.Results[0]
 }
 
-func nobodys(m *orders.Message) { m.SampleID, m.Patient.LastName = "", "Moe" }
+func nobodys(m *exchange.Message) { m.SampleID, m.Patient.LastName = "", "Moe" }
 
 func TestOperationsDecideForTeamsThatDoNot(t *testing.T) {
 	d := newReviewFixture(t)
 	d.settings.UnmatchedResults = false
 	o := d.requisitioned("walk-in")
-	require.NoError(t, d.Receive(t.Context(), d.report(o, bySample, func(m *orders.Message) { m.SampleID = "" })))
+	require.NoError(t, d.Receive(t.Context(), d.report(o, bySample, func(m *exchange.Message) { m.SampleID = "" })))
 	r := d.waitingForOperations()
-	require.Equal(t, []orders.ReviewAction{orders.ReviewAccept, orders.ReviewReject}, r.AllowedActions)
+	require.Equal(t, []exchange.ReviewAction{exchange.ReviewAccept, exchange.ReviewReject}, r.AllowedActions)
 	require.Equal(t, o.ID, *r.CandidateGroups[0].Candidates[0].OrderID)
-	_, err := d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID})
-	requireRule(t, err, orders.ReviewNotEnabled, healthlab.Precondition)
-	_, err = d.Operations().Accept(t.Context(), healthlab.TeamID{UUID: id("other team")}, r.ID, orders.AcceptRequest{OrderID: &o.ID})
-	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
-	_, err = d.Operations().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{})
-	requireRule(t, err, orders.ReviewNeedsChoice, healthlab.Invalid)
-	got, err := d.Operations().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID, Note: ptr("hers")})
+	_, err := d.Reviews().Accept(t.Context(), d.team, r.ID, exchange.AcceptRequest{OrderID: &o.ID})
+	requireRule(t, err, exchange.ReviewNotEnabled, healthlab.Precondition)
+	_, err = d.Operations().Accept(t.Context(), healthlab.TeamID{UUID: id("other team")}, r.ID, exchange.AcceptRequest{OrderID: &o.ID})
+	requireRule(t, err, exchange.RawResultNotFound, healthlab.NotFound)
+	_, err = d.Operations().Accept(t.Context(), d.team, r.ID, exchange.AcceptRequest{})
+	requireRule(t, err, exchange.ReviewNeedsChoice, healthlab.Invalid)
+	got, err := d.Operations().Accept(t.Context(), d.team, r.ID, exchange.AcceptRequest{OrderID: &o.ID, Note: ptr("hers")})
 	require.NoError(t, err)
 	require.Equal(t, orders.Completed, got.LowLevel())
 	results, err := d.Results(t.Context(), d.team, o.ID)
@@ -55,13 +56,13 @@ func TestOperationsDecideForTeamsThatDoNot(t *testing.T) {
 	require.Len(t, results.Results, 1)
 	require.Empty(t, d.reviewsTold(r.ID), "the team never heard of the result")
 	require.Contains(t, d.notified(got), "completed")
-	_, err = d.Operations().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID})
-	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
+	_, err = d.Operations().Accept(t.Context(), d.team, r.ID, exchange.AcceptRequest{OrderID: &o.ID})
+	requireRule(t, err, exchange.RawResultNotFound, healthlab.NotFound)
 	_, err = d.Operations().Reject(t.Context(), d.team, r.ID, nil)
-	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
+	requireRule(t, err, exchange.RawResultNotFound, healthlab.NotFound)
 	kept, err := d.store.Reviews().Result(t.Context(), d.team, r.ID)
 	require.NoError(t, err)
-	require.Equal(t, orders.MatchResolved, kept.Status)
+	require.Equal(t, exchange.MatchResolved, kept.Status)
 	require.Equal(t, o.ID, *kept.ResolvedOrderID)
 	require.Equal(t, "hers", *kept.Note)
 }
@@ -71,23 +72,23 @@ func TestOperationsDecideWhatTeamsHandOver(t *testing.T) {
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, bySample, nobodys))
 	_, err := d.Operations().Reject(t.Context(), d.team, r.ID, nil)
-	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound) // it waits for the team
-	_, err = d.Operations().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID})
-	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
-	_, err = d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewUnsure, Note: ptr("who?")})
+	requireRule(t, err, exchange.RawResultNotFound, healthlab.NotFound) // it waits for the team
+	_, err = d.Operations().Accept(t.Context(), d.team, r.ID, exchange.AcceptRequest{OrderID: &o.ID})
+	requireRule(t, err, exchange.RawResultNotFound, healthlab.NotFound)
+	_, err = d.Reviews().Resolve(t.Context(), d.team, r.ID, exchange.ResolveRequest{Action: exchange.ReviewUnsure, Note: ptr("who?")})
 	require.NoError(t, err)
-	_, err = d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID})
-	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound) // it waits for operations
+	_, err = d.Reviews().Accept(t.Context(), d.team, r.ID, exchange.AcceptRequest{OrderID: &o.ID})
+	requireRule(t, err, exchange.RawResultNotFound, healthlab.NotFound) // it waits for operations
 	require.Equal(t, "who?", *d.waitingForOperations().Note)
 	got, err := d.Operations().Reject(t.Context(), d.team, r.ID, nil)
 	require.NoError(t, err)
-	require.Equal(t, orders.MatchResolved, got.Status)
-	require.Equal(t, orders.ReviewReject, *got.ResolutionAction)
+	require.Equal(t, exchange.MatchResolved, got.Status)
+	require.Equal(t, exchange.ReviewReject, *got.ResolutionAction)
 	require.Equal(t, "who?", *got.Note, "without another note, the team's stays")
 	require.Empty(t, got.AllowedActions)
 	require.Empty(t, d.waiting())
 	seen, err := d.Reviews().Get(t.Context(), d.team, r.ID)
 	require.NoError(t, err)
 	require.Equal(t, got, seen)
-	require.Equal(t, []string{orders.EventMatchReviewCreated, orders.EventMatchReviewUpdated, orders.EventMatchReviewUpdated}, d.reviewsTold(r.ID))
+	require.Equal(t, []string{exchange.EventMatchReviewCreated, exchange.EventMatchReviewUpdated, exchange.EventMatchReviewUpdated}, d.reviewsTold(r.ID))
 }

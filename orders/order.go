@@ -246,8 +246,8 @@ func (o Order) Parent() *OrderID {
 	return nil
 }
 
-// refreshTransaction puts the order, as it is now, into its own view of the transaction.
-func (o *Order) refreshTransaction() {
+// RefreshTransaction puts the order, as it is now, into its own view of the transaction.
+func (o *Order) RefreshTransaction() {
 	me := o.Member()
 	members := slices.Clone(o.OrderTransaction.Orders)
 	if i := slices.IndexFunc(members, func(m TransactionMember) bool { return m.ID == o.ID }); i >= 0 {

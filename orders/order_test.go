@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -127,8 +128,8 @@ func TestNothingOfThePatientIsPrinted(t *testing.T) {
 	req := orders.PlaceRequest{PatientDetails: people.PatientDetailsInput{FirstName: "Ana"}}
 	kept := orders.ImportRequest{PatientDetails: req.PatientDetails}
 	log.Info("more", "record", r, "results", r.Results, "request", req, "create", orders.CreateRequest{PlaceRequest: req}, "import", kept,
-		"message", orders.Message{Results: r.Results}, "submission", orders.Submission{Order: o})
-	fmt.Fprintf(&b, "%+v%+v%+v%+v%#v%#v", r, r.Results, req, kept, orders.Submission{Order: o}, orders.CreateRequest{PlaceRequest: req})
+		"message", exchange.Message{Results: r.Results}, "submission", exchange.Submission{Order: o})
+	fmt.Fprintf(&b, "%+v%+v%+v%+v%#v%#v", r, r.Results, req, kept, exchange.Submission{Order: o}, orders.CreateRequest{PlaceRequest: req})
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		fmt.Fprintf(&b, verb+verb+verb+verb+verb, o, &o, *o.PatientDetails, o.PatientAddress, *o.ShippingDetails)
 		fmt.Fprintf(&b, verb, struct{ Orders []orders.Order }{[]orders.Order{o}})
@@ -148,5 +149,5 @@ func TestEventTypes(t *testing.T) {
 		require.NotEmpty(t, e.Doc)
 		require.Equal(t, healthlab.Ordered, e.Mode)
 	}
-	require.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), 9)
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), 7)
 }

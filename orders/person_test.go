@@ -14,7 +14,7 @@ import (
 )
 
 // withRegistry gives a fixture one payor and a marker that no insurer pays for.
-func withRegistry(t testing.TB) func(*orders.Options) {
+func withRegistry(t testing.TB) func(*options) {
 	r, err := people.NewRegistry(people.RegistryContents{
 		ClearingHouses: []string{"house_a"},
 		Payors:         []people.RegistryPayor{{Payor: people.Payor{PayorCode: "P1", Name: "Payor One"}, IDs: map[string][]string{"house_a": {"1"}}}},
@@ -22,7 +22,7 @@ func withRegistry(t testing.TB) func(*orders.Options) {
 		NotInsurable:   []people.NotInsurable{{Lab: "northlab", ProviderID: "code-glucose", States: []string{"AZ"}}},
 	})
 	require.NoError(t, err)
-	return func(o *orders.Options) { o.Registry = r }
+	return func(o *options) { o.Registry = r }
 }
 
 func TestRegistryTellsAllThatIsWrong(t *testing.T) {
@@ -81,14 +81,14 @@ func TestProxyFromDemographics(t *testing.T) {
 func TestPortalNeedsAKey(t *testing.T) {
 	d := newFixture(t)
 	for n, want := range map[int]error{31: healthlab.Invalid, 32: nil} {
-		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Portal: &portal.Options{Key: make([]byte, n)}})
+		_, err := d.newServices(book(t), d.lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Portal: &portal.Options{Key: make([]byte, n)}}})
 		require.ErrorIs(t, err, want, n)
 	}
 }
 
 func TestPortalTokens(t *testing.T) {
 	key := []byte("0123456789abcdef0123456789abcdef")
-	d := newFixture(t, withRegistry(t), func(o *orders.Options) { o.Portal = &portal.Options{BaseURL: "https://p.example.com", Key: key} })
+	d := newFixture(t, withRegistry(t), func(o *options) { o.Portal = &portal.Options{BaseURL: "https://p.example.com", Key: key} })
 	d.insure()
 	o := d.placed("walk-in")
 	link, err := d.PortalLink(t.Context(), d.team, d.user, portal.Request{Context: portal.Communications, OrderID: &o.ID.UUID})

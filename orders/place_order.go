@@ -267,7 +267,7 @@ func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Tr
 			more, err = Apply(&r.Order, st)
 			events = append(events, more...)
 		}
-		r.planSubmission(at)
+		r.PlanSubmission(at)
 		return events, err
 	})
 	if err != nil {

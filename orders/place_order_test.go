@@ -185,7 +185,7 @@ func TestLabAccounts(t *testing.T) {
 			b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{Labs: []catalogue.Lab{north, south}, Accounts: tc.accounts,
 				Tests: []catalogue.StaticTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
-			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews()})
+			service, err := d.newServices(b, d.lab, &options{orderOptions: orders.Options{Environment: healthlab.Production}})
 			require.NoError(t, err)
 			o, err := service.Place(t.Context(), d.team, d.asks("walk-in", func(r *orders.PlaceRequest) {
 				if tc.want != "" {
@@ -214,7 +214,7 @@ func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
 					TeamIDAllowlist: []healthlab.TeamID{d.team}, AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"az"}}}},
 				Tests: []catalogue.StaticTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
-			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews()})
+			service, err := d.newServices(b, d.lab, &options{orderOptions: orders.Options{Environment: healthlab.Production}})
 			require.NoError(t, err)
 			needed := flow == catalogue.OrderDelegated || flow == catalogue.FullyDelegated
 			_, err = service.Place(t.Context(), d.team, d.asks("walk-in"))
@@ -263,7 +263,7 @@ func TestPlacedAsAsked(t *testing.T) {
 func TestFastingCodes(t *testing.T) {
 	answered := []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}}
 	asks := func(r *orders.PlaceRequest) { r.AOEAnswers = answered }
-	d := newFixture(t, func(o *orders.Options) { o.FastingCodes = []string{"FAST", "PREG"} })
+	d := newFixture(t, func(o *options) { o.FastingCodes = []string{"FAST", "PREG"} })
 	_, err := d.Place(t.Context(), d.team, d.asks("asked", asks))
 	requireRule(t, err, catalogue.AOEMissing, healthlab.Precondition) // FSTING is no fasting question here
 	answered = []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 132, Answer: "Y"}}

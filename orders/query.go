@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/internal/terms"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
@@ -129,8 +129,8 @@ func (q *Query) Match(o *Order) bool {
 	if !q.MatchClear(o) {
 		return false
 	}
-	terms := SearchTerms(o)
-	return hasAll(terms, q.Terms()) && (q.MatchID(o) || hasOne(terms, q.SearchTerms()))
+	found := SearchTerms(o)
+	return terms.HaveAll(found, q.Terms()) && (q.MatchID(o) || terms.HaveOne(found, q.SearchTerms()))
 }
 
 // MatchID reports whether Search is the id of the order or of its user.
@@ -230,67 +230,13 @@ func (q *Query) CheckSorted(n int) error {
 // encrypts names decrypts and sorts those of all matches.
 const MaxSortedByName = 5000
 
-// Names and birth dates are found by terms: a store that encrypts them keeps one token for
-// each term and compares tokens (see personkey). A term is the kind of the text and a word,
-// or the beginning of a word, of at least termLetters letters.
-const (
-	termPatient   = "patient "
-	termRecipient = "recipient "
-	termBorn      = "born "
-	termLetters   = 3
-)
-
 // SearchTerms returns the terms by which an order is found, each once.
 func SearchTerms(o *Order) []string {
 	var born string
 	if o.PatientDetails != nil {
 		born = o.PatientDetails.DOB.String()
 	}
-	return slices.Concat(termsOf(termPatient, o.PatientDetails.Name()), termsOf(termRecipient, o.Recipient()), bornTerms(born))
-}
-
-// termsOf returns the words of a text and their beginnings.
-func termsOf(kind, text string) []string {
-	var out []string
-	for _, w := range searchWords(text) {
-		letters := []rune(w)
-		for n := termLetters; n < len(letters); n++ {
-			out = append(out, kind+string(letters[:n]))
-		}
-		out = append(out, kind+w)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// bornTerms returns the year, the month and the day of a birth date as YYYY-MM-DD.
-func bornTerms(date string) []string {
-	year, rest, ok := strings.Cut(date, "-")
-	month, _, whole := strings.Cut(rest, "-")
-	if !ok || !whole {
-		return nil
-	}
-	return []string{termBorn + year, termBorn + year + "-" + month, termBorn + date}
-}
-
-func searchWords(text string) []string {
-	return strings.FieldsFunc(healthlab.FoldText(text), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
-	})
-}
-
-// wanted returns the terms that a row has if its name has all words of a text. A text without
-// words is found nowhere.
-func wanted(kind, text string) []string {
-	words := searchWords(text)
-	if len(words) == 0 {
-		return []string{kind}
-	}
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = kind + w
-	}
-	return out
+	return slices.Concat(terms.Of(terms.Patient, o.PatientDetails.Name()), terms.Of(terms.Recipient, o.Recipient()), terms.Born(born))
 }
 
 // Terms returns the terms of PatientName and Recipient: an order that matches has all of
@@ -298,10 +244,10 @@ func wanted(kind, text string) []string {
 func (q *Query) Terms() []string {
 	var out []string
 	if q.PatientName != "" {
-		out = wanted(termPatient, q.PatientName)
+		out = terms.Wanted(terms.Patient, q.PatientName)
 	}
 	if q.Recipient != "" {
-		out = append(out, wanted(termRecipient, q.Recipient)...)
+		out = append(out, terms.Wanted(terms.Recipient, q.Recipient)...)
 	}
 	return out
 }
@@ -312,13 +258,5 @@ func (q *Query) SearchTerms() [][]string {
 	if q.Search == "" {
 		return nil
 	}
-	return [][]string{wanted(termPatient, q.Search), wanted(termRecipient, q.Search), {termBorn + q.Search}}
-}
-
-func hasAll(terms, wanted []string) bool {
-	return !slices.ContainsFunc(wanted, func(w string) bool { return !slices.Contains(terms, w) })
-}
-
-func hasOne(terms []string, lists [][]string) bool {
-	return len(lists) == 0 || slices.ContainsFunc(lists, func(l []string) bool { return hasAll(terms, l) })
+	return [][]string{terms.Wanted(terms.Patient, q.Search), terms.Wanted(terms.Recipient, q.Search), {terms.BirthDate + q.Search}}
 }

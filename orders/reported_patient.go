@@ -42,7 +42,7 @@ func ReportedAs(p *people.PatientDetails) *ReportedPatient {
 }
 
 // Matches reports whether the whole name or the birth date is reported and is that of the
-// patient, and nothing contradicts it: the rule of [Service.Receive] for results with a number
+// patient, and nothing contradicts it: the rule of package exchange for results with a number
 // of the order. A backend uses it to keep the reports of one order about different people
 // apart, not to decide whose they are. It is pure.
 func (p ReportedPatient) Matches(of *people.PatientDetails) bool {
@@ -55,6 +55,13 @@ func (p ReportedPatient) Contradicts(of *people.PatientDetails) bool {
 	return p.compareWith(of).differs
 }
 
+// SamePerson reports whether the whole name and the birth date are reported and are those of the patient, and
+// nothing contradicts them. It is pure.
+func (p ReportedPatient) SamePerson(of *people.PatientDetails) bool {
+	c := p.compareWith(of)
+	return c.name && c.born && !c.differs
+}
+
 // comparison is how a reported patient compares with that of an order.
 type comparison struct {
 	// differs: a reported part contradicts the order's.
@@ -64,8 +71,6 @@ type comparison struct {
 }
 
 func (c comparison) matches() bool { return (c.name || c.born) && !c.differs }
-
-func (c comparison) samePerson() bool { return c.name && c.born && !c.differs }
 
 // compareWith compares the parts of a reported patient with those of an order.
 //
@@ -132,28 +137,7 @@ func nameWords(name string) []string {
 	return out
 }
 
-func (p ReportedPatient) identifiable() bool {
+// Identifiable reports whether a name and a birth date are reported.
+func (p ReportedPatient) Identifiable() bool {
 	return plainName(p.FirstName+p.LastName+p.FullName) != "" && !p.DOB.IsZero()
-}
-
-// patient returns whom a message is about: what it says, else what can be read from the
-// head of its report.
-func (m Message) patient() ReportedPatient {
-	if m.Patient != nil {
-		return *m.Patient
-	}
-	if m.Results == nil {
-		return ReportedPatient{}
-	}
-	head := &m.Results.Metadata
-	p := ReportedPatient{DOB: head.BirthDate()}
-	if p.DOB.IsZero() {
-		p.DOBText = strings.TrimSpace(head.DOB)
-	}
-	if last, first, ok := strings.Cut(head.Patient, ","); ok {
-		p.FirstName, p.LastName = strings.TrimSpace(first), strings.TrimSpace(last)
-	} else {
-		p.FullName = strings.TrimSpace(head.Patient)
-	}
-	return p
 }

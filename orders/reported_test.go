@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/critical"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
@@ -54,11 +55,11 @@ func TestMergeKeepsAReportWhole(t *testing.T) {
 func TestResultsWithdrawnWithTheSample(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")
-	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) {
 		m.On, m.Results.Results[0].Interpretation = orders.PartialResult, labresult.Abnormal
 	})))
 	require.Equal(t, labresult.Abnormal, *d.get(o).Interpretation)
-	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On, m.Results = orders.SampleRejected, nil })))
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) { m.On, m.Results = orders.SampleRejected, nil })))
 	got := d.get(o)
 	require.Equal(t, orders.SampleError, got.LowLevel())
 	require.Nil(t, got.Interpretation)
@@ -86,7 +87,7 @@ func TestCorrectionAfterAPartialReport(t *testing.T) {
 				d.settings.OnSiteCollection = true
 				o := d.requisitioned(name)
 				report := func(on orders.Trigger, value string) {
-					require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On, m.Results.Results[0].Result = on, value })))
+					require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) { m.On, m.Results.Results[0].Result = on, value })))
 				}
 				report(orders.PartialResult, "1")
 				if final {
@@ -132,7 +133,7 @@ func TestCorrectionWhileMoreIsToCome(t *testing.T) {
 				d.settings.OnSiteCollection = true
 				o := d.requisitioned(name)
 				report := func(on orders.Trigger, results ...labresult.Result) []labresult.Result {
-					require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On, m.Results.Results = on, results })))
+					require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) { m.On, m.Results.Results = on, results })))
 					out, err := d.Results(t.Context(), d.team, o.ID)
 					require.NoError(t, err)
 					return out.Results
@@ -182,8 +183,8 @@ func TestCorrectionWhileMoreIsToCome(t *testing.T) {
 func TestCorrectionWithoutAReport(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
-	held := d.held(d.report(o, func(m *orders.Message) { m.On = orders.CorrectedResult }))
-	require.Equal(t, orders.MatchWrongCollection, held.DecisionCode)
+	held := d.held(d.report(o, func(m *exchange.Message) { m.On = orders.CorrectedResult }))
+	require.Equal(t, exchange.MatchWrongCollection, held.DecisionCode)
 }
 
 // Susceptibilities of two isolates have the same codes: a correction changes those of its
@@ -195,7 +196,7 @@ func TestCorrectionOfOneIsolate(t *testing.T) {
 		return labresult.Result{Name: "Ampicillin", Slug: "ampicillin", LOINC: ptr("18864-9"), Group: group, Result: result, Interpretation: flag}
 	}
 	report := func(id string, on orders.Trigger, results ...labresult.Result) {
-		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
+		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) {
 			m.ID, m.On, m.Results = id, on, &labresult.Report{Results: results}
 		})))
 	}
@@ -215,8 +216,8 @@ func TestCorrectionOfOneIsolate(t *testing.T) {
 func TestReasonsOfARejectedSample(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")
-	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On = orders.PartialResult })))
-	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) { m.On = orders.PartialResult })))
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) {
 		m.On, m.Detail, m.Results = orders.SampleRejected, orders.SampleStabilityExceeded, &labresult.Report{
 			Metadata: labresult.Metadata{Notes: ptr("SAMPLE REJECTED: shipped frozen")}, MissingResults: []labresult.Missing{{Name: "Iron", Note: ptr("frozen")}},
 		}
@@ -243,7 +244,7 @@ func TestEachCriticalResultIsTold(t *testing.T) {
 	critical.Interpretation = labresult.Critical
 	report := func(on orders.Trigger, results ...labresult.Result) {
 		d.advance(time.Hour)
-		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On, m.Results.Results = on, results })))
+		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) { m.On, m.Results.Results = on, results })))
 	}
 	report(orders.PartialResult, iron)
 	report(orders.PartialResult, iron, zinc)
@@ -277,10 +278,10 @@ func (d *fixture) critical(o orders.Order) (told []critical.Notice) {
 
 // A missing result has the code of its marker, so the result of the redraw replaces it.
 func TestMissingUntilTheRedraw(t *testing.T) {
-	d := newFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	d := newFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.requisitioned("coded")
-	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) {
 		m.Results.Results = nil
 		m.Results.MissingResults = []labresult.Missing{{Name: "Sodium", ProviderID: ptr("N001-1"), InferredFailureType: labresult.InternalLabFailure}}
 	})))
@@ -292,7 +293,7 @@ func TestMissingUntilTheRedraw(t *testing.T) {
 	require.Len(t, got.MissingResults, 1)
 	again := d.get(orders.Order{ID: d.get(o).OrderTransaction.Orders[1].ID})
 	d.work()
-	require.NoError(t, d.Receive(t.Context(), d.report(again, func(m *orders.Message) {
+	require.NoError(t, d.Receive(t.Context(), d.report(again, func(m *exchange.Message) {
 		m.Results.Results = []labresult.Result{{Name: "Sodium", ProviderID: ptr("N001-1"), Result: "140"}}
 	})))
 	got, err = d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
@@ -306,7 +307,7 @@ func TestFormOfUntypedResults(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")
 	texts := []string{"< 5", "> OR = 3", "1.5 - 2", "-2 - 3", "7", "clotted"}
-	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) {
 		m.Results.Results = nil
 		for _, text := range texts {
 			m.Results.Results = append(m.Results.Results, labresult.Result{Name: text, Result: text})

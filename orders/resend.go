@@ -96,7 +96,7 @@ func (s *Service) resendEvent(ctx context.Context, team healthlab.TeamID, id Ord
 		if len(r.Events) == 1 {
 			name = EventOrderCreated
 		}
-		return r.newEvent(name, event, healthlab.At(at))
+		return r.NewEvent(name, event, healthlab.At(at))
 	})
 	return err
 }

@@ -9,24 +9,25 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Text that no store keeps is noted, and a lab's feed goes on.
 func TestResultsThatCannotBeKept(t *testing.T) {
-	for name, spoil := range map[string]func(*orders.Message){
-		"held":          func(m *orders.Message) { nobodys(m); m.Results.Results[0].Notes = ptr("\x00") },
-		"held, a name":  func(m *orders.Message) { m.SampleID, m.Patient.LastName = "", "Roe\x00" },
-		"specimen":      func(m *orders.Message) { m.SampleID = "S\x00" },
-		"not UTF-8":     func(m *orders.Message) { m.SampleID = "S\xff" },
-		"news":          func(m *orders.Message) { m.SampleID, m.On, m.Results = "S\x00", orders.SampleRejected, nil },
-		"to its order":  func(m *orders.Message) { m.Results.Results[0].Notes = ptr("\x00") },
-		"a redraw":      func(m *orders.Message) { lost(m); m.Results.MissingResults[0].Note = ptr("\x00") },
-		"a redraw held": func(m *orders.Message) { lost(m); nobodys(m); m.Results.MissingResults[0].Note = ptr("\x00") },
+	for name, spoil := range map[string]func(*exchange.Message){
+		"held":          func(m *exchange.Message) { nobodys(m); m.Results.Results[0].Notes = ptr("\x00") },
+		"held, a name":  func(m *exchange.Message) { m.SampleID, m.Patient.LastName = "", "Roe\x00" },
+		"specimen":      func(m *exchange.Message) { m.SampleID = "S\x00" },
+		"not UTF-8":     func(m *exchange.Message) { m.SampleID = "S\xff" },
+		"news":          func(m *exchange.Message) { m.SampleID, m.On, m.Results = "S\x00", orders.SampleRejected, nil },
+		"to its order":  func(m *exchange.Message) { m.Results.Results[0].Notes = ptr("\x00") },
+		"a redraw":      func(m *exchange.Message) { lost(m); m.Results.MissingResults[0].Note = ptr("\x00") },
+		"a redraw held": func(m *exchange.Message) { lost(m); nobodys(m); m.Results.MissingResults[0].Note = ptr("\x00") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newReviewFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+			d := newReviewFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 			d.settings.Redraws = true
 			o := d.requisitioned("walk-in")
 			require.NoError(t, d.Receive(t.Context(), d.report(o, bySample, spoil)))
@@ -38,14 +39,14 @@ func TestResultsThatCannotBeKept(t *testing.T) {
 	}
 }
 
-func lost(m *orders.Message) {
+func lost(m *exchange.Message) {
 	m.Results.MissingResults = []labresult.Missing{{Name: "Glucose", InferredFailureType: labresult.InternalLabFailure,
 		SourceMarkers: []labresult.SourceMarker{{MarkerID: 11}}}}
 }
 
-func partial(m *orders.Message) { m.On = orders.PartialResult }
+func partial(m *exchange.Message) { m.On = orders.PartialResult }
 
-func (d *fixture) accepts(r orders.UnmatchedResult, req orders.AcceptRequest) orders.Order {
+func (d *fixture) accepts(r exchange.UnmatchedResult, req exchange.AcceptRequest) orders.Order {
 	d.t.Helper()
 	o, err := d.Reviews().Accept(d.t.Context(), d.team, r.ID, req)
 	require.NoError(d.t, err)
@@ -68,22 +69,22 @@ func TestAcceptedSpecimens(t *testing.T) {
 		d := newReviewFixture(t)
 		d.requisitioned("walk-in") // the patient is known
 		other := d.requisitioned("walk-in")
-		of := func(m *orders.Message) { bySample(m); m.SampleID, m.Patient.FirstName = "S9", "Anna" }
-		got := d.accepts(d.held(d.report(other, of, partial)), orders.AcceptRequest{UserID: &d.user})
+		of := func(m *exchange.Message) { bySample(m); m.SampleID, m.Patient.FirstName = "S9", "Anna" }
+		got := d.accepts(d.held(d.report(other, of, partial)), exchange.AcceptRequest{UserID: &d.user})
 		require.Equal(t, "S9", *got.SampleID)
 		results, err := d.Results(t.Context(), d.team, got.ID)
 		require.NoError(t, err)
 		require.Equal(t, "S9", results.Metadata.SpecimenNumber)
-		require.NoError(t, d.Receive(t.Context(), d.report(other, bySample, func(m *orders.Message) { m.SampleID = "S9" })))
+		require.NoError(t, d.Receive(t.Context(), d.report(other, bySample, func(m *exchange.Message) { m.SampleID = "S9" })))
 		require.Empty(t, d.waiting())
 		require.Equal(t, orders.Completed, d.get(got).LowLevel())
 	})
-	for name, named := range map[string]func(*orders.Message){"by specimen": bySample, "by specimen and order": func(*orders.Message) {}} {
+	for name, named := range map[string]func(*exchange.Message){"by specimen": bySample, "by specimen and order": func(*exchange.Message) {}} {
 		t.Run("in place of a cancelled order, "+name, func(t *testing.T) {
 			d := newReviewFixture(t)
 			o := d.cancelled("walk-in")
 			first, final := d.report(o, named, partial), d.report(o, named)
-			got := d.accepts(d.held(first), orders.AcceptRequest{})
+			got := d.accepts(d.held(first), exchange.AcceptRequest{})
 			require.NotEqual(t, o.ID, got.ID)
 			require.Equal(t, o.SampleID, got.SampleID)
 			require.Nil(t, d.get(o).SampleID, "it is another order's now")
@@ -99,8 +100,8 @@ func TestAcceptedSpecimens(t *testing.T) {
 			require.NoError(t, d.Receive(t.Context(), d.report(o, named)))
 			held := d.waiting()
 			require.Len(t, held, 2)
-			first := d.accepts(held[0], orders.AcceptRequest{})
-			require.Equal(t, first.ID, d.accepts(held[1], orders.AcceptRequest{OrderID: &o.ID}).ID)
+			first := d.accepts(held[0], exchange.AcceptRequest{})
+			require.Equal(t, first.ID, d.accepts(held[1], exchange.AcceptRequest{OrderID: &o.ID}).ID)
 			require.Len(t, d.get(o).OrderTransaction.Orders, 2)
 		})
 	}
@@ -108,9 +109,9 @@ func TestAcceptedSpecimens(t *testing.T) {
 		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
 		mine := d.placed("walk-in", as("patient", func(p *people.PatientDetailsInput) { p.FirstName = "Anna" }))
-		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.Patient.FirstName = "Anna" }))
-		require.Equal(t, orders.MatchSampleMismatch, r.DecisionCode)
-		got := d.accepts(r, orders.AcceptRequest{OrderID: &mine.ID})
+		r := d.held(d.report(o, bySample, func(m *exchange.Message) { m.Patient.FirstName = "Anna" }))
+		require.Equal(t, exchange.MatchSampleMismatch, r.DecisionCode)
+		got := d.accepts(r, exchange.AcceptRequest{OrderID: &mine.ID})
 		require.Equal(t, orders.Completed, got.LowLevel(), "a person decides all the same")
 		require.Nil(t, got.SampleID)
 		require.Equal(t, o.SampleID, d.get(o).SampleID)
@@ -119,7 +120,7 @@ func TestAcceptedSpecimens(t *testing.T) {
 		require.Equal(t, *o.SampleID, results.Metadata.SpecimenNumber)
 	})
 	t.Run("a redraw is offered", func(t *testing.T) {
-		d := newReviewFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+		d := newReviewFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 		d.settings.Redraws, d.settings.OrderImport = true, true
 		o := d.requisitioned("walk-in")
 		_, err := d.store.Orders().Update(t.Context(), d.team, o.ID, func(r *orders.Record) ([]healthlab.Event, error) {
@@ -136,10 +137,10 @@ func TestAcceptedSpecimens(t *testing.T) {
 // A held result stays a person's decision when the lab sends it again, whatever the order can
 // take and whatever was decided meanwhile.
 func TestHeldResultsThatComeAgain(t *testing.T) {
-	for name, decide := range map[string]func(*fixture, orders.UnmatchedResult){
-		"undecided": func(*fixture, orders.UnmatchedResult) {},
-		"rejected": func(d *fixture, r orders.UnmatchedResult) {
-			_, err := d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
+	for name, decide := range map[string]func(*fixture, exchange.UnmatchedResult){
+		"undecided": func(*fixture, exchange.UnmatchedResult) {},
+		"rejected": func(d *fixture, r exchange.UnmatchedResult) {
+			_, err := d.Reviews().Resolve(t.Context(), d.team, r.ID, exchange.ResolveRequest{Action: exchange.ReviewReject})
 			require.NoError(t, err)
 		},
 	} {
@@ -149,7 +150,7 @@ func TestHeldResultsThatComeAgain(t *testing.T) {
 			o := d.requisitioned("at home", withOutcome("never_again"))
 			m := d.report(o)
 			r := d.held(m)
-			require.Equal(t, orders.MatchWrongCollection, r.DecisionCode)
+			require.Equal(t, exchange.MatchWrongCollection, r.DecisionCode)
 			decide(d, r)
 			d.booked(o, home)
 			require.Equal(t, orders.AppointmentScheduled, d.get(o).LowLevel())
@@ -167,10 +168,10 @@ func TestHeldResultsOfTwoLabs(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in", withOutcome("never_again"))
 	for n, lab := range []string{"southlab", "eastlab", "eastlab"} {
-		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.ID, m.Lab = "1", lab })))
+		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) { m.ID, m.Lab = "1", lab })))
 		require.Len(t, d.waiting(), min(n+1, 2))
 	}
-	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.ID = "1" })))
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) { m.ID = "1" })))
 	require.Equal(t, orders.Completed, d.get(o).LowLevel())
 }
 
@@ -178,33 +179,33 @@ func TestHeldResultsOfTwoLabs(t *testing.T) {
 func TestAcceptWhatTheOrderHas(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
-	m := d.report(o, bySample, func(m *orders.Message) { m.SampleID = "" })
+	m := d.report(o, bySample, func(m *exchange.Message) { m.SampleID = "" })
 	r := d.held(m)
 	_, err := d.store.Orders().Update(t.Context(), d.team, o.ID, func(r *orders.Record) ([]healthlab.Event, error) {
 		r.Messages = []string{m.ID}
 		return nil, nil
 	})
 	require.NoError(t, err)
-	_, err = d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID})
-	requireRule(t, err, orders.ReviewNotPossible, healthlab.Invalid)
+	_, err = d.Reviews().Accept(t.Context(), d.team, r.ID, exchange.AcceptRequest{OrderID: &o.ID})
+	requireRule(t, err, exchange.ReviewNotPossible, healthlab.Invalid)
 	require.Len(t, d.waiting(), 1)
 }
 
 // A report that names an order and another one's specimen is not lost.
 func TestResultsWithAnotherOrdersSpecimen(t *testing.T) {
-	for name, edit := range map[string]func(*orders.Message){"final": func(*orders.Message) {}, "with a redraw": lost} {
+	for name, edit := range map[string]func(*exchange.Message){"final": func(*exchange.Message) {}, "with a redraw": lost} {
 		t.Run(name, func(t *testing.T) {
-			d := newReviewFixture(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+			d := newReviewFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 			d.settings.Redraws = true
 			has := d.requisitioned("walk-in", withOutcome("never_again"))
 			o := d.placed("walk-in", withOutcome("never_again")) // the lab has not called it anything yet
-			r := d.held(d.report(o, edit, func(m *orders.Message) { m.SampleID = *has.SampleID }))
-			require.Equal(t, orders.MatchSampleMismatch, r.DecisionCode)
+			r := d.held(d.report(o, edit, func(m *exchange.Message) { m.SampleID = *has.SampleID }))
+			require.Equal(t, exchange.MatchSampleMismatch, r.DecisionCode)
 			for _, o := range []orders.Order{d.get(has), d.get(o)} {
 				require.Nil(t, o.Interpretation)
 				require.Len(t, o.OrderTransaction.Orders, 1)
 			}
-			got := d.accepts(r, orders.AcceptRequest{OrderID: &o.ID})
+			got := d.accepts(r, exchange.AcceptRequest{OrderID: &o.ID})
 			require.Equal(t, orders.Completed, got.LowLevel())
 			require.Nil(t, got.SampleID)
 		})
@@ -215,12 +216,12 @@ func TestResultsWithAnotherOrdersSpecimen(t *testing.T) {
 func TestAcceptedCriticalResult(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in", withOutcome("never_again"))
-	r := d.held(d.report(o, bySample, func(m *orders.Message) {
+	r := d.held(d.report(o, bySample, func(m *exchange.Message) {
 		m.SampleID, m.Results.Results[0].Interpretation = "", labresult.Critical
 	}))
 	fetched := d.now()
 	d.advance(3 * day)
-	d.accepts(r, orders.AcceptRequest{OrderID: &o.ID})
+	d.accepts(r, exchange.AcceptRequest{OrderID: &o.ID})
 	told := d.critical(o)
 	require.Len(t, told, 1)
 	require.Equal(t, fetched, told[0].CreatedAt.Time)
@@ -232,7 +233,7 @@ func TestAcceptedLatePartial(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	require.NoError(t, d.Receive(t.Context(), d.report(o)))
-	got := d.accepts(d.held(d.report(o, partial)), orders.AcceptRequest{})
+	got := d.accepts(d.held(d.report(o, partial)), exchange.AcceptRequest{})
 	require.Equal(t, orders.Corrected, got.LowLevel())
 	results, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
@@ -261,7 +262,7 @@ func TestAcceptanceTellsOfTheTransaction(t *testing.T) {
 	d.more = []catalogue.LabAccount{account}
 	d.restart()
 	o := d.requisitioned("walk-in")
-	got := d.accepts(d.held(d.report(o, func(m *orders.Message) { m.Lab, m.Results.Results[0].ProviderID = "eastlab", ptr("code-iron") })), orders.AcceptRequest{})
+	got := d.accepts(d.held(d.report(o, func(m *exchange.Message) { m.Lab, m.Results.Results[0].ProviderID = "eastlab", ptr("code-iron") })), exchange.AcceptRequest{})
 	require.Equal(t, "eastlab", got.LabTest.Lab.Slug)
 	require.Equal(t, orders.Cancelled, d.get(o).LowLevel())
 	require.Equal(t, got.SampleID, o.SampleID)
@@ -286,7 +287,7 @@ func TestAcceptedPartialsOfKits(t *testing.T) {
 	o := d.requisitioned("kit")
 	_, err := d.Cancel(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
-	got := d.accepts(d.held(d.report(d.get(o), partial)), orders.AcceptRequest{})
+	got := d.accepts(d.held(d.report(d.get(o), partial)), exchange.AcceptRequest{})
 	require.Equal(t, orders.Ordered, got.LowLevel(), "kits have no status for it")
 	results, err := d.Results(t.Context(), d.team, got.ID)
 	require.NoError(t, err)
@@ -303,14 +304,14 @@ func TestAcceptedPartialsOfKits(t *testing.T) {
 func TestHeldResultsAreWhole(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
-	r := d.held(d.report(o, bySample, func(m *orders.Message) {
+	r := d.held(d.report(o, bySample, func(m *exchange.Message) {
 		m.SampleID, m.Lab = "", ""
 		m.Results.Results[0].Result, m.Results.Results[0].Type, m.Results.Results[0].Interpretation = "9", "", ""
 		m.Results.Results[0].ReferenceRange = ptr("3-5")
 	}))
 	require.Equal(t, labresult.Abnormal, *r.Interpretation)
-	require.Equal(t, orders.MatchLab{}, r.Lab, "nothing says whose it is")
-	got := d.accepts(r, orders.AcceptRequest{OrderID: &o.ID})
+	require.Equal(t, exchange.MatchLab{}, r.Lab, "nothing says whose it is")
+	got := d.accepts(r, exchange.AcceptRequest{OrderID: &o.ID})
 	require.Equal(t, r.Interpretation, got.Interpretation)
 }
 
@@ -318,14 +319,14 @@ func TestHeldResultsAreWhole(t *testing.T) {
 func TestHeldResultsOfALab(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
-	r := d.held(d.report(o, func(m *orders.Message) {
+	r := d.held(d.report(o, func(m *exchange.Message) {
 		m.Lab, m.Patient.FirstName, m.Results.Results[0].ProviderID = "", "Anna", ptr("code-glucose")
 	}))
-	require.Equal(t, orders.MatchLab{ID: 1, Name: "Northlab", Slug: "northlab"}, r.Lab)
-	page, err := d.Reviews().List(t.Context(), orders.ResultQuery{Team: d.team, LabSlug: "northlab"})
+	require.Equal(t, exchange.MatchLab{ID: 1, Name: "Northlab", Slug: "northlab"}, r.Lab)
+	page, err := d.Reviews().List(t.Context(), exchange.ResultQuery{Team: d.team, LabSlug: "northlab"})
 	require.NoError(t, err)
 	require.Len(t, page.Results, 1)
-	got := d.accepts(r, orders.AcceptRequest{UserID: &d.user})
+	got := d.accepts(r, exchange.AcceptRequest{UserID: &d.user})
 	require.NotEqual(t, o.ID, got.ID)
 	require.Equal(t, orders.Completed, got.LowLevel())
 	require.Equal(t, "northlab", got.LabTest.Lab.Slug)

@@ -25,8 +25,8 @@ type StoreOptions struct {
 func Tables() []store.Definition {
 	return append([]store.Definition{
 		orderTable.Definition(), orderNames.Definition(), orderSamples.Definition(), orderReservations.Definition(), orderTransactions.Definition(),
-		orderCounters.Definition(), labWork.Definition(), notificationWork.Definition(), visitWork.Definition(),
-		labFeeds.Definition(), reviewTable.Definition(),
+		orderCounters.Definition(), labWork.Definition(), notificationWork.Definition(), visitWork.Definition(), simulationWork.Definition(),
+		labFeeds.Definition(),
 	}, critical.Tables()...)
 }
 
@@ -157,7 +157,10 @@ var (
 	visitWork = newWorkTable("order_visit_work", func(r *Record) (due, lease *time.Time) {
 		return &r.VisitWork.Due, &r.VisitWork.Lease
 	})
-	allWork = [...]*workTable{labWork, notificationWork, visitWork}
+	simulationWork = newWorkTable("order_simulation_work", func(r *Record) (due, lease *time.Time) {
+		return &r.SimulationWork.Due, &r.SimulationWork.Lease
+	})
+	allWork = [...]*workTable{labWork, notificationWork, visitWork, simulationWork}
 )
 
 // labFeed is how far the messages of a laboratory were read, and until when a process has them.
@@ -171,16 +174,6 @@ var labFeeds = store.Table[labFeed]{Name: "order_feed", Row: func(f *labFeed) st
 }}
 
 func feedKey(lab string) store.Key { return store.Key{ID: digest(lab)} }
-
-// reviewTable keeps results under review. Index[0] is the newest result first, ties by id.
-var reviewTable = store.Table[RawResult]{Name: "order_review", Row: func(r *RawResult) store.Row {
-	id := store.UUID(r.ID.UUID)
-	return store.Row{Key: store.Key{Team: r.Team, User: r.Owner(), ID: id}, Index: [2]string{createdIndex(r.CreatedAt.Time) + id}}
-}}
-
-func reviewKey(team healthlab.TeamID, id RawResultID) store.Key {
-	return store.Key{Team: team, ID: store.UUID(id.UUID)}
-}
 
 func (o *StoreOptions) newUser(u store.UserState, what string) error {
 	if u.Known && !u.Live || !u.Known && !o.UsersElsewhere {

@@ -26,6 +26,14 @@ func (v orderRows) ClaimNotifications(ctx context.Context, n int, now time.Time,
 	})
 }
 
+// ClaimSimulations implements [Store].
+func (v orderRows) ClaimSimulations(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Record, error) {
+	return v.claim(ctx, simulationWork, n, now, func(r *Record, at time.Time) bool {
+		r.SimulationWork.Lease = at.Add(lease)
+		return !r.UserDeleted
+	})
+}
+
 // ClaimVisits implements [VisitStore].
 func (v orderRows) ClaimVisits(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Record, error) {
 	return v.claim(ctx, visitWork, n, now, func(r *Record, at time.Time) bool {

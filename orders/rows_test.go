@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment/appointmenttest"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/catalogue/cataloguetest"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/labjournal/labjournaltest"
@@ -44,7 +45,7 @@ type rowStore struct {
 func newRowStore(t testing.TB) rowStore {
 	t.Helper()
 	tables := []store.Definition{userRows.Definition()}
-	for _, more := range [][]store.Definition{eventlog.Tables(), orders.Tables(), idempotency.Tables(), simulation.Tables(),
+	for _, more := range [][]store.Definition{eventlog.Tables(), orders.Tables(), exchange.Tables(), idempotency.Tables(), simulation.Tables(),
 		catalogue.Tables(), appointment.Tables(), people.Tables(), labjournal.Tables()} {
 		tables = append(tables, more...)
 	}
@@ -83,7 +84,7 @@ func TestRows_reviews(t *testing.T) {
 	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness {
 		s := newRowStore(t)
 		return orderstest.ReviewsHarness{
-			Reviews: orders.NewReviewStore(s, s.options()), MatchTestRuns: simulation.NewMatchTestStore(s), Orders: orders.NewStore(s, s.options()),
+			Reviews: exchange.NewReviewStore(s, s.options()), MatchTestRuns: simulation.NewMatchTestStore(s), Orders: orders.NewStore(s, s.options()),
 			Users: usersOf{s: s}, Messages: messages{log: s.log}, SetClock: s.setClock,
 		}
 	})
@@ -108,7 +109,7 @@ func TestRows_visits(t *testing.T) {
 
 func twoProcesses(t testing.TB) []orderstest.Process {
 	s := newRowStore(t)
-	p := orderstest.Process{Orders: orders.NewStore(s, s.elsewhere()), Reviews: orders.NewReviewStore(s, s.elsewhere()), Keys: idempotency.NewStore(s, &idempotency.StoreOptions{UsersElsewhere: true}), Messages: messages{log: s.log}}
+	p := orderstest.Process{Orders: orders.NewStore(s, s.elsewhere()), Reviews: exchange.NewReviewStore(s, s.elsewhere()), Keys: idempotency.NewStore(s, &idempotency.StoreOptions{UsersElsewhere: true}), Messages: messages{log: s.log}}
 	return []orderstest.Process{p, p}
 }
 
@@ -263,8 +264,8 @@ func TestRows_privacy(t *testing.T) {
 	order.Lab.Due, order.VisitWork.Due, order.Notifications.Due = time.Unix(0, 0), time.Unix(0, 0), time.Unix(0, 0)
 	_, err := orders.NewStore(s, s.options()).Insert(t.Context(), order, func(*orders.Record) ([]healthlab.Event, error) { return nil, nil })
 	require.NoError(t, err)
-	require.NoError(t, orders.NewReviewStore(s, s.options()).InsertResult(t.Context(), orders.RawResult{
-		Team: team, Subject: user, UnmatchedResult: orders.UnmatchedResult{ID: orders.RawResultID{UUID: uuid.New()}, Reason: "planted reason"},
+	require.NoError(t, exchange.NewReviewStore(s, s.options()).InsertResult(t.Context(), exchange.RawResult{
+		Team: team, Subject: user, UnmatchedResult: exchange.UnmatchedResult{ID: exchange.RawResultID{UUID: uuid.New()}, Reason: "planted reason"},
 	}, nil))
 
 	of := func() []store.Row {

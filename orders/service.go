@@ -11,42 +11,15 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/portal"
 )
 
-// Options adjusts a Service. A zero field means its default, unless it is required.
-type Options struct {
-	// Environment is sandbox, where orders may be simulated, or production. Required.
-	Environment healthlab.Environment
-	// Settings returns what a team has switched on. Its context may carry a transaction, so it must do
-	// nothing outside of the store. Default: nothing is.
-	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
-	// People keeps demographics, insurance records and teams' own payors. Default:
-	// there are none.
-	People people.Store
-	// Reviews keeps results that match no order for certain, in the store of the orders.
-	// Required.
-	Reviews ReviewStore
-	// Messenger sends messages to patients. Default: they get none.
-	Messenger Messenger
-	// CentralLabs are the slugs of the labs that the compendium compares, that areas are asked for, and
-	// whose requisitions take a comment; a comment is kept with orders at other labs, and not sent. Nil
-	// means all.
-	CentralLabs []string
-	// Physicians returns a team's own physicians. Default: none.
-	Physicians func(ctx context.Context, team healthlab.TeamID) ([]people.Physician, error)
-	// Registry knows payors and diagnosis codes. Default: no payor is known, and of
-	// codes the form alone counts.
-	Registry *people.Registry
-	// Portal is where patients see their orders. Default: there is none.
-	Portal *portal.Options
-	// LabName names the lab's feed of messages in the Store, for hosts with several
-	// backends. Default: "lab".
-	LabName string
+// Background is what the services of orders share: clock, ids, log, and the timing of background work. A
+// zero field means its default.
+type Background struct {
 	// LabTimeout is how long one call of the lab may take. Default 30 s.
 	LabTimeout time.Duration
 	// Lease is how long an order, or the feed of messages, is one process's to work
@@ -60,53 +33,6 @@ type Options struct {
 	Idle time.Duration
 	// Workers is how many orders are handed to the lab at a time. Default 4.
 	Workers int
-	// SandboxMoves hands the orders of a sandbox to the laboratory, as in production.
-	// Default: they wait to be simulated.
-	SandboxMoves bool
-	// Simulator makes up what a laboratory reports of a simulated order, in a sandbox.
-	// Default: orders cannot be simulated.
-	Simulator Simulator
-	// RedrawLabs are the slugs of the labs whose walk-in patients may come again when
-	// a result was lost. Nil means none.
-	RedrawLabs []string
-	// FastingCodes are the labs' codes of questions about fasting, which may be left without an
-	// answer. Default: FSTING.
-	FastingCodes []string
-	// Centers says where patients can go. Default: no place is known.
-	Centers appointment.Centers
-	// Zips says where postal codes are; Centers needs it.
-	Zips appointment.Zips
-	// Providers are those who make appointments, beside phlebotomy providers of which
-	// nothing is to be said: centers take appointments where their lab's slug is
-	// among them. Default: none.
-	Providers []appointment.Provider
-	// BookingKeys seals the keys of the slots that are offered; every process needs
-	// the same. Default: no slot can be booked.
-	BookingKeys healthlab.Sealer
-	// SlotCache keeps free slots for those who take them some minutes old. Default:
-	// the provider is always asked.
-	SlotCache appointment.SlotCache
-	// CancellationReasons are why an appointment of a type can be cancelled. Default:
-	// [appointment.DefaultCancellationReasons].
-	CancellationReasons func(appointment.Type) []appointment.CancellationReason
-	// Files keeps requisitions and notices as they were first printed, and the reports that
-	// laboratories print themselves. Default: nothing is kept.
-	Files BlobStore
-	// RequisitionURL returns a URL of an order's requisition, for events. Default: there are
-	// no such URLs. See [documents.Links].
-	RequisitionURL func(ctx context.Context, team healthlab.TeamID, order OrderID, now time.Time) (string, error)
-	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
-	LabTests catalogue.LabTestStore
-	// HoldLabTests makes new lab tests wait for [catalogue.Service.ApproveLabTest]. Default:
-	// they can be ordered at once.
-	HoldLabTests bool
-	// BeforePlan is called by [Plan.Read]. In a transaction it may read at once what the plan, and what
-	// is called in it, will read. Default: none.
-	BeforePlan func(context.Context, PlanStart) error
-	// Accessed is called before a message of the laboratory is stored, with the user of its
-	// order; a zero user for results that are held for review. After an error nothing is stored
-	// and the message is tried again. Nil records nothing.
-	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids. Default: UUID version 7.
@@ -115,79 +41,107 @@ type Options struct {
 	Log *slog.Logger
 }
 
-func (o *Options) defaults() {
-	if o.Accessed == nil {
-		o.Accessed = func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }
+func (b *Background) defaults() {
+	if b.LabTimeout <= 0 {
+		b.LabTimeout = 30 * time.Second
 	}
+	if b.Lease <= 0 {
+		b.Lease = 2 * b.LabTimeout
+	}
+	if b.Retry == nil {
+		b.Retry = func(attempts int) time.Duration {
+			return min(30*time.Second<<min(max(attempts-1, 0), 10), time.Hour)
+		}
+	}
+	if b.Idle <= 0 {
+		b.Idle = time.Second
+	}
+	if b.Now == nil {
+		b.Now = time.Now
+	}
+	if b.NewID == nil {
+		b.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+	}
+	if b.Log == nil {
+		b.Log = slog.Default()
+	}
+}
+
+// Options adjusts a Service. A zero field means its default, unless it is required.
+type Options struct {
+	Background
+
+	// Environment is sandbox, where orders may be simulated, or production. Required.
+	Environment healthlab.Environment
+	// Settings returns what a team has switched on. Its context may carry a transaction, so it must do
+	// nothing outside of the store. Default: nothing is.
+	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
+	// People keeps demographics, insurance records and teams' own payors. Default:
+	// there are none.
+	People people.Store
+	// Messenger sends messages to patients. Default: they get none.
+	Messenger Messenger
+	// CentralLabs are the slugs of the labs that the compendium compares, that areas are asked for, and
+	// whose requisitions take a comment; a comment is kept with orders at other labs, and not sent. Nil
+	// means all.
+	CentralLabs []string
+	// Physicians returns a team's own physicians. Default: none.
+	Physicians func(ctx context.Context, team healthlab.TeamID) ([]people.Physician, error)
+	// Registry knows payors and diagnosis codes. Default: no payor is known, and of
+	// codes the form alone counts.
+	Registry *people.Registry
+	// Portal is where patients see their orders. Default: there is none.
+	Portal *portal.Options
+	// FastingCodes are the labs' codes of questions about fasting, which may be left without an
+	// answer. Default: FSTING.
+	FastingCodes []string
+	// Files keeps requisitions and notices as they were first printed, and the reports that
+	// laboratories print themselves. Default: nothing is kept.
+	Files BlobStore
+	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
+	LabTests catalogue.LabTestStore
+	// HoldLabTests makes new lab tests wait for [catalogue.Service.ApproveLabTest]. Default:
+	// they can be ordered at once.
+	HoldLabTests bool
+	// BeforePlan is called by [Plan.Read]. In a transaction it may read at once what the plan, and what
+	// is called in it, will read. Default: none.
+	BeforePlan func(context.Context, PlanStart) error
+}
+
+func (o *Options) defaults() {
 	if o.Settings == nil {
 		o.Settings = func(context.Context, healthlab.TeamID) (Settings, error) { return Settings{}, nil }
 	}
 	if o.FastingCodes == nil {
 		o.FastingCodes = []string{"FSTING"}
 	}
-	if o.LabName == "" {
-		o.LabName = "lab"
-	}
-	if o.LabTimeout <= 0 {
-		o.LabTimeout = 30 * time.Second
-	}
-	if o.Lease <= 0 {
-		o.Lease = 2 * o.LabTimeout
-	}
-	if o.Retry == nil {
-		o.Retry = func(attempts int) time.Duration {
-			return min(30*time.Second<<min(max(attempts-1, 0), 10), time.Hour)
-		}
-	}
-	if o.Idle <= 0 {
-		o.Idle = time.Second
-	}
-	if o.CancellationReasons == nil {
-		o.CancellationReasons = appointment.DefaultCancellationReasons
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.NewID == nil {
-		o.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
-	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Background.defaults()
 }
 
-// Service places orders, tells where they are, and takes in what labs report. It is
-// safe for concurrent use.
+// Service places orders and says where they are. It is safe for concurrent use.
 //
 // Every method that takes a team reaches that team's orders only; those of another
 // are [healthlab.NotFound]. Input that is wrong is [healthlab.Invalid] with every
 // problem; a rule of the business that forbids something is a [healthlab.RuleError]
 // with one of the names of this package.
 type Service struct {
-	store        Store // for callers: without the orders of deleted users
-	allOrders    Store // for background work: with them
-	users        people.Users
-	catalogue    *catalogue.Service
-	people       *people.Service
-	appointments *appointment.Service
-	lab          LabBackend
-	bookings     BookingBackend // nil: the lab takes no bookings
-	visits       VisitStore     // nil: the store keeps no appointments
-	opts         Options
+	store     Store // for callers: without the orders of deleted users
+	allOrders Store // for background work: with them
+	users     people.Users
+	catalogue *catalogue.Service
+	people    *people.Service
+	opts      Options
 }
 
-// New returns a Service. All four interfaces, Options.Environment and Options.Reviews are
-// required. Errors: Invalid, if one of them is missing.
-func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, opts *Options) (*Service, error) {
-	if store == nil || users == nil || cat == nil || lab == nil {
-		return nil, fmt.Errorf("%w: orders need a store, users, a catalogue and a lab", healthlab.Invalid)
+// New returns a Service. All three interfaces and Options.Environment are required. Errors: Invalid, if one of
+// them is missing.
+func New(store Store, users people.Users, cat catalogue.Source, opts *Options) (*Service, error) {
+	if store == nil || users == nil || cat == nil {
+		return nil, fmt.Errorf("%w: orders need a store, users and a catalogue", healthlab.Invalid)
 	}
-	s := &Service{store: visibleStore{store}, allOrders: store, users: users, lab: lab}
+	s := &Service{store: Visible(store), allOrders: store, users: users}
 	if opts != nil {
 		s.opts = *opts
-	}
-	if s.opts.Reviews == nil {
-		return nil, fmt.Errorf("%w: orders.Options.Reviews: must be a ReviewStore, which keeps results that match no order for certain; both stores have one (Store.Reviews)", healthlab.Invalid)
 	}
 	if err := s.opts.Portal.Check(); err != nil {
 		return nil, err
@@ -196,8 +150,6 @@ func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, 
 		return nil, err
 	}
 	s.opts.defaults()
-	s.bookings, _ = lab.(BookingBackend)
-	s.visits, _ = store.(VisitStore)
 	s.catalogue = catalogue.New(cat, &catalogue.Options{
 		LabTests: s.opts.LabTests, HoldLabTests: s.opts.HoldLabTests, CentralLabs: s.opts.CentralLabs,
 		Facts: s.opts.Registry.Facts, Now: s.opts.Now, NewID: s.opts.NewID,
@@ -217,21 +169,8 @@ func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, 
 			return settings.OwnPayors, err
 		},
 	})
-	slots, _ := lab.(appointment.SlotBackend)
-	s.appointments = appointment.New(s.catalogue, slots, &appointment.Options{
-		Centers: s.opts.Centers, Zips: s.opts.Zips, Providers: s.opts.Providers, BookingKeys: s.opts.BookingKeys,
-		SlotCache: s.opts.SlotCache, Feeds: store, LabTimeout: s.opts.LabTimeout, Lease: s.opts.Lease, Idle: s.opts.Idle,
-		Now: s.opts.Now, NewID: s.opts.NewID, Log: s.opts.Log,
-		Settings: func(ctx context.Context, team healthlab.TeamID) (appointment.Settings, error) {
-			settings, err := s.opts.Settings(ctx, team)
-			return settings.appointments(), err
-		},
-	})
 	return s, nil
 }
-
-// Appointments says where and when samples can be taken.
-func (s *Service) Appointments() *appointment.Service { return s.appointments }
 
 // People keeps demographics and insurance.
 func (s *Service) People() *people.Service { return s.people }
@@ -260,11 +199,25 @@ func (s *Service) Record(ctx context.Context, team healthlab.TeamID, id OrderID)
 	return r, rules.NotFound(err, OrderNotFound, "the team has no such order")
 }
 
+// Background returns clock, ids, log and timing, with their defaults: for the services above this one.
+func (s *Service) Background() Background { return s.opts.Background }
+
 // Environment is sandbox or production.
 func (s *Service) Environment() healthlab.Environment { return s.opts.Environment }
 
 // FastingCodes are the labs' codes of questions about fasting.
 func (s *Service) FastingCodes() []string { return slices.Clone(s.opts.FastingCodes) }
+
+// CheckUser checks that a user is one of the team: USER_NOT_FOUND if not.
+func (s *Service) CheckUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+	return people.CheckUser(ctx, s.users, team, user)
+}
+
+// Draft returns an order before its first event, which is not stored, for what a laboratory has measured
+// without one. The account may be nil.
+func (s *Service) Draft(team healthlab.TeamID, user healthlab.UserID, chosen catalogue.Chosen, account *catalogue.LabAccount, at time.Time) Record {
+	return s.newRecord(team, planned{OrderID{s.opts.NewID()}, TransactionID{s.opts.NewID()}}, user, chosen, account, at)
+}
 
 // Settings returns what the team has switched on.
 func (s *Service) Settings(ctx context.Context, team healthlab.TeamID) (Settings, error) {
@@ -355,4 +308,13 @@ func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID)
 		return nil, fmt.Errorf("list physicians: %w", err)
 	}
 	return rules.NonNil(found), nil
+}
+
+// RequisitionComment is what the requisition of an order says beside it; empty for a laboratory
+// that takes no comments.
+func (s *Service) RequisitionComment(r *Record) string {
+	if labs := s.opts.CentralLabs; labs != nil && (r.LabTest.Lab == nil || !slices.Contains(labs, r.LabTest.Lab.Slug)) {
+		return ""
+	}
+	return r.Comment
 }

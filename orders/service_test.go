@@ -13,8 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/critical"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
-	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func levels(text string) []orders.LowLevel {
@@ -224,7 +224,7 @@ func TestLabThatIsAwayDelaysAnOrder(t *testing.T) {
 }
 
 func TestReportBeforeTheAnswer(t *testing.T) {
-	d := newFixture(t, func(o *orders.Options) { o.Retry = func(int) time.Duration { return 365 * day } })
+	d := newFixture(t, func(o *options) { o.Retry = func(int) time.Duration { return 365 * day } })
 	o := d.placed("kit", withOutcome("silent"))
 	d.advance(0)
 	require.Equal(t, orders.Ordered, d.get(o).LowLevel())
@@ -318,17 +318,17 @@ func TestScheduledOrder(t *testing.T) {
 
 // interrupted is a lab that fails, after something has happened meanwhile.
 type interrupted struct {
-	orders.LabBackend
+	exchange.LabBackend
 	meanwhile func()
 }
 
-func (i *interrupted) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+func (i *interrupted) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if i.meanwhile == nil {
 		return i.LabBackend.Submit(ctx, s)
 	}
 	i.meanwhile()
 	i.meanwhile = nil
-	return orders.Accepted{}, healthlab.Unavailable
+	return exchange.Accepted{}, healthlab.Unavailable
 }
 
 // A new activation day holds, also if it is set while the order is being placed at the lab
@@ -336,9 +336,9 @@ func (i *interrupted) Submit(ctx context.Context, s orders.Submission) (orders.A
 func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
 	d := newFixture(t)
 	lab := &interrupted{LabBackend: d.lab}
-	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Now: d.now})
+	service, err := d.newServices(book(t), lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now}}})
 	require.NoError(t, err)
-	d.Service = service
+	d.services = service
 	on := healthlab.DateOf(d.now())
 	o := d.placed("walk-in", func(r *orders.PlaceRequest) { r.ActivateBy = &on })
 	lab.meanwhile = func() {
@@ -354,19 +354,19 @@ func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
 }
 
 // oneSampleID is a laboratory that gives every order the same sample id.
-type oneSampleID struct{ orders.LabBackend }
+type oneSampleID struct{ exchange.LabBackend }
 
-func (oneSampleID) Submit(context.Context, orders.Submission) (orders.Accepted, error) {
-	return orders.Accepted{SampleID: "S1"}, nil
+func (oneSampleID) Submit(context.Context, exchange.Submission) (exchange.Accepted, error) {
+	return exchange.Accepted{SampleID: "S1"}, nil
 }
 
 func TestSampleIDOfAnotherOrder(t *testing.T) {
 	d := newFixture(t)
 	var logged syncBuffer
-	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), oneSampleID{d.lab},
-		&orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Now: d.now, Log: slog.New(slog.NewTextHandler(&logged, nil))})
+	service, err := d.newServices(book(t), oneSampleID{d.lab},
+		&options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now, Log: slog.New(slog.NewTextHandler(&logged, nil))}}})
 	require.NoError(t, err)
-	d.Service = service
+	d.services = service
 	d.placed("walk-in")
 	d.placed("walk-in")
 	_, err = service.SubmitDue(t.Context())
@@ -557,17 +557,15 @@ func TestSimulateRules(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, orders.Completed, kit.LowLevel())
 
-	production := newFixture(t, func(o *orders.Options) { o.Environment = healthlab.Production })
+	production := newFixture(t, func(o *options) { o.Environment = healthlab.Production })
 	_, err = production.Simulate(t.Context(), production.team, production.placed("walk-in").ID, "", orders.SimulationFlags{})
 	requireRule(t, err, orders.SandboxOnly, healthlab.NotFound)
 }
 
-// Results that match no order for certain are kept: a service without a place for them is refused.
-func TestServiceNeedsReviews(t *testing.T) {
+// Results that match no order for certain are kept: an exchange without a place for them is refused.
+func TestExchange_needsAStoreOfReviews(t *testing.T) {
 	d := newFixture(t)
-	for name, opts := range map[string]*orders.Options{"none": {Environment: healthlab.Production}, "nil options": nil} {
-		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, opts)
-		require.ErrorIs(t, err, healthlab.Invalid, name)
-		require.ErrorContains(t, err, "orders.Options.Reviews", name)
-	}
+	_, err := exchange.New(d.Service, d.store.Orders(), nil, d.lab, nil)
+	require.ErrorIs(t, err, healthlab.Invalid)
+	require.ErrorContains(t, err, "ReviewStore")
 }

@@ -61,7 +61,7 @@ type Record struct {
 	// Visits are the appointments of the order, oldest first. At most one is active.
 	Visits []Visit
 	// VisitWork is when something is to be done about them.
-	VisitWork VisitWork
+	VisitWork Work
 	// ReplacedBy is an order for another person that took this one's place, in a
 	// transaction of its own; zero for none.
 	ReplacedBy OrderID
@@ -69,6 +69,9 @@ type Record struct {
 	SMSEnabled *bool
 	// Notifications is the state of the planned messages and of the critical result alarm.
 	Notifications Notifications
+	// Simulation is under way; nil for none. SimulationWork is when its next step is to happen.
+	Simulation     *Simulation
+	SimulationWork Work
 	// UserDeleted: the same store keeps the order's user, who is deleted. It is not kept;
 	// the store sets it when it reads.
 	UserDeleted bool `json:"-"`
@@ -188,6 +191,9 @@ type Store interface {
 	// nothing else.
 	ClaimNotifications(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Record, error)
 
+	// ClaimSimulations is Claim for SimulationWork; it changes nothing else.
+	ClaimSimulations(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Record, error)
+
 	// ClaimFeed takes the feed of a lab's messages for the caller alone for the time of a
 	// lease. It returns the cursor where reading continues, which is empty at the very
 	// start, and the end of the lease; a zero end means that another process has the feed.
@@ -227,12 +233,11 @@ func (r *Record) ReachedAt(l LowLevel) time.Time {
 }
 
 // HasResults reports whether the order has results of a known patient.
-func (r *Record) HasResults() bool { return r.Results != nil && patientKnown(r.Facts()) }
+func (r *Record) HasResults() bool { return r.Results != nil && r.Facts().PatientKnown() }
 
-// Notifications are planned for an order: messages to its patient, and the
-// next step of a simulation.
+// Notifications are the messages that are planned for an order.
 type Notifications struct {
-	// Due is when the next of it is to happen; zero means nothing is. [Store.ClaimNotifications]
+	// Due is when the next of them is to be sent; zero means none is. [Store.ClaimNotifications]
 	// looks for it.
 	Due time.Time
 	// Lease is until when, on the store's clock, a process may be doing it; zero if none is.
@@ -244,8 +249,6 @@ type Notifications struct {
 	Alarmed time.Time
 	// Sent are the ids of the messages that were sent or are too late to send.
 	Sent []uuid.UUID `json:"Told"`
-	// Simulation is under way; nil for none.
-	Simulation *Simulation
 }
 
 // Simulation is a walk of an order that takes its time.

@@ -13,7 +13,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
-	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func ownTest() catalogue.LabTestRequest {
@@ -22,7 +21,7 @@ func ownTest() catalogue.LabTestRequest {
 
 func TestLabTestsThatWaitForApproval(t *testing.T) {
 	tests := memory.New(nil).LabTests()
-	d := newFixture(t, func(o *orders.Options) { o.LabTests, o.HoldLabTests = tests, true })
+	d := newFixture(t, func(o *options) { o.LabTests, o.HoldLabTests = tests, true })
 	made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.NoError(t, err)
 	require.Equal(t, catalogue.LabTestPendingApproval, made.Status)
@@ -53,7 +52,7 @@ func TestLabTestsThatWaitForApproval(t *testing.T) {
 
 // A team's test has a price only if all its parts have one.
 func TestPriceOfOnesOwn(t *testing.T) {
-	d := newFixture(t, func(o *orders.Options) { o.LabTests = memory.New(nil).LabTests() })
+	d := newFixture(t, func(o *options) { o.LabTests = memory.New(nil).LabTests() })
 	for _, row := range []struct {
 		markers []int
 		price   string
@@ -101,7 +100,7 @@ func TestLabTestWithoutAStore(t *testing.T) {
 // A test whose markers have left the catalogue cannot be ordered.
 func TestLabTestWhoseMarkerIsGone(t *testing.T) {
 	tests := memory.New(nil).LabTests()
-	d := newFixture(t, func(o *orders.Options) { o.LabTests = tests })
+	d := newFixture(t, func(o *options) { o.LabTests = tests })
 	made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.NoError(t, err)
 	_, err = tests.UpdateLabTest(t.Context(), d.team, made.ID, func(t *catalogue.TeamTest) error {
@@ -141,9 +140,9 @@ func (d *fixture) selections(tests catalogue.LabTestStore, n int) {
 func TestPageOfManySelections(t *testing.T) {
 	const many, limit = 230, 50
 	tests, cat := memory.New(nil).LabTests(), &askedBook{StaticCatalog: book(t)}
-	d := newFixture(t, func(o *orders.Options) { o.LabTests = tests })
+	d := newFixture(t, func(o *options) { o.LabTests = tests })
 	d.selections(tests, many)
-	s, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), cat, d.lab, d.opts)
+	s, err := d.newServices(cat, d.lab, d.opts)
 	require.NoError(t, err)
 	q := catalogue.LabTestQuery{Team: d.team, Generation: catalogue.GeneratedAll, Limit: limit}
 	seen := map[catalogue.LabTestID]bool{}
@@ -168,7 +167,7 @@ func TestPageOfManySelections(t *testing.T) {
 
 // A cursor stays valid if its test no longer matches the filter.
 func TestPagesOfLabTestsThatChange(t *testing.T) {
-	d := newFixture(t, func(o *orders.Options) { o.LabTests = memory.New(nil).LabTests() })
+	d := newFixture(t, func(o *options) { o.LabTests = memory.New(nil).LabTests() })
 	var want []catalogue.LabTestID
 	for range 3 {
 		made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
@@ -199,7 +198,7 @@ func TestSampleOfSelectedMarkers(t *testing.T) {
 	d := newFixture(t)
 	b, err := sandbox.Catalogue()
 	require.NoError(t, err)
-	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), b, d.lab, d.opts)
+	d.services, err = d.newServices(b, d.lab, d.opts)
 	require.NoError(t, err)
 	for method, want := range map[catalogue.CollectionMethod]catalogue.SampleType{catalogue.Testkit: catalogue.DriedBloodSpot, catalogue.WalkInTest: catalogue.Serum} {
 		o := d.placed("kit", func(r *orders.PlaceRequest) {
@@ -215,7 +214,7 @@ func BenchmarkPageOfSelections(b *testing.B) {
 	for _, n := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 			tests := memory.New(nil).LabTests()
-			d := newFixture(b, func(o *orders.Options) { o.LabTests = tests })
+			d := newFixture(b, func(o *options) { o.LabTests = tests })
 			d.selections(tests, n)
 			b.ReportAllocs()
 			for b.Loop() {

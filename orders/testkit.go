@@ -138,7 +138,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 		r.Physician = r.PhysicianInput.Physician()
 		r.HealthInsurance = req.HealthInsurance
 		r.Consents = people.FillConsents(req.Consents, st.At)
-		return r.apply(st)
+		return r.Apply(st)
 	})
 	return r.Order, err
 }

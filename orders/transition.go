@@ -105,7 +105,7 @@ func appendEvent(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	if to == RequisitionCreated && s.FormURL != "" {
 		o.RequisitionFormURL = &s.FormURL
 	}
-	o.refreshTransaction()
+	o.RefreshTransaction()
 	if to == PartialResults && !s.NotifyPartial && len(s.Corrected) == 0 {
 		return nil, nil
 	}
@@ -113,10 +113,11 @@ func appendEvent(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	if len(o.Events) == 1 {
 		name = EventOrderCreated
 	}
-	return o.newEvent(name, s.EventID, at)
+	return o.NewEvent(name, s.EventID, at)
 }
 
-func (o *Order) newEvent(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
+// NewEvent returns an event of the order as it is now.
+func (o *Order) NewEvent(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
 	return event(o, healthlab.Event{
 		ID: id, Type: name, Team: o.TeamID, User: o.UserID, Key: o.ID.String(), At: at.Time,
 	})
@@ -149,12 +150,17 @@ func (s Step) detail(to LowLevel) StatusDetail {
 // had the kit.
 var impliable = []Trigger{LabAccepted, KitShipped, KitDelivered, SampleSent, SampleReceived}
 
-// maxImplied bounds how many steps a message can imply before its own.
-const maxImplied = 6
+// MaxImplied bounds how many steps a message can imply before its own.
+const MaxImplied = 6
 
-// impliedPath returns the shortest way from where the order stands to what is reported,
+// Refused is the error of a trigger that leads the order nowhere.
+func (r *Record) Refused(on Trigger) error {
+	return &TransitionError{Order: r.ID, From: r.LastEvent.Status, On: on, To: target(r.Method(), on)}
+}
+
+// ImpliedPath returns the shortest way from where the order stands to what is reported,
 // the report included, over steps that it implies. False if there is none.
-func (r *Record) impliedPath(on Trigger) ([]Trigger, bool) {
+func (r *Record) ImpliedPath(on Trigger) ([]Trigger, bool) {
 	type way struct {
 		at   LowLevel
 		path []Trigger
@@ -172,7 +178,7 @@ func (r *Record) impliedPath(on Trigger) ([]Trigger, bool) {
 		if _, ok := Next(m, w.at, on, f); ok {
 			return append(w.path, on), true
 		}
-		if len(w.path) == maxImplied {
+		if len(w.path) == MaxImplied {
 			continue
 		}
 		for _, i := range implied {
@@ -185,6 +191,8 @@ func (r *Record) impliedPath(on Trigger) ([]Trigger, bool) {
 	return nil, false
 }
 
-func (r *Record) takesSilentPartial() bool {
-	return r.Method() == catalogue.Testkit && patientKnown(r.Facts()) && !r.LowLevel().Final()
+// TakesSilentPartial reports whether the order can have a partial result that changes no status: that of a
+// kit of a known patient.
+func (r *Record) TakesSilentPartial() bool {
+	return r.Method() == catalogue.Testkit && r.Facts().PatientKnown() && !r.LowLevel().Final()
 }

@@ -16,20 +16,21 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
-func newReviewFixture(t testing.TB, edit ...func(*orders.Options)) *fixture {
+func newReviewFixture(t testing.TB, edit ...func(*options)) *fixture {
 	d := newFixture(t, edit...)
 	d.settings.UnmatchedResults, d.settings.UnmatchedTestRuns = true, true
 	return d
 }
 
 // report is a final result that an order's lab sends of its patient, as edited.
-func (d *fixture) report(o orders.Order, edit ...func(*orders.Message)) orders.Message {
-	m := orders.Message{
+func (d *fixture) report(o orders.Order, edit ...func(*exchange.Message)) exchange.Message {
+	m := exchange.Message{
 		ID: uuid.NewString(), Team: d.team, Order: o.ID, On: orders.FinalResult, At: d.now(), Lab: o.LabTest.Lab.Slug,
 		Results: &labresult.Report{Results: []labresult.Result{{Name: "Iron", Result: "1", Type: labresult.Numeric,
 			Interpretation: labresult.Normal, ProviderID: o.LabTest.Markers[0].ProviderID}}},
@@ -46,7 +47,7 @@ func (d *fixture) report(o orders.Order, edit ...func(*orders.Message)) orders.M
 	return m
 }
 
-func bySample(m *orders.Message) { m.Order = orders.OrderID{} }
+func bySample(m *exchange.Message) { m.Order = orders.OrderID{} }
 
 // requisitioned is an order that the lab has.
 func (d *fixture) requisitioned(test string, edit ...func(*orders.PlaceRequest)) orders.Order {
@@ -59,16 +60,16 @@ func (d *fixture) requisitioned(test string, edit ...func(*orders.PlaceRequest))
 }
 
 // waiting returns the results that wait for the team.
-func (d *fixture) waiting() []orders.UnmatchedResult {
+func (d *fixture) waiting() []exchange.UnmatchedResult {
 	d.t.Helper()
-	page, err := d.Reviews().List(d.t.Context(), orders.ResultQuery{Team: d.team})
+	page, err := d.Reviews().List(d.t.Context(), exchange.ResultQuery{Team: d.team})
 	require.NoError(d.t, err)
 	require.Equal(d.t, len(page.Results), page.Total)
 	return page.Results
 }
 
 // held hands in a message, which must wait for the team then.
-func (d *fixture) held(m orders.Message) orders.UnmatchedResult {
+func (d *fixture) held(m exchange.Message) exchange.UnmatchedResult {
 	d.t.Helper()
 	require.NoError(d.t, d.Receive(d.t.Context(), m))
 	all := d.waiting()
@@ -87,62 +88,62 @@ func as(user string, edit func(*people.PatientDetailsInput)) func(*orders.PlaceR
 
 // What is certain goes to its order; everything else waits, and says why.
 func TestResultsAreJudged(t *testing.T) {
-	person := func(edit func(*orders.ReportedPatient)) func(*orders.Message) {
-		return func(m *orders.Message) { edit(m.Patient) }
+	person := func(edit func(*orders.ReportedPatient)) func(*exchange.Message) {
+		return func(m *exchange.Message) { edit(m.Patient) }
 	}
 	for _, tc := range []struct {
 		name   string
 		before func(*fixture, orders.Order)
-		edit   []func(*orders.Message)
-		want   orders.MatchDecision // empty: it goes to the order
+		edit   []func(*exchange.Message)
+		want   exchange.MatchDecision // empty: it goes to the order
 	}{
 		{"echoed", nil, nil, ""},
-		{"echoed without a patient", nil, []func(*orders.Message){func(m *orders.Message) { m.Patient = nil }}, orders.MatchSampleMismatch},
-		{"echoed alone", nil, []func(*orders.Message){func(m *orders.Message) { m.Patient, m.SampleID = nil, "" }}, orders.MatchSampleMismatch},
-		{"echoed with its patient", nil, []func(*orders.Message){func(m *orders.Message) { m.SampleID = "" }}, ""},
+		{"echoed without a patient", nil, []func(*exchange.Message){func(m *exchange.Message) { m.Patient = nil }}, exchange.MatchSampleMismatch},
+		{"echoed alone", nil, []func(*exchange.Message){func(m *exchange.Message) { m.Patient, m.SampleID = nil, "" }}, exchange.MatchSampleMismatch},
+		{"echoed with its patient", nil, []func(*exchange.Message){func(m *exchange.Message) { m.SampleID = "" }}, ""},
 		{"twins, and one is echoed without a specimen", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) },
-			[]func(*orders.Message){func(m *orders.Message) { m.SampleID = "" }}, ""},
-		{"specimen and patient", nil, []func(*orders.Message){bySample}, ""},
-		{"name in another case", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.LastName = "ROE" })}, ""},
-		{"patient in the report's head", nil, []func(*orders.Message){bySample, func(m *orders.Message) {
+			[]func(*exchange.Message){func(m *exchange.Message) { m.SampleID = "" }}, ""},
+		{"specimen and patient", nil, []func(*exchange.Message){bySample}, ""},
+		{"name in another case", nil, []func(*exchange.Message){bySample, person(func(p *orders.ReportedPatient) { p.LastName = "ROE" })}, ""},
+		{"patient in the report's head", nil, []func(*exchange.Message){bySample, func(m *exchange.Message) {
 			m.Patient, m.Results.Metadata = nil, labresult.Metadata{Patient: "ROE, ANA", DOB: "19840509"}
 		}}, ""},
-		{"birth date that can be read as two", nil, []func(*orders.Message){bySample, func(m *orders.Message) {
+		{"birth date that can be read as two", nil, []func(*exchange.Message){bySample, func(m *exchange.Message) {
 			m.Patient, m.Results.Metadata = nil, labresult.Metadata{Patient: "Ana Roe", DOB: "05/09/1984"}
-		}}, orders.MatchSampleMismatch},
-		{"specimen alone", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.Patient = nil }}, orders.MatchSampleMismatch},
-		{"attached by a person", nil, []func(*orders.Message){person(func(p *orders.ReportedPatient) { p.FirstName = "Eve" }), func(m *orders.Message) { m.Attached = true }}, ""},
-		{"name without a birth date", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.DOB = healthlab.Date{} })}, ""},
-		{"birth date without a name", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.FirstName, p.LastName = "", "" })}, ""},
-		{"half a name", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { *p = orders.ReportedPatient{LastName: p.LastName} })}, orders.MatchSampleMismatch},
-		{"year of birth", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.DOB, p.DOBText = healthlab.Date{}, "1984" })}, ""},
-		{"another year of birth", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.DOB, p.DOBText = healthlab.Date{}, "1985" })}, orders.MatchSampleMismatch},
-		{"birth date that cannot be read", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.DOB, p.DOBText = healthlab.Date{}, "x" })}, orders.MatchSampleMismatch},
-		{"second name and suffix", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.SecondName, p.Suffix = "B", "Jr" })}, ""},
-		{"foreign number", nil, []func(*orders.Message){func(m *orders.Message) { m.ForeignNumbers = []string{"77"} }}, orders.MatchSampleMismatch},
-		{"unknown order", nil, []func(*orders.Message){func(m *orders.Message) { m.Order = orders.OrderID{UUID: id("none")} }}, orders.MatchSampleMismatch},
-		{"number of the laboratory alone", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.LabNumbers, m.SampleID = []string{m.SampleID}, "" }}, ""},
-		{"unknown number of the laboratory", nil, []func(*orders.Message){func(m *orders.Message) { m.LabNumbers = []string{"77"} }}, ""},
-		{"swapped birth date", nil, []func(*orders.Message){person(func(p *orders.ReportedPatient) { p.DOB.Month, p.DOB.Day = 9, 5 })}, orders.MatchSampleMismatch},
-		{"other first name", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.FirstName = "Anna" })}, orders.MatchSampleMismatch},
-		{"other gender", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.Gender = people.Male })}, orders.MatchSampleMismatch},
-		{"another specimen", nil, []func(*orders.Message){func(m *orders.Message) { m.SampleID = "other" }}, orders.MatchSampleMismatch},
-		{"leading zeros", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "00" + m.SampleID }}, orders.MatchPatient},
-		{"twins", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, []func(*orders.Message){bySample}, ""},
+		}}, exchange.MatchSampleMismatch},
+		{"specimen alone", nil, []func(*exchange.Message){bySample, func(m *exchange.Message) { m.Patient = nil }}, exchange.MatchSampleMismatch},
+		{"attached by a person", nil, []func(*exchange.Message){person(func(p *orders.ReportedPatient) { p.FirstName = "Eve" }), func(m *exchange.Message) { m.Attached = true }}, ""},
+		{"name without a birth date", nil, []func(*exchange.Message){bySample, person(func(p *orders.ReportedPatient) { p.DOB = healthlab.Date{} })}, ""},
+		{"birth date without a name", nil, []func(*exchange.Message){bySample, person(func(p *orders.ReportedPatient) { p.FirstName, p.LastName = "", "" })}, ""},
+		{"half a name", nil, []func(*exchange.Message){bySample, person(func(p *orders.ReportedPatient) { *p = orders.ReportedPatient{LastName: p.LastName} })}, exchange.MatchSampleMismatch},
+		{"year of birth", nil, []func(*exchange.Message){bySample, person(func(p *orders.ReportedPatient) { p.DOB, p.DOBText = healthlab.Date{}, "1984" })}, ""},
+		{"another year of birth", nil, []func(*exchange.Message){bySample, person(func(p *orders.ReportedPatient) { p.DOB, p.DOBText = healthlab.Date{}, "1985" })}, exchange.MatchSampleMismatch},
+		{"birth date that cannot be read", nil, []func(*exchange.Message){bySample, person(func(p *orders.ReportedPatient) { p.DOB, p.DOBText = healthlab.Date{}, "x" })}, exchange.MatchSampleMismatch},
+		{"second name and suffix", nil, []func(*exchange.Message){bySample, person(func(p *orders.ReportedPatient) { p.SecondName, p.Suffix = "B", "Jr" })}, ""},
+		{"foreign number", nil, []func(*exchange.Message){func(m *exchange.Message) { m.ForeignNumbers = []string{"77"} }}, exchange.MatchSampleMismatch},
+		{"unknown order", nil, []func(*exchange.Message){func(m *exchange.Message) { m.Order = orders.OrderID{UUID: id("none")} }}, exchange.MatchSampleMismatch},
+		{"number of the laboratory alone", nil, []func(*exchange.Message){bySample, func(m *exchange.Message) { m.LabNumbers, m.SampleID = []string{m.SampleID}, "" }}, ""},
+		{"unknown number of the laboratory", nil, []func(*exchange.Message){func(m *exchange.Message) { m.LabNumbers = []string{"77"} }}, ""},
+		{"swapped birth date", nil, []func(*exchange.Message){person(func(p *orders.ReportedPatient) { p.DOB.Month, p.DOB.Day = 9, 5 })}, exchange.MatchSampleMismatch},
+		{"other first name", nil, []func(*exchange.Message){bySample, person(func(p *orders.ReportedPatient) { p.FirstName = "Anna" })}, exchange.MatchSampleMismatch},
+		{"other gender", nil, []func(*exchange.Message){bySample, person(func(p *orders.ReportedPatient) { p.Gender = people.Male })}, exchange.MatchSampleMismatch},
+		{"another specimen", nil, []func(*exchange.Message){func(m *exchange.Message) { m.SampleID = "other" }}, exchange.MatchSampleMismatch},
+		{"leading zeros", nil, []func(*exchange.Message){bySample, func(m *exchange.Message) { m.SampleID = "00" + m.SampleID }}, exchange.MatchPatient},
+		{"twins", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, []func(*exchange.Message){bySample}, ""},
 		{"twins, and order and specimen are named", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, nil, ""},
 		{"patientMatches", func(d *fixture, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) },
-			[]func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "" }}, orders.MatchSeveralPeople},
-		{"patient alone", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "" }}, orders.MatchPatient},
-		{"nobody", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "x" }, person(func(p *orders.ReportedPatient) { p.LastName = "Moe" })}, orders.MatchNone},
-		{"another lab", nil, []func(*orders.Message){func(m *orders.Message) { m.Lab = "eastlab" }}, orders.MatchWrongLab},
-		{"another lab, by patient", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.Lab, m.SampleID = "eastlab", "" }}, orders.MatchWrongLab},
-		{"another account", nil, []func(*orders.Message){func(m *orders.Message) { m.AccountNumber = "P-2" }}, orders.MatchWrongLab},
-		{"the account", nil, []func(*orders.Message){func(m *orders.Message) { m.AccountNumber = "P-1" }}, ""},
-		{"completed", func(d *fixture, o orders.Order) { require.NoError(d.t, d.Receive(d.t.Context(), d.report(o))) }, nil, orders.MatchCompleted},
+			[]func(*exchange.Message){bySample, func(m *exchange.Message) { m.SampleID = "" }}, exchange.MatchSeveralPeople},
+		{"patient alone", nil, []func(*exchange.Message){bySample, func(m *exchange.Message) { m.SampleID = "" }}, exchange.MatchPatient},
+		{"nobody", nil, []func(*exchange.Message){bySample, func(m *exchange.Message) { m.SampleID = "x" }, person(func(p *orders.ReportedPatient) { p.LastName = "Moe" })}, exchange.MatchNone},
+		{"another lab", nil, []func(*exchange.Message){func(m *exchange.Message) { m.Lab = "eastlab" }}, exchange.MatchWrongLab},
+		{"another lab, by patient", nil, []func(*exchange.Message){bySample, func(m *exchange.Message) { m.Lab, m.SampleID = "eastlab", "" }}, exchange.MatchWrongLab},
+		{"another account", nil, []func(*exchange.Message){func(m *exchange.Message) { m.AccountNumber = "P-2" }}, exchange.MatchWrongLab},
+		{"the account", nil, []func(*exchange.Message){func(m *exchange.Message) { m.AccountNumber = "P-1" }}, ""},
+		{"completed", func(d *fixture, o orders.Order) { require.NoError(d.t, d.Receive(d.t.Context(), d.report(o))) }, nil, exchange.MatchCompleted},
 		{"cancelled", func(d *fixture, o orders.Order) {
 			_, err := d.Cancel(d.t.Context(), d.team, o.ID)
 			require.NoError(d.t, err)
-		}, nil, orders.MatchCancelled},
+		}, nil, exchange.MatchCancelled},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newReviewFixture(t)
@@ -160,7 +161,7 @@ func TestResultsAreJudged(t *testing.T) {
 			}
 			require.Len(t, all, 1)
 			require.Equal(t, tc.want, all[0].DecisionCode)
-			require.Equal(t, []orders.ReviewAction{orders.ReviewAccept, orders.ReviewReject, orders.ReviewUnsure}, all[0].AllowedActions)
+			require.Equal(t, []exchange.ReviewAction{exchange.ReviewAccept, exchange.ReviewReject, exchange.ReviewUnsure}, all[0].AllowedActions)
 			require.NotEmpty(t, all[0].Reason)
 			require.NoError(t, d.Receive(t.Context(), m))
 			require.Equal(t, all, d.waiting(), "a message that comes again changes nothing")
@@ -169,17 +170,17 @@ func TestResultsAreJudged(t *testing.T) {
 	t.Run("wrong collection", func(t *testing.T) {
 		d := newReviewFixture(t)
 		o := d.requisitioned("at home")
-		require.Equal(t, orders.MatchWrongCollection, d.held(d.report(o)).DecisionCode)
+		require.Equal(t, exchange.MatchWrongCollection, d.held(d.report(o)).DecisionCode)
 	})
 }
 
 func TestAcceptUnmatched(t *testing.T) {
-	accept := func(d *fixture, r orders.UnmatchedResult, req orders.AcceptRequest) orders.Order {
+	accept := func(d *fixture, r exchange.UnmatchedResult, req exchange.AcceptRequest) orders.Order {
 		o, err := d.Reviews().Accept(d.t.Context(), d.team, r.ID, req)
 		require.NoError(d.t, err)
 		got, err := d.Reviews().Get(d.t.Context(), d.team, r.ID)
 		require.NoError(d.t, err)
-		require.Equal(d.t, orders.MatchResolved, got.Status)
+		require.Equal(d.t, exchange.MatchResolved, got.Status)
 		require.Equal(d.t, o.ID, *got.ResolvedOrderID)
 		require.Equal(d.t, o.UserID, *got.ResolvedUserID)
 		require.Empty(d.t, got.AllowedActions)
@@ -187,16 +188,16 @@ func TestAcceptUnmatched(t *testing.T) {
 		require.NoError(d.t, err)
 		require.Len(d.t, results.Results, 1)
 		_, err = d.Reviews().Accept(d.t.Context(), d.team, r.ID, req)
-		requireRule(d.t, err, orders.RawResultNotFound, healthlab.NotFound)
+		requireRule(d.t, err, exchange.RawResultNotFound, healthlab.NotFound)
 		return o
 	}
 	t.Run("into the chosen order", func(t *testing.T) {
 		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
-		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.SampleID = "" }))
+		r := d.held(d.report(o, bySample, func(m *exchange.Message) { m.SampleID = "" }))
 		require.Len(t, r.CandidateGroups, 1)
 		require.Equal(t, o.ID, *r.CandidateGroups[0].Candidates[0].OrderID)
-		got := accept(d, r, orders.AcceptRequest{OrderID: &o.ID, Note: ptr("sure")})
+		got := accept(d, r, exchange.AcceptRequest{OrderID: &o.ID, Note: ptr("sure")})
 		require.Equal(t, o.ID, got.ID)
 		require.Equal(t, orders.Completed, got.LowLevel())
 	})
@@ -204,7 +205,7 @@ func TestAcceptUnmatched(t *testing.T) {
 		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
 		require.NoError(t, d.Receive(t.Context(), d.report(o)))
-		got := accept(d, d.held(d.report(o)), orders.AcceptRequest{})
+		got := accept(d, d.held(d.report(o)), exchange.AcceptRequest{})
 		require.Equal(t, o.ID, got.ID)
 		require.Equal(t, orders.Corrected, got.LowLevel())
 	})
@@ -213,7 +214,7 @@ func TestAcceptUnmatched(t *testing.T) {
 		o := d.requisitioned("walk-in")
 		_, err := d.Cancel(t.Context(), d.team, o.ID)
 		require.NoError(t, err)
-		got := accept(d, d.held(d.report(d.get(o))), orders.AcceptRequest{})
+		got := accept(d, d.held(d.report(d.get(o))), exchange.AcceptRequest{})
 		require.NotEqual(t, o.ID, got.ID)
 		require.Equal(t, orders.OriginRecreation, got.Origin)
 		require.Equal(t, o.OrderTransaction.ID, got.OrderTransaction.ID)
@@ -226,24 +227,24 @@ func TestAcceptUnmatched(t *testing.T) {
 	t.Run("at the lab that has it", func(t *testing.T) {
 		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
-		r := d.held(d.report(o, func(m *orders.Message) { m.Lab, m.Results.Results[0].ProviderID = "southlab", ptr("code-lipids") }))
-		_, err := d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{})
-		requireRule(t, err, orders.ReviewNotPossible, healthlab.Invalid) // the team has no account there
+		r := d.held(d.report(o, func(m *exchange.Message) { m.Lab, m.Results.Results[0].ProviderID = "southlab", ptr("code-lipids") }))
+		_, err := d.Reviews().Accept(t.Context(), d.team, r.ID, exchange.AcceptRequest{})
+		requireRule(t, err, exchange.ReviewNotPossible, healthlab.Invalid) // the team has no account there
 	})
 	t.Run("for a user without an order", func(t *testing.T) {
 		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
 		other := healthlab.UserID{UUID: id("patient")}
-		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.SampleID, m.Patient.LastName = "", "Moe" }))
-		_, err := d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{})
-		requireRule(t, err, orders.ReviewNeedsChoice, healthlab.Invalid)
-		_, err = d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{UserID: &other})
-		requireRule(t, err, orders.ReviewNotPossible, healthlab.Invalid)
+		r := d.held(d.report(o, bySample, func(m *exchange.Message) { m.SampleID, m.Patient.LastName = "", "Moe" }))
+		_, err := d.Reviews().Accept(t.Context(), d.team, r.ID, exchange.AcceptRequest{})
+		requireRule(t, err, exchange.ReviewNeedsChoice, healthlab.Invalid)
+		_, err = d.Reviews().Accept(t.Context(), d.team, r.ID, exchange.AcceptRequest{UserID: &other})
+		requireRule(t, err, exchange.ReviewNotPossible, healthlab.Invalid)
 		home := people.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201"}
 		_, err = d.People().SetUserInfo(t.Context(), d.team, other, people.UserInfoRequest{FirstName: "Ana", LastName: "Moe", Email: "ana@example.com",
 			PhoneNumber: "5550100", Gender: "Female", DOB: patient().DOB, Address: people.UserAddressInput{AddressInput: home}})
 		require.NoError(t, err)
-		got := accept(d, r, orders.AcceptRequest{UserID: &other})
+		got := accept(d, r, exchange.AcceptRequest{UserID: &other})
 		require.Equal(t, other, got.UserID)
 		require.Equal(t, "Moe", *got.PatientDetails.LastName)
 		require.Equal(t, orders.OriginInitial, got.Origin)
@@ -252,27 +253,27 @@ func TestAcceptUnmatched(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		d := newReviewFixture(t)
 		o := d.requisitioned("walk-in")
-		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.SampleID = "" }))
+		r := d.held(d.report(o, bySample, func(m *exchange.Message) { m.SampleID = "" }))
 		other, nobody, none := healthlab.UserID{UUID: id("patient")}, healthlab.UserID{UUID: id("nobody")}, orders.OrderID{UUID: id("none")}
 		for _, tc := range []struct {
-			req  orders.AcceptRequest
+			req  exchange.AcceptRequest
 			rule string
 			kind healthlab.ErrorKind
 		}{
-			{orders.AcceptRequest{UserID: &other, OrderID: &o.ID}, orders.ReviewInconsistent, healthlab.Invalid},
-			{orders.AcceptRequest{UserID: &nobody}, people.UserNotFound, healthlab.NotFound},
-			{orders.AcceptRequest{OrderID: &none}, orders.OrderNotFound, healthlab.NotFound},
-			{orders.AcceptRequest{}, orders.ReviewNeedsChoice, healthlab.Invalid},
+			{exchange.AcceptRequest{UserID: &other, OrderID: &o.ID}, exchange.ReviewInconsistent, healthlab.Invalid},
+			{exchange.AcceptRequest{UserID: &nobody}, people.UserNotFound, healthlab.NotFound},
+			{exchange.AcceptRequest{OrderID: &none}, orders.OrderNotFound, healthlab.NotFound},
+			{exchange.AcceptRequest{}, exchange.ReviewNeedsChoice, healthlab.Invalid},
 		} {
 			_, err := d.Reviews().Accept(t.Context(), d.team, r.ID, tc.req)
 			requireRule(t, err, tc.rule, tc.kind)
 		}
-		_, err := d.Reviews().Accept(t.Context(), healthlab.TeamID{UUID: id("other team")}, r.ID, orders.AcceptRequest{OrderID: &o.ID})
-		requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
+		_, err := d.Reviews().Accept(t.Context(), healthlab.TeamID{UUID: id("other team")}, r.ID, exchange.AcceptRequest{OrderID: &o.ID})
+		requireRule(t, err, exchange.RawResultNotFound, healthlab.NotFound)
 		require.Equal(t, orders.RequisitionCreated, d.get(o).LowLevel())
 		d.settings.UnmatchedResults = false
-		_, err = d.Reviews().List(t.Context(), orders.ResultQuery{Team: d.team})
-		requireRule(t, err, orders.ReviewNotEnabled, healthlab.Precondition)
+		_, err = d.Reviews().List(t.Context(), exchange.ResultQuery{Team: d.team})
+		requireRule(t, err, exchange.ReviewNotEnabled, healthlab.Precondition)
 	})
 	t.Run("by many at once", func(t *testing.T) {
 		d := newReviewFixture(t)
@@ -280,10 +281,10 @@ func TestAcceptUnmatched(t *testing.T) {
 		for range 4 {
 			mine = append(mine, d.requisitioned("walk-in"))
 		}
-		r := d.held(d.report(mine[0], bySample, func(m *orders.Message) { m.SampleID = "" }))
+		r := d.held(d.report(mine[0], bySample, func(m *exchange.Message) { m.SampleID = "" }))
 		var all sync.WaitGroup
 		for _, o := range mine {
-			all.Go(func() { _, _ = d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID}) })
+			all.Go(func() { _, _ = d.Reviews().Accept(t.Context(), d.team, r.ID, exchange.AcceptRequest{OrderID: &o.ID}) })
 		}
 		all.Wait()
 		with := 0
@@ -300,22 +301,22 @@ func TestResolveUnmatched(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, bySample, nobodys))
-	_, err := d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewAccept})
+	_, err := d.Reviews().Resolve(t.Context(), d.team, r.ID, exchange.ResolveRequest{Action: exchange.ReviewAccept})
 	require.ErrorIs(t, err, healthlab.Invalid)
-	got, err := d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewUnsure, Note: ptr("who?")})
+	got, err := d.Reviews().Resolve(t.Context(), d.team, r.ID, exchange.ResolveRequest{Action: exchange.ReviewUnsure, Note: ptr("who?")})
 	require.NoError(t, err)
-	require.Equal(t, orders.MatchPendingOps, got.Status)
+	require.Equal(t, exchange.MatchPendingOps, got.Status)
 	require.Empty(t, got.AllowedActions)
 	require.Len(t, d.waiting(), 1, "the team still sees what it handed over")
-	_, err = d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
-	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
+	_, err = d.Reviews().Resolve(t.Context(), d.team, r.ID, exchange.ResolveRequest{Action: exchange.ReviewReject})
+	requireRule(t, err, exchange.RawResultNotFound, healthlab.NotFound)
 	got, err = d.Reviews().Return(t.Context(), d.team, r.ID, ptr("look again"))
 	require.NoError(t, err)
 	require.Len(t, got.AllowedActions, 3)
-	got, err = d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
+	got, err = d.Reviews().Resolve(t.Context(), d.team, r.ID, exchange.ResolveRequest{Action: exchange.ReviewReject})
 	require.NoError(t, err)
-	require.Equal(t, orders.MatchResolved, got.Status)
-	require.Equal(t, orders.ReviewReject, *got.ResolutionAction)
+	require.Equal(t, exchange.MatchResolved, got.Status)
+	require.Equal(t, exchange.ReviewReject, *got.ResolutionAction)
 	require.Empty(t, d.waiting())
 
 	// Without the queue, operations alone see what came.
@@ -323,15 +324,15 @@ func TestResolveUnmatched(t *testing.T) {
 	require.NoError(t, d.Receive(t.Context(), d.report(o, bySample, nobodys)))
 	d.settings.UnmatchedResults = true
 	require.Empty(t, d.waiting())
-	listed, err := d.Reviews().List(t.Context(), orders.ResultQuery{Team: d.team, Status: orders.MatchPendingOps})
+	listed, err := d.Reviews().List(t.Context(), exchange.ResultQuery{Team: d.team, Status: exchange.MatchPendingOps})
 	require.NoError(t, err)
 	require.Empty(t, listed.Results, "the list shows what can be read")
 	require.Zero(t, listed.Total)
-	page, err := d.Operations().Waiting(t.Context(), orders.ResultQuery{Team: d.team, Escalated: true})
+	page, err := d.Operations().Waiting(t.Context(), exchange.ResultQuery{Team: d.team, Escalated: true})
 	require.NoError(t, err)
 	require.Len(t, page.Results, 1)
 	_, err = d.Reviews().Get(t.Context(), d.team, page.Results[0].ID)
-	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
+	requireRule(t, err, exchange.RawResultNotFound, healthlab.NotFound)
 }
 
 // truth is a person of the random population: who they are, and which orders are theirs.
@@ -379,10 +380,10 @@ func newAdversary(t testing.TB, seed uint64) *adversary {
 func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
 // message returns a report of a random person's sample, and the user id of that person.
-func (a *adversary) message(n int) (orders.Message, healthlab.UserID) {
+func (a *adversary) message(n int) (exchange.Message, healthlab.UserID) {
 	p := pick(a.r, a.people)
 	o := pick(a.r, p.orders)
-	m := a.report(o, func(m *orders.Message) {
+	m := a.report(o, func(m *exchange.Message) {
 		m.ID, m.Order = fmt.Sprint("m", n), orders.OrderID{}
 		m.On = pick(a.r, []orders.Trigger{orders.FinalResult, orders.FinalResult, orders.PartialResult, orders.CorrectedResult})
 	})
@@ -422,7 +423,7 @@ func (a *adversary) message(n int) (orders.Message, healthlab.UserID) {
 
 // consistent reports whether every field of a message is another person's. Such a message
 // cannot be told from a right one.
-func (a *adversary) consistent(m orders.Message, truly healthlab.UserID) bool {
+func (a *adversary) consistent(m exchange.Message, truly healthlab.UserID) bool {
 	is := func(p *truth) bool {
 		return strings.EqualFold(m.Patient.FirstName, p.input.FirstName) && strings.EqualFold(m.Patient.LastName, p.input.LastName) && m.Patient.DOB == p.input.DOB
 	}
@@ -463,7 +464,7 @@ func TestNoResultGoesToTheWrongPerson(t *testing.T) {
 				require.Equal(t, owner.String(), *r.Notes, "round %d: an order has another person's result", round)
 			}
 		}
-		page, err := a.store.Reviews().Results(t.Context(), orders.ResultQuery{Team: a.team})
+		page, err := a.store.Reviews().Results(t.Context(), exchange.ResultQuery{Team: a.team})
 		require.NoError(t, err)
 		heldBack += page.Total
 	}
@@ -476,7 +477,7 @@ func TestNoResultGoesToTheWrongPerson(t *testing.T) {
 func TestMatchTestRuns(t *testing.T) {
 	d := newReviewFixture(t)
 	of := func(d *fixture) *simulation.MatchTests {
-		s, err := simulation.NewMatchTests(d.Service, d.store.MatchTestRuns(), &simulation.MatchTestOptions{
+		s, err := simulation.NewMatchTests(d.exchangeService, d.store.MatchTestRuns(), &simulation.MatchTestOptions{
 			User: func(_ context.Context, _ healthlab.TeamID, name string) (healthlab.UserID, error) {
 				return healthlab.UserID{UUID: id(name)}, nil
 			},
@@ -499,7 +500,7 @@ func TestMatchTestRuns(t *testing.T) {
 	for _, rule := range rules {
 		for _, status := range []labresult.Status{labresult.Final, labresult.Partial} {
 			req := simulation.MatchTestRequest{Case: rule.Case, OrderSource: simulation.ManagedOrders, ResultStatus: status, Interpretation: labresult.Abnormal}
-			if rule.Case == orders.MatchWrongCollection {
+			if rule.Case == exchange.MatchWrongCollection {
 				req.OrderSource, req.Orders = simulation.ProvidedOrders, map[string]orders.OrderID{"target": d.requisitioned("at home").ID}
 			}
 			run, err := tests.Start(t.Context(), d.team, string(rule.Case)+string(status), req)
@@ -527,24 +528,24 @@ func TestMatchTestRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 
-	_, err = tests.Start(t.Context(), d.team, "no_matchfinal", simulation.MatchTestRequest{Case: orders.MatchPatient, OrderSource: simulation.ManagedOrders})
+	_, err = tests.Start(t.Context(), d.team, "no_matchfinal", simulation.MatchTestRequest{Case: exchange.MatchPatient, OrderSource: simulation.ManagedOrders})
 	requireRule(t, err, orders.IdempotencyKeyReused, healthlab.Conflict)
 	for name, req := range map[string]simulation.MatchTestRequest{
 		"case":             {Case: "x", OrderSource: simulation.ManagedOrders},
-		"source":           {Case: orders.MatchNone},
-		"roles":            {Case: orders.MatchPatient, OrderSource: simulation.ProvidedOrders},
-		"roles of managed": {Case: orders.MatchPatient, OrderSource: simulation.ManagedOrders, Orders: map[string]orders.OrderID{"target": {UUID: id("x")}}},
-		"managed":          {Case: orders.MatchWrongCollection, OrderSource: simulation.ManagedOrders},
-		"wrong lab":        {Case: orders.MatchNone, OrderSource: simulation.ManagedOrders, WrongLabTestID: ptr(test("south"))},
+		"source":           {Case: exchange.MatchNone},
+		"roles":            {Case: exchange.MatchPatient, OrderSource: simulation.ProvidedOrders},
+		"roles of managed": {Case: exchange.MatchPatient, OrderSource: simulation.ManagedOrders, Orders: map[string]orders.OrderID{"target": {UUID: id("x")}}},
+		"managed":          {Case: exchange.MatchWrongCollection, OrderSource: simulation.ManagedOrders},
+		"wrong lab":        {Case: exchange.MatchNone, OrderSource: simulation.ManagedOrders, WrongLabTestID: ptr(test("south"))},
 	} {
 		_, err := tests.Start(t.Context(), d.team, name, req)
 		require.ErrorIs(t, err, healthlab.Invalid, name)
 	}
-	_, err = tests.Start(t.Context(), d.team, "", simulation.MatchTestRequest{Case: orders.MatchNone, OrderSource: simulation.ManagedOrders})
+	_, err = tests.Start(t.Context(), d.team, "", simulation.MatchTestRequest{Case: exchange.MatchNone, OrderSource: simulation.ManagedOrders})
 	require.ErrorIs(t, err, healthlab.Invalid)
 
 	// A run of an order that stands elsewhere fails, and says why.
-	run, err := tests.Start(t.Context(), d.team, "fails", simulation.MatchTestRequest{Case: orders.MatchCompleted, OrderSource: simulation.ProvidedOrders,
+	run, err := tests.Start(t.Context(), d.team, "fails", simulation.MatchTestRequest{Case: exchange.MatchCompleted, OrderSource: simulation.ProvidedOrders,
 		Orders: map[string]orders.OrderID{"target": d.requisitioned("walk-in").ID}})
 	require.NoError(t, err)
 	_, err = tests.Once(t.Context())
@@ -557,7 +558,7 @@ func TestMatchTestRuns(t *testing.T) {
 	d.settings.UnmatchedTestRuns = false
 	_, err = tests.Cases(t.Context(), d.team)
 	requireRule(t, err, catalogue.FeatureNotEnabled, healthlab.Forbidden)
-	p := newReviewFixture(t, func(o *orders.Options) { o.Environment = healthlab.Production })
+	p := newReviewFixture(t, func(o *options) { o.Environment = healthlab.Production })
 	_, err = of(p).Cases(t.Context(), p.team)
 	requireRule(t, err, orders.SandboxOnly, healthlab.NotFound)
 }

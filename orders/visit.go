@@ -1,9 +1,7 @@
 package orders
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,8 +9,6 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
-	"github.com/healthlab-dev/healthlab/orders/internal/rules"
-	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Appointment is a visit for an order: a phlebotomist's to the patient, or the
@@ -57,155 +53,6 @@ type AppointmentEvent struct {
 	Status    appointment.EventStatus `json:"status"`
 	// Data is an object, or null.
 	Data json.RawMessage `json:"data"`
-}
-
-// BookRequest books a slot.
-type BookRequest struct {
-	healthlab.Private
-
-	// BookingKey is from an answer about free slots.
-	BookingKey string `json:"booking_key"`
-	// AppointmentNotes are instructions for this visit.
-	AppointmentNotes *string `json:"appointment_notes"`
-	// AsyncConfirmation takes pending as an answer, where the provider is slow: it is
-	// then asked again in the background. For visits to centers; else it is passed
-	// over, as are the next two.
-	AsyncConfirmation bool `json:"async_confirmation" wire:"opt"`
-	// SyncConfirmationTimeoutMillisecond is how long to wait for the provider before
-	// that: 1,000 to 10,000, 2,500 if not given.
-	SyncConfirmationTimeoutMillisecond *int `json:"sync_confirmation_timeout_millisecond"`
-	// AsyncConfirmationTimeoutMillisecond is how long to go on asking before the
-	// appointment is cancelled: 60,000 to 172,800,000 (48 hours), 900,000 if not given.
-	AsyncConfirmationTimeoutMillisecond *int `json:"async_confirmation_timeout_millisecond"`
-}
-
-const (
-	defaultSyncTimeout  = 2500 * time.Millisecond
-	defaultAsyncTimeout = 15 * time.Minute
-	maxKeyText          = 8192
-)
-
-// Check returns Invalid with every problem of the request itself.
-func (r *BookRequest) Check() error {
-	var p healthlab.Problems
-	c := rules.Check{Problems: &p}
-	c.Text(r.BookingKey, "booking_key", 1, maxKeyText)
-	c.Optional(r.AppointmentNotes, "appointment_notes", rules.MaxNotes)
-	for _, t := range []struct {
-		n         *int
-		low, high int
-		name      string
-	}{
-		{r.SyncConfirmationTimeoutMillisecond, 1000, 10_000, "sync_confirmation_timeout_millisecond"},
-		{r.AsyncConfirmationTimeoutMillisecond, 60_000, 172_800_000, "async_confirmation_timeout_millisecond"},
-	} {
-		if t.n != nil && (*t.n < t.low || *t.n > t.high) {
-			c.Add("out_of_range", fmt.Sprintf("is %d to %d", t.low, t.high), t.name)
-		}
-	}
-	return p.Err()
-}
-
-func millis(n *int, def time.Duration) time.Duration {
-	if n == nil {
-		return def
-	}
-	return time.Duration(*n) * time.Millisecond
-}
-
-// VisitRequest asks for a visit at home, whose time the provider finds.
-type VisitRequest struct {
-	healthlab.Private
-
-	Address appointment.AddressInput `json:"address"`
-	// Provider must be bookable by request at the address.
-	Provider         string  `json:"provider"`
-	AppointmentNotes *string `json:"appointment_notes"`
-}
-
-// RescheduleRequest gives an appointment another time.
-type RescheduleRequest struct {
-	healthlab.Private
-
-	BookingKey string
-	// Notes replace those of the appointment; null clears them. KeepNotes leaves them
-	// as they are.
-	Notes     *string
-	KeepNotes bool
-}
-
-// BookingBackend is a [LabBackend] that takes bookings of what its [appointment.SlotBackend]
-// offers. A Service looks for it once, in its constructor. Implementations must be safe
-// for concurrent use.
-//
-// All three calls carry the appointment's id, and may be made again with it after any
-// error or timeout: the provider must recognise the appointment and not make a second
-// one. A deadline that ends says nothing of what the provider did.
-type BookingBackend interface {
-	// BookVisit makes an appointment, or asks for one without a time where the slot is
-	// empty; made again, it answers how the appointment stands now. Errors: NotFound
-	// (the slot is gone), Invalid (the provider refuses for good); anything else: the
-	// outcome is open, and the call is made again.
-	BookVisit(ctx context.Context, b Booking) (Booked, error)
-	// MoveVisit gives an appointment the time of another slot. Made again with the
-	// same slot, it answers as the first time. Errors as BookVisit, and Precondition
-	// (too late); the appointment then stays what it was.
-	MoveVisit(ctx context.Context, b Booking) (Booked, error)
-	// CancelVisit takes an appointment back. One that the provider never got, or that
-	// is over, is no error. Precondition means that it is too late: it is not called
-	// again.
-	CancelVisit(ctx context.Context, v VisitCancellation) error
-}
-
-// Booking is what a provider gets to make or move an appointment.
-type Booking struct {
-	healthlab.Private
-
-	// Appointment names it, from the first call on.
-	Appointment uuid.UUID
-	Team        healthlab.TeamID
-	Order       OrderID
-	Type        appointment.Type
-	Provider    string
-	// Slot is what was chosen; its Key is empty where only a visit is asked for.
-	Slot appointment.Slot
-	// Address is where the sample is taken, with how to get in.
-	Address appointment.Address
-	// Patient has the name, birth date, gender, phone number, e-mail address and medical
-	// proxy; everything else is empty.
-	Patient people.PatientDetails
-	// Notes are instructions for this visit; empty for none.
-	Notes string
-	// SampleID is the lab's number of the order; empty before its requisition.
-	SampleID string
-}
-
-// Booked is how an appointment stands at its provider.
-type Booked struct {
-	// Confirmed: it will take place at the time of the slot, or at Start. If not, the provider has
-	// the booking and says so later: in a message, or when it is asked again.
-	Confirmed bool
-	// Start and End are the time that the provider found for a visit that was only
-	// asked for; zero where the slot says it.
-	Start, End time.Time
-	// ProviderID is the provider's reference; empty if it has none yet.
-	ProviderID string
-	// ExternalID is the id to show to the patient; empty for none.
-	ExternalID string
-	// Data is the provider's own data, a JSON object; nil for none.
-	Data json.RawMessage
-}
-
-// VisitCancellation takes an appointment back at its provider.
-type VisitCancellation struct {
-	healthlab.Private
-
-	Appointment uuid.UUID
-	Team        healthlab.TeamID
-	Provider    string
-	// Reason is the name of a [appointment.CancellationReason]; Notes is free text. Both may be
-	// empty.
-	Reason, Notes string
 }
 
 // VisitUpdate is what a provider reports of an appointment, as a part of a [Message].
@@ -260,26 +107,25 @@ type VisitMove struct {
 	Notes *string
 }
 
-// VisitWork is when something is to be done about the appointments of an order.
-type VisitWork struct {
-	// Due is when; zero means never. [VisitStore.ClaimVisits] looks for it.
+// Work is when something is to be done about an order.
+type Work struct {
+	// Due is when; zero means never. A claim of the store looks for it.
 	Due time.Time
-	// Lease is until when, on the store's clock, a process may be talking to a provider;
-	// zero if none is.
+	// Lease is until when, on the store's clock, a process may be doing it; zero if none is.
 	Lease time.Time
 }
 
-func (r *Record) visit(id uuid.UUID) int {
+func (r *Record) VisitIndex(id uuid.UUID) int {
 	return slices.IndexFunc(r.Visits, func(v Visit) bool { return v.ID == id })
 }
 
-func (r *Record) activeVisit() int {
+func (r *Record) ActiveVisit() int {
 	return slices.IndexFunc(r.Visits, func(v Visit) bool { return !v.Status.Final() })
 }
 
-// shownVisit returns the place of the appointment that a team sees: the active one,
+// ShownVisit returns the place of the appointment that a team sees: the active one,
 // else the latest; -1 if there is none of this type.
-func (r *Record) shownVisit(t appointment.Type) int {
+func (r *Record) ShownVisit(t appointment.Type) int {
 	shown := -1
 	for i, v := range r.Visits {
 		if v.Type == t && v.Status.Published() && (shown < 0 || !v.Status.Final() || r.Visits[shown].Status.Final()) {

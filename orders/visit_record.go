@@ -20,8 +20,6 @@ const (
 	noRequisitionFor = 8 * time.Hour
 	// noRequisitionBefore is how close a visit without one may come.
 	noRequisitionBefore = 2 * time.Hour
-	// refundBefore is how long before a visit what was paid is still given back.
-	refundBefore = 24 * time.Hour
 	// tick is the precision of stored times.
 	tick = time.Microsecond
 )
@@ -32,10 +30,10 @@ func (r *Record) Reservations() []string {
 	var out []string
 	for _, v := range r.Visits {
 		for _, k := range v.Keys {
-			out = append(out, slotReservation+k.String())
+			out = append(out, SlotReservation+k.String())
 		}
 		if v.Move != nil {
-			out = append(out, slotReservation+v.Move.Key.String())
+			out = append(out, SlotReservation+v.Move.Key.String())
 		}
 		if v.Type == appointment.Phlebotomy && !v.Status.Final() {
 			out = append(out, VisitReservation+v.Provider+" "+r.UserID.String())
@@ -44,13 +42,13 @@ func (r *Record) Reservations() []string {
 	return out
 }
 
-func (r *Record) usesKey(key uuid.UUID) bool {
+func (r *Record) UsesKey(key uuid.UUID) bool {
 	// A booking key is for one time.
 	return slices.ContainsFunc(r.Visits, func(v Visit) bool { return slices.Contains(v.Keys, key) })
 }
 
-// slotReservation is how the names of [Record.Reservations] begin that are about booking keys.
-const slotReservation = "slot "
+// SlotReservation is how the names of [Record.Reservations] begin that are about booking keys.
+const SlotReservation = "slot "
 
 // VisitReservation is how the names of [Record.Reservations] begin that are about a provider's next
 // visit to a patient; the others are about booking keys.
@@ -66,15 +64,23 @@ func (e *ReservedError) Error() string { return "conflict: a slot or a visit is 
 // Unwrap returns [healthlab.Conflict].
 func (e *ReservedError) Unwrap() error { return healthlab.Conflict }
 
-// visitStep is one thing that happens to an appointment.
-type visitStep struct {
-	on  appointment.Trigger
-	at  time.Time
-	ids *eventIDs
-	// data is the provider's own, or ours, of the step; nil for none.
-	data json.RawMessage
-	// start and end are the new time; zero if it is the same.
-	start, end time.Time
+// VisitStep is one thing that happens to an appointment.
+type VisitStep struct {
+	// On is what happens.
+	On appointment.Trigger
+	// At is when it happens.
+	At time.Time
+	// Data is the data of the provider, or of the service, about the step; nil for none.
+	Data json.RawMessage
+	// Start and End are the new time; zero if it is the same.
+	Start, End time.Time
+	ids        *eventIDs
+}
+
+// NewVisitStep returns a step without data. The ids of its events follow from id: a [Change] that
+// makes the step anew each time that it runs returns the same events.
+func NewVisitStep(on appointment.Trigger, at time.Time, id uuid.UUID) VisitStep {
+	return VisitStep{On: on, At: at, ids: &eventIDs{base: id}}
 }
 
 // eventIDs makes the ids of events that follow from one step: the same every time.
@@ -88,10 +94,8 @@ func (g *eventIDs) next() uuid.UUID {
 	return uuid.NewSHA1(g.base, []byte("visit "+strconv.Itoa(g.n)))
 }
 
-// eventData is the data of a step that this service or the patient caused.
-type eventData map[string]any
-
-func encodeData(data eventData) json.RawMessage {
+// VisitData encodes the data of a step that the service or the patient caused.
+func VisitData(data map[string]any) json.RawMessage {
 	b, err := json.Marshal(data)
 	if err != nil {
 		panic("orders: data of an appointment does not encode")
@@ -99,32 +103,32 @@ func encodeData(data eventData) json.RawMessage {
 	return b
 }
 
-// applyVisit applies a step to an appointment, with what follows for its order, and
+// ApplyVisit applies a step to an appointment, with what follows for its order, and
 // returns the events for the team. It changes nothing but r; an error leaves r as it was.
-func (r *Record) applyVisit(i int, s visitStep) ([]healthlab.Event, error) {
+func (r *Record) ApplyVisit(i int, s VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
-	timed := v.StartAt != nil || !s.start.IsZero()
+	timed := v.StartAt != nil || !s.Start.IsZero()
 	from := v.Status
-	to, ok := appointment.Next(v.Type, from, s.on, appointment.Facts{Timed: timed, Requisition: r.HasRequisition()})
+	to, ok := appointment.Next(v.Type, from, s.On, appointment.Facts{Timed: timed, Requisition: r.HasRequisition()})
 	if !ok {
-		return nil, rules.Broken(TransitionNotAllowed, fmt.Sprintf("an appointment that is %s does not take %s", from, s.on))
+		return nil, rules.Broken(TransitionNotAllowed, fmt.Sprintf("an appointment that is %s does not take %s", from, s.On))
 	}
-	if !s.start.IsZero() {
-		start, end := healthlab.At(s.start), healthlab.At(s.end)
+	if !s.Start.IsZero() {
+		start, end := healthlab.At(s.Start), healthlab.At(s.End)
 		v.StartAt, v.EndAt = &start, &end
 	}
 	v.Status = to
 	if to.Final() {
-		v.Open, v.Move, v.Next = false, nil, s.at
+		v.Open, v.Move, v.Next = false, nil, s.At
 	}
 	r.showActiveVisit()
 	if !to.Published() {
-		r.planVisits()
+		r.PlanVisits()
 		return nil, nil
 	}
-	at := healthlab.At(s.at)
-	v.EventStatus, v.EventData = to.EventStatus(), s.data
-	v.Events = append(slices.Clone(v.Events), AppointmentEvent{CreatedAt: at, Status: v.EventStatus, Data: s.data})
+	at := healthlab.At(s.At)
+	v.EventStatus, v.EventData = to.EventStatus(), s.Data
+	v.Events = append(slices.Clone(v.Events), AppointmentEvent{CreatedAt: at, Status: v.EventStatus, Data: s.Data})
 	v.CanReschedule = v.StartAt != nil && !v.PatientManaged && !to.Final() && to != appointment.VisitInProgress
 	name := EventAppointmentUpdated
 	if !from.Published() {
@@ -136,15 +140,15 @@ func (r *Record) applyVisit(i int, s visitStep) ([]healthlab.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, on := range r.effects(v, from, s.on) {
+	for _, on := range r.effects(v, from, s.On) {
 		told, err := r.applyToOrder(on, s)
 		if err != nil {
 			return nil, err
 		}
 		events = append(events, told...)
 	}
-	r.planVisits()
-	r.planMessages() // the patient is told
+	r.PlanVisits()
+	r.PlanMessages() // the patient is told
 	return events, nil
 }
 
@@ -175,18 +179,18 @@ func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigg
 
 // applyToOrder applies a step of an appointment to the order, unless the order has moved on
 // without it.
-func (r *Record) applyToOrder(on Trigger, s visitStep) ([]healthlab.Event, error) {
+func (r *Record) applyToOrder(on Trigger, s VisitStep) ([]healthlab.Event, error) {
 	if _, ok := Next(r.Method(), r.LowLevel(), on, r.Facts()); !ok {
 		return nil, nil
 	}
-	r.noteDraw(on, s.at)
-	return Apply(&r.Order, Step{On: on, At: s.at, EventID: s.ids.next()})
+	r.noteDraw(on, s.At)
+	return Apply(&r.Order, Step{On: on, At: s.At, EventID: s.ids.next()})
 }
 
 // showActiveVisit puts the active appointment into the details of the order.
 func (r *Record) showActiveVisit() {
 	var active *uuid.UUID
-	if i := r.activeVisit(); i >= 0 && r.Visits[i].Status.Published() {
+	if i := r.ActiveVisit(); i >= 0 && r.Visits[i].Status.Published() {
 		id := r.Visits[i].ID
 		active = &id
 	}
@@ -206,26 +210,26 @@ func (r *Record) showVisit(active *uuid.UUID) {
 
 // followOrder lets the appointment of an order follow a step of the order.
 func (r *Record) followOrder(st Step) ([]healthlab.Event, error) {
-	i := r.activeVisit()
+	i := r.ActiveVisit()
 	if i < 0 {
 		return nil, nil
 	}
 	if st.On == LabAccepted || st.On == Imported {
-		return r.onRequisition(i, visitStep{at: st.At, ids: &eventIDs{base: st.EventID}})
+		return r.onRequisition(i, NewVisitStep("", st.At, st.EventID))
 	}
 	events, err := r.endVisit(st)
-	if r.activeVisit() >= 0 {
-		r.planVisits()
+	if r.ActiveVisit() >= 0 {
+		r.PlanVisits()
 	}
 	return events, err
 }
 
 // onRequisition: what waited for the requisition goes on.
-func (r *Record) onRequisition(i int, s visitStep) ([]healthlab.Event, error) {
+func (r *Record) onRequisition(i int, s VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	waits := v.PatientManaged && v.Open // for the patient and the lab
 	if !v.Status.Published() || waits {
-		r.planVisits()
+		r.PlanVisits()
 		return nil, nil
 	}
 	var events []healthlab.Event
@@ -237,17 +241,17 @@ func (r *Record) onRequisition(i int, s visitStep) ([]healthlab.Event, error) {
 		events = made
 	}
 	if v.Status != appointment.VisitReserved {
-		r.planVisits()
+		r.PlanVisits()
 		return events, nil
 	}
-	s.on = appointment.VisitAccepted
-	agreed, err := r.applyVisit(i, s)
+	s.On = appointment.VisitAccepted
+	agreed, err := r.ApplyVisit(i, s)
 	return append(events, agreed...), err
 }
 
-// autoCancelAt is when an appointment of an order without requisition is cancelled;
+// AutoCancelAt is when an appointment of an order without requisition is cancelled;
 // zero means never.
-func (r *Record) autoCancelAt(v *Visit) time.Time {
+func (r *Record) AutoCancelAt(v *Visit) time.Time {
 	low := r.LowLevel()
 	if r.HasRequisition() || endings[low].TakeBack || v.Status.Final() || !v.Status.Published() {
 		return time.Time{}
@@ -264,29 +268,20 @@ func (r *Record) autoCancelAt(v *Visit) time.Time {
 	return at
 }
 
-func (v *Visit) agreed() bool {
+func (v *Visit) Agreed() bool {
 	return v.Status == appointment.VisitConfirmed || v.Status == appointment.VisitInProgress
 }
 
-func (v *Visit) needsCall() bool {
+func (v *Visit) NeedsCall() bool {
 	if v.Status.Final() {
 		return v.Status != appointment.VisitCompleted && !v.Released
 	}
 	return v.Open || v.Move != nil
 }
 
-func (v *Visit) retryDelay(at time.Time, retry time.Duration) time.Duration {
-	// A booking without a deadline can stay pending for weeks, so the wait grows: a 24th of the time since it was
-	// announced, at most a day, and never less than retry.
-	if !v.Deadline.IsZero() || len(v.Events) == 0 {
-		return retry
-	}
-	return max(retry, min(at.Sub(v.Events[0].CreatedAt.Time)/24, 24*time.Hour))
-}
-
-// planVisits sets when something is to be done next. A process that is talking to a provider
+// PlanVisits sets when something is to be done next. A process that is talking to a provider
 // has a lease, so a cancellation does not overtake its booking.
-func (r *Record) planVisits() {
+func (r *Record) PlanVisits() {
 	var due time.Time
 	sooner := func(t time.Time) {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
@@ -295,19 +290,19 @@ func (r *Record) planVisits() {
 	}
 	for i := range r.Visits {
 		v := &r.Visits[i]
-		if v.needsCall() {
+		if v.NeedsCall() {
 			sooner(v.Next)
 		}
 		if v.Open && !v.Status.Final() {
 			sooner(v.Deadline)
 		}
-		sooner(r.autoCancelAt(v))
+		sooner(r.AutoCancelAt(v))
 	}
 	r.VisitWork.Due = due
 }
 
-// setProviderIDs notes what the provider calls an appointment; empty text is no news.
-func (v *Visit) setProviderIDs(providerID, externalID string) {
+// SetProviderIDs notes what the provider calls an appointment; empty text is no news.
+func (v *Visit) SetProviderIDs(providerID, externalID string) {
 	if providerID != "" {
 		v.ProviderID = providerID
 	}
@@ -316,89 +311,13 @@ func (v *Visit) setProviderIDs(providerID, externalID string) {
 	}
 }
 
-// applyBooking records what a provider answered to the call that books.
-func (r *Record) applyBooking(i int, b Booked, callErr error, s visitStep, retry func(int) time.Duration) ([]healthlab.Event, error) {
-	v := &r.Visits[i]
-	kind := healthlab.KindOf(callErr)
-	refused := callErr != nil && (kind == healthlab.NotFound || kind == healthlab.Invalid)
-	switch {
-	case v.Status.Final():
-		// It was cancelled while the call was under way; so it is taken back.
-		v.Released, v.Next = v.Status == appointment.VisitCompleted || refused, s.at
-		r.planVisits()
-		return nil, nil
-	case refused:
-		s.on, s.data = appointment.VisitCalledOff, encodeData(eventData{"origin": "provider", "reason": "not_available"})
-		if !v.Status.Published() {
-			s.on = appointment.VisitRefused
-		}
-		v.Released = true
-		return r.applyVisit(i, s)
-	}
-	v.Attempts++
-	if b.Start.Before(b.End) && v.StartAt == nil {
-		s.start, s.end = b.Start, b.End
-	}
-	b.Confirmed = b.Confirmed && (v.StartAt != nil || !s.start.IsZero()) // without a time, nothing is
-	if callErr == nil {
-		v.setProviderIDs(b.ProviderID, b.ExternalID)
-		s.data = b.Data
-	}
-	v.Next = s.at.Add(v.retryDelay(s.at, retry(v.Attempts)))
-	events, err := r.announce(i, b, callErr, s)
-	if err != nil {
-		return nil, err
-	}
-	if callErr == nil && b.Confirmed {
-		v.Open, v.Attempts = false, 0
-		s.on = appointment.VisitAccepted
-		if !r.HasRequisition() {
-			s.on = appointment.VisitSlotReserved
-		}
-		if !v.agreed() && (s.on != appointment.VisitSlotReserved || v.Status != appointment.VisitReserved) {
-			told, err := r.applyVisit(i, s)
-			if err != nil {
-				return nil, err
-			}
-			events = append(events, told...)
-		}
-	}
-	r.planVisits()
-	return events, nil
-}
-
-// announce shows an appointment that is held, where its provider's answer allows it
-// before it is confirmed.
-func (r *Record) announce(i int, b Booked, callErr error, s visitStep) ([]healthlab.Event, error) {
-	v := &r.Visits[i]
-	if v.Status.Published() {
-		return nil, nil
-	}
-	switch {
-	case callErr == nil && (v.Type == appointment.Phlebotomy || v.PatientManaged):
-		v.Deadline = time.Time{} // it says so when it knows
-		s.on = appointment.VisitRequested
-		if v.PatientManaged {
-			s.on = appointment.VisitSlotReserved
-		}
-	case callErr != nil || !b.Confirmed:
-		s.on = appointment.VisitRequested
-	default:
-		return nil, nil
-	}
-	if s.on == appointment.VisitRequested {
-		s.start, s.end = time.Time{}, time.Time{}
-	}
-	return r.applyVisit(i, s)
-}
-
 // endVisit ends the appointment of an order that has ended.
 func (r *Record) endVisit(st Step) ([]healthlab.Event, error) {
-	i, on := r.activeVisit(), r.endsVisit(r.LowLevel(), st)
+	i, on := r.ActiveVisit(), r.endsVisit(r.LowLevel(), st)
 	if i < 0 || on == "" {
 		return nil, nil
 	}
-	s := visitStep{on: on, at: st.At, ids: &eventIDs{base: st.EventID}}
+	s := NewVisitStep(on, st.At, st.EventID)
 	if on != appointment.VisitDone {
 		origin := "order_completed"
 		switch stages[r.LowLevel()] {
@@ -407,29 +326,89 @@ func (r *Record) endVisit(st Step) ([]healthlab.Event, error) {
 		case StageFailed:
 			origin = "order_failed"
 		}
-		s.data = encodeData(eventData{"origin": origin})
+		s.Data = VisitData(map[string]any{"origin": origin})
 	}
-	return r.applyVisit(i, s)
+	return r.ApplyVisit(i, s)
 }
 
 // endsVisit returns the trigger that ends the active appointment when its order reaches a
 // status; empty if the appointment goes on, or if there is none.
 func (r *Record) endsVisit(to LowLevel, st Step) appointment.Trigger {
-	i := r.activeVisit()
+	i := r.ActiveVisit()
 	if i < 0 {
 		return ""
 	}
 	v := &r.Visits[i]
 	e, ends := endings[to]
 	switch {
-	case st.On == SampleDrawn && v.agreed() && v.Type == appointment.Phlebotomy:
+	case st.On == SampleDrawn && v.Agreed() && v.Type == appointment.Phlebotomy:
 		return appointment.VisitDone
 	case !ends:
 		return ""
 	case !v.Status.Published():
 		return appointment.VisitRefused
-	case e.VisitTookPlace && v.agreed() && v.StartAt != nil && !v.StartAt.After(st.At):
+	case e.VisitTookPlace && v.Agreed() && v.StartAt != nil && !v.StartAt.After(st.At):
 		return appointment.VisitDone
 	}
 	return appointment.VisitCalledOff
+}
+
+// ReceiveVisitUpdate takes in what a provider reports of an appointment. It is pure apart from r; an
+// error leaves r as it was.
+func (r *Record) ReceiveVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
+	was, visits := *r, slices.Clone(r.Visits)
+	events, err := r.applyVisitUpdate(n, at, base)
+	if err != nil {
+		*r, r.Visits = was, visits
+		return nil, err
+	}
+	return events, nil
+}
+
+// applyVisitUpdate lets the steps happen that news are about; an error may come between two.
+func (r *Record) applyVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
+	i := r.VisitIndex(n.Appointment)
+	if i < 0 || !n.Start.IsZero() && !n.Start.Before(n.End) {
+		return nil, rules.Broken(AppointmentNotFound, "the order has no such appointment, or it ends before it begins")
+	}
+	v := &r.Visits[i]
+	v.SetProviderIDs(n.ProviderID, n.ExternalID)
+	s := NewVisitStep(n.On, at, base)
+	s.Data, s.Start, s.End = n.Data, n.Start, n.End
+	var events []healthlab.Event
+	if v.Status == appointment.VisitHeld && v.Type == appointment.Phlebotomy && (n.On == appointment.VisitAccepted || n.On == appointment.VisitSlotReserved) {
+		first := s
+		first.On, first.Data = appointment.VisitRequested, nil
+		told, err := r.ApplyVisit(i, first)
+		if err != nil {
+			return nil, err
+		}
+		events = told
+	}
+	if n.On == appointment.VisitAccepted {
+		if v.Open && v.Agreed() {
+			v.Open = false // the answer that it owed
+			r.PlanVisits()
+			return events, nil
+		}
+		v.Open = false
+		if !r.HasRequisition() {
+			s.On = appointment.VisitSlotReserved
+			if v.Status == appointment.VisitReserved {
+				r.PlanVisits()
+				return events, nil // it waits for the requisition
+			}
+		}
+	}
+	if s.On == appointment.VisitRescheduled && s.Data == nil {
+		s.Data = VisitData(map[string]any{"origin": "provider", "is_reschedule": true})
+	}
+	if s.On == appointment.VisitCalledOff {
+		v.Released = true
+		if !v.Status.Published() {
+			s.On = appointment.VisitRefused
+		}
+	}
+	told, err := r.ApplyVisit(i, s)
+	return append(events, told...), err
 }

@@ -8,13 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 func TestHomeSlots(t *testing.T) {
 	d := newVisits(t)
-	slots, err := d.Appointments().HomeSlots(t.Context(), d.team, nil, homeAddress())
+	slots, err := d.visits.Places().HomeSlots(t.Context(), d.team, nil, homeAddress())
 	require.NoError(t, err)
 	require.Equal(t, "America/Phoenix", *slots.Timezone)
 	require.Len(t, slots.Slots, appointment.AvailabilityDays)
@@ -30,12 +29,12 @@ func TestHomeSlots(t *testing.T) {
 	}
 	other := homeAddress()
 	other.FirstLine = "1 Other Street"
-	slots, err = d.Appointments().HomeSlots(t.Context(), d.team, nil, other)
+	slots, err = d.visits.Places().HomeSlots(t.Context(), d.team, nil, other)
 	require.NoError(t, err)
 	require.Len(t, slots.Slots, appointment.AvailabilityDays)
 	require.Len(t, keysOf(slots), 4*appointment.AvailabilityDays, "any address of the area is served")
 	start := healthlab.Date{Year: 2026, Month: 5, Day: 1}
-	slots, err = d.Appointments().HomeSlots(t.Context(), d.team, &start, homeAddress())
+	slots, err = d.visits.Places().HomeSlots(t.Context(), d.team, &start, homeAddress())
 	require.NoError(t, err)
 	require.Equal(t, start, slots.Slots[0].Date)
 	require.Equal(t, start.AddDays(13), slots.Slots[13].Date)
@@ -45,7 +44,7 @@ func TestHomeSlots(t *testing.T) {
 		t.Helper()
 		a := homeAddress()
 		edit(&a)
-		_, err := d.Appointments().HomeSlots(t.Context(), d.team, start, a)
+		_, err := d.visits.Places().HomeSlots(t.Context(), d.team, start, a)
 		requireRule(t, err, rule, healthlab.Precondition)
 	}
 	same := func(*appointment.AddressInput) {}
@@ -55,12 +54,12 @@ func TestHomeSlots(t *testing.T) {
 	refused(same, &healthlab.Date{Year: 2026, Month: 3, Day: 1}, appointment.StartDateInPast)
 	d.at = time.Date(2026, 3, 3, 5, 0, 0, 0, time.UTC) // the evening of the second in Phoenix
 	yesterday := healthlab.Date{Year: 2026, Month: 3, Day: 2}
-	slots, err = d.Appointments().HomeSlots(t.Context(), d.team, &yesterday, homeAddress())
+	slots, err = d.visits.Places().HomeSlots(t.Context(), d.team, &yesterday, homeAddress())
 	require.NoError(t, err, "it is still today there")
 	require.Equal(t, yesterday, slots.Slots[0].Date)
 	d.at = time.Date(2026, 3, 3, 8, 0, 0, 0, time.UTC)
 	refused(same, &yesterday, appointment.StartDateInPast)
-	_, err = d.Appointments().HomeSlots(t.Context(), d.team, nil, appointment.AddressInput{ZipCode: "1", Zip: ptr("2")})
+	_, err = d.visits.Places().HomeSlots(t.Context(), d.team, nil, appointment.AddressInput{ZipCode: "1", Zip: ptr("2")})
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
@@ -69,7 +68,7 @@ func TestCenterSlots(t *testing.T) {
 	ask := func(edit func(*appointment.CenterSlotsRequest)) (appointment.AvailabilitySlots, error) {
 		req := appointment.CenterSlotsRequest{Lab: "northlab", Zip: "85201"}
 		edit(&req)
-		return d.Appointments().CenterSlots(t.Context(), d.team, req)
+		return d.visits.Places().CenterSlots(t.Context(), d.team, req)
 	}
 	slots, err := ask(func(*appointment.CenterSlotsRequest) {})
 	require.NoError(t, err)
@@ -124,9 +123,9 @@ func TestSlotsWhenClocksChange(t *testing.T) {
 	} {
 		c := centerAt(1, "C", mesa.Lng, mesa.Lat, appointment.PSCSchedulingViaService)
 		c.IANATimezone = tc.zone
-		d := newVisits(t, func(o *orders.Options) { o.Centers = atlas(t, c) })
+		d := newVisits(t, func(o *options) { o.Centers = atlas(t, c) })
 		d.at = tc.now
-		slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"C"}})
+		slots, err := d.visits.Places().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"C"}})
 		require.NoError(t, err)
 		loc := zone(t, tc.zone)
 		seen := map[time.Time]bool{}
@@ -158,11 +157,11 @@ func TestSlotsWithinOpeningHours(t *testing.T) {
 		} {
 			c := centerAt(1, "C", mesa.Lng, mesa.Lat, appointment.PSCSchedulingViaService)
 			c.IANATimezone, c.Metadata.Hours = name, []byte(hours)
-			d := newVisits(t, func(o *orders.Options) { o.Centers = atlas(t, c) })
+			d := newVisits(t, func(o *options) { o.Centers = atlas(t, c) })
 			loc := zone(t, name)
 			for week := range 53 {
 				d.at = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, 7*week)
-				slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"C"}})
+				slots, err := d.visits.Places().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"C"}})
 				require.NoError(t, err)
 				for _, day := range slots.Slots {
 					span, opens := open[day.Date.At(time.UTC).Weekday()]
@@ -185,8 +184,8 @@ func TestSlotsWithinOpeningHours(t *testing.T) {
 	for _, hours := range []string{`"by appointment"`, `{"mon": "by appointment"}`, `{"holidays": "9-12"}`, `{"mon": "17:00-07:00"}`, `{"mon": 7}`, `{}`, `[]`, `null`} {
 		c := centerAt(1, "C", mesa.Lng, mesa.Lat, appointment.PSCSchedulingViaService)
 		c.Metadata.Hours = []byte(hours)
-		d := newVisits(t, func(o *orders.Options) { o.Centers = atlas(t, c) })
-		slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"C"}})
+		d := newVisits(t, func(o *options) { o.Centers = atlas(t, c) })
+		slots, err := d.visits.Places().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"C"}})
 		require.NoError(t, err, hours)
 		require.Len(t, keysOf(slots), 30+13*15, hours)
 	}
@@ -202,7 +201,7 @@ func TestRefund(t *testing.T) {
 		d.work()
 		a := d.booked(o, home)
 		d.at = a.StartAt.Add(-tc.before)
-		gone, err := d.Bookings().Cancel(t.Context(), d.team, o.ID, home, d.Bookings().CancellationReasons(home)[0].ID, nil)
+		gone, err := d.visits.Cancel(t.Context(), d.team, o.ID, home, d.visits.CancellationReasons(home)[0].ID, nil)
 		require.NoError(t, err)
 		require.Contains(t, string(gone.EventData), `"is_refundable":`+tc.want)
 	}

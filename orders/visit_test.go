@@ -16,7 +16,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 const home, center = appointment.Phlebotomy, appointment.PatientServiceCenter
@@ -26,11 +28,11 @@ var visitsOn = orders.Settings{PSCScheduling: true, PreRequisitionBooking: true,
 	CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true}
 
 // newVisits is a fixture that makes appointments.
-func newVisits(t testing.TB, edit ...func(*orders.Options)) *fixture {
+func newVisits(t testing.TB, edit ...func(*options)) *fixture {
 	t.Helper()
 	seal, err := healthlab.NewAESSealer("test", map[string][]byte{"test": make([]byte, 32)})
 	require.NoError(t, err)
-	d := newFixture(t, append([]func(*orders.Options){withPlaces(t), func(o *orders.Options) {
+	d := newFixture(t, append([]func(*options){withPlaces(t), func(o *options) {
 		o.BookingKeys = seal
 		o.Providers = []appointment.Provider{{Slug: "northlab", Type: center}, {Slug: "eastlab", Type: center, PatientManaged: true}}
 		o.Retry = func(int) time.Duration { return time.Minute }
@@ -46,14 +48,14 @@ func homeAddress() appointment.AddressInput {
 
 func (d *fixture) homeKeys() []string {
 	d.t.Helper()
-	slots, err := d.Appointments().HomeSlots(d.t.Context(), d.team, nil, homeAddress())
+	slots, err := d.visits.Places().HomeSlots(d.t.Context(), d.team, nil, homeAddress())
 	require.NoError(d.t, err)
 	return keysOf(slots)
 }
 
 func (d *fixture) centerKeys(sites ...string) []string {
 	d.t.Helper()
-	slots, err := d.Appointments().CenterSlots(d.t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: sites})
+	slots, err := d.visits.Places().CenterSlots(d.t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: sites})
 	require.NoError(d.t, err)
 	return keysOf(slots)
 }
@@ -77,22 +79,22 @@ func (d *fixture) tomorrow(t appointment.Type) string {
 	return d.centerKeys("THERE")[60]
 }
 
-func (d *fixture) books(o orders.Order, t appointment.Type, edit ...func(*orders.BookRequest)) (orders.Appointment, error) {
-	var req orders.BookRequest
+func (d *fixture) books(o orders.Order, t appointment.Type, edit ...func(*visits.BookRequest)) (orders.Appointment, error) {
+	var req visits.BookRequest
 	for _, e := range edit {
 		e(&req)
 	}
 	if req.BookingKey == "" {
 		req.BookingKey = d.tomorrow(t)
 	}
-	return d.Bookings().Book(d.t.Context(), d.team, o.ID, t, req)
+	return d.visits.Book(d.t.Context(), d.team, o.ID, t, req)
 }
 
-func noted(notes string) func(*orders.BookRequest) {
-	return func(r *orders.BookRequest) { r.AppointmentNotes = ptr("sandbox:" + notes) }
+func noted(notes string) func(*visits.BookRequest) {
+	return func(r *visits.BookRequest) { r.AppointmentNotes = ptr("sandbox:" + notes) }
 }
 
-func (d *fixture) booked(o orders.Order, t appointment.Type, edit ...func(*orders.BookRequest)) orders.Appointment {
+func (d *fixture) booked(o orders.Order, t appointment.Type, edit ...func(*visits.BookRequest)) orders.Appointment {
 	d.t.Helper()
 	a, err := d.books(o, t, edit...)
 	require.NoError(d.t, err)
@@ -101,7 +103,7 @@ func (d *fixture) booked(o orders.Order, t appointment.Type, edit ...func(*order
 
 func (d *fixture) visit(o orders.Order, t appointment.Type) orders.Appointment {
 	d.t.Helper()
-	a, err := d.Bookings().Get(d.t.Context(), d.team, o.ID, t)
+	a, err := d.visits.Get(d.t.Context(), d.team, o.ID, t)
 	require.NoError(d.t, err)
 	checkVisit(d.t, a)
 	return a
@@ -183,7 +185,7 @@ func TestVisitToACenter(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("walk-in")
 	d.work()
-	a := d.booked(o, center, func(r *orders.BookRequest) { r.AppointmentNotes = ptr("left arm") })
+	a := d.booked(o, center, func(r *visits.BookRequest) { r.AppointmentNotes = ptr("left arm") })
 	checkVisit(t, a)
 	require.Equal(t, appointment.VisitConfirmed, a.Status)
 	require.Equal(t, "scheduled", life(a))
@@ -201,11 +203,11 @@ func TestVisitToACenter(t *testing.T) {
 	require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled", steps(o))
 
 	_, err := d.books(o, center)
-	requireRule(t, err, orders.AppointmentExists, healthlab.Precondition)
+	requireRule(t, err, visits.AppointmentExists, healthlab.Precondition)
 	_, err = d.books(o, home)
-	requireRule(t, err, orders.OrderNotBookable, healthlab.Precondition)
+	requireRule(t, err, visits.OrderNotBookable, healthlab.Precondition)
 
-	moved, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[70], KeepNotes: true})
+	moved, err := d.visits.Reschedule(t.Context(), d.team, o.ID, center, visits.RescheduleRequest{BookingKey: d.centerKeys("FAR")[70], KeepNotes: true})
 	require.NoError(t, err)
 	require.NotEqual(t, a.StartAt, moved.StartAt)
 	require.Equal(t, "left arm", *moved.AppointmentNotes)
@@ -213,10 +215,10 @@ func TestVisitToACenter(t *testing.T) {
 	require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled appointment_pending appointment_scheduled", steps(d.get(o)))
 	require.Equal(t, "scheduled scheduled", d.heard(a))
 
-	reason := d.Bookings().CancellationReasons(center)[0]
-	_, err = d.Bookings().Cancel(t.Context(), d.team, o.ID, center, uuid.New(), nil)
-	requireRule(t, err, orders.CancellationReasonUnknown, healthlab.Precondition)
-	gone, err := d.Bookings().Cancel(t.Context(), d.team, o.ID, center, reason.ID, ptr("raining"))
+	reason := d.visits.CancellationReasons(center)[0]
+	_, err = d.visits.Cancel(t.Context(), d.team, o.ID, center, uuid.New(), nil)
+	requireRule(t, err, visits.CancellationReasonUnknown, healthlab.Precondition)
+	gone, err := d.visits.Cancel(t.Context(), d.team, o.ID, center, reason.ID, ptr("raining"))
 	require.NoError(t, err)
 	require.Equal(t, "scheduled scheduled cancelled", life(gone))
 	require.False(t, gone.CanReschedule)
@@ -226,17 +228,17 @@ func TestVisitToACenter(t *testing.T) {
 	require.Equal(t, 1, d.lab.Appointments(o.ID), "the provider is told in the background")
 	d.work()
 	require.Equal(t, 0, d.lab.Appointments(o.ID))
-	_, err = d.Bookings().Cancel(t.Context(), d.team, o.ID, center, reason.ID, nil)
-	requireRule(t, err, orders.NotCancellable, healthlab.Precondition)
-	_, err = d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.tomorrow(center)})
-	requireRule(t, err, orders.NotReschedulable, healthlab.Precondition)
+	_, err = d.visits.Cancel(t.Context(), d.team, o.ID, center, reason.ID, nil)
+	requireRule(t, err, visits.NotCancellable, healthlab.Precondition)
+	_, err = d.visits.Reschedule(t.Context(), d.team, o.ID, center, visits.RescheduleRequest{BookingKey: d.tomorrow(center)})
+	requireRule(t, err, visits.NotReschedulable, healthlab.Precondition)
 
 	again := d.booked(o, center)
 	require.NotEqual(t, a.ID, again.ID)
 	require.Equal(t, again.ID, d.visit(o, center).ID)
-	_, err = d.Bookings().Get(t.Context(), d.team, o.ID, home)
+	_, err = d.visits.Get(t.Context(), d.team, o.ID, home)
 	requireRule(t, err, orders.AppointmentNotFound, healthlab.NotFound)
-	_, err = d.Bookings().Get(t.Context(), healthlab.TeamID{UUID: id("other")}, o.ID, center)
+	_, err = d.visits.Get(t.Context(), healthlab.TeamID{UUID: id("other")}, o.ID, center)
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 	require.Len(t, d.notified(o), len(d.get(o).Events), "the team was told of every step of the order")
 }
@@ -251,7 +253,7 @@ func TestVisitAtHome(t *testing.T) {
 	require.Equal(t, "America/Phoenix", *a.IANATimezone)
 	require.Equal(t, "100 Example Avenue", a.Address.FirstLine)
 	require.Equal(t, 2*time.Hour, a.EndAt.Sub(a.StartAt.Time))
-	moved, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.homeKeys()[12], Notes: nil})
+	moved, err := d.visits.Reschedule(t.Context(), d.team, o.ID, home, visits.RescheduleRequest{BookingKey: d.homeKeys()[12], Notes: nil})
 	require.NoError(t, err)
 	require.Nil(t, moved.AppointmentNotes)
 	for d.get(o).LowLevel() != orders.Completed {
@@ -286,7 +288,7 @@ func TestBookedBeforeTheRequisition(t *testing.T) {
 
 	d.settings.PreRequisitionBooking = false
 	_, err := d.books(d.placed("walk-in"), center)
-	requireRule(t, err, orders.OrderNotBookable, healthlab.Precondition)
+	requireRule(t, err, visits.OrderNotBookable, healthlab.Precondition)
 }
 
 func TestVisitOnRequest(t *testing.T) {
@@ -295,14 +297,14 @@ func TestVisitOnRequest(t *testing.T) {
 	d.work()
 	address := homeAddress()
 	address.State, address.ZipCode = "WI", "54650"
-	req := orders.VisitRequest{Address: address, Provider: "phleb_request"}
-	a, err := d.Bookings().Request(t.Context(), d.team, o.ID, req)
+	req := visits.VisitRequest{Address: address, Provider: "phleb_request"}
+	a, err := d.visits.Request(t.Context(), d.team, o.ID, req)
 	require.NoError(t, err)
 	require.Equal(t, "pending", life(a))
 	require.Nil(t, a.StartAt)
 	require.False(t, a.CanReschedule)
-	_, err = d.Bookings().Reschedule(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.homeKeys()[9]})
-	requireRule(t, err, orders.NotReschedulable, healthlab.Precondition)
+	_, err = d.visits.Reschedule(t.Context(), d.team, o.ID, home, visits.RescheduleRequest{BookingKey: d.homeKeys()[9]})
+	requireRule(t, err, visits.NotReschedulable, healthlab.Precondition)
 	d.advance(day)
 	a = d.visit(o, home)
 	require.Equal(t, "pending scheduled", life(a))
@@ -314,16 +316,16 @@ func TestVisitOnRequest(t *testing.T) {
 
 	o = d.placed("at home")
 	for _, tc := range []struct {
-		edit func(*orders.VisitRequest)
+		edit func(*visits.VisitRequest)
 		rule string
 	}{
-		{func(r *orders.VisitRequest) { r.Provider = "phleb_ready" }, orders.ProviderNotAvailable},
-		{func(r *orders.VisitRequest) { r.Address.State, r.Address.ZipCode = "NY", "10001" }, orders.ProviderNotAvailable},
-		{func(r *orders.VisitRequest) { r.Address.FirstLine = "Elm Road" }, appointment.StreetNumberMissing},
+		{func(r *visits.VisitRequest) { r.Provider = "phleb_ready" }, visits.ProviderNotAvailable},
+		{func(r *visits.VisitRequest) { r.Address.State, r.Address.ZipCode = "NY", "10001" }, visits.ProviderNotAvailable},
+		{func(r *visits.VisitRequest) { r.Address.FirstLine = "Elm Road" }, appointment.StreetNumberMissing},
 	} {
 		bad := req
 		tc.edit(&bad)
-		_, err = d.Bookings().Request(t.Context(), d.team, o.ID, bad)
+		_, err = d.visits.Request(t.Context(), d.team, o.ID, bad)
 		requireRule(t, err, tc.rule, healthlab.Precondition)
 	}
 }
@@ -344,15 +346,15 @@ func TestOneAppointmentAfterATimeout(t *testing.T) {
 				d := newVisits(t)
 				o := d.placed(map[appointment.Type]string{home: "at home", center: "walk-in"}[typ])
 				d.work()
-				req := orders.BookRequest{BookingKey: d.tomorrow(typ), AppointmentNotes: ptr("sandbox:" + outcome)}
-				first, err := d.Bookings().Book(t.Context(), d.team, o.ID, typ, req)
+				req := visits.BookRequest{BookingKey: d.tomorrow(typ), AppointmentNotes: ptr("sandbox:" + outcome)}
+				first, err := d.visits.Book(t.Context(), d.team, o.ID, typ, req)
 				require.NoError(t, err)
 				require.Equal(t, "pending", life(first))
 				require.Equal(t, first, d.visit(o, typ))
 				require.Equal(t, "ordered requisition_created appointment_pending", steps(d.get(o)))
 				if again {
-					_, err = d.Bookings().Book(t.Context(), d.team, o.ID, typ, req)
-					requireRule(t, err, orders.AppointmentExists, healthlab.Precondition)
+					_, err = d.visits.Book(t.Context(), d.team, o.ID, typ, req)
+					requireRule(t, err, visits.AppointmentExists, healthlab.Precondition)
 				}
 				d.advance(time.Minute)
 				d.advance(time.Minute)
@@ -373,11 +375,11 @@ func TestAnotherSlotWhileOneIsPending(t *testing.T) {
 	o := d.placed("walk-in")
 	d.work()
 	keys := d.centerKeys("THERE")
-	_, err := d.Bookings().Book(t.Context(), d.team, o.ID, center, orders.BookRequest{BookingKey: keys[60], AppointmentNotes: ptr("sandbox:silent")})
+	_, err := d.visits.Book(t.Context(), d.team, o.ID, center, visits.BookRequest{BookingKey: keys[60], AppointmentNotes: ptr("sandbox:silent")})
 	require.NoError(t, err)
-	_, err = d.Bookings().Cancel(t.Context(), d.team, o.ID, center, d.Bookings().CancellationReasons(center)[0].ID, nil)
+	_, err = d.visits.Cancel(t.Context(), d.team, o.ID, center, d.visits.CancellationReasons(center)[0].ID, nil)
 	require.NoError(t, err)
-	a, err := d.Bookings().Book(t.Context(), d.team, o.ID, center, orders.BookRequest{BookingKey: keys[61]})
+	a, err := d.visits.Book(t.Context(), d.team, o.ID, center, visits.BookRequest{BookingKey: keys[61]})
 	require.NoError(t, err)
 	require.Equal(t, 2, d.lab.Appointments(o.ID))
 	d.work()
@@ -390,22 +392,22 @@ func TestRescheduleTimeout(t *testing.T) {
 	o := d.placed("walk-in")
 	d.work()
 	a := d.booked(o, center)
-	req := orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[70], Notes: ptr("sandbox:silent")}
-	_, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, req)
-	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
+	req := visits.RescheduleRequest{BookingKey: d.centerKeys("FAR")[70], Notes: ptr("sandbox:silent")}
+	_, err := d.visits.Reschedule(t.Context(), d.team, o.ID, center, req)
+	requireRule(t, err, visits.BookingNotConfirmed, healthlab.Unavailable)
 	require.Equal(t, a.StartAt, d.visit(o, center).StartAt)
 	d.advance(time.Minute)
 	moved := d.visit(o, center)
 	require.NotEqual(t, a.StartAt, moved.StartAt)
 	require.Equal(t, "scheduled scheduled", d.heard(a))
 	require.Equal(t, 1, d.lab.Appointments(o.ID))
-	_, err = d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[71], Notes: ptr("sandbox:gone")})
+	_, err = d.visits.Reschedule(t.Context(), d.team, o.ID, center, visits.RescheduleRequest{BookingKey: d.centerKeys("FAR")[71], Notes: ptr("sandbox:gone")})
 	requireRule(t, err, appointment.SlotNotAvailable, healthlab.Conflict)
 	require.Equal(t, moved.StartAt, d.visit(o, center).StartAt)
 }
 
 func TestAsyncConfirmation(t *testing.T) {
-	async := func(r *orders.BookRequest) { r.AsyncConfirmation = true }
+	async := func(r *visits.BookRequest) { r.AsyncConfirmation = true }
 	d := newVisits(t)
 	for _, tc := range []struct{ outcome, first, last, order string }{
 		{"", "scheduled", "scheduled", "appointment_scheduled"},
@@ -429,7 +431,7 @@ func TestAsyncConfirmation(t *testing.T) {
 	_, err := d.books(d.placed("walk-in"), center, async, noted("gone"))
 	requireRule(t, err, appointment.SlotNotAvailable, healthlab.Conflict)
 	_, err = d.books(d.placed("walk-in"), center, async, noted("refused"))
-	requireRule(t, err, orders.BookingRefused, healthlab.Precondition)
+	requireRule(t, err, visits.BookingRefused, healthlab.Precondition)
 	// Without it, an appointment that the provider does not confirm is pending as well.
 	o := d.placed("walk-in")
 	d.work()
@@ -447,11 +449,11 @@ func TestAsyncConfirmation(t *testing.T) {
 // Only the patient and the lab change such an appointment, and the order moves when they
 // have confirmed it.
 func TestPatientManaged(t *testing.T) {
-	d := newVisits(t, func(o *orders.Options) {
+	d := newVisits(t, func(o *options) {
 		o.Centers = atlas(t, centerAt(3, "EAST", mesa.Lng, mesa.Lat, appointment.PSCSchedulingViaService))
 	})
 	key := func() string {
-		slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "eastlab", Zip: "85201"})
+		slots, err := d.visits.Places().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "eastlab", Zip: "85201"})
 		require.NoError(t, err)
 		return keysOf(slots)[70]
 	}
@@ -463,14 +465,14 @@ func TestPatientManaged(t *testing.T) {
 		d.restart()
 		o := d.placed("east", withOutcome("never_again"))
 		d.work()
-		a := d.booked(o, center, noted(tc.outcome), func(r *orders.BookRequest) { r.BookingKey = key() })
+		a := d.booked(o, center, noted(tc.outcome), func(r *visits.BookRequest) { r.BookingKey = key() })
 		require.Equal(t, "reserved", life(a))
 		require.False(t, a.CanReschedule)
 		require.Equal(t, "ordered requisition_created", steps(d.get(o)))
-		_, err := d.Bookings().Cancel(t.Context(), d.team, o.ID, center, d.Bookings().CancellationReasons(center)[0].ID, nil)
-		requireRule(t, err, orders.NotCancellable, healthlab.Precondition)
-		_, err = d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: key()})
-		requireRule(t, err, orders.NotReschedulable, healthlab.Precondition)
+		_, err := d.visits.Cancel(t.Context(), d.team, o.ID, center, d.visits.CancellationReasons(center)[0].ID, nil)
+		requireRule(t, err, visits.NotCancellable, healthlab.Precondition)
+		_, err = d.visits.Reschedule(t.Context(), d.team, o.ID, center, visits.RescheduleRequest{BookingKey: key()})
+		requireRule(t, err, visits.NotReschedulable, healthlab.Precondition)
 		d.advance(time.Hour)
 		require.Equal(t, tc.life, life(d.visit(o, center)))
 		require.Equal(t, tc.order, steps(d.get(o)))
@@ -479,7 +481,7 @@ func TestPatientManaged(t *testing.T) {
 
 // An appointment of an order that the lab does not accept is cancelled.
 func TestAutoCancel(t *testing.T) {
-	idle := func(o *orders.Options) { o.LabTimeout = time.Second }
+	idle := func(o *options) { o.LabTimeout = time.Second }
 	tomorrow := healthlab.Date{Year: 2026, Month: 3, Day: 9}
 	for _, tc := range []struct {
 		name string
@@ -494,14 +496,14 @@ func TestAutoCancel(t *testing.T) {
 	} {
 		d := newVisits(t, idle)
 		o := d.placed("walk-in", tc.edit, withOutcome("down"))
-		d.booked(o, center, func(r *orders.BookRequest) { r.BookingKey = d.centerKeys("THERE")[tc.key] })
+		d.booked(o, center, func(r *visits.BookRequest) { r.BookingKey = d.centerKeys("THERE")[tc.key] })
 		for i, wait := range tc.wait {
 			d.mu.Lock()
 			d.at = d.at.Add(wait)
 			d.mu.Unlock()
 			for n := 1; n > 0; {
 				var err error
-				n, err = d.Bookings().ProcessDue(t.Context())
+				n, err = d.visits.ProcessDue(t.Context())
 				require.NoError(t, err)
 			}
 			require.Equal(t, tc.want[i], life(d.visit(o, center)), tc.name)
@@ -519,12 +521,12 @@ func TestAcceptedResultCancelsTheVisit(t *testing.T) {
 		kind appointment.Type
 		life string
 	}{{"at home", home, "pending reserved"}, {"walk-in", center, "reserved"}} {
-		d := newVisits(t, func(o *orders.Options) { o.LabTimeout = time.Second })
+		d := newVisits(t, func(o *options) { o.LabTimeout = time.Second })
 		d.settings.UnmatchedResults = true
 		o := d.placed(tc.test, withOutcome("down"))
 		d.booked(o, tc.kind)
-		r := d.held(d.report(o, func(m *orders.Message) { m.Order, m.SampleID = orders.OrderID{}, "" }))
-		require.Equal(t, orders.Completed, d.accepts(r, orders.AcceptRequest{OrderID: &o.ID}).LowLevel())
+		r := d.held(d.report(o, func(m *exchange.Message) { m.Order, m.SampleID = orders.OrderID{}, "" }))
+		require.Equal(t, orders.Completed, d.accepts(r, exchange.AcceptRequest{OrderID: &o.ID}).LowLevel())
 		require.Equal(t, tc.life+" cancelled", life(d.visit(o, tc.kind)), tc.test)
 		d.advance(time.Second)
 		require.Equal(t, tc.life+" cancelled", life(d.visit(o, tc.kind)), tc.test)
@@ -556,7 +558,7 @@ func TestCancellingAnOrderWithAnAppointment(t *testing.T) {
 	require.Equal(t, orders.Cancelled, d.get(o).LowLevel())
 	d.work()
 	require.Equal(t, 0, d.lab.Appointments(o.ID), "the slot is free")
-	_, err = d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("THERE")[0]})
+	_, err = d.visits.Reschedule(t.Context(), d.team, o.ID, center, visits.RescheduleRequest{BookingKey: d.centerKeys("THERE")[0]})
 	require.Error(t, err)
 
 	// A booking that is open when the order is cancelled is taken back.
@@ -577,7 +579,7 @@ func TestBookingRefused(t *testing.T) {
 	good := d.tomorrow(center)
 	refused := func(key string, o orders.Order, typ appointment.Type, rule string, kind healthlab.ErrorKind) {
 		t.Helper()
-		_, err := d.Bookings().Book(t.Context(), d.team, o.ID, typ, orders.BookRequest{BookingKey: key})
+		_, err := d.visits.Book(t.Context(), d.team, o.ID, typ, visits.BookRequest{BookingKey: key})
 		requireRule(t, err, rule, kind)
 	}
 	const no = healthlab.Precondition
@@ -587,23 +589,23 @@ func TestBookingRefused(t *testing.T) {
 		refused(key, o, center, appointment.BookingKeyInvalid, no)
 	}
 	refused(d.tomorrow(home), o, center, appointment.BookingKeyInvalid, no)
-	_, err := d.Bookings().Book(t.Context(), healthlab.TeamID{UUID: id("other team")}, o.ID, center, orders.BookRequest{BookingKey: good})
+	_, err := d.visits.Book(t.Context(), healthlab.TeamID{UUID: id("other team")}, o.ID, center, visits.BookRequest{BookingKey: good})
 	requireRule(t, err, appointment.BookingKeyInvalid, no)
 	south := d.placed("south")
 	d.work()
-	refused(good, south, center, orders.SlotOfOtherPlace, no)
-	_, err = d.Bookings().Book(t.Context(), d.team, orders.OrderID{UUID: id("nobody's")}, center, orders.BookRequest{BookingKey: good})
+	refused(good, south, center, visits.SlotOfOtherPlace, no)
+	_, err = d.visits.Book(t.Context(), d.team, orders.OrderID{UUID: id("nobody's")}, center, visits.BookRequest{BookingKey: good})
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 
 	// A booking key can be used once.
-	d.booked(o, center, func(r *orders.BookRequest) { r.BookingKey = good })
+	d.booked(o, center, func(r *visits.BookRequest) { r.BookingKey = good })
 	other := d.placed("walk-in")
 	d.work()
 	refused(good, other, center, appointment.SlotNotAvailable, healthlab.Conflict)
 	// The same slot under a key of another answer, made before it was taken.
 	third := d.placed("walk-in")
 	fresh := d.centerKeys("THERE")
-	d.booked(other, center, func(r *orders.BookRequest) { r.BookingKey = fresh[60] })
+	d.booked(other, center, func(r *visits.BookRequest) { r.BookingKey = fresh[60] })
 	refused(fresh[60], third, center, appointment.SlotNotAvailable, healthlab.Conflict)
 	require.NotContains(t, d.centerKeys("THERE"), fresh[60])
 
@@ -622,22 +624,22 @@ func TestBookingRefused(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	d.work()
-	refused(d.tomorrow(home), young, home, orders.PatientTooYoung, no)
+	refused(d.tomorrow(home), young, home, visits.PatientTooYoung, no)
 	// A patient has one visit of a provider at a time, whatever it is for.
 	d.booked(child, home)
 	second := d.placed("at home")
 	d.work()
-	refused(d.homeKeys()[9], second, home, orders.AppointmentExists, no)
-	_, err = d.Bookings().Reschedule(t.Context(), d.team, child.ID, home, orders.RescheduleRequest{BookingKey: d.centerKeys("THERE")[60]})
+	refused(d.homeKeys()[9], second, home, visits.AppointmentExists, no)
+	_, err = d.visits.Reschedule(t.Context(), d.team, child.ID, home, visits.RescheduleRequest{BookingKey: d.centerKeys("THERE")[60]})
 	requireRule(t, err, appointment.BookingKeyInvalid, no)
 
 	d.settings.PSCScheduling = false
 	_, err = d.books(third, home)
-	requireRule(t, err, orders.OrderNotBookable, no)
-	_, err = d.Bookings().Book(t.Context(), d.team, third.ID, center, orders.BookRequest{BookingKey: good})
+	requireRule(t, err, visits.OrderNotBookable, no)
+	_, err = d.visits.Book(t.Context(), d.team, third.ID, center, visits.BookRequest{BookingKey: good})
 	requireRule(t, err, appointment.SchedulingNotEnabled, healthlab.Unavailable)
 	plain := newFixture(t)
-	_, err = plain.Bookings().Book(t.Context(), d.team, third.ID, home, orders.BookRequest{BookingKey: good})
+	_, err = plain.visits.Book(t.Context(), d.team, third.ID, home, visits.BookRequest{BookingKey: good})
 	requireRule(t, err, appointment.AppointmentsNotOffered, healthlab.Unimplemented)
 }
 
@@ -652,7 +654,7 @@ func TestNewsOfAppointments(t *testing.T) {
 		t.Helper()
 		n.Appointment = a.ID
 		for range 2 { // the second time changes nothing
-			require.NoError(t, d.Receive(t.Context(), orders.Message{ID: id, Team: d.team, Order: o.ID, Visit: &n, At: d.now()}))
+			require.NoError(t, d.Receive(t.Context(), exchange.Message{ID: id, Team: d.team, Order: o.ID, Visit: &n, At: d.now()}))
 		}
 	}
 	start := a.StartAt.Add(24 * time.Hour)
@@ -665,7 +667,7 @@ func TestNewsOfAppointments(t *testing.T) {
 	news("2", orders.VisitUpdate{On: appointment.VisitRescheduled, Start: start, End: start})
 	news("3", orders.VisitUpdate{On: appointment.VisitRequested})
 	news("4", orders.VisitUpdate{On: appointment.VisitRefused})
-	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "5", Team: d.team, Order: o.ID, Visit: &orders.VisitUpdate{Appointment: uuid.New(), On: appointment.VisitCalledOff}}))
+	require.NoError(t, d.Receive(t.Context(), exchange.Message{ID: "5", Team: d.team, Order: o.ID, Visit: &orders.VisitUpdate{Appointment: uuid.New(), On: appointment.VisitCalledOff}}))
 	require.Equal(t, before, d.get(o))
 	require.Equal(t, moved, d.visit(o, center))
 	news("6", orders.VisitUpdate{On: appointment.VisitCalledOff})

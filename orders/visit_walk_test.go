@@ -17,7 +17,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 // TestRandomVisits mixes bookings, reschedules and cancellations with what happens to
@@ -73,7 +75,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 					return
 				}
 				o := some()
-				_, err := d.Bookings().Book(t.Context(), d.team, o.ID, typeOf(o), orders.BookRequest{BookingKey: key(typeOf(o)), AppointmentNotes: notes(),
+				_, err := d.visits.Book(t.Context(), d.team, o.ID, typeOf(o), visits.BookRequest{BookingKey: key(typeOf(o)), AppointmentNotes: notes(),
 					AsyncConfirmation: rapid.Bool().Draw(rt, "async")})
 				refused(err)
 			},
@@ -83,7 +85,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 				}
 				address := homeAddress()
 				address.State, address.ZipCode = "WI", "54650"
-				_, err := d.Bookings().Request(t.Context(), d.team, some().ID, orders.VisitRequest{Address: address, Provider: "phleb_request", AppointmentNotes: notes()})
+				_, err := d.visits.Request(t.Context(), d.team, some().ID, visits.VisitRequest{Address: address, Provider: "phleb_request", AppointmentNotes: notes()})
 				refused(err)
 			},
 			"reschedule": func(rt *rapid.T) {
@@ -91,7 +93,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 					return
 				}
 				o := some()
-				_, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, typeOf(o), orders.RescheduleRequest{BookingKey: key(typeOf(o)), Notes: notes()})
+				_, err := d.visits.Reschedule(t.Context(), d.team, o.ID, typeOf(o), visits.RescheduleRequest{BookingKey: key(typeOf(o)), Notes: notes()})
 				refused(err)
 			},
 			"cancel visit": func(rt *rapid.T) {
@@ -99,7 +101,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 					return
 				}
 				o := some()
-				_, err := d.Bookings().Cancel(t.Context(), d.team, o.ID, typeOf(o), d.Bookings().CancellationReasons(typeOf(o))[0].ID, nil)
+				_, err := d.visits.Cancel(t.Context(), d.team, o.ID, typeOf(o), d.visits.CancellationReasons(typeOf(o))[0].ID, nil)
 				refused(err)
 			},
 			"cancel order": func(rt *rapid.T) {
@@ -131,7 +133,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 					n.End = n.Start.Add(time.Duration(rapid.IntRange(-1, 2).Draw(rt, "length")) * time.Hour)
 				}
 				news++
-				m := orders.Message{ID: fmt.Sprint("news ", news), Team: d.team, Order: o.ID, Visit: &n, At: d.now()}
+				m := exchange.Message{ID: fmt.Sprint("news ", news), Team: d.team, Order: o.ID, Visit: &n, At: d.now()}
 				require.NoError(rt, d.Receive(t.Context(), m))
 				before := d.get(o)
 				require.NoError(rt, d.Receive(t.Context(), m))
@@ -143,7 +145,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 				}
 				news++
 				on := rapid.SampledFrom([]orders.Trigger{orders.PartialResult, orders.FinalResult, orders.CorrectedResult, orders.SampleRejected}).Draw(rt, "on")
-				m := orders.Message{ID: fmt.Sprint("result ", news), Team: d.team, Order: some().ID, On: on, At: d.now()}
+				m := exchange.Message{ID: fmt.Sprint("result ", news), Team: d.team, Order: some().ID, On: on, At: d.now()}
 				if on != orders.SampleRejected {
 					m.Results = &labresult.Report{Results: []labresult.Result{{Name: "Iron", Result: "1"}}}
 				}
@@ -219,16 +221,16 @@ func TestCachedSlots(t *testing.T) {
 	d.restart()
 	ask := func(stale bool, sites ...string) int {
 		t.Helper()
-		slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: sites, AllowStale: stale})
+		slots, err := d.visits.Places().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: sites, AllowStale: stale})
 		require.NoError(t, err)
 		return len(keysOf(slots))
 	}
 	live := ask(false, "THERE")
 	require.Equal(t, live, ask(true, "THERE"), "nothing is cached yet")
-	n, err := d.Appointments().RefreshSlots(t.Context())
+	n, err := d.visits.Places().RefreshSlots(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 2, n, "two centers can be booked")
-	n, err = d.Appointments().RefreshSlots(t.Context())
+	n, err = d.visits.Places().RefreshSlots(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, n, "not within a minute")
 
@@ -238,11 +240,11 @@ func TestCachedSlots(t *testing.T) {
 	require.Equal(t, live-1, ask(false, "THERE"))
 	require.Equal(t, live, ask(true, "THERE"), "the cache does not know yet")
 	// The slot is offered and gone.
-	slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, AllowStale: true})
+	slots, err := d.visits.Places().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, AllowStale: true})
 	require.NoError(t, err)
 	other := d.placed("walk-in")
 	d.work()
-	_, err = d.Bookings().Book(t.Context(), d.team, other.ID, center, orders.BookRequest{BookingKey: keysOf(slots)[60]})
+	_, err = d.visits.Book(t.Context(), d.team, other.ID, center, visits.BookRequest{BookingKey: keysOf(slots)[60]})
 	requireRule(t, err, appointment.SlotNotAvailable, healthlab.Conflict)
 
 	pass := func(by time.Duration) {
@@ -254,16 +256,16 @@ func TestCachedSlots(t *testing.T) {
 	require.Equal(t, live, ask(true, "THERE"))
 	pass(time.Second)
 	require.Equal(t, live-1, ask(true, "THERE"), "too old")
-	n, err = d.Appointments().RefreshSlots(t.Context())
+	n, err = d.visits.Places().RefreshSlots(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	require.Equal(t, live-1, ask(true, "THERE"))
 	start := healthlab.Date{Year: 2026, Month: 4, Day: 20}
-	far, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, Start: &start, AllowStale: true})
+	far, err := d.visits.Places().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, Start: &start, AllowStale: true})
 	require.NoError(t, err, "what the cache cannot know is asked for")
 	require.Len(t, keysOf(far), 14*15)
 	d.settings.CachedAvailability = false
-	_, err = d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, AllowStale: true})
+	_, err = d.visits.Places().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, AllowStale: true})
 	requireRule(t, err, catalogue.FeatureNotEnabled, healthlab.Forbidden)
 }
 
@@ -273,18 +275,18 @@ func TestABookingKeyIsUsedOnce(t *testing.T) {
 	o := d.placed("walk-in")
 	d.work()
 	keys := d.centerKeys("THERE")
-	with := func(key string) func(*orders.BookRequest) {
-		return func(r *orders.BookRequest) { r.BookingKey = key }
+	with := func(key string) func(*visits.BookRequest) {
+		return func(r *visits.BookRequest) { r.BookingKey = key }
 	}
 	d.booked(o, center, with(keys[60]))
 	move := func(key string) error {
-		_, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: key})
+		_, err := d.visits.Reschedule(t.Context(), d.team, o.ID, center, visits.RescheduleRequest{BookingKey: key})
 		return err
 	}
 	require.NoError(t, move(keys[61]))
 	requireRule(t, move(keys[60]), appointment.SlotNotAvailable, healthlab.Conflict)
 	requireRule(t, move(keys[61]), appointment.SlotNotAvailable, healthlab.Conflict)
-	_, err := d.Bookings().Cancel(t.Context(), d.team, o.ID, center, d.Bookings().CancellationReasons(center)[0].ID, nil)
+	_, err := d.visits.Cancel(t.Context(), d.team, o.ID, center, d.visits.CancellationReasons(center)[0].ID, nil)
 	require.NoError(t, err)
 	d.work()
 	for _, used := range keys[60:62] {
@@ -303,7 +305,7 @@ func TestAnswerAfterTheVisitIsAgreed(t *testing.T) {
 		a := d.booked(o, home, noted("slow"))
 		require.Equal(t, "pending", life(a))
 		news := func(id string, on appointment.Trigger) {
-			require.NoError(t, d.Receive(t.Context(), orders.Message{ID: id, Team: d.team, Order: o.ID, Visit: &orders.VisitUpdate{Appointment: a.ID, On: on}, At: d.now()}))
+			require.NoError(t, d.Receive(t.Context(), exchange.Message{ID: id, Team: d.team, Order: o.ID, Visit: &orders.VisitUpdate{Appointment: a.ID, On: on}, At: d.now()}))
 		}
 		news("1", appointment.VisitSlotReserved)
 		_, err := d.SubmitDue(t.Context())
@@ -317,7 +319,7 @@ func TestAnswerAfterTheVisitIsAgreed(t *testing.T) {
 		}
 		require.Equal(t, "pending reserved scheduled", life(d.visit(o, home)))
 		require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled", steps(d.get(o)))
-		n, err := d.Bookings().ProcessDue(t.Context())
+		n, err := d.visits.ProcessDue(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, n, "nobody is asked again")
 	}
@@ -329,9 +331,9 @@ func TestMoveOfAVisitThatHasBegun(t *testing.T) {
 	o := d.placed("at home")
 	d.work()
 	a := d.booked(o, home)
-	_, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.tomorrow(home), Notes: ptr("sandbox:down")})
-	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
-	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "1", Team: d.team, Order: o.ID,
+	_, err := d.visits.Reschedule(t.Context(), d.team, o.ID, home, visits.RescheduleRequest{BookingKey: d.tomorrow(home), Notes: ptr("sandbox:down")})
+	requireRule(t, err, visits.BookingNotConfirmed, healthlab.Unavailable)
+	require.NoError(t, d.Receive(t.Context(), exchange.Message{ID: "1", Team: d.team, Order: o.ID,
 		Visit: &orders.VisitUpdate{Appointment: a.ID, On: appointment.VisitStarted}, At: d.now()}))
 	d.advance(time.Hour)
 	d.advance(time.Hour)
@@ -339,8 +341,8 @@ func TestMoveOfAVisitThatHasBegun(t *testing.T) {
 	require.Equal(t, a.StartAt, d.visit(o, home).StartAt)
 }
 
-func (d *fixture) partly(o orders.Order) orders.Message {
-	return orders.Message{ID: "p", Team: d.team, Order: o.ID, SampleID: *d.get(o).SampleID, On: orders.PartialResult, At: d.now(), CollectedAt: d.now(),
+func (d *fixture) partly(o orders.Order) exchange.Message {
+	return exchange.Message{ID: "p", Team: d.team, Order: o.ID, SampleID: *d.get(o).SampleID, On: orders.PartialResult, At: d.now(), CollectedAt: d.now(),
 		Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Roe", DOB: patient().DOB},
 		Results: &labresult.Report{Results: []labresult.Result{{Name: "glucose", Slug: "glucose", Result: "1", ProviderID: ptr("code-glucose")}}}}
 }
@@ -357,7 +359,7 @@ func TestNoEndedAppointmentIsTold(t *testing.T) {
 			return err
 		}, []string{"", "", "same", "same", ""}},
 		{"drawn, says the lab", func(d *fixture, o orders.Order) error {
-			return d.Receive(t.Context(), orders.Message{ID: "1", Team: d.team, Order: o.ID, On: orders.SampleDrawn, At: d.now()})
+			return d.Receive(t.Context(), exchange.Message{ID: "1", Team: d.team, Order: o.ID, On: orders.SampleDrawn, At: d.now()})
 		}, []string{"", "", "same", "same", ""}},
 		{"results are there, and the visit is not over", func(d *fixture, o orders.Order) error {
 			return d.Receive(t.Context(), d.partly(o))
@@ -400,14 +402,14 @@ func TestARefusedStepKeepsTheAppointment(t *testing.T) {
 	require.NoError(t, d.Receive(t.Context(), d.partly(o)))
 	_, err := d.Cancel(t.Context(), d.team, o.ID)
 	requireRule(t, err, orders.CancelNotAllowed, healthlab.Precondition)
-	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "2", Team: d.team, Order: o.ID, On: orders.SampleDrawn, At: d.now()}))
+	require.NoError(t, d.Receive(t.Context(), exchange.Message{ID: "2", Team: d.team, Order: o.ID, On: orders.SampleDrawn, At: d.now()}))
 	require.Equal(t, a.ID, *d.get(o).Details.AtHome.AppointmentID)
 }
 
 // The spec has no end for a visit at home that its provider never confirms: it stays pending, and the
 // provider is asked ever more rarely.
 func TestVisitAtHomeIsNeverConfirmed(t *testing.T) {
-	d := newVisits(t, func(o *orders.Options) { o.Retry = nil })
+	d := newVisits(t, func(o *options) { o.Retry = nil })
 	o := d.placed("at home")
 	d.work()
 	d.booked(o, home, noted("never"))

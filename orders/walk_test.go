@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/critical"
-	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // TestRandomWalks mixes calls of the API with messages of labs and carriers, sensible
@@ -34,7 +34,7 @@ func randomWalk(t *testing.T) func(*rapid.T) {
 		d := newFixture(t)
 		d.settings = orders.Settings{OnSiteCollection: true, PartialWebhooks: rapid.Bool().Draw(rt, "partial webhooks")}
 		var all []orders.Order
-		var messages []orders.Message
+		var messages []exchange.Message
 		some := func() orders.Order { return rapid.SampledFrom(all).Draw(rt, "order") }
 		// refused is what a call may answer: a rule that forbids it, and nothing else.
 		refused := func(err error) {
@@ -88,7 +88,7 @@ func randomWalk(t *testing.T) func(*rapid.T) {
 				if len(all) == 0 {
 					return
 				}
-				m := orders.Message{ID: fmt.Sprint(len(messages)), Team: d.team, Order: some().ID, At: d.now(),
+				m := exchange.Message{ID: fmt.Sprint(len(messages)), Team: d.team, Order: some().ID, At: d.now(),
 					On: rapid.SampledFrom(orders.Triggers()).Draw(rt, "on"), SampleID: rapid.SampledFrom([]string{"", "SAMPLE-" + fmt.Sprint(len(messages))}).Draw(rt, "sample")}
 				messages = append(messages, m)
 				require.NoError(rt, d.Receive(t.Context(), m))
@@ -152,7 +152,7 @@ func (d *fixture) checkWalk(t require.TestingT, o orders.Order) {
 // at once, while others place and cancel. Every order is placed at the lab once.
 func TestTwoProcesses(t *testing.T) {
 	d := newFixture(t)
-	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.hasUser), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Reviews: d.store.Reviews(), Now: d.now})
+	other, err := d.newServices(book(t), d.lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now}}})
 	require.NoError(t, err)
 	const customers, each = 4, 10
 	var wg sync.WaitGroup
@@ -171,7 +171,7 @@ func TestTwoProcesses(t *testing.T) {
 			}
 		})
 	}
-	for _, s := range []*orders.Service{d.Service, other, d.Service} {
+	for _, s := range []services{d.services, other, d.services} {
 		wg.Go(func() {
 			for range each {
 				_, err1 := s.SubmitDue(t.Context())

@@ -20,6 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -327,7 +328,7 @@ func (c *clinic) outcomes(user healthlab.UserID) {
 		{Interpretation: labresult.Normal}, {Interpretation: labresult.Abnormal}, {Interpretation: labresult.Critical, HasMissingResults: &yes},
 		{ResultTypes: []labresult.Type{labresult.Range, labresult.CodedValue, labresult.Comment}},
 	} {
-		_, err := c.s.Orders.Simulate(ctx, c.team, c.placed(user), "", flags)
+		_, err := c.s.Exchange.Simulate(ctx, c.team, c.placed(user), "", flags)
 		require.NoError(c.t, err)
 	}
 	_, err := c.s.Orders.Cancel(ctx, c.team, c.placed(user))
@@ -335,12 +336,12 @@ func (c *clinic) outcomes(user healthlab.UserID) {
 	c.placed(user) // an order whose sample no laboratory has yet
 	for _, reports := range [][]orders.Trigger{{orders.PartialResult}, {orders.FinalResult}, {orders.FinalResult, orders.CorrectedResult}} {
 		id := c.placed(user)
-		_, err := c.s.Orders.Simulate(ctx, c.team, id, orders.StatusOf(catalogue.Testkit, orders.DeliveredToLab), orders.SimulationFlags{})
+		_, err := c.s.Exchange.Simulate(ctx, c.team, id, orders.StatusOf(catalogue.Testkit, orders.DeliveredToLab), orders.SimulationFlags{})
 		require.NoError(c.t, err)
 		r, err := c.s.Orders.Record(ctx, c.team, id)
 		require.NoError(c.t, err)
 		for i, on := range reports {
-			require.NoError(c.t, c.s.Orders.Receive(ctx, orders.Message{
+			require.NoError(c.t, c.s.Exchange.Receive(ctx, exchange.Message{
 				ID: fmt.Sprint(id, i), Team: c.team, Order: id, On: on, At: noon(0).Add(time.Duration(i) * time.Hour), Patient: orders.ReportedAs(r.PatientDetails), Results: codedReport(i),
 			}))
 		}
@@ -355,8 +356,8 @@ func (c *clinic) outcomes(user healthlab.UserID) {
 		})
 	}
 	require.NoError(c.t, c.s.Health.WithdrawConsent(ctx, c.team, user, "manual"))
-	reasons := c.s.Orders.Bookings().CancellationReasons(appointment.Phlebotomy)
-	_, err = c.s.Orders.Bookings().Cancel(ctx, c.team, c.visited, appointment.Phlebotomy, reasons[0].ID, nil)
+	reasons := c.s.Visits.CancellationReasons(appointment.Phlebotomy)
+	_, err = c.s.Visits.Cancel(ctx, c.team, c.visited, appointment.Phlebotomy, reasons[0].ID, nil)
 	require.NoError(c.t, err)
 }
 

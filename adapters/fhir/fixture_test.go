@@ -29,6 +29,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 const base = "https://api.example.com/fhir/r4"
@@ -203,7 +204,7 @@ func (c *clinic) result(user healthlab.UserID) orders.OrderID {
 	})
 	require.NoError(c.t, err)
 	yes := true
-	o, err := c.s.Orders.Simulate(ctx, c.team, c.placed(user), orders.StatusOf(catalogue.Testkit, orders.Completed), orders.SimulationFlags{Interpretation: "abnormal", HasMissingResults: &yes})
+	o, err := c.s.Exchange.Simulate(ctx, c.team, c.placed(user), orders.StatusOf(catalogue.Testkit, orders.Completed), orders.SimulationFlags{Interpretation: "abnormal", HasMissingResults: &yes})
 	require.NoError(c.t, err)
 	return o.ID
 }
@@ -282,11 +283,11 @@ func (c *clinic) enrich(user healthlab.UserID) {
 	id, err := uuid.Parse(placed["order"].(object)["id"].(string))
 	require.NoError(c.t, err)
 	c.visited = orders.OrderID{UUID: id}
-	_, err = c.s.Orders.SubmitDue(ctx)
+	_, err = c.s.Exchange.SubmitDue(ctx)
 	require.NoError(c.t, err)
-	free, err := c.s.Orders.Appointments().HomeSlots(ctx, c.team, nil, appointment.AddressInput{FirstLine: "1 Example Street", City: "Phoenix", State: "AZ", ZipCode: "85004"})
+	free, err := c.s.Visits.Places().HomeSlots(ctx, c.team, nil, appointment.AddressInput{FirstLine: "1 Example Street", City: "Phoenix", State: "AZ", ZipCode: "85004"})
 	require.NoError(c.t, err)
-	_, err = c.s.Orders.Bookings().Book(ctx, c.team, c.visited, appointment.Phlebotomy, orders.BookRequest{BookingKey: *free.Slots[0].Slots[0].BookingKey})
+	_, err = c.s.Visits.Book(ctx, c.team, c.visited, appointment.Phlebotomy, visits.BookRequest{BookingKey: *free.Slots[0].Slots[0].BookingKey})
 	require.NoError(c.t, err)
 }
 

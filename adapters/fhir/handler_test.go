@@ -23,6 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
@@ -130,11 +131,11 @@ func TestLaboratory(t *testing.T) {
 func TestLaboratoryCodes(t *testing.T) {
 	c := newClinic(t)
 	id := c.placed(c.ann)
-	_, err := c.s.Orders.Simulate(t.Context(), c.team, id, orders.StatusOf(catalogue.Testkit, orders.DeliveredToLab), orders.SimulationFlags{})
+	_, err := c.s.Exchange.Simulate(t.Context(), c.team, id, orders.StatusOf(catalogue.Testkit, orders.DeliveredToLab), orders.SimulationFlags{})
 	require.NoError(t, err)
 	r, err := c.s.Orders.Record(t.Context(), c.team, id)
 	require.NoError(t, err)
-	require.NoError(t, c.s.Orders.Receive(t.Context(), orders.Message{
+	require.NoError(t, c.s.Exchange.Receive(t.Context(), exchange.Message{
 		ID: "1", Team: c.team, Order: id, On: orders.FinalResult, At: noon(0), Patient: orders.ReportedAs(r.PatientDetails), Results: codedReport(0),
 	}))
 	var got []any

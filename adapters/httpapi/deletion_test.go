@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // markers are planted in what is kept of a person: names, a street, a member id.
@@ -39,7 +40,7 @@ func newDeletable(t *testing.T) *deletable {
 	d.post("/v3/order/"+d.done.ID.String()+"/test", object{}, 200)
 	d.open = d.orderOnce("k-1", edits)
 	d.unmatched(d.open, "held")
-	var held struct{ Data []orders.UnmatchedResult }
+	var held struct{ Data []exchange.UnmatchedResult }
 	d.get("/v3/unmatched_result", 200).JSON(t, &held)
 	require.Len(t, held.Data, 1)
 	d.Send(t, "PATCH", d.about("info"), anInfo(person)).Want(t, 200)

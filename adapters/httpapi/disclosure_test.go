@@ -18,7 +18,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 // planted are the markers of the fields of docs/disclosure.md. A marker is found in any
@@ -66,12 +68,12 @@ type recordedLab struct {
 	to *recipients
 }
 
-func (l recordedLab) Submit(_ context.Context, s orders.Submission) (orders.Accepted, error) {
+func (l recordedLab) Submit(_ context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	l.to.add("lab order", s)
-	return orders.Accepted{SampleID: "S-" + s.Order.ID.String()}, nil
+	return exchange.Accepted{SampleID: "S-" + s.Order.ID.String()}, nil
 }
 
-func (l recordedLab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+func (l recordedLab) BookVisit(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 	l.to.add(map[appointment.Type]string{appointment.Phlebotomy: "home visit", appointment.PatientServiceCenter: "center visit"}[b.Type], b)
 	return l.busyLab.BookVisit(ctx, b)
 }
@@ -133,7 +135,7 @@ func TestDisclosure(t *testing.T) {
 	for kind, test := range map[string]string{"psc": walkInTest, "phlebotomy": atHomeTest} {
 		o := place(test)
 		path := "/v3/order/" + o.ID.String()
-		_, err := c.config.Orders.SubmitDue(t.Context())
+		_, err := c.config.Exchange.SubmitDue(t.Context())
 		require.NoError(t, err)
 		reply := c.post(path+"/"+kind+"/appointment/book", book[kind], 200)
 		to.add("appointment", json.RawMessage(reply.Body))

@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 func with(o object, edits object) object {
@@ -99,7 +100,7 @@ func TestRescheduleIsNotConfirmed(t *testing.T) {
 	path := "/v3/order/" + o.ID.String() + "/psc/appointment"
 	var before, after orders.Appointment
 	c.post(path+"/book", object{"booking_key": keys[0]}, 200).JSON(t, &before)
-	c.refused("PATCH", path+"/reschedule", object{"booking_key": keys[1]}, 500, orders.BookingNotConfirmed)
+	c.refused("PATCH", path+"/reschedule", object{"booking_key": keys[1]}, 500, visits.BookingNotConfirmed)
 	c.get(path, 200).JSON(t, &after)
 	require.Equal(t, before.StartAt, after.StartAt)
 }
@@ -115,7 +116,7 @@ func (twoZips) FindZip(_ context.Context, code string) (appointment.Zip, bool, e
 
 // A visit at home takes place near the patient's address.
 func TestVisitsAreNearThePatient(t *testing.T) {
-	c := remade(t, func(x *shop) { x.options.Zips = twoZips{} })
+	c := remade(t, func(x *shop) { x.visits.Zips = twoZips{} })
 	key := c.keys("phlebotomy")[0]   // in Mesa
 	o := c.accepted(atHomeTest, nil) // in Duluth
 	path := "/v3/order/" + o.ID.String() + "/phlebotomy/appointment"

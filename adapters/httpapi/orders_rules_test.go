@@ -26,7 +26,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 // remade is a fixture with other orders: none yet, and what edit makes of the shop.
@@ -58,8 +60,8 @@ const (
 // unhappyLab makes no appointments.
 type unhappyLab struct{ *busyLab }
 
-func (unhappyLab) BookVisit(context.Context, orders.Booking) (orders.Booked, error) {
-	return orders.Booked{}, healthlab.Invalid
+func (unhappyLab) BookVisit(context.Context, visits.Booking) (visits.Booked, error) {
+	return visits.Booked{}, healthlab.Invalid
 }
 
 func aMinor(edits object) object {
@@ -186,52 +188,52 @@ func TestRulesOverHTTP(t *testing.T) {
 		}, 403, catalogue.FeatureNotEnabled},
 
 		{"no such lab", nil, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=99", nil), 404, catalogue.LabNotFound},
-		{"nobody knows of any center", func(x *shop) { x.options.Centers = nil }, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=1", nil), 501, appointment.PSCNotAvailable},
+		{"nobody knows of any center", func(x *shop) { x.visits.Centers = nil }, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=1", nil), 501, appointment.PSCNotAvailable},
 		{"a patient without an address", nil, func(c *fixture) *contract.Reply {
 			o := c.order("POST", "/v3/order/testkit", object{"user_id": c.user.String(), "lab_test_id": kitTest, "shipping_details": object{
 				"receiver_name": "Desk", "first_line": "1 Elm", "city": "Duluth", "state": "MN", "zip": "55802", "country": "US", "phone_number": "+15550100"}})
 			return c.Send(c.t, "GET", "/v3/order/"+o.ID.String()+"/psc/info", nil)
-		}, 400, orders.PatientAddressMissing},
+		}, 400, visits.PatientAddressMissing},
 		{"neither sites nor a postal code", nil, send("POST", centers, nil), 400, appointment.PlaceMissing},
 		{"a postal code without a radius", nil, send("POST", centers+"&zip_code=85201&radius=null", nil), 400, appointment.PlaceMissing},
 		{"four sites", nil, send("POST", centers+"&site_codes=A&site_codes=B&site_codes=C&site_codes=D", nil), 400, appointment.TooManySites},
 		{"a site that there is not", nil, send("POST", centers+"&site_codes=NOWHERE", nil), 400, appointment.SiteUnknown},
 		{"scheduling without the switch", func(x *shop) { x.settings.PSCScheduling = false }, send("POST", centers+"&zip_code=85201", nil), 503, appointment.SchedulingNotEnabled},
-		{"an installation that books nothing", func(x *shop) { x.options.BookingKeys = nil }, send("POST", centers+"&zip_code=85201", nil), 501, appointment.AppointmentsNotOffered},
+		{"an installation that books nothing", func(x *shop) { x.visits.BookingKeys = nil }, send("POST", centers+"&zip_code=85201", nil), 501, appointment.AppointmentsNotOffered},
 		{"a place where nobody comes", nil, send("POST", home, homeAddress(object{"zip_code": "85001"})), 400, appointment.AreaNotServed},
 		{"a house without a number", nil, send("POST", home, homeAddress(object{"first_line": "Elm Rd"})), 400, appointment.StreetNumberMissing},
 		{"a provider that takes no requests", nil, of(atHomeTest, nil, "POST", "/phlebotomy/appointment/request",
-			object{"address": homeAddress(nil), "provider": "nobody"}), 400, orders.ProviderNotAvailable},
+			object{"address": homeAddress(nil), "provider": "nobody"}), 400, visits.ProviderNotAvailable},
 		{"no appointment", nil, of(atHomeTest, nil, "GET", "/phlebotomy/appointment", nil), 404, orders.AppointmentNotFound},
-		{"a walk-in order at home", nil, book(walkInTest, "phlebotomy", nil, homeKey), 400, orders.OrderNotBookable},
-		{"an order whose lab does not know of it", func(x *shop) { x.settings.PreRequisitionBooking = false }, book(atHomeTest, "phlebotomy", nil, homeKey), 400, orders.OrderNotBookable},
-		{"a patient who is too young", minors, book(atHomeTest, "phlebotomy", object{"patient_details": aMinor(object{"medical_proxy": proxy})}, homeKey), 400, orders.PatientTooYoung},
-		{"a provider that refuses", func(x *shop) { x.lab = unhappyLab{newBusyLab()} }, book(atHomeTest, "phlebotomy", nil, homeKey), 400, orders.BookingRefused},
+		{"a walk-in order at home", nil, book(walkInTest, "phlebotomy", nil, homeKey), 400, visits.OrderNotBookable},
+		{"an order whose lab does not know of it", func(x *shop) { x.settings.PreRequisitionBooking = false }, book(atHomeTest, "phlebotomy", nil, homeKey), 400, visits.OrderNotBookable},
+		{"a patient who is too young", minors, book(atHomeTest, "phlebotomy", object{"patient_details": aMinor(object{"medical_proxy": proxy})}, homeKey), 400, visits.PatientTooYoung},
+		{"a provider that refuses", func(x *shop) { x.lab = unhappyLab{newBusyLab()} }, book(atHomeTest, "phlebotomy", nil, homeKey), 400, visits.BookingRefused},
 		{"a slot at another lab's center", nil, book(walkInTest, "psc", object{"order_set": object{"add_on": object{"marker_ids": []int{2001}}},
-			"collection_method": "walk_in_test", "aoe_answers": nil}, centerKey), 400, orders.SlotOfOtherPlace},
+			"collection_method": "walk_in_test", "aoe_answers": nil}, centerKey), 400, visits.SlotOfOtherPlace},
 		{"a reason that there is not", nil, func(c *fixture) *contract.Reply {
 			o := c.order("POST", "/v3/order", c.request(atHomeTest, nil))
 			path := "/v3/order/" + o.ID.String() + "/phlebotomy/appointment"
 			c.post(path+"/book", object{"booking_key": homeKey(c)}, 200)
 			return c.Send(c.t, "PATCH", path+"/cancel", object{"cancellation_reason_id": absent})
-		}, 400, orders.CancellationReasonUnknown},
+		}, 400, visits.CancellationReasonUnknown},
 		{"a lab that no longer takes appointments", nil, func(c *fixture) *contract.Reply {
 			key := centerKey(c)
-			closed := remade(c.t, func(x *shop) { x.options.Providers = nil })
+			closed := remade(c.t, func(x *shop) { x.visits.Providers = nil })
 			return book(walkInTest, "psc", nil, func(*fixture) string { return key })(closed)
 		}, 400, appointment.SchedulingNotSupported},
 
-		{"a result that points to nobody alone", nil, unmatched(nil), 422, strings.ToLower(orders.ReviewNeedsChoice)},
+		{"a result that points to nobody alone", nil, unmatched(nil), 422, strings.ToLower(exchange.ReviewNeedsChoice)},
 		{"a result for somebody else's order", nil, unmatched(func(c *fixture, o orders.Order) object {
 			u, err := c.health.CreateUser(c.t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
 			require.NoError(c.t, err)
 			return object{"order_id": o.ID.String(), "user_id": u.ID.String()}
-		}), 422, strings.ToLower(orders.ReviewInconsistent)},
+		}), 422, strings.ToLower(exchange.ReviewInconsistent)},
 		{"a result for somebody of whom nothing is known", nil, unmatched(func(c *fixture, _ orders.Order) object {
 			u, err := c.health.CreateUser(c.t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
 			require.NoError(c.t, err)
 			return object{"user_id": u.ID.String()}
-		}), 422, strings.ToLower(orders.ReviewNotPossible)},
+		}), 422, strings.ToLower(exchange.ReviewNotPossible)},
 		{"a clearing house that there is not", nil, send("GET", "/v3/insurance/search/payor?provider=house_z&provider_payor_id=1", nil), 422, strings.ToLower(people.ClearingHouseUnknown)},
 		{"a marker that comes with another one", func(x *shop) {
 			i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 1011 })
@@ -279,7 +281,7 @@ func TestEveryRuleIsTestedOverHTTP(t *testing.T) {
 	require.Greater(t, len(rules), 70)
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	use := regexp.MustCompile(`\b(?:orders|people|appointment|simulation|idempotency|portal|catalogue|documents|critical)\.(\w+)`)
+	use := regexp.MustCompile(`\b(?:orders|exchange|visits|people|appointment|simulation|idempotency|portal|catalogue|documents|critical)\.(\w+)`)
 	tested := map[string]bool{}
 	for _, name := range files {
 		text, err := os.ReadFile(name)
@@ -346,6 +348,6 @@ func TestContractHasTheLifecycles(t *testing.T) {
 // silentMover is a laboratory that does not answer when an appointment gets another time.
 type silentMover struct{ *busyLab }
 
-func (silentMover) MoveVisit(context.Context, orders.Booking) (orders.Booked, error) {
-	return orders.Booked{}, healthlab.Unavailable
+func (silentMover) MoveVisit(context.Context, visits.Booking) (visits.Booked, error) {
+	return visits.Booked{}, healthlab.Unavailable
 }

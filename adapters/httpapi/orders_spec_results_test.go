@@ -9,9 +9,11 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 // report lets the lab report results of an order.
@@ -19,7 +21,7 @@ func (c *fixture) report(o orders.Order, on orders.Trigger, id string, results .
 	c.t.Helper()
 	path := "/v3/order/" + o.ID.String()
 	c.get(path, 200).JSON(c.t, &o)
-	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{ID: id, Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: on,
+	require.NoError(c.t, c.config.Exchange.Receive(c.t.Context(), exchange.Message{ID: id, Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: on,
 		At: fixtureNow, Patient: orders.ReportedAs(o.PatientDetails), Results: &labresult.Report{Results: results}}))
 	var out orders.OrderResults
 	c.get(path+"/result", 200).JSON(c.t, &out)
@@ -128,7 +130,7 @@ func TestResultsComeAndAreCorrected(t *testing.T) {
 // outside: what was so before, an import, a patient at their kit.
 func TestEveryStatusIsSimulated(t *testing.T) {
 	c := remade(t, func(x *shop) {
-		x.settings.Redraws, x.options.RedrawLabs = true, []string{"northlab"}
+		x.settings.Redraws, x.exchange.RedrawLabs = true, []string{"northlab"}
 	})
 	tests := map[catalogue.CollectionMethod]string{catalogue.Testkit: kitTest, catalogue.WalkInTest: walkInTest, catalogue.AtHomePhlebotomy: atHomeTest, catalogue.OnSiteCollection: onSiteTest}
 	outside := []orders.LowLevel{orders.Ordered, orders.RequisitionBypassed, orders.AwaitingRegistration, orders.Registered}
@@ -210,9 +212,9 @@ func TestRedrawOverHTTP(t *testing.T) {
 		c.get(journey, 200).JSON(t, &detail)
 		require.Equal(t, orders.TransactionCompleted, detail.Status)
 	}
-	c := remade(t, func(x *shop) { x.settings.Redraws, x.options.RedrawLabs = true, []string{"northlab"} })
+	c := remade(t, func(x *shop) { x.settings.Redraws, x.exchange.RedrawLabs = true, []string{"northlab"} })
 	walk(t, c, "")
-	for _, off := range []func(*shop){func(x *shop) { x.options.RedrawLabs = []string{"northlab"} }, func(x *shop) { x.settings.Redraws = true }} {
+	for _, off := range []func(*shop){func(x *shop) { x.exchange.RedrawLabs = []string{"northlab"} }, func(x *shop) { x.settings.Redraws = true }} {
 		c := remade(t, off)
 		path := "/v3/order/" + c.placed().ID.String()
 		c.refused("POST", path+"/test?final_status=collecting_sample.walk_in_test.redraw_available", nil, 400, orders.StatusNotReachable)
@@ -254,7 +256,7 @@ func TestEveryCaseOfUnmatchedResults(t *testing.T) {
 	for i, rule := range cases.Data {
 		for j, status := range []string{"final", "partial"} {
 			body := object{"case": rule.Case, "order_source": "managed", "result_status": status, "interpretation": "abnormal"}
-			if rule.Case == orders.MatchWrongCollection {
+			if rule.Case == exchange.MatchWrongCollection {
 				body["order_source"] = "provided"
 				body["orders"] = object{"target": c.accepted(atHomeTest, nil).ID.String()}
 			}
@@ -273,15 +275,15 @@ func TestEveryCaseOfUnmatchedResults(t *testing.T) {
 			require.NotNil(t, run.StartedAt)
 			require.NotNil(t, run.CompletedAt)
 			item := "/v3/unmatched_result/" + run.RawResultID.String()
-			var got orders.UnmatchedResult
+			var got exchange.UnmatchedResult
 			c.get(item, 200).JSON(t, &got)
 			require.Equal(t, rule.Case, got.DecisionCode)
 			require.Equal(t, labresult.Status(status), *got.ResultStatus)
 			require.Equal(t, labresult.Abnormal, *got.Interpretation)
-			require.Equal(t, []orders.ReviewAction{orders.ReviewAccept, orders.ReviewReject, orders.ReviewUnsure}, got.AllowedActions)
+			require.Equal(t, []exchange.ReviewAction{exchange.ReviewAccept, exchange.ReviewReject, exchange.ReviewUnsure}, got.AllowedActions)
 			if i%2 == j {
 				c.post(item+"/resolve", object{"action": "reject", "note": "no"}, 200).JSON(t, &got)
-				require.Equal(t, orders.MatchResolved, got.Status)
+				require.Equal(t, exchange.MatchResolved, got.Status)
 				require.Equal(t, "no", *got.Note)
 				require.Empty(t, got.AllowedActions)
 				require.Positive(t, c.unmatchedPage("?status=resolved&decision_code="+string(rule.Case)).Total)
@@ -296,18 +298,18 @@ func TestEveryCaseOfUnmatchedResults(t *testing.T) {
 			c.post(item+"/accept", choice, 200).JSON(t, &o)
 			want := orders.Completed
 			switch {
-			case rule.Case == orders.MatchCompleted:
+			case rule.Case == exchange.MatchCompleted:
 				want = orders.Corrected
 			case status == "partial":
 				want = orders.PartialResults
 			}
 			require.Equal(t, want, o.LowLevel(), "%s %s", rule.Case, status)
-			if rule.Case == orders.MatchCancelled || rule.Case == orders.MatchWrongLab {
+			if rule.Case == exchange.MatchCancelled || rule.Case == exchange.MatchWrongLab {
 				require.Equal(t, orders.OriginRecreation, o.Origin)
 				require.Equal(t, choice["order_id"], o.Parent().String())
 			}
 			c.get("/v3/order/"+o.ID.String()+"/result", 200)
-			c.refused("POST", item+"/accept", choice, 404, orders.RawResultNotFound)
+			c.refused("POST", item+"/accept", choice, 404, exchange.RawResultNotFound)
 		}
 	}
 }
@@ -325,7 +327,7 @@ func (c *fixture) at(test string, s orders.Status) orders.Order {
 // For each status of an order: can it be cancelled, booked, drawn or rescheduled?
 func TestWhatCanBeDoneWhere(t *testing.T) {
 	c := remade(t, func(x *shop) {
-		x.settings.Redraws, x.options.RedrawLabs, x.settings.PreRequisitionBooking = true, []string{"northlab"}, false
+		x.settings.Redraws, x.exchange.RedrawLabs, x.settings.PreRequisitionBooking = true, []string{"northlab"}, false
 	})
 	tests := map[catalogue.CollectionMethod]string{catalogue.Testkit: kitTest, catalogue.WalkInTest: walkInTest, catalogue.AtHomePhlebotomy: atHomeTest, catalogue.OnSiteCollection: onSiteTest}
 	cancelled := map[catalogue.CollectionMethod][]orders.LowLevel{
@@ -353,7 +355,7 @@ func TestWhatCanBeDoneWhere(t *testing.T) {
 				o = c.at(tests[method], s)
 				path = "/v3/order/" + o.ID.String()
 			} else {
-				c.refused("POST", path+"/"+kind+"/appointment/book", object{"booking_key": key}, 400, orders.OrderNotBookable)
+				c.refused("POST", path+"/"+kind+"/appointment/book", object{"booking_key": key}, 400, visits.OrderNotBookable)
 			}
 		}
 		switch {
@@ -381,7 +383,7 @@ func TestWhatCanBeDoneWhere(t *testing.T) {
 
 func (c *fixture) hears(o orders.Order, on orders.Trigger) {
 	c.t.Helper()
-	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{ID: string(on), Team: o.TeamID, Order: o.ID, On: on, At: fixtureNow}))
+	require.NoError(c.t, c.config.Exchange.Receive(c.t.Context(), exchange.Message{ID: string(on), Team: o.TeamID, Order: o.ID, On: on, At: fixtureNow}))
 }
 
 // A kit can be registered until it has reached the patient, and only once; a kit without a
@@ -422,7 +424,7 @@ func TestWhereKitsAreRegistered(t *testing.T) {
 	c.get(path, 200).JSON(t, &o)
 	require.Equal(t, orders.WithCustomer, o.LowLevel())
 	c.hears(o, orders.SampleReceived)
-	require.NoError(t, c.config.Orders.Receive(t.Context(), orders.Message{ID: "1", Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: orders.FinalResult,
+	require.NoError(t, c.config.Exchange.Receive(t.Context(), exchange.Message{ID: "1", Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: orders.FinalResult,
 		At: fixtureNow, Results: &labresult.Report{Results: []labresult.Result{{Name: "Iron", Result: "1"}}}}))
 	c.refused("GET", path+"/result", nil, 404, orders.ResultNotFound)
 	c.refused("GET", path+"/result/metadata", nil, 404, orders.ResultNotFound)

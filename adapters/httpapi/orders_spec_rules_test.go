@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -179,7 +180,7 @@ func TestAppointmentsWithoutARequisition(t *testing.T) {
 	c.post(visit(o)+"/book", object{"booking_key": soon}, 200)
 	c.post(visit(scheduled)+"/book", object{"booking_key": c.keys("phlebotomy")[0]}, 200)
 	status := func(o orders.Order) appointment.Status {
-		_, err := c.config.Orders.Bookings().ProcessDue(t.Context())
+		_, err := c.config.Visits.ProcessDue(t.Context())
 		require.NoError(t, err)
 		var a orders.Appointment
 		c.get(visit(o), 200).JSON(t, &a)
@@ -202,17 +203,17 @@ func TestCandidatesSayWhy(t *testing.T) {
 	c := newFixture(t, nil)
 	one, two := c.accepted(walkInTest, nil), c.accepted(walkInTest, nil)
 	c.get("/v3/order/"+one.ID.String(), 200).JSON(t, &one)
-	require.NoError(t, c.config.Orders.Receive(t.Context(), orders.Message{ID: "1", Team: one.TeamID, Order: one.ID, SampleID: "another", On: orders.FinalResult,
+	require.NoError(t, c.config.Exchange.Receive(t.Context(), exchange.Message{ID: "1", Team: one.TeamID, Order: one.ID, SampleID: "another", On: orders.FinalResult,
 		At: fixtureNow, Lab: "northlab", Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Ray", DOB: one.PatientDetails.DOB},
 		Results: &labresult.Report{Results: []labresult.Result{{Name: "Glucose", Result: "5", ProviderID: ptr("N001")}}}}))
 	item := c.unmatchedPage("").Data[0]
-	require.Equal(t, orders.MatchSampleMismatch, item.DecisionCode)
+	require.Equal(t, exchange.MatchSampleMismatch, item.DecisionCode)
 	require.Len(t, item.CandidateGroups, 1)
 	first, second := item.CandidateGroups[0].Candidates[0], item.CandidateGroups[0].Candidates[1]
 	require.Equal(t, one.ID, *first.OrderID)
-	require.Equal(t, orders.ProvenanceOrder, first.CandidateType)
-	require.Equal(t, []orders.CandidateReason{"demographic_match", "same_lab", "marker_overlap_partial"}, first.Reasons)
+	require.Equal(t, exchange.ProvenanceOrder, first.CandidateType)
+	require.Equal(t, []exchange.CandidateReason{"demographic_match", "same_lab", "marker_overlap_partial"}, first.Reasons)
 	require.Equal(t, two.ID, *second.OrderID)
-	require.Equal(t, orders.OrderOption, second.CandidateType)
-	require.Equal(t, []orders.CandidateReason{"demographic_match", "same_user", "same_lab", "marker_overlap_partial"}, second.Reasons)
+	require.Equal(t, exchange.OrderOption, second.CandidateType)
+	require.Equal(t, []exchange.CandidateReason{"demographic_match", "same_user", "same_lab", "marker_overlap_partial"}, second.Reasons)
 }

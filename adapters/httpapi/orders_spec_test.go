@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -376,12 +377,12 @@ func TestOrderOfTheChecks(t *testing.T) {
 // watchfulLab keeps what it is told of orders.
 type watchfulLab struct {
 	*busyLab
-	got []orders.Submission
+	got []exchange.Submission
 }
 
-func (l *watchfulLab) Submit(_ context.Context, s orders.Submission) (orders.Accepted, error) {
+func (l *watchfulLab) Submit(_ context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	l.got = append(l.got, s)
-	return orders.Accepted{SampleID: "S-" + s.Order.ID.String()}, nil
+	return exchange.Accepted{SampleID: "S-" + s.Order.ID.String()}, nil
 }
 
 // The lab reads the order's comment, then the account's; labs that take none get none, and
@@ -414,7 +415,7 @@ func TestCommentsReachTheLab(t *testing.T) {
 			delete(row.edits, "clinical_notes")
 		}
 		o := c.order("POST", "/v3/order", c.request(kitTest, row.edits))
-		_, err := c.config.Orders.SubmitDue(t.Context())
+		_, err := c.config.Exchange.SubmitDue(t.Context())
 		require.NoError(t, err)
 		require.Len(t, lab.got, 1)
 		require.Equal(t, row.want, lab.got[0].Comment)

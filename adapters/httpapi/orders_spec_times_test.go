@@ -69,7 +69,7 @@ func TestAgeOfCachedSlots(t *testing.T) {
 	free := func(query string) int {
 		return len(slotKeys(t, c.post("/v3/order/psc/appointment/availability?lab=northlab&start_date=2026-03-05&site_codes=MESA-1"+query, nil, 200)))
 	}
-	asked, err := c.config.Orders.Appointments().RefreshSlots(t.Context())
+	asked, err := c.config.Visits.Places().RefreshSlots(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, asked)
 	before := free("&allow_stale=true")
@@ -88,7 +88,7 @@ func TestAgeOfCachedSlots(t *testing.T) {
 		require.Equal(t, row.want, free(row.query), "%+v", row)
 	}
 	// Refreshed, it is what there is.
-	_, err = c.config.Orders.Appointments().RefreshSlots(t.Context())
+	_, err = c.config.Visits.Places().RefreshSlots(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, before-1, free("&allow_stale=true"))
 	// Three weeks ahead is as far as the cache goes.
@@ -122,7 +122,7 @@ func TestConfirmationThatNeverComes(t *testing.T) {
 			require.Equal(t, appointment.VisitPending, a.Status)
 			pass := func(to time.Duration) {
 				now = fixtureNow.Add(to)
-				_, err := c.config.Orders.Bookings().ProcessDue(t.Context())
+				_, err := c.config.Visits.ProcessDue(t.Context())
 				require.NoError(t, err)
 				c.get(visit, 200).JSON(t, &a)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 func (c *fixture) accepted(test string, edits object) orders.Order {
@@ -88,7 +89,7 @@ func TestOrdersFollowTheirAppointments(t *testing.T) {
 func TestAppointments_changesAnswerWhatIsReadLater(t *testing.T) {
 	for _, managed := range []bool{false, true} {
 		c := remade(t, func(x *shop) {
-			x.options.Providers[0].PatientManaged = managed
+			x.visits.Providers[0].PatientManaged = managed
 			x.settings.PatientManagedPSC = true
 		})
 		for kind, test := range map[string]string{"phlebotomy": atHomeTest, "psc": walkInTest} {
@@ -135,7 +136,7 @@ func TestAppointmentIsCancelledAndBookedAgain(t *testing.T) {
 		var first, second orders.Appointment
 		c.post(visit+"/book", object{"booking_key": keys[0]}, 200).JSON(t, &first)
 		c.Send(t, "PATCH", visit+"/cancel", object{"cancellation_reason_id": c.reason(kind)}).Want(t, 200)
-		c.refused("PATCH", visit+"/cancel", object{"cancellation_reason_id": c.reason(kind)}, 400, orders.NotCancellable)
+		c.refused("PATCH", visit+"/cancel", object{"cancellation_reason_id": c.reason(kind)}, 400, visits.NotCancellable)
 		c.get(visit, 200).JSON(t, &second)
 		require.Equal(t, first.ID, second.ID, "the most recent one")
 		c.post(visit+"/book", object{"booking_key": keys[1]}, 200).JSON(t, &second)
@@ -153,7 +154,7 @@ func TestOnePhlebotomistAtATime(t *testing.T) {
 	one, two := c.accepted(atHomeTest, nil), c.accepted(atHomeTest, nil)
 	book := func(o orders.Order) string { return "/v3/order/" + o.ID.String() + "/phlebotomy/appointment/book" }
 	c.post(book(one), object{"booking_key": keys[0]}, 200)
-	c.refused("POST", book(two), object{"booking_key": keys[1]}, 400, orders.AppointmentExists)
+	c.refused("POST", book(two), object{"booking_key": keys[1]}, 400, visits.AppointmentExists)
 	u, err := c.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
 	require.NoError(t, err)
 	other := c.accepted(atHomeTest, object{"user_id": u.ID.String()})
@@ -189,7 +190,7 @@ func TestSlotsThatAreGone(t *testing.T) {
 
 // Operations on appointments that the team has not enabled are forbidden.
 func TestSwitchesOfAppointments(t *testing.T) {
-	managed := func(x *shop) { x.options.Providers[0].PatientManaged = true }
+	managed := func(x *shop) { x.visits.Providers[0].PatientManaged = true }
 	for name, row := range map[string]struct {
 		shop func(*shop)
 		send func(c *fixture, book string) int
@@ -222,8 +223,8 @@ func TestSwitchesOfAppointments(t *testing.T) {
 	require.Equal(t, appointment.VisitReserved, a.Status)
 	require.False(t, a.CanReschedule)
 	require.Equal(t, orders.RequisitionCreated, slices.Max(c.lows(o)), "its order does not move")
-	c.refused("PATCH", visit+"/reschedule", object{"booking_key": keys[1]}, 400, orders.NotReschedulable)
-	c.refused("PATCH", visit+"/cancel", object{"cancellationReasonId": c.reason("psc")}, 400, orders.NotCancellable)
+	c.refused("PATCH", visit+"/reschedule", object{"booking_key": keys[1]}, 400, visits.NotReschedulable)
+	c.refused("PATCH", visit+"/cancel", object{"cancellationReasonId": c.reason("psc")}, 400, visits.NotCancellable)
 }
 
 // The patient of each method is told at the moments of the documentation, on its channels.

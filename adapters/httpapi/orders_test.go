@@ -22,11 +22,13 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/portal"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 // orderPairs are the types of orders and their schemas.
@@ -51,8 +53,8 @@ func orderPairs() []contract.Pair {
 		{Schema: "AvailabilitySlots", Value: appointment.AvailabilitySlots{}},
 		{Schema: "Appointment", Value: orders.Appointment{}},
 		{Schema: "CancellationReason", Value: appointment.CancellationReason{}},
-		{Schema: "BookRequest", Value: orders.BookRequest{}, Input: true},
-		{Schema: "VisitRequest", Value: orders.VisitRequest{}, Input: true},
+		{Schema: "BookRequest", Value: visits.BookRequest{}, Input: true},
+		{Schema: "VisitRequest", Value: visits.VisitRequest{}, Input: true},
 		{Schema: "ResendRequest", Value: orders.ResendRequest{}, Input: true},
 	}
 }
@@ -60,14 +62,14 @@ func orderPairs() []contract.Pair {
 // idleLab is a laboratory that takes everything and never reports.
 type idleLab struct{}
 
-func (idleLab) Submit(_ context.Context, s orders.Submission) (orders.Accepted, error) {
-	return orders.Accepted{SampleID: "S-" + s.Order.ID.String()}, nil
+func (idleLab) Submit(_ context.Context, s exchange.Submission) (exchange.Accepted, error) {
+	return exchange.Accepted{SampleID: "S-" + s.Order.ID.String()}, nil
 }
 
 func (idleLab) Cancel(context.Context, healthlab.TeamID, orders.OrderID) error { return nil }
 
-func (idleLab) Updates(context.Context, string, int) (orders.Batch, error) {
-	return orders.Batch{}, nil
+func (idleLab) Updates(context.Context, string, int) (exchange.Batch, error) {
+	return exchange.Batch{}, nil
 }
 
 // The lab tests of the catalogue, one for each way to collect a sample.
@@ -87,10 +89,12 @@ var portalKey = []byte("0123456789abcdef0123456789abcdef")
 type shop struct {
 	book     catalogue.StaticCatalogContents
 	registry people.RegistryContents
-	lab      orders.LabBackend
+	lab      exchange.LabBackend
 	store    orders.Store
 	settings orders.Settings // of the clinic's own team
 	options  orders.Options
+	exchange exchange.Options
+	visits   visits.Options
 	printer  documents.Printer
 }
 
@@ -119,14 +123,12 @@ func (c *fixture) makeOrders(store *memory.Store, edits ...func(*shop)) {
 		UnmatchedTestRuns: true, CompendiumTools: true, PSCScheduling: true,
 		PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true}
 	x.options = orders.Options{
-		Centers: somePlaces(t), Zips: mesaOnly{}, BookingKeys: seal, SlotCache: store.SlotCache(),
-		Providers:   []appointment.Provider{{Slug: "northlab", Type: appointment.PatientServiceCenter}},
-		Environment: healthlab.Sandbox, Now: func() time.Time { return fixtureNow }, Log: c.logs.Logger(), LabTests: store.LabTests(),
-		Files: store.Blobs(), RequisitionURL: links.URL,
+		Environment: healthlab.Sandbox, LabTests: store.LabTests(),
+		Background: orders.Background{Now: func() time.Time { return fixtureNow }, Log: c.logs.Logger()},
+		Files:      store.Blobs(),
 		Physicians: func(context.Context, healthlab.TeamID) ([]people.Physician, error) {
 			return []people.Physician{{FirstName: "Cy", LastName: "Vale", NPI: "1"}}, nil
 		},
-		Reviews: store.Reviews(), Simulator: simulation.Lab{},
 		People: store.Persons(), Portal: &portal.Options{BaseURL: "https://portal.example.com", Key: portalKey},
 		Settings: func(_ context.Context, of healthlab.TeamID) (orders.Settings, error) {
 			if of == team {
@@ -136,20 +138,31 @@ func (c *fixture) makeOrders(store *memory.Store, edits ...func(*shop)) {
 				CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true}, nil
 		},
 	}
+	x.exchange = exchange.Options{RequisitionURL: links.URL, Simulator: simulation.Lab{}}
+	x.visits = visits.Options{
+		Centers: somePlaces(t), Zips: mesaOnly{}, BookingKeys: seal, SlotCache: store.SlotCache(),
+		Providers: []appointment.Provider{{Slug: "northlab", Type: appointment.PatientServiceCenter}},
+	}
 	for _, edit := range edits {
 		edit(&x)
 	}
+	x.visits.Slots, _ = x.lab.(appointment.SlotBackend)
+	x.visits.Bookings, _ = x.lab.(visits.Backend)
 	book, err := catalogue.NewStaticCatalog(x.book)
 	require.NoError(t, err)
 	x.options.Registry, err = people.NewRegistry(x.registry)
 	require.NoError(t, err)
-	c.config.Orders, err = orders.New(x.store, c.health, book, x.lab, &x.options)
+	c.config.Orders, err = orders.New(x.store, c.health, book, &x.options)
+	require.NoError(t, err)
+	c.config.Exchange, err = exchange.New(c.config.Orders, x.store, store.Reviews(), x.lab, &x.exchange)
+	require.NoError(t, err)
+	c.config.Visits, err = visits.New(c.config.Orders, x.store, &x.visits)
 	require.NoError(t, err)
 	c.config.Critical, err = critical.New(store.CriticalResults(), &critical.Options{Now: x.options.Now, Log: x.options.Log})
 	require.NoError(t, err)
 	c.config.Idempotency = idempotency.New(store.OrderKeys(), nil)
 	c.config.Documents = documents.New(c.config.Orders, x.printer, &documents.Options{Links: links, Now: x.options.Now})
-	c.config.MatchTests, err = simulation.NewMatchTests(c.config.Orders, store.MatchTestRuns(), &simulation.MatchTestOptions{
+	c.config.MatchTests, err = simulation.NewMatchTests(c.config.Exchange, store.MatchTestRuns(), &simulation.MatchTestOptions{
 		User: func(ctx context.Context, team healthlab.TeamID, name string) (healthlab.UserID, error) {
 			u, err := c.health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: name})
 			return u.ID, err
@@ -253,7 +266,7 @@ func TestOrderOfATestkit(t *testing.T) {
 	require.Nil(t, o.PatientDetails)
 	require.Equal(t, "55802-1234", o.ShippingDetails.Zip)
 	require.Equal(t, orders.AwaitingRegistration, o.LowLevel())
-	_, err := c.config.Orders.SubmitDue(t.Context())
+	_, err := c.config.Exchange.SubmitDue(t.Context())
 	require.NoError(t, err)
 	var shipped orders.Order
 	c.get("/v3/order/"+o.ID.String(), 200).JSON(t, &shipped)
@@ -415,7 +428,7 @@ func TestDrawIsCompleted(t *testing.T) {
 	o := c.order("POST", "/v3/order", c.request(onSiteTest, nil))
 	path := "/v3/order/" + o.ID.String() + "/draw_completed"
 	c.refused("PATCH", path, nil, 400, orders.TransitionNotAllowed)
-	_, err := c.config.Orders.SubmitDue(t.Context())
+	_, err := c.config.Exchange.SubmitDue(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, orders.DrawCompleted, c.order("PATCH", path, nil).LowLevel())
 	c.refused("PATCH", path, nil, 400, orders.TransitionNotAllowed)

@@ -23,7 +23,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -179,6 +181,12 @@ func CompanionApps(s *linking.Apps) Part {
 type Laboratory struct {
 	// Orders places and keeps them. Required.
 	Orders *orders.Service
+	// Exchange takes in what laboratories report of Orders. Nil: there are no operations of results in review
+	// and of simulations.
+	Exchange *exchange.Service
+	// Visits books appointments for Orders. Nil: there are no operations of appointments and of the
+	// places where samples are taken.
+	Visits *visits.Service
 	// Critical has the critical results of Orders. Nil: there are no operations of them.
 	Critical *critical.Service
 	// MatchTests are test runs of how results are matched, in a sandbox. Nil: there are none.
@@ -204,7 +212,7 @@ func LabOrders(s Laboratory) Part {
 		},
 		operations: func(a api) []server.Operation {
 			lab := laborders.API{
-				Orders: s.Orders, Critical: s.Critical, MatchTests: s.MatchTests, Documents: s.Documents,
+				Orders: s.Orders, Exchange: s.Exchange, Visits: s.Visits, Critical: s.Critical, MatchTests: s.MatchTests, Documents: s.Documents,
 				Idempotency: a.Idempotency, Transact: a.Transact,
 			}
 			if a.Compat != nil {
@@ -212,7 +220,7 @@ func LabOrders(s Laboratory) Part {
 			}
 			return lab.Operations()
 		},
-		events: orders.EventTypes,
+		events: func() []healthlab.EventType { return append(orders.EventTypes(), exchange.EventTypes()...) },
 	}
 }
 

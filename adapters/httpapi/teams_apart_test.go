@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/linking/pull"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // owned makes a thing of each kind for the team of goodKey, and returns their ids by the names
@@ -51,7 +51,7 @@ func (c *fixture) owned() map[string]string {
 	ids["order_id"], ids["transaction_id"] = o.ID.String(), o.OrderTransaction.ID.String()
 	c.unmatched(o, "1")
 	ids["raw_result_id"] = c.unmatchedPage("").Data[0].ID.String()
-	body := object{"case": orders.MatchNone, "order_source": "managed", "result_status": "final", "interpretation": "abnormal"}
+	body := object{"case": exchange.MatchNone, "order_source": "managed", "result_status": "final", "interpretation": "abnormal"}
 	ids["run_id"] = read(c.With("x-idempotency-key", "k").Send(c.t, "POST", "/v3/unmatched_result_test", body).Want(c.t, 202), "run_id")
 	ids["lab_test_id"] = read(c.post("/v3/lab_tests", own("Mine", nil), 200), "id")
 

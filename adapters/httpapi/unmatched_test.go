@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
@@ -17,9 +18,9 @@ import (
 // unmatchedPairs are the types of results under review and their schemas.
 func unmatchedPairs() []contract.Pair {
 	return append(httpapi.UnmatchedBodies(), []contract.Pair{
-		{Schema: "UnmatchedResult", Value: orders.UnmatchedResult{}},
-		{Schema: "AcceptRequest", Value: orders.AcceptRequest{}, Input: true},
-		{Schema: "ResolveRequest", Value: orders.ResolveRequest{}, Input: true, Enums: map[string][]string{"action": {"reject", "unsure"}}},
+		{Schema: "UnmatchedResult", Value: exchange.UnmatchedResult{}},
+		{Schema: "AcceptRequest", Value: exchange.AcceptRequest{}, Input: true},
+		{Schema: "ResolveRequest", Value: exchange.ResolveRequest{}, Input: true, Enums: map[string][]string{"action": {"reject", "unsure"}}},
 		{Schema: "Trial", Value: simulation.MatchTestRun{}, Enums: map[string][]string{
 			"status": {"queued", "running", "succeeded", "failed"},
 			"stage": {"queued", "validating", "selecting_configuration", "creating_orders", "transitioning_orders", "writing_result",
@@ -43,7 +44,7 @@ func trialCases() []string {
 func (c *fixture) unmatched(o orders.Order, id string) {
 	c.t.Helper()
 	name := "Iron"
-	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{
+	require.NoError(c.t, c.config.Exchange.Receive(c.t.Context(), exchange.Message{
 		ID: id, Team: o.TeamID, On: orders.FinalResult, At: fixtureNow, Lab: o.LabTest.Lab.Slug,
 		Patient: &orders.ReportedPatient{FirstName: *o.PatientDetails.FirstName, LastName: *o.PatientDetails.LastName, DOB: o.PatientDetails.DOB},
 		Results: &labresult.Report{Results: []labresult.Result{{Name: name, Result: "1", Type: labresult.Numeric, Interpretation: labresult.Normal}}},
@@ -51,7 +52,7 @@ func (c *fixture) unmatched(o orders.Order, id string) {
 }
 
 func (c *fixture) unmatchedPage(query string) (out struct {
-	Data       []orders.UnmatchedResult
+	Data       []exchange.UnmatchedResult
 	NextCursor *string `json:"next_cursor"`
 	Total      int
 }) {
@@ -83,11 +84,11 @@ func TestUnmatchedResults(t *testing.T) {
 
 	one := page.Data[0]
 	path := "/v3/unmatched_result/" + one.ID.String()
-	var got orders.UnmatchedResult
+	var got exchange.UnmatchedResult
 	c.get(path, 200).JSON(t, &got)
 	require.Equal(t, o.ID, *got.CandidateGroups[0].Candidates[0].OrderID)
 	other := c.With("x-service-api-key", "other")
-	require.Equal(t, orders.ReviewNotEnabled, other.Send(t, "GET", path, nil).Want(t, 400).ErrorType(t))
+	require.Equal(t, exchange.ReviewNotEnabled, other.Send(t, "GET", path, nil).Want(t, 400).ErrorType(t))
 
 	c.post(path+"/accept", nil, 422) // it points to no single patient
 	c.refused("POST", path+"/accept", object{"order_id": absent}, 404, orders.OrderNotFound)
@@ -96,15 +97,15 @@ func TestUnmatchedResults(t *testing.T) {
 	c.post(path+"/accept", object{"order_id": o.ID.String(), "user_id": c.user.String(), "note": "sure"}, 200).JSON(t, &accepted)
 	require.Equal(t, o.ID, accepted.ID)
 	require.Equal(t, orders.Completed, accepted.LowLevel())
-	c.refused("POST", path+"/accept", object{"order_id": o.ID.String()}, 404, orders.RawResultNotFound)
+	c.refused("POST", path+"/accept", object{"order_id": o.ID.String()}, 404, exchange.RawResultNotFound)
 	c.get("/v3/order/"+o.ID.String()+"/result", 200)
 
 	second := "/v3/unmatched_result/" + page.Data[1].ID.String()
 	require.Equal(t, []string{"body.action"}, c.post(second+"/resolve", object{"action": "accept"}, 422).Locs(t))
 	c.post(second+"/resolve", object{"action": "unsure", "note": "who?"}, 200).JSON(t, &got)
-	require.Equal(t, orders.MatchPendingOps, got.Status)
-	c.refused("POST", second+"/resolve", object{"action": "reject"}, 404, orders.RawResultNotFound)
-	c.refused("GET", "/v3/unmatched_result/"+absent, nil, 404, orders.RawResultNotFound)
+	require.Equal(t, exchange.MatchPendingOps, got.Status)
+	c.refused("POST", second+"/resolve", object{"action": "reject"}, 404, exchange.RawResultNotFound)
+	c.refused("GET", "/v3/unmatched_result/"+absent, nil, 404, exchange.RawResultNotFound)
 	require.Equal(t, []string{"path.raw_result_id"}, c.get("/v3/unmatched_result/7", 422).Locs(t))
 }
 

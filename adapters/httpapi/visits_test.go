@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 const atHomeTest = "5ab0c1d2-0000-4000-8000-000000000003"
@@ -89,25 +90,25 @@ func (l *busyLab) asks() int {
 	return l.asked
 }
 
-func (l *busyLab) BookVisit(_ context.Context, b orders.Booking) (orders.Booked, error) {
+func (l *busyLab) BookVisit(_ context.Context, b visits.Booking) (visits.Booked, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b.Notes == "not now" && !l.failed[b.Appointment] {
 		l.failed[b.Appointment] = true
-		return orders.Booked{}, healthlab.Unavailable
+		return visits.Booked{}, healthlab.Unavailable
 	}
 	if by, taken := l.taken[b.Slot.Key]; b.Slot.Key != "" && taken && by != b.Appointment {
-		return orders.Booked{}, healthlab.NotFound
+		return visits.Booked{}, healthlab.NotFound
 	}
 	l.taken[b.Slot.Key] = b.Appointment
-	return orders.Booked{Confirmed: b.Slot.Key != "" && b.Notes != "later", ExternalID: "EXT"}, nil
+	return visits.Booked{Confirmed: b.Slot.Key != "" && b.Notes != "later", ExternalID: "EXT"}, nil
 }
 
-func (l *busyLab) MoveVisit(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+func (l *busyLab) MoveVisit(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 	return l.BookVisit(ctx, b)
 }
 
-func (*busyLab) CancelVisit(context.Context, orders.VisitCancellation) error { return nil }
+func (*busyLab) CancelVisit(context.Context, visits.Cancellation) error { return nil }
 
 func TestPlacesOverHTTP(t *testing.T) {
 	c := newFixture(t, nil)
@@ -170,18 +171,18 @@ func TestAppointmentsAtHomeOverHTTP(t *testing.T) {
 	require.Equal(t, "ring twice", *a.AppointmentNotes)
 	c.Send(t, "PATCH", path+"/reschedule", object{"booking_key": keys[2], "appointment_notes": nil}).Want(t, 200).JSON(t, &a)
 	require.Nil(t, a.AppointmentNotes)
-	require.Equal(t, orders.AppointmentExists, c.post(path+"/book", object{"booking_key": keys[3]}, 400).ErrorType(t))
+	require.Equal(t, visits.AppointmentExists, c.post(path+"/book", object{"booking_key": keys[3]}, 400).ErrorType(t))
 	var reasons []appointment.CancellationReason
 	c.get("/v3/order/phlebotomy/appointment/cancellation-reasons", 200).JSON(t, &reasons)
 	require.NotEmpty(t, reasons)
 	c.Send(t, "PATCH", path+"/cancel", object{"cancellation_reason_id": absent}).Want(t, 400)
 	c.Send(t, "PATCH", path+"/cancel", object{"cancellation_reason_id": reasons[0].ID.String(), "notes": "away"}).Want(t, 200).JSON(t, &a)
 	require.Equal(t, appointment.VisitCancelled, a.Status)
-	require.Equal(t, orders.NotCancellable, c.Send(t, "PATCH", path+"/cancel", object{"cancellation_reason_id": reasons[0].ID.String()}).Want(t, 400).ErrorType(t))
+	require.Equal(t, visits.NotCancellable, c.Send(t, "PATCH", path+"/cancel", object{"cancellation_reason_id": reasons[0].ID.String()}).Want(t, 400).ErrorType(t))
 
 	c.post(path+"/request", object{"address": address, "provider": "phleb"}, 200).JSON(t, &a)
 	require.Nil(t, a.StartAt)
-	require.Equal(t, orders.NotReschedulable, c.Send(t, "PATCH", path+"/reschedule", object{"booking_key": keys[4]}).Want(t, 400).ErrorType(t))
+	require.Equal(t, visits.NotReschedulable, c.Send(t, "PATCH", path+"/reschedule", object{"booking_key": keys[4]}).Want(t, 400).ErrorType(t))
 	require.Equal(t, []string{"body.booking_key", "body.async_confirmation_timeout_millisecond"},
 		c.post(path+"/book", object{"booking_key": "", "async_confirmation_timeout_millisecond": 5}, 422).Locs(t))
 }

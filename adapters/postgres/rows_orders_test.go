@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment/appointmenttest"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/catalogue/cataloguetest"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/labjournal/labjournaltest"
@@ -18,7 +19,7 @@ import (
 )
 
 func newOrderRows(t testing.TB) rowStore {
-	return stoppedRowStore(t, orders.Tables(), idempotency.Tables(), simulation.Tables(), catalogue.Tables(), appointment.Tables(),
+	return stoppedRowStore(t, orders.Tables(), exchange.Tables(), idempotency.Tables(), simulation.Tables(), catalogue.Tables(), appointment.Tables(),
 		people.Tables(), labjournal.Tables())
 }
 
@@ -56,7 +57,7 @@ func TestRows_reviews(t *testing.T) {
 	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness {
 		s := newOrderRows(t)
 		return orderstest.ReviewsHarness{
-			Reviews: orders.NewReviewStore(s, s.orderOptions()), MatchTestRuns: simulation.NewMatchTestStore(s), Orders: orders.NewStore(s, s.orderOptions()),
+			Reviews: exchange.NewReviewStore(s, s.orderOptions()), MatchTestRuns: simulation.NewMatchTestStore(s), Orders: orders.NewStore(s, s.orderOptions()),
 			Users: s.users(), Messages: s.messages(), SetClock: s.setClock,
 		}
 	})
@@ -85,7 +86,7 @@ func TestRows_visits(t *testing.T) {
 func orderProcesses(t testing.TB) []orderstest.Process {
 	s := newOrderRows(t)
 	p := orderstest.Process{
-		Orders: orders.NewStore(s, s.elsewhere()), Reviews: orders.NewReviewStore(s, s.elsewhere()),
+		Orders: orders.NewStore(s, s.elsewhere()), Reviews: exchange.NewReviewStore(s, s.elsewhere()),
 		Keys: idempotency.NewStore(s, &idempotency.StoreOptions{UsersElsewhere: true}), Messages: s.messages(),
 	}
 	return []orderstest.Process{p, p}

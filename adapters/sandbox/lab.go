@@ -15,7 +15,9 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 // LabOptions adjusts a Lab. The zero value, and nil, mean the defaults.
@@ -35,12 +37,12 @@ type LabOptions struct {
 	PatientManaged []string
 	// VisitOutcome decides what becomes of an appointment, and of the call that moves it.
 	// Default: [VisitOutcomeFromNotes].
-	VisitOutcome func(orders.Booking) VisitOutcome
+	VisitOutcome func(visits.Booking) VisitOutcome
 }
 
 // Lab is a laboratory that works, with its carrier: it takes orders, sends kits, gets
 // samples back and reports what it finds, one step after another by its clock. It
-// keeps the promises of [orders.LabBackend], and fails in every way that its options
+// keeps the promises of [exchange.LabBackend], and fails in every way that its options
 // ask for. Nothing in it is left to chance: the same orders at the same times bring
 // the same messages.
 //
@@ -55,7 +57,7 @@ type Lab struct {
 	early  map[orders.OrderID]*labOrder // only an appointment came so far
 	visits map[uuid.UUID]*labVisit
 	taken  map[string]int // how many places of a slot
-	sent   []orders.Message
+	sent   []exchange.Message
 }
 
 // source is something to which things happen that are reported.
@@ -63,7 +65,7 @@ type source interface {
 	// next returns when the next thing happens; false if nothing will.
 	next(l *Lab) (time.Time, bool)
 	// message lets it happen.
-	message(l *Lab, at time.Time) orders.Message
+	message(l *Lab, at time.Time) exchange.Message
 	// again is how often a message is repeated.
 	again() int
 }
@@ -100,22 +102,22 @@ func NewLab(opts *LabOptions) *Lab {
 		l.opts.Outcome = OutcomeFromPassthrough
 	}
 	if l.opts.VisitOutcome == nil {
-		l.opts.VisitOutcome = func(b orders.Booking) VisitOutcome { return VisitOutcomeFromNotes(b.Notes) }
+		l.opts.VisitOutcome = func(b visits.Booking) VisitOutcome { return VisitOutcomeFromNotes(b.Notes) }
 	}
 	l.boot = strconv.FormatInt(l.opts.Now().UnixNano(), 36)
 	return l
 }
 
-// Submit implements [orders.LabBackend].
-func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+// Submit implements [exchange.LabBackend].
+func (l *Lab) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if err := ctx.Err(); err != nil {
-		return orders.Accepted{}, err
+		return exchange.Accepted{}, err
 	}
 	var expected map[int][]catalogue.ExpectedResult
 	if l.opts.Catalogue != nil {
 		var err error
 		if expected, err = l.opts.Catalogue.ExpectedResults(ctx, s.Order.LabTest.MarkerIDs()); err != nil {
-			return orders.Accepted{}, fmt.Errorf("expected results: %w", err)
+			return exchange.Accepted{}, fmt.Errorf("expected results: %w", err)
 		}
 	}
 	l.mu.Lock()
@@ -132,30 +134,30 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	o.tries++
 	switch {
 	case o.outcome.Refused:
-		return orders.Accepted{}, fmt.Errorf("%w: the lab does not take this order", healthlab.Invalid)
+		return exchange.Accepted{}, fmt.Errorf("%w: the lab does not take this order", healthlab.Invalid)
 	case o.tries <= o.outcome.Down:
 		l.orders[s.Order.ID] = o
-		return orders.Accepted{}, fmt.Errorf("%w: the lab is away", healthlab.Unavailable)
+		return exchange.Accepted{}, fmt.Errorf("%w: the lab is away", healthlab.Unavailable)
 	case o.cancelled:
-		return orders.Accepted{}, fmt.Errorf("%w: the order was cancelled", healthlab.Invalid)
+		return exchange.Accepted{}, fmt.Errorf("%w: the order was cancelled", healthlab.Invalid)
 	}
 	l.orders[s.Order.ID] = o
 	o.order = s.Order
 	switch {
-	case s.Stage == orders.SubmitKit && o.kit.IsZero():
+	case s.Stage == exchange.SubmitKit && o.kit.IsZero():
 		o.kit = now
-	case s.Stage == orders.SubmitRequisition && o.request.IsZero():
+	case s.Stage == exchange.SubmitRequisition && o.request.IsZero():
 		o.request = now
 	}
 	l.schedule(o)
 	if o.tries <= o.outcome.Down+o.outcome.Silent {
 		// It has the order now, and the answer gets lost.
-		return orders.Accepted{}, context.DeadlineExceeded
+		return exchange.Accepted{}, context.DeadlineExceeded
 	}
 	if o.outcome.Slow {
-		return orders.Accepted{}, nil
+		return exchange.Accepted{}, nil
 	}
-	return orders.Accepted{SampleID: o.sample, Notice: o.notice()}, nil
+	return exchange.Accepted{SampleID: o.sample, Notice: o.notice()}, nil
 }
 
 // notice is what the patient's insurance will probably not pay.
@@ -171,7 +173,7 @@ func (o *labOrder) notice() *orders.CoverageNotice {
 	return n
 }
 
-// Cancel implements [orders.LabBackend].
+// Cancel implements [exchange.LabBackend].
 func (l *Lab) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -191,11 +193,11 @@ func (l *Lab) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID)
 	}
 }
 
-// Updates implements [orders.LabBackend]. A cursor of another lab, or of this one
+// Updates implements [exchange.LabBackend]. A cursor of another lab, or of this one
 // before it was started anew, is the start.
-func (l *Lab) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+func (l *Lab) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	if err := ctx.Err(); err != nil {
-		return orders.Batch{}, err
+		return exchange.Batch{}, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +209,7 @@ func (l *Lab) Updates(ctx context.Context, cursor string, n int) (orders.Batch, 
 		}
 	}
 	last := min(first+max(n, 0), len(l.sent))
-	return orders.Batch{
+	return exchange.Batch{
 		Messages: slices.Clone(l.sent[first:last]),
 		Cursor:   l.boot + ":" + strconv.Itoa(last),
 	}, nil
@@ -299,11 +301,11 @@ func (o *labOrder) visit() {
 func (o *labOrder) again() int { return o.outcome.Repeats }
 
 // message implements source.
-func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {
+func (o *labOrder) message(_ *Lab, at time.Time) exchange.Message {
 	does := o.plan()[o.told]
 	o.told++
 	o.count++
-	m := orders.Message{
+	m := exchange.Message{
 		ID: uuid.NewSHA1(o.order.ID.UUID, []byte(strconv.Itoa(o.count))).String(), Team: o.order.TeamID, Order: o.order.ID,
 		SampleID: o.sample, On: does.on, At: at, Detail: does.detail, Tracking: simulation.Tracking(does.on, o.sample),
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // A laboratory that takes a day for every step loses a sample, because it was asked to.
@@ -17,7 +18,7 @@ func Example() {
 	clock := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	lab := sandbox.NewLab(&sandbox.LabOptions{Now: func() time.Time { return clock }, Step: 24 * time.Hour})
 	wish := "sandbox:lost_inbound"
-	_, err := lab.Submit(context.Background(), orders.Submission{Stage: orders.SubmitRequisition, Order: orders.Order{
+	_, err := lab.Submit(context.Background(), exchange.Submission{Stage: exchange.SubmitRequisition, Order: orders.Order{
 		ID: orders.OrderID{UUID: uuid.New()}, Details: orders.Details{Type: catalogue.Testkit}, Passthrough: &wish}})
 	if err != nil {
 		fmt.Println(err)

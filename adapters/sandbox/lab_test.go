@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
@@ -28,8 +29,8 @@ func newLab(c *clock) *sandbox.Lab {
 	return sandbox.NewLab(&sandbox.LabOptions{Now: c.now, Step: time.Hour})
 }
 func behaviour(text string) *string { return &text }
-func kit(passthrough string) orders.Submission {
-	return orders.Submission{Stage: orders.SubmitRequisition, Order: orders.Order{
+func kit(passthrough string) exchange.Submission {
+	return exchange.Submission{Stage: exchange.SubmitRequisition, Order: orders.Order{
 		ID: orders.OrderID{UUID: uuid.New()}, TeamID: healthlab.TeamID{UUID: uuid.New()}, Passthrough: behaviour(passthrough),
 		Details: orders.Details{Type: catalogue.Testkit},
 	}}
@@ -69,7 +70,7 @@ func TestLabFailsOnDemand(t *testing.T) {
 
 func TestLabIsDeterministic(t *testing.T) {
 	s := kit("sandbox:delayed")
-	run := func(step time.Duration) []orders.Message {
+	run := func(step time.Duration) []exchange.Message {
 		c := &clock{noon}
 		lab := newLab(c)
 		_, err := lab.Submit(t.Context(), s)

@@ -13,6 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 // Area is where a phlebotomy provider comes to.
@@ -95,7 +97,7 @@ func VisitOutcomeFromNotes(notes string) VisitOutcome {
 
 // labVisit is one appointment at a provider.
 type labVisit struct {
-	booking   orders.Booking
+	booking   visits.Booking
 	outcome   VisitOutcome
 	tries     int
 	moves     int
@@ -221,7 +223,7 @@ func (l *Lab) day(p slotPlace, day healthlab.Date) []appointment.Slot {
 }
 
 // offered returns the slot that a key names, if the place has it.
-func (l *Lab) offered(b orders.Booking) (appointment.Slot, error) {
+func (l *Lab) offered(b visits.Booking) (appointment.Slot, error) {
 	parts := strings.Split(b.Slot.Key, "|")
 	bad := fmt.Errorf("%w: there is no such slot", healthlab.Invalid)
 	if len(parts) != 4 || parts[0] != b.Provider || parts[1] != b.Slot.SiteCode {
@@ -244,10 +246,10 @@ func (l *Lab) offered(b orders.Booking) (appointment.Slot, error) {
 	return appointment.Slot{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
 }
 
-// BookVisit implements [orders.BookingBackend].
-func (l *Lab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+// BookVisit implements [visits.Backend].
+func (l *Lab) BookVisit(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 	if err := ctx.Err(); err != nil {
-		return orders.Booked{}, err
+		return visits.Booked{}, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,19 +262,19 @@ func (l *Lab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 	v.tries++
 	switch {
 	case v.cancelled:
-		return orders.Booked{}, fmt.Errorf("%w: the appointment was cancelled", healthlab.Invalid)
+		return visits.Booked{}, fmt.Errorf("%w: the appointment was cancelled", healthlab.Invalid)
 	case v.outcome.Refused:
-		return orders.Booked{}, fmt.Errorf("%w: the provider does not come", healthlab.Invalid)
+		return visits.Booked{}, fmt.Errorf("%w: the provider does not come", healthlab.Invalid)
 	case v.outcome.Gone && v.made.IsZero():
-		return orders.Booked{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
+		return visits.Booked{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
 	case v.tries <= v.outcome.Down:
-		return orders.Booked{}, fmt.Errorf("%w: the provider is away", healthlab.Unavailable)
+		return visits.Booked{}, fmt.Errorf("%w: the provider is away", healthlab.Unavailable)
 	}
 	if v.made.IsZero() {
 		if b.Slot.Key != "" {
 			slot, err := l.offered(b)
 			if err != nil {
-				return orders.Booked{}, err
+				return visits.Booked{}, err
 			}
 			v.take(l, slot)
 		}
@@ -287,7 +289,7 @@ func (l *Lab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 	}
 	if v.tries <= v.outcome.Down+v.outcome.Silent {
 		// It has the appointment now, and the answer gets lost.
-		return orders.Booked{}, context.DeadlineExceeded
+		return visits.Booked{}, context.DeadlineExceeded
 	}
 	return v.answer(), nil
 }
@@ -306,9 +308,9 @@ func (l *Lab) visited(id orders.OrderID, change func(*labOrder)) {
 	change(l.early[id])
 }
 
-func (v *labVisit) answer() orders.Booked {
+func (v *labVisit) answer() visits.Booked {
 	id := strings.ToUpper(v.booking.Appointment.String()[:8])
-	return orders.Booked{Confirmed: v.agreed, Start: v.start, End: v.end, ProviderID: "pr-" + id, ExternalID: "SBX-" + id}
+	return visits.Booked{Confirmed: v.agreed, Start: v.start, End: v.end, ProviderID: "pr-" + id, ExternalID: "SBX-" + id}
 }
 
 func (v *labVisit) take(l *Lab, slot appointment.Slot) {
@@ -324,10 +326,10 @@ func (v *labVisit) leave(l *Lab) {
 	}
 }
 
-// MoveVisit implements [orders.BookingBackend].
-func (l *Lab) MoveVisit(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+// MoveVisit implements [visits.Backend].
+func (l *Lab) MoveVisit(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 	if err := ctx.Err(); err != nil {
-		return orders.Booked{}, err
+		return visits.Booked{}, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -335,32 +337,32 @@ func (l *Lab) MoveVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 	outcome := l.opts.VisitOutcome(b)
 	switch {
 	case v == nil || v.made.IsZero() || v.cancelled:
-		return orders.Booked{}, fmt.Errorf("%w: there is no such appointment", healthlab.Invalid)
+		return visits.Booked{}, fmt.Errorf("%w: there is no such appointment", healthlab.Invalid)
 	case v.outcome.TooLate || !v.start.IsZero() && !l.opts.Now().Before(v.start):
-		return orders.Booked{}, fmt.Errorf("%w: it is too late", healthlab.Precondition)
+		return visits.Booked{}, fmt.Errorf("%w: it is too late", healthlab.Precondition)
 	case outcome.Gone:
-		return orders.Booked{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
+		return visits.Booked{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
 	}
 	if v.moves++; v.moves <= outcome.Down {
-		return orders.Booked{}, fmt.Errorf("%w: the provider is away", healthlab.Unavailable)
+		return visits.Booked{}, fmt.Errorf("%w: the provider is away", healthlab.Unavailable)
 	}
 	if v.slot != b.Slot.Key {
 		slot, err := l.offered(b)
 		if err != nil {
-			return orders.Booked{}, err
+			return visits.Booked{}, err
 		}
 		v.take(l, slot)
 		l.schedule(v)
 	}
 	if v.moves <= outcome.Down+outcome.Silent {
-		return orders.Booked{}, context.DeadlineExceeded
+		return visits.Booked{}, context.DeadlineExceeded
 	}
 	v.moves = 0
 	return v.answer(), nil
 }
 
-// CancelVisit implements [orders.BookingBackend].
-func (l *Lab) CancelVisit(ctx context.Context, c orders.VisitCancellation) error {
+// CancelVisit implements [visits.Backend].
+func (l *Lab) CancelVisit(ctx context.Context, c visits.Cancellation) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -463,11 +465,11 @@ func (v *labVisit) next(l *Lab) (time.Time, bool) {
 }
 
 // message implements source.
-func (v *labVisit) message(l *Lab, at time.Time) orders.Message {
+func (v *labVisit) message(l *Lab, at time.Time) exchange.Message {
 	n := v.plan(l)[v.told]
 	v.told++
 	b := v.booking
-	m := orders.Message{
+	m := exchange.Message{
 		ID: uuid.NewSHA1(b.Appointment, []byte(string(n.on)+strconv.Itoa(v.told))).String(), Team: b.Team, Order: b.Order, At: at,
 		Visit: &orders.VisitUpdate{Appointment: b.Appointment, On: n.on, Start: n.start, End: n.end},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 func TestLabMakesAppointments(t *testing.T) {
@@ -64,11 +65,11 @@ func TestAppointmentsFailOnDemand(t *testing.T) {
 	c := &clock{noon}
 	lab := newLab(c)
 	site := appointment.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}
-	book := func(notes string) orders.Booking {
+	book := func(notes string) visits.Booking {
 		list, err := lab.FreeSlots(t.Context(), appointment.SlotQuery{Type: appointment.PatientServiceCenter, Lab: "northlab", Sites: []appointment.Center{site},
 			From: c.now(), To: c.now().Add(48 * time.Hour)})
 		require.NoError(t, err)
-		return orders.Booking{Appointment: uuid.New(), Order: orders.OrderID{UUID: uuid.New()}, Provider: "northlab", Slot: list[len(list)-1], Notes: "sandbox:" + notes}
+		return visits.Booking{Appointment: uuid.New(), Order: orders.OrderID{UUID: uuid.New()}, Provider: "northlab", Slot: list[len(list)-1], Notes: "sandbox:" + notes}
 	}
 	for _, tc := range []struct {
 		notes string
@@ -89,13 +90,13 @@ func TestAppointmentsFailOnDemand(t *testing.T) {
 	b = book("too_late")
 	_, err = lab.BookVisit(t.Context(), b)
 	require.NoError(t, err)
-	require.ErrorIs(t, lab.CancelVisit(t.Context(), orders.VisitCancellation{Appointment: b.Appointment}), healthlab.Precondition)
+	require.ErrorIs(t, lab.CancelVisit(t.Context(), visits.Cancellation{Appointment: b.Appointment}), healthlab.Precondition)
 	_, err = lab.MoveVisit(t.Context(), b)
 	require.ErrorIs(t, err, healthlab.Precondition)
 
 	// A cancellation that overtakes its booking leaves nothing behind.
 	b = book("")
-	require.NoError(t, lab.CancelVisit(t.Context(), orders.VisitCancellation{Appointment: b.Appointment}))
+	require.NoError(t, lab.CancelVisit(t.Context(), visits.Cancellation{Appointment: b.Appointment}))
 	_, err = lab.BookVisit(t.Context(), b)
 	require.ErrorIs(t, err, healthlab.Invalid)
 	require.Zero(t, lab.Appointments(b.Order))
@@ -144,7 +145,7 @@ func TestAppointmentIsMadeInTheMiddleOfAStory(t *testing.T) {
 		list, err := lab.FreeSlots(t.Context(), appointment.SlotQuery{Type: appointment.PatientServiceCenter, Lab: "northlab",
 			Sites: []appointment.Center{{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}}, From: c.now(), To: c.now().Add(48 * time.Hour)})
 		require.NoError(t, err)
-		_, err = lab.BookVisit(t.Context(), orders.Booking{Appointment: uuid.New(), Order: s.Order.ID, Provider: "northlab", Slot: list[0]})
+		_, err = lab.BookVisit(t.Context(), visits.Booking{Appointment: uuid.New(), Order: s.Order.ID, Provider: "northlab", Slot: list[0]})
 		require.NoError(t, err)
 		c.pass(20 * 24 * time.Hour)
 		after, err := lab.Updates(t.Context(), before.Cursor, 100)

@@ -20,7 +20,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -96,11 +98,16 @@ type Config struct {
 	// Catalogue says what can be ordered, and Laboratory takes the orders. Without a
 	// Laboratory there are no lab orders. With one, Catalogue is required.
 	Catalogue  catalogue.Source
-	Laboratory orders.LabBackend
-	// Orders adjusts orders. Environment, LabTests, People, Reviews,
-	// BookingKeys, SlotCache, Files, RequisitionURL, BeforePlan, Accessed and Log are
-	// set, and Settings and Simulator unless the host sets them.
+	Laboratory exchange.LabBackend
+	// Orders adjusts orders. Environment, LabTests, People,
+	// Files, BeforePlan and Log are set, and Settings unless the host sets them.
 	Orders orders.Options
+	// Exchange adjusts how orders go to the Laboratory and results come back. RequisitionURL and Accessed are
+	// set, and Simulator unless the host sets it.
+	Exchange exchange.Options
+	// Visits adjusts the appointments of orders. BookingKeys and SlotCache are set, and Slots and Bookings
+	// to the Laboratory if it offers them, unless the host sets them.
+	Visits visits.Options
 	// Idempotency adjusts idempotency keys of orders: their leases, how long answers are kept,
 	// and ids. Log is set unless the host sets it.
 	Idempotency idempotency.Options

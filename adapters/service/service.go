@@ -61,11 +61,14 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
@@ -91,6 +94,8 @@ type Service struct {
 	Pulls       *pull.Service
 	Bulk        *bulk.Service
 	Orders      *orders.Service
+	Exchange    *exchange.Service
+	Visits      *visits.Service
 	Idempotency *idempotency.Service
 	Documents   *documents.Service
 	Critical    *critical.Service
@@ -277,9 +282,9 @@ func (s *Service) buildOrders(context.Context) (err error) {
 	if s.config.Laboratory == nil {
 		return nil
 	}
-	opts, store := s.config.Orders, s.config.Stores
-	opts.Environment, opts.LabTests, opts.People, opts.Reviews = s.config.Environment, store.LabTests(), store.Persons(), store.Reviews()
-	opts.SlotCache, opts.BookingKeys, opts.BeforePlan = store.SlotCache(), s.config.Sealer, s.readForPlan
+	opts, labs, store := s.config.Orders, s.config.Exchange, s.config.Stores
+	opts.Environment, opts.LabTests, opts.People = s.config.Environment, store.LabTests(), store.Persons()
+	opts.BeforePlan = s.readForPlan
 	if opts.Settings == nil {
 		opts.Settings = s.OrderSettings
 	}
@@ -294,13 +299,27 @@ func (s *Service) buildOrders(context.Context) (err error) {
 		if printed.Links, err = documents.NewLinks(s.config.URL+httpapi.RequisitionFormPath, s.config.Sealer); err != nil {
 			return err
 		}
-		opts.RequisitionURL = printed.Links.URL
+		labs.RequisitionURL = printed.Links.URL
 	}
-	opts.Files, opts.Accessed = s.config.Files, s.accessed("laboratory", "orders", "store_message")
-	if opts.Simulator == nil {
-		opts.Simulator = simulation.Lab{}
+	opts.Files, labs.Accessed = s.config.Files, s.accessed("laboratory", "orders", "store_message")
+	if labs.Simulator == nil {
+		labs.Simulator = simulation.Lab{}
 	}
-	if s.Orders, err = orders.New(store.Orders(), s.Health, s.config.Catalogue, s.config.Laboratory, &opts); err != nil {
+	if s.Orders, err = orders.New(store.Orders(), s.Health, s.config.Catalogue, &opts); err != nil {
+		return err
+	}
+	if s.Exchange, err = exchange.New(s.Orders, store.Orders(), store.Reviews(), s.config.Laboratory, &labs); err != nil {
+		return err
+	}
+	booking := s.config.Visits
+	booking.SlotCache, booking.BookingKeys = store.SlotCache(), s.config.Sealer
+	if booking.Slots == nil {
+		booking.Slots, _ = s.config.Laboratory.(appointment.SlotBackend)
+	}
+	if booking.Bookings == nil {
+		booking.Bookings, _ = s.config.Laboratory.(visits.Backend)
+	}
+	if s.Visits, err = visits.New(s.Orders, store.Orders(), &booking); err != nil {
 		return err
 	}
 	if s.Critical, err = critical.New(store.CriticalResults(), &critical.Options{Ladder: s.criticalLadder, Now: opts.Now, Idle: opts.Idle, Log: opts.Log}); err != nil {
@@ -308,7 +327,7 @@ func (s *Service) buildOrders(context.Context) (err error) {
 	}
 	s.Idempotency = idempotency.New(store.OrderKeys(), &s.config.Idempotency)
 	s.Documents = documents.New(s.Orders, s.config.Printer, printed)
-	s.MatchTests, err = simulation.NewMatchTests(s.Orders, store.MatchTestRuns(), &simulation.MatchTestOptions{
+	s.MatchTests, err = simulation.NewMatchTests(s.Exchange, store.MatchTestRuns(), &simulation.MatchTestOptions{
 		User: s.testRunUser, Now: opts.Now, NewID: opts.NewID, Log: opts.Log,
 	})
 	return err
@@ -320,7 +339,7 @@ func (s *Service) testRunUser(ctx context.Context, team healthlab.TeamID, client
 }
 
 func (s *Service) buildWebhooks(context.Context) error {
-	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), continuous.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
+	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), exchange.EventTypes(), continuous.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
 	if err != nil {
 		return err
 	}
@@ -468,7 +487,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	}
 	services := httpapi.Services{
 		Health: s.Health, Aggregate: s.Aggregate, Priorities: s.Priorities, Linking: s.Linking, LinkPages: s.linkPages(), Pulls: s.Pulls, Bulk: s.Bulk, Apps: s.Apps,
-		Laboratory: httpapi.Laboratory{Orders: s.Orders, Documents: s.Documents, Critical: s.Critical, MatchTests: s.MatchTests},
+		Laboratory: httpapi.Laboratory{Orders: s.Orders, Exchange: s.Exchange, Visits: s.Visits, Documents: s.Documents, Critical: s.Critical, MatchTests: s.MatchTests},
 		Reports:    s.Reports, LabHistory: s.LabHistory, Exports: s.Exports,
 	}
 	if api.AuthenticateManagement != nil {

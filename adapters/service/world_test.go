@@ -29,6 +29,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -219,13 +220,13 @@ func newSimulation(t *testing.T, seed uint64, retention time.Duration) *simulati
 	}
 	c.Laboratory = sandbox.NewLab(&sandbox.LabOptions{Step: 24 * time.Hour})
 	c.Notifier, c.Health.MaxUsers = notify(w.receiver.notify), 1_000_000
-	c.Orders.SandboxMoves = true
+	c.Exchange.SandboxMoves = true
 	c.Health.NewID, c.Health.NewUserID, c.Orders.NewID, c.Linking.NewID, c.Webhooks.NewID = newID, newID, newID, newID, newID
 	c.Health.Now, c.Orders.Now, c.Linking.Now, c.Pulls.Now, c.Webhooks.Now = now, now, now, now, now
 	w.s, err = service.New(t.Context(), c)
 	require.NoError(t, err)
 	w.work = []func(context.Context) (int, error){
-		w.s.Pulls.Step, w.s.Orders.SubmitDue, w.s.Orders.PullUpdates, w.s.Orders.Bookings().ProcessDue, w.s.Orders.SendDueNotifications, w.s.Critical.EscalateDue,
+		w.s.Pulls.Step, w.s.Exchange.SubmitDue, w.s.Exchange.PullUpdates, w.s.Visits.ProcessDue, w.s.Orders.SendDueNotifications, w.s.Exchange.ContinueSimulations, w.s.Critical.EscalateDue,
 		w.s.Health.EraseDue, w.s.Deliveries.Step,
 	}
 	_, err = w.s.Organisations.CreateTeam(t.Context(), newID(), organisation.NewTeam{ID: w.team, Name: "A team"})
@@ -388,7 +389,7 @@ func (w *simulation) cancel(id orders.OrderID) {
 // book books the first time that is free. If the provider refuses it, the next one goes well.
 func (w *simulation) book(placed *placedOrder) {
 	ctx := w.t.Context()
-	free, err := w.s.Orders.Appointments().HomeSlots(ctx, w.team, nil, appointment.AddressInput{FirstLine: "7 Elm Rd", City: "Phoenix", State: "AZ", ZipCode: "85004"})
+	free, err := w.s.Visits.Places().HomeSlots(ctx, w.team, nil, appointment.AddressInput{FirstLine: "7 Elm Rd", City: "Phoenix", State: "AZ", ZipCode: "85004"})
 	require.NoError(w.t, err)
 	visit := visitFailures[w.asked%len(visitFailures)]
 	w.asked++
@@ -397,7 +398,7 @@ func (w *simulation) book(placed *placedOrder) {
 			continue
 		}
 		notes := "sandbox:" + visit
-		_, err = w.s.Orders.Bookings().Book(ctx, w.team, placed.id, appointment.Phlebotomy, orders.BookRequest{BookingKey: *d.Slots[0].BookingKey, AppointmentNotes: &notes})
+		_, err = w.s.Visits.Book(ctx, w.team, placed.id, appointment.Phlebotomy, visits.BookRequest{BookingKey: *d.Slots[0].BookingKey, AppointmentNotes: &notes})
 		if err == nil {
 			w.booked++
 			placed.visit = visit

@@ -29,6 +29,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/critical"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -100,7 +101,7 @@ func tables(encryptSamples bool) []store.Definition {
 	for _, of := range [][]store.Definition{
 		healthdata.UserTables(), healthdata.DataTables(encryptSamples), organisation.Tables(), teamsettings.Tables(),
 		linking.Tables(), bulk.Tables(), pull.Tables(),
-		orders.Tables(), idempotency.Tables(), catalogue.Tables(), appointment.Tables(), people.Tables(),
+		orders.Tables(), exchange.Tables(), idempotency.Tables(), catalogue.Tables(), appointment.Tables(), people.Tables(),
 		labjournal.Tables(), simulation.Tables(),
 		aggregate.Tables(), continuous.Tables(), ehr.Tables(), labreport.Tables(), personexport.Tables(),
 		webhook.Tables(), receiver.Tables(), accesslog.Tables(),
@@ -290,8 +291,8 @@ func (v *Stores) Orders() orders.Store {
 }
 
 // Reviews returns what waits for a person's decision.
-func (v *Stores) Reviews() orders.ReviewStore {
-	return orders.NewReviewStore(v.s, v.orderOptions())
+func (v *Stores) Reviews() exchange.ReviewStore {
+	return exchange.NewReviewStore(v.s, v.orderOptions())
 }
 
 func (v *Stores) orderOptions() *orders.StoreOptions {

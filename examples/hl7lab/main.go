@@ -31,6 +31,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -93,11 +94,15 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	anyUser := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	store := memory.New(&memory.Options{UsersElsewhere: true})
-	service, err := orders.New(store.Orders(), anyUser, source, backend, &orders.Options{Environment: healthlab.Production, Reviews: store.Reviews()})
+	service, err := orders.New(store.Orders(), anyUser, source, &orders.Options{Environment: healthlab.Production})
 	if err != nil {
 		return err
 	}
-	c := &clinic{out: out, service: service, team: healthlab.TeamID{UUID: uuid.New()}}
+	labs, err := exchange.New(service, store.Orders(), store.Reviews(), backend, nil)
+	if err != nil {
+		return err
+	}
+	c := &clinic{out: out, service: service, labs: labs, team: healthlab.TeamID{UUID: uuid.New()}}
 	if err := c.order(ctx); err != nil {
 		return err
 	}
@@ -109,7 +114,7 @@ func run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	review, err := service.Operations().Waiting(ctx, orders.ResultQuery{Team: c.team})
+	review, err := labs.Operations().Waiting(ctx, exchange.ResultQuery{Team: c.team})
 	if err != nil {
 		return err
 	}
@@ -137,6 +142,7 @@ func serve(ctx context.Context, servers *sync.WaitGroup, s *mllp.Server) (string
 type clinic struct {
 	out     io.Writer
 	service *orders.Service
+	labs    *exchange.Service
 	team    healthlab.TeamID
 	placed  orders.OrderID
 }
@@ -154,8 +160,8 @@ func (c *clinic) order(ctx context.Context) error {
 	}
 	c.placed = o.ID
 	say(c.out, "clinic: placed an order: %s\n", o.LastEvent.Status)
-	// A host runs Service.Run in the background; here we take turns.
-	if _, err := c.service.SubmitDue(ctx); err != nil {
+	// A host runs exchange.Service.Run in the background; here we take turns.
+	if _, err := c.labs.SubmitDue(ctx); err != nil {
 		return err
 	}
 	return c.update(ctx)
@@ -163,7 +169,7 @@ func (c *clinic) order(ctx context.Context) error {
 
 // update receives the reports of the laboratory and prints the status of the order.
 func (c *clinic) update(ctx context.Context) error {
-	n, err := c.service.PullUpdates(ctx)
+	n, err := c.labs.PullUpdates(ctx)
 	if err != nil {
 		return err
 	}

@@ -14,10 +14,11 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Backend is an [orders.LabBackend] of an invented laboratory with a JSON API. The laboratory
+// Backend is an [exchange.LabBackend] of an invented laboratory with a JSON API. The laboratory
 // knows an order by our id, so that an order that is sent twice is taken once. It keeps
 // nothing, so it is safe for concurrent use.
 type Backend struct {
@@ -25,7 +26,7 @@ type Backend struct {
 	client *http.Client
 }
 
-var _ orders.LabBackend = (*Backend)(nil)
+var _ exchange.LabBackend = (*Backend)(nil)
 
 // NewBackend returns the backend of an API at url.
 func NewBackend(url string) *Backend { return &Backend{url, &http.Client{Timeout: 20 * time.Second}} }
@@ -115,8 +116,8 @@ func status(err error) int {
 	return 0
 }
 
-// Submit implements [orders.LabBackend]. The id of the order makes it idempotent.
-func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+// Submit implements [exchange.LabBackend]. The id of the order makes it idempotent.
+func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	in := requisition{Team: s.Order.TeamID}
 	if p := s.Order.PatientDetails; p != nil && p.FirstName != nil && p.LastName != nil {
 		in.patient = patient{*p.FirstName, *p.LastName, p.DOB}
@@ -130,14 +131,14 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 	err := b.call(ctx, http.MethodPut, "/orders/"+s.Order.ID.String(), in, &out)
 	switch {
 	case status(err) == http.StatusUnprocessableEntity:
-		return orders.Accepted{}, fmt.Errorf("submit order: %w: the laboratory refuses it", healthlab.Invalid) // for good
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w: the laboratory refuses it", healthlab.Invalid) // for good
 	case err != nil:
-		return orders.Accepted{}, fmt.Errorf("submit order: %w", err) // the call is made again later
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err) // the call is made again later
 	}
-	return orders.Accepted{SampleID: out.Number}, nil
+	return exchange.Accepted{SampleID: out.Number}, nil
 }
 
-// Cancel implements [orders.LabBackend].
+// Cancel implements [exchange.LabBackend].
 func (b *Backend) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID) error {
 	err := b.call(ctx, http.MethodDelete, "/orders/"+id.String(), nil, nil)
 	switch {
@@ -161,20 +162,20 @@ var states = map[string]struct {
 	"corrected": {orders.CorrectedResult, labresult.Corrected},
 }
 
-// Updates implements [orders.LabBackend]. The cursor is the number of reports that were read. A
+// Updates implements [exchange.LabBackend]. The cursor is the number of reports that were read. A
 // report that cannot be read is a comment without a patient, which waits for review: it stops no
 // other report, and is not lost.
-func (b *Backend) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+func (b *Backend) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	after, err := strconv.Atoi("0" + cursor)
 	if err != nil {
-		return orders.Batch{}, fmt.Errorf("read reports: %w: the cursor is a number", healthlab.Invalid)
+		return exchange.Batch{}, fmt.Errorf("read reports: %w: the cursor is a number", healthlab.Invalid)
 	}
 	q := url.Values{"after": {strconv.Itoa(after)}, "limit": {strconv.Itoa(n)}}
 	var reports []json.RawMessage
 	if err := b.call(ctx, http.MethodGet, "/reports?"+q.Encode(), nil, &reports); err != nil {
-		return orders.Batch{}, fmt.Errorf("read reports: %w", err)
+		return exchange.Batch{}, fmt.Errorf("read reports: %w", err)
 	}
-	out := orders.Batch{Cursor: cursor}
+	out := exchange.Batch{Cursor: cursor}
 	for _, doc := range reports {
 		var r report
 		if json.Unmarshal(doc, &r) != nil {
@@ -191,12 +192,12 @@ func (b *Backend) Updates(ctx context.Context, cursor string, n int) (orders.Bat
 // message translates a report. What it leaves out, the service fills in: the type, the number and
 // the interpretation of a result from its text and range, the rest from the catalogue. A state that
 // the backend does not know does not complete the order.
-func message(r report) orders.Message {
+func message(r report) exchange.Message {
 	state, ok := states[r.Kind]
 	if !ok {
 		state = states["partial"]
 	}
-	m := orders.Message{
+	m := exchange.Message{
 		ID: r.ID, Team: r.Team, Order: r.Order, On: state.on, At: r.At, Lab: "tidelab",
 		Results: &labresult.Report{Metadata: labresult.Metadata{Status: state.status}},
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/stores"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -30,13 +31,12 @@ func main() { run(context.Background(), os.Stdout) }
 
 func run(ctx context.Context, out io.Writer) {
 	lab := newDouble()
-	api := httptest.NewServer(lab)
-	defer api.Close()
+	api := httptest.NewServer(lab) // until the program ends
 	store := memory.New(&memory.Options{Events: stores.NoEvents, UsersElsewhere: true})       // or stores.New over sqlite.Open
 	hasUser := func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil } // asks the host
-	service := must(orders.New(store.Orders(), people.UsersFunc(hasUser), must(catalogue.ReadStaticCatalog(bytes.NewReader(menu))), NewBackend(api.URL),
-		&orders.Options{Environment: healthlab.Production, Reviews: store.Reviews()}))
-	go func() { must(0, service.Run(ctx)) }() // hands orders to the laboratory, and reads what it reports
+	service := must(orders.New(store.Orders(), people.UsersFunc(hasUser), must(catalogue.ReadStaticCatalog(bytes.NewReader(menu))), &orders.Options{Environment: healthlab.Production}))
+	labs := must(exchange.New(service, store.Orders(), store.Reviews(), NewBackend(api.URL), nil))
+	go func() { must(0, labs.Run(ctx)) }() // hands orders to the laboratory, and reads what it reports
 	order := must(service.Place(ctx, healthlab.TeamID{UUID: uuid.UUID{2}}, orders.PlaceRequest{
 		UserID:         healthlab.UserID{UUID: uuid.UUID{3}},
 		OrderSet:       &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{{UUID: uuid.MustParse("7b0a3c1e-0000-4000-8000-000000000001")}}},

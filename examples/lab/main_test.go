@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 )
 
@@ -29,7 +29,7 @@ func TestBackend(t *testing.T) {
 		return orderstest.LabHarness{
 			Lab: NewBackend(api.URL), Method: catalogue.WalkInTest, Pass: lab.Work, Outage: lab.Fail,
 			Now: func() time.Time { return lab.at },
-			Report: func(_ testing.TB, s orders.Submission, odd orderstest.OddReport) {
+			Report: func(_ testing.TB, s exchange.Submission, odd orderstest.OddReport) {
 				lab.Report(s.Order.ID, func(r *report) any { return oddReport(r, odd) })
 			},
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/mllp"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
-	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // hl7Lab is how a laboratory that speaks HL7 is reached.
@@ -31,16 +31,9 @@ func (l *hl7Lab) address() (string, bool) {
 	return l.target, err == nil && host != "" && port != "" && !strings.ContainsRune(l.target, os.PathSeparator)
 }
 
-// labWithSandboxVisits is a laboratory that speaks HL7, and the sandbox's centers.
-type labWithSandboxVisits struct {
-	*hl7.Backend
-	appointment.SlotBackend
-	orders.BookingBackend
-}
-
 // laboratory returns the laboratory that the flags name: one that speaks HL7, else the
 // sandbox's.
-func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (orders.LabBackend, error) {
+func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (exchange.LabBackend, error) {
 	if s.hl7.target == "" {
 		return own, nil
 	}
@@ -80,8 +73,5 @@ func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (orders.LabBack
 		backend = hl7.New(folder, s.store.LabJournal(), options)
 		s.receiveResults = func(ctx context.Context) error { return folder.Run(ctx, backend.Receive) }
 	}
-	if !s.uses(inventedLab) {
-		return backend, nil
-	}
-	return labWithSandboxVisits{backend, own, own}, nil
+	return backend, nil
 }

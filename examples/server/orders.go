@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // Parts of the sandbox that -invented lets production use.
@@ -41,14 +42,18 @@ func (s *host) addOrders(ctx context.Context, c *service.Config) error {
 	}
 	c.Catalogue = book
 	c.Orders = orders.Options{
-		Settings: s.orderSettings, Zips: uszips.Embedded(), RedrawLabs: []string{labSlug}, Portal: portal,
-		SandboxMoves: s.sandboxSpeed > 0 || s.hl7.target != "", LabName: s.labName(),
+		Settings: s.orderSettings, Portal: portal,
 	}
+	c.Exchange = exchange.Options{
+		RedrawLabs: []string{labSlug}, SandboxMoves: s.sandboxSpeed > 0 || s.hl7.target != "", LabName: s.labName(),
+	}
+	c.Visits.Zips = uszips.Embedded()
 	if s.uses(inventedLab) {
-		if c.Orders.Centers, err = appointment.ReadCenterIndex(bytes.NewReader(exampleCenters)); err != nil {
+		c.Visits.Slots, c.Visits.Bookings = own, own
+		if c.Visits.Centers, err = appointment.ReadCenterIndex(bytes.NewReader(exampleCenters)); err != nil {
 			return err
 		}
-		c.Orders.Providers = []appointment.Provider{{Slug: labSlug, Type: appointment.PatientServiceCenter}}
+		c.Visits.Providers = []appointment.Provider{{Slug: labSlug, Type: appointment.PatientServiceCenter}}
 	}
 	if s.uses(inventedRegistry) {
 		if c.Orders.Registry, err = sandbox.Registry(); err != nil {

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/continuous/ehr", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "aggregate/labhistory", "aggregate/glucoseprofile", "internal/ucum", "webhook", "privacy/accesslog", "privacy/personkey", "privacy/personexport",
+	"store", "healthdata", "healthdata/series", "healthdata/organisation", "healthdata/tables", "healthdata/teamsettings", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/continuous", "aggregate/continuous/ehr", "aggregate/parquet", "orders", "orders/exchange", "orders/visits", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/simulation", "orders/documents", "orders/idempotency", "orders/critical", "orders/labjournal", "orders/portal", "labreport", "labreport/loinc", "labreport/refrange", "aggregate/labhistory", "aggregate/glucoseprofile", "internal/ucum", "webhook", "privacy/accesslog", "privacy/personkey", "privacy/personexport",
 }
 
 // suites lists the packages of conformance suites. Each stands beside the package whose
@@ -72,14 +72,16 @@ var mayImport = forSuites(map[string][]string{
 	"orders/catalogue":              {".", "store", "orders/internal/rules", "orders/internal/textsearch", "labreport/refrange"},
 	"orders/people":                 {".", "store", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/appointment":            {".", "store", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
-	"orders/labjournal":             {".", "store", "orders"},
+	"orders/exchange":               {".", "store", "internal/work", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules", "orders/internal/terms"},
+	"orders/visits":                 {".", "internal/work", "orders", "orders/appointment", "orders/catalogue", "orders/people", "orders/internal/rules"},
+	"orders/labjournal":             {".", "store", "orders", "orders/exchange"},
 	"orders/labresult":              {".", "store", "orders/catalogue", "orders/people", "orders/internal/rules", "labreport/refrange"},
 	"orders/portal":                 {".", "store", "orders/internal/rules"},
 	"orders/critical":               {".", "store", "internal/work", "orders/catalogue", "orders/labresult", "orders/internal/rules"},
 	"orders":                        {".", "store", "internal/nearest", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment", "orders/labresult", "orders/critical", "orders/portal"},
-	"orders/simulation":             {".", "store", "internal/work", "orders", "orders/catalogue", "orders/idempotency", "orders/labresult", "orders/people", "orders/internal/rules"},
+	"orders/simulation":             {".", "store", "internal/work", "orders", "orders/exchange", "orders/catalogue", "orders/idempotency", "orders/labresult", "orders/people", "orders/internal/rules"},
 	"orders/idempotency":            {".", "store", "internal/work", "orders"},
-	"orders/documents":              {".", "store", "orders", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules"},
+	"orders/documents":              {".", "store", "orders", "orders/exchange", "orders/visits", "orders/catalogue", "orders/people", "orders/labresult", "orders/internal/rules"},
 	"labreport/loinc":               {".", "store", "internal/fold", "internal/ucum"},
 	"labreport/refrange":            {".", "internal/fold", "internal/ucum"},
 	"labreport":                     {".", "store", "internal/nearest", "internal/fsm", "internal/work", "internal/fold", "labreport/loinc", "labreport/refrange", "internal/ucum"},
@@ -181,6 +183,9 @@ var modules = forSuites(map[string][]string{
 	"linking/pull":            {"github.com/google/uuid"},
 	"linking/bulk":            {"github.com/google/uuid"},
 	"orders/internal/rules":   {},
+	"orders/internal/terms":   {},
+	"orders/exchange":         {"github.com/google/uuid"},
+	"orders/visits":           {"github.com/google/uuid"},
 	"orders/catalogue":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"orders/people":           {"github.com/google/uuid"},
 	"orders/appointment":      {"github.com/google/uuid"},

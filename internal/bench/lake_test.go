@@ -152,7 +152,7 @@ func TestLakeOfServiceInDuckDB(t *testing.T) {
 			PatientAddress: people.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
 		})
 		require.NoError(t, err)
-		_, err = s.Orders.Simulate(ctx, team, o.ID, "", orders.SimulationFlags{})
+		_, err = s.Exchange.Simulate(ctx, team, o.ID, "", orders.SimulationFlags{})
 		require.NoError(t, err)
 		placed[u.ID] = o.ID
 	}
@@ -214,7 +214,7 @@ func TestLakeOfServiceInDuckDB(t *testing.T) {
 	}
 	compare(users...)
 	weigh(users[0], time.February, 55.5) // a correction
-	_, err = s.Orders.Simulate(ctx, team, placed[users[2]], orders.StatusOf(catalogue.Testkit, orders.Corrected), orders.SimulationFlags{})
+	_, err = s.Exchange.Simulate(ctx, team, placed[users[2]], orders.StatusOf(catalogue.Testkit, orders.Corrected), orders.SimulationFlags{})
 	require.NoError(t, err)
 	compare(users...)
 	require.NoError(t, s.Health.DeleteUser(ctx, team, users[1]))

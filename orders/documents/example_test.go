@@ -34,7 +34,7 @@ func Example() {
 	}
 	users := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	store := memory.New(nil)
-	service, err := orders.New(store.Orders(), users, book, sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Sandbox, Reviews: store.Reviews()})
+	service, err := orders.New(store.Orders(), users, book, &orders.Options{Environment: healthlab.Sandbox})
 	if err != nil {
 		panic(err)
 	}

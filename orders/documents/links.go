@@ -28,7 +28,7 @@ type Links struct {
 
 // NewLinks returns Links below a URL, without a slash at the end: the URL of a requisition is this,
 // a slash and a token that keys seals. Every process needs the same keys. Hand its method URL to
-// [orders.Options].RequisitionURL, and the Links to [Options]. Invalid without URL or keys.
+// RequisitionURL of the options of package exchange, and the Links to [Options]. Invalid without URL or keys.
 func NewLinks(url string, keys healthlab.Sealer) (*Links, error) {
 	if url == "" || keys == nil {
 		return nil, fmt.Errorf("%w: URLs of requisitions need a URL and a sealer", healthlab.Invalid)

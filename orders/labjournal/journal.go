@@ -8,10 +8,11 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // Journal keeps in a [Store] what one laboratory's backend knows of each order: a D, encoded as JSON in the
-// Doc of its [Record]. Messages in the feed are those of an orders.LabBackend, in JSON too. Safe for concurrent
+// Doc of its [Record]. Messages in the feed are those of an exchange.LabBackend, in JSON too. Safe for concurrent
 // use.
 type Journal[D any] struct {
 	Store Store
@@ -23,7 +24,7 @@ type Journal[D any] struct {
 
 // Effect is what a delivery makes of the orders that it names, besides their D.
 type Effect struct {
-	Messages []orders.Message
+	Messages []exchange.Message
 	// Review is the reason for review; empty for none.
 	Review string
 }
@@ -89,21 +90,21 @@ func (j Journal[D]) Take(ctx context.Context, d Delivery, numbers []string, chan
 	})
 }
 
-// Updates is the method of an orders.LabBackend, over the feed. A cursor that is no place means the start.
-func (j Journal[D]) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+// Updates is the method of an exchange.LabBackend, over the feed. A cursor that is no place means the start.
+func (j Journal[D]) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	after, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil {
 		after = 0
 	}
 	entries, err := j.Store.Feed(ctx, j.Lab, after, max(n, 0))
 	if err != nil {
-		return orders.Batch{}, fmt.Errorf("laboratory updates: %w", err)
+		return exchange.Batch{}, fmt.Errorf("laboratory updates: %w", err)
 	}
-	out := orders.Batch{Cursor: cursor}
+	out := exchange.Batch{Cursor: cursor}
 	for _, e := range entries {
-		var m orders.Message
+		var m exchange.Message
 		if err := json.Unmarshal(e.Doc, &m); err != nil {
-			return orders.Batch{}, fmt.Errorf("%w: a message of the journal cannot be decoded", healthlab.Invalid)
+			return exchange.Batch{}, fmt.Errorf("%w: a message of the journal cannot be decoded", healthlab.Invalid)
 		}
 		out.Messages, out.Cursor = append(out.Messages, m), strconv.FormatInt(e.Place, 10)
 	}

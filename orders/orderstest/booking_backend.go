@@ -10,14 +10,14 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
-	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 // BookingHarness is a laboratory that makes appointments, as its suite needs it.
 type BookingHarness struct {
 	Slots    appointment.SlotBackend
-	Bookings orders.BookingBackend
+	Bookings visits.Backend
 	// Lab is the slug of a lab, and Site one of its centers, with free slots in the
 	// two days after Now, each with room for one.
 	Lab  string
@@ -26,7 +26,7 @@ type BookingHarness struct {
 }
 
 // RunBookingBackend runs the contracts of [appointment.SlotBackend] and
-// [orders.BookingBackend]. newLab returns a laboratory without appointments that confirms
+// [visits.Backend]. newLab returns a laboratory without appointments that confirms
 // every booking at once.
 func RunBookingBackend(t *testing.T, newLab func(t testing.TB) BookingHarness) {
 	for name, run := range conformance.Sorted(bookingCases) {
@@ -55,13 +55,13 @@ func (h BookingHarness) has(t *testing.T, s appointment.Slot) bool {
 	return false
 }
 
-func (h BookingHarness) booking(s appointment.Slot) orders.Booking {
-	return orders.Booking{Appointment: uuid.New(), Team: conformance.Team("a"), Order: orderID(uuid.NewString()), Type: appointment.PatientServiceCenter,
+func (h BookingHarness) booking(s appointment.Slot) visits.Booking {
+	return visits.Booking{Appointment: uuid.New(), Team: conformance.Team("a"), Order: orderID(uuid.NewString()), Type: appointment.PatientServiceCenter,
 		Provider: s.Provider, Slot: s, Address: h.Site.Metadata.Address()}
 }
 
 // book makes an appointment.
-func (h BookingHarness) book(t *testing.T, s appointment.Slot) orders.Booking {
+func (h BookingHarness) book(t *testing.T, s appointment.Slot) visits.Booking {
 	t.Helper()
 	b := h.booking(s)
 	got, err := h.Bookings.BookVisit(t.Context(), b)
@@ -109,7 +109,7 @@ var bookingCases = map[string]func(*testing.T, BookingHarness){
 		again, err := h.Bookings.BookVisit(t.Context(), b)
 		require.NoError(t, err)
 		require.Equal(t, first, again)
-		require.NoError(t, h.Bookings.CancelVisit(t.Context(), orders.VisitCancellation{Appointment: b.Appointment, Team: b.Team, Provider: b.Provider}))
+		require.NoError(t, h.Bookings.CancelVisit(t.Context(), visits.Cancellation{Appointment: b.Appointment, Team: b.Team, Provider: b.Provider}))
 		require.True(t, h.has(t, s), "there was one appointment")
 	},
 	"Book/NoSuchSlot": func(t *testing.T, h BookingHarness) {
@@ -163,15 +163,15 @@ var bookingCases = map[string]func(*testing.T, BookingHarness){
 		s := h.free(t)[1]
 		b := h.book(t, s)
 		for range 2 {
-			require.NoError(t, h.Bookings.CancelVisit(t.Context(), orders.VisitCancellation{Appointment: b.Appointment, Team: b.Team, Provider: b.Provider}))
+			require.NoError(t, h.Bookings.CancelVisit(t.Context(), visits.Cancellation{Appointment: b.Appointment, Team: b.Team, Provider: b.Provider}))
 			require.True(t, h.has(t, s))
 		}
 		h.book(t, s)
 	},
 	"Cancel/NeverBooked": func(t *testing.T, h BookingHarness) {
-		require.NoError(t, h.Bookings.CancelVisit(t.Context(), orders.VisitCancellation{Appointment: uuid.New(), Team: conformance.Team("a"), Provider: h.Lab}))
+		require.NoError(t, h.Bookings.CancelVisit(t.Context(), visits.Cancellation{Appointment: uuid.New(), Team: conformance.Team("a"), Provider: h.Lab}))
 	},
 	"Cancel/ContextEnded": func(t *testing.T, h BookingHarness) {
-		require.ErrorIs(t, h.Bookings.CancelVisit(conformance.Ended(t), orders.VisitCancellation{Appointment: uuid.New()}), context.Canceled)
+		require.ErrorIs(t, h.Bookings.CancelVisit(conformance.Ended(t), visits.Cancellation{Appointment: uuid.New()}), context.Canceled)
 	},
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
-	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 var brokenBookingBackends = []conformance.Broken{
@@ -56,51 +56,51 @@ var brokenBookingBackends = []conformance.Broken{
 		}
 	}), Subtest: "Slots/ContextEnded"},
 	{Name: "gives a slot to everybody", Suite: booksBadly(func(l *badLab) {
-		l.book = func(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+		l.book = func(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 			got, err := l.Lab.BookVisit(ctx, b)
 			if healthlab.KindOf(err) == healthlab.NotFound {
-				return orders.Booked{Confirmed: true}, nil
+				return visits.Booked{Confirmed: true}, nil
 			}
 			return got, err
 		}
 	}), Subtest: "Book/TakesTheSlot"},
 	{Name: "does not know a booking again", Suite: booksBadly(func(l *badLab) {
-		l.book = func(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+		l.book = func(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 			b.Appointment = uuid.New()
 			return l.Lab.BookVisit(ctx, b)
 		}
 	}), Subtest: "Book/Again"},
 	{Name: "books what there is not", Suite: booksBadly(func(l *badLab) {
-		l.book = func(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+		l.book = func(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 			got, err := l.Lab.BookVisit(ctx, b)
 			if err != nil && b.Slot.SiteCode != bookingSite.SiteCode {
-				return orders.Booked{Confirmed: true}, nil
+				return visits.Booked{Confirmed: true}, nil
 			}
 			return got, err
 		}
 	}), Subtest: "Book/NoSuchSlot"},
 	{Name: "books without its caller", Suite: booksBadly(func(l *badLab) {
-		l.book = func(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+		l.book = func(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 			return l.Lab.BookVisit(context.WithoutCancel(ctx), b)
 		}
 	}), Subtest: "Book/ContextEnded"},
 	{Name: "moves and keeps the old time", Suite: booksBadly(func(l *badLab) {
-		l.move = func(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+		l.move = func(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 			b.Appointment = uuid.NewSHA1(b.Appointment, []byte(b.Slot.Key))
 			return l.Lab.BookVisit(ctx, b)
 		}
 	}), Subtest: "Move/FreesAndTakes"},
 	{Name: "lets go of the old time first", Suite: booksBadly(func(l *badLab) {
-		l.move = func(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+		l.move = func(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 			got, err := l.Lab.MoveVisit(ctx, b)
 			if err != nil {
-				_ = l.Lab.CancelVisit(ctx, orders.VisitCancellation{Appointment: b.Appointment, Team: b.Team, Provider: b.Provider})
+				_ = l.Lab.CancelVisit(ctx, visits.Cancellation{Appointment: b.Appointment, Team: b.Team, Provider: b.Provider})
 			}
 			return got, err
 		}
 	}), Subtest: "Move/Gone"},
 	{Name: "makes what it was to move", Suite: booksBadly(func(l *badLab) {
-		l.move = func(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+		l.move = func(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 			got, err := l.Lab.MoveVisit(ctx, b)
 			if err != nil {
 				return l.Lab.BookVisit(ctx, b)
@@ -109,10 +109,10 @@ var brokenBookingBackends = []conformance.Broken{
 		}
 	}), Subtest: "Move/NoSuchAppointment"},
 	{Name: "never frees a slot", Suite: booksBadly(func(l *badLab) {
-		l.cancel = func(ctx context.Context, _ orders.VisitCancellation) error { return ctx.Err() }
+		l.cancel = func(ctx context.Context, _ visits.Cancellation) error { return ctx.Err() }
 	}), Subtest: "Cancel/FreesTheSlot"},
 	{Name: "misses what was never booked", Suite: booksBadly(func(l *badLab) {
-		l.cancel = func(ctx context.Context, v orders.VisitCancellation) error {
+		l.cancel = func(ctx context.Context, v visits.Cancellation) error {
 			if !l.known[v.Appointment] {
 				return healthlab.NotFound
 			}
@@ -120,7 +120,7 @@ var brokenBookingBackends = []conformance.Broken{
 		}
 	}), Subtest: "Cancel/NeverBooked"},
 	{Name: "cancels without its caller", Suite: booksBadly(func(l *badLab) {
-		l.cancel = func(ctx context.Context, v orders.VisitCancellation) error {
+		l.cancel = func(ctx context.Context, v visits.Cancellation) error {
 			return l.Lab.CancelVisit(context.WithoutCancel(ctx), v)
 		}
 	}), Subtest: "Cancel/ContextEnded"},
@@ -132,8 +132,8 @@ var bookingSite = appointment.Center{LabID: 1, SiteCode: "A", IANATimezone: "Ame
 type badLab struct {
 	*sandbox.Lab
 	free       func(context.Context, appointment.SlotQuery) ([]appointment.Slot, error)
-	book, move func(context.Context, orders.Booking) (orders.Booked, error)
-	cancel     func(context.Context, orders.VisitCancellation) error
+	book, move func(context.Context, visits.Booking) (visits.Booked, error)
+	cancel     func(context.Context, visits.Cancellation) error
 	known      map[uuid.UUID]bool
 }
 
@@ -144,7 +144,7 @@ func (l *badLab) FreeSlots(ctx context.Context, q appointment.SlotQuery) ([]appo
 	return l.Lab.FreeSlots(ctx, q)
 }
 
-func (l *badLab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+func (l *badLab) BookVisit(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 	l.known[b.Appointment] = true
 	if l.book != nil {
 		return l.book(ctx, b)
@@ -152,14 +152,14 @@ func (l *badLab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked
 	return l.Lab.BookVisit(ctx, b)
 }
 
-func (l *badLab) MoveVisit(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+func (l *badLab) MoveVisit(ctx context.Context, b visits.Booking) (visits.Booked, error) {
 	if l.move != nil {
 		return l.move(ctx, b)
 	}
 	return l.Lab.MoveVisit(ctx, b)
 }
 
-func (l *badLab) CancelVisit(ctx context.Context, v orders.VisitCancellation) error {
+func (l *badLab) CancelVisit(ctx context.Context, v visits.Cancellation) error {
 	if l.cancel != nil {
 		return l.cancel(ctx, v)
 	}

@@ -14,18 +14,19 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 )
 
 // brokenLab is a laboratory with some of its methods replaced.
 type brokenLab struct {
-	orders.LabBackend
-	submit  func(context.Context, orders.Submission) (orders.Accepted, error)
+	exchange.LabBackend
+	submit  func(context.Context, exchange.Submission) (exchange.Accepted, error)
 	cancel  func(context.Context, healthlab.TeamID, orders.OrderID) error
-	updates func(context.Context, string, int) (orders.Batch, error)
+	updates func(context.Context, string, int) (exchange.Batch, error)
 }
 
-func (l *brokenLab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+func (l *brokenLab) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if l.submit != nil {
 		return l.submit(ctx, s)
 	}
@@ -39,7 +40,7 @@ func (l *brokenLab) Cancel(ctx context.Context, team healthlab.TeamID, id orders
 	return l.LabBackend.Cancel(ctx, team, id)
 }
 
-func (l *brokenLab) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+func (l *brokenLab) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	if l.updates != nil {
 		return l.updates(ctx, cursor, n)
 	}
@@ -62,9 +63,9 @@ func worksBadly(how func(*brokenLab)) func(*testing.T) {
 }
 
 // reports changes the messages of a laboratory before they are read.
-func reports(change func([]orders.Message)) func(*testing.T) {
+func reports(change func([]exchange.Message)) func(*testing.T) {
 	return worksBadly(func(l *brokenLab) {
-		l.updates = func(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+		l.updates = func(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 			b, err := l.LabBackend.Updates(ctx, cursor, n)
 			b.Messages = slices.Clone(b.Messages)
 			change(b.Messages)
@@ -75,15 +76,15 @@ func reports(change func([]orders.Message)) func(*testing.T) {
 
 var brokenLabs = []conformance.Broken{
 	{Name: "answers a repeated order anew", Suite: worksBadly(func(l *brokenLab) {
-		l.submit = func(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+		l.submit = func(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 			a, err := l.LabBackend.Submit(ctx, s)
 			a.SampleID = uuid.NewString()
 			return a, err
 		}
 	}), Subtest: "Submit/Again"},
 	{Name: "places a repeated order twice", Suite: worksBadly(func(l *brokenLab) {
-		first := map[orders.OrderID]orders.Accepted{}
-		l.submit = func(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+		first := map[orders.OrderID]exchange.Accepted{}
+		l.submit = func(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 			if a, ok := first[s.Order.ID]; ok {
 				s.Order.ID = orders.OrderID{UUID: uuid.New()}
 				_, err := l.LabBackend.Submit(ctx, s)
@@ -95,67 +96,67 @@ var brokenLabs = []conformance.Broken{
 		}
 	}), Subtest: "Submit/Again"},
 	{Name: "gives all orders one specimen", Suite: worksBadly(func(l *brokenLab) {
-		l.submit = func(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+		l.submit = func(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 			a, err := l.LabBackend.Submit(ctx, s)
 			a.SampleID = "1"
 			return a, err
 		}
 	}), Subtest: "Submit/TwoOrders"},
 	{Name: "takes an order without its caller", Suite: worksBadly(func(l *brokenLab) {
-		l.submit = func(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+		l.submit = func(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 			return l.LabBackend.Submit(context.WithoutCancel(ctx), s)
 		}
 	}), Subtest: "Submit/ContextEnded"},
-	{Name: "names another team", Suite: reports(func(list []orders.Message) {
+	{Name: "names another team", Suite: reports(func(list []exchange.Message) {
 		for i := range list {
 			list[i].Team = healthlab.TeamID{UUID: uuid.New()}
 		}
 	}), Subtest: "Updates/NameTheOrder"},
-	{Name: "names another order", Suite: reports(func(list []orders.Message) {
+	{Name: "names another order", Suite: reports(func(list []exchange.Message) {
 		for i := range list {
 			list[i].Order = orders.OrderID{UUID: uuid.New()}
 		}
 	}), Subtest: "Updates/NameTheOrder"},
-	{Name: "reports results of nobody", Suite: reports(func(list []orders.Message) {
+	{Name: "reports results of nobody", Suite: reports(func(list []exchange.Message) {
 		for i := range list {
 			list[i].Patient = nil
 		}
 	}), Subtest: "Updates/NameThePatient"},
-	{Name: "decides whose the results are", Suite: reports(func(list []orders.Message) {
+	{Name: "decides whose the results are", Suite: reports(func(list []exchange.Message) {
 		for i := range list {
 			list[i].Attached = true
 		}
 	}), Subtest: "Updates/NameThePatient"},
-	{Name: "reports results of another person", Suite: reports(func(list []orders.Message) {
+	{Name: "reports results of another person", Suite: reports(func(list []exchange.Message) {
 		for i := range list {
 			list[i].Patient = &orders.ReportedPatient{FirstName: "Eve", LastName: "Poe"}
 		}
 	}), Subtest: "Updates/NameThePatient"},
-	{Name: "names all messages alike", Suite: reports(func(list []orders.Message) {
+	{Name: "names all messages alike", Suite: reports(func(list []exchange.Message) {
 		for i := range list {
 			list[i].ID = "message"
 		}
 	}), Subtest: "Updates/NameTheOrder"},
-	{Name: "reports the newest first", Suite: reports(func(list []orders.Message) {
+	{Name: "reports the newest first", Suite: reports(func(list []exchange.Message) {
 		for i := range list {
 			list[i].At = list[i].At.Add(-time.Duration(i) * 1000 * time.Hour)
 		}
 	}), Subtest: "Updates/NameTheOrder"},
-	{Name: "reports what has no name", Suite: reports(func(list []orders.Message) {
+	{Name: "reports what has no name", Suite: reports(func(list []exchange.Message) {
 		for i := range list {
 			list[i].On = "something_happened"
 		}
 	}), Subtest: "Updates/NameTheOrder"},
 	{Name: "says nothing", Suite: worksBadly(func(l *brokenLab) {
-		l.updates = func(_ context.Context, cursor string, _ int) (orders.Batch, error) {
-			return orders.Batch{Cursor: cursor}, nil
+		l.updates = func(_ context.Context, cursor string, _ int) (exchange.Batch, error) {
+			return exchange.Batch{Cursor: cursor}, nil
 		}
 	}), Subtest: "Updates/NameTheOrder"},
 	{Name: "forgets what was read", Suite: worksBadly(func(l *brokenLab) {
 		read := map[string]bool{}
-		l.updates = func(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+		l.updates = func(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 			b, err := l.LabBackend.Updates(ctx, cursor, n)
-			b.Messages = slices.DeleteFunc(slices.Clone(b.Messages), func(m orders.Message) bool { return read[m.ID] })
+			b.Messages = slices.DeleteFunc(slices.Clone(b.Messages), func(m exchange.Message) bool { return read[m.ID] })
 			for _, m := range b.Messages {
 				read[m.ID] = true
 			}
@@ -163,7 +164,7 @@ var brokenLabs = []conformance.Broken{
 		}
 	}), Subtest: "Updates/SameCursorSameMessages"},
 	{Name: "moves its cursor for nothing", Suite: worksBadly(func(l *brokenLab) {
-		l.updates = func(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+		l.updates = func(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 			known := strings.TrimRight(cursor, "x")
 			b, err := l.LabBackend.Updates(ctx, known, n)
 			if len(b.Messages) == 0 {
@@ -173,7 +174,7 @@ var brokenLabs = []conformance.Broken{
 		}
 	}), Subtest: "Updates/SameCursorSameMessages"},
 	{Name: "sends more than was asked for", Suite: worksBadly(func(l *brokenLab) {
-		l.updates = func(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+		l.updates = func(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 			return l.LabBackend.Updates(ctx, cursor, n+1)
 		}
 	}), Subtest: "Updates/SameCursorSameMessages"},
@@ -192,7 +193,7 @@ var brokenLabs = []conformance.Broken{
 	}), Subtest: "Cancel/Again"},
 	{Name: "cancels only what it knows", Suite: worksBadly(func(l *brokenLab) {
 		known := map[orders.OrderID]bool{}
-		l.submit = func(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+		l.submit = func(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 			known[s.Order.ID] = true
 			return l.LabBackend.Submit(ctx, s)
 		}

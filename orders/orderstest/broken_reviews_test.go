@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
@@ -21,8 +22,8 @@ type brokenReviews struct {
 	overriddenMatchTestRuns
 }
 
-func (b *brokenReviews) UpdateResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {
-	return b.AssignResult(ctx, team, id, orders.Assignment{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) { return change(r) })
+func (b *brokenReviews) UpdateResult(ctx context.Context, team healthlab.TeamID, id exchange.RawResultID, change func(*exchange.RawResult) ([]healthlab.Event, error)) (exchange.RawResult, error) {
+	return b.AssignResult(ctx, team, id, exchange.Assignment{}, func(r *exchange.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) { return change(r) })
 }
 
 func spoiltReviews(spoil func(*brokenReviews)) func(*testing.T) {
@@ -39,12 +40,12 @@ func spoiltReviews(spoil func(*brokenReviews)) func(*testing.T) {
 // brokenReviewStores are stores of results under review that break one promise each.
 var brokenReviewStores = []conformance.Broken{
 	{Name: "forgets events", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.insertResult = func(ctx context.Context, r orders.RawResult, _ []healthlab.Event) error {
+		b.insertResult = func(ctx context.Context, r exchange.RawResult, _ []healthlab.Event) error {
 			return b.ReviewStore.InsertResult(ctx, r, nil)
 		}
 	}), Subtest: "Insert/RoundTrip"},
 	{Name: "takes what is there", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.insertResult = func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
+		b.insertResult = func(ctx context.Context, r exchange.RawResult, events []healthlab.Event) error {
 			if _, err := b.Result(ctx, r.Team, r.ID); err == nil {
 				return nil
 			}
@@ -52,10 +53,10 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Insert/Duplicate"},
 	{Name: "shows what operations alone see", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.results = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+		b.results = func(ctx context.Context, q exchange.ResultQuery) (exchange.ResultPage, error) {
 			page, err := b.ReviewStore.Results(ctx, q)
 			if q.Status == "" && q.Decision == "" && q.LabSlug == "" && q.Search == "" && q.Cursor == "" {
-				q.Status = orders.MatchPendingOps
+				q.Status = exchange.MatchPendingOps
 				more, _ := b.ReviewStore.Results(ctx, q)
 				page.Results, page.Total = append(page.Results, more.Results...), page.Total+more.Total
 			}
@@ -63,20 +64,20 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "List/Filters"},
 	{Name: "shows who asks for operations all that they see", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.results = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+		b.results = func(ctx context.Context, q exchange.ResultQuery) (exchange.ResultPage, error) {
 			q.Escalated = false
 			return b.ReviewStore.Results(ctx, q)
 		}
 	}), Subtest: "List/Filters"},
 	{Name: "counts the page", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.results = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+		b.results = func(ctx context.Context, q exchange.ResultQuery) (exchange.ResultPage, error) {
 			page, err := b.ReviewStore.Results(ctx, q)
 			page.Total = len(page.Results)
 			return page, err
 		}
 	}), Subtest: "List/Pages"},
 	{Name: "keeps what is nobody's", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.insertResult = func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
+		b.insertResult = func(ctx context.Context, r exchange.RawResult, events []healthlab.Event) error {
 			err := b.ReviewStore.InsertResult(ctx, r, events)
 			if errors.Is(err, healthlab.NotFound) {
 				r.Subject = healthlab.UserID{}
@@ -86,17 +87,17 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Insert/OfNobody"},
 	{Name: "forgets where a page ended once that is decided", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.results = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+		b.results = func(ctx context.Context, q exchange.ResultQuery) (exchange.ResultPage, error) {
 			page, err := b.ReviewStore.Results(ctx, q)
 			if q.Cursor != "" && err == nil && page.Total < 3 {
-				return orders.ResultPage{}, catalogue.BadCursor()
+				return exchange.ResultPage{}, catalogue.BadCursor()
 			}
 			return page, err
 		}
 	}), Subtest: "List/PagesWhileDecided"},
 	{Name: "holds for ever", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
-			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id exchange.RawResultID, s exchange.Assignment, c exchange.AssignChange) (exchange.RawResult, error) {
+			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				if was == nil {
 					return c(r, was, made)
 				}
@@ -108,8 +109,8 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Assign/GivesBackWhatIsHeld"},
 	{Name: "shows decisions the caller's clock", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
-			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id exchange.RawResultID, s exchange.Assignment, c exchange.AssignChange) (exchange.RawResult, error) {
+			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				for _, side := range []*orders.Record{was, made} {
 					if side != nil {
 						side.StoreTime = time.Now().UTC()
@@ -120,42 +121,42 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Assign/StoreTime"},
 	{Name: "writes the result first", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id exchange.RawResultID, s exchange.Assignment, c exchange.AssignChange) (exchange.RawResult, error) {
 			if s.New == nil {
 				return b.ReviewStore.AssignResult(ctx, team, id, s, c)
 			}
-			_, _ = b.ReviewStore.AssignResult(ctx, team, id, orders.Assignment{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
-				r.Status = orders.MatchResolved
+			_, _ = b.ReviewStore.AssignResult(ctx, team, id, exchange.Assignment{}, func(r *exchange.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+				r.Status = exchange.MatchResolved
 				return nil, nil
 			})
 			return b.ReviewStore.AssignResult(ctx, team, id, s, c)
 		}
 	}), Subtest: "Assign/AllOrNothing"},
 	{Name: "resolves for nobody", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id exchange.RawResultID, s exchange.Assignment, c exchange.AssignChange) (exchange.RawResult, error) {
 			r, err := b.ReviewStore.AssignResult(ctx, team, id, s, c)
 			if !errors.Is(err, healthlab.NotFound) || s.New == nil {
 				return r, err
 			}
 			made := *s.New
-			return b.ReviewStore.AssignResult(ctx, team, id, orders.Assignment{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+			return b.ReviewStore.AssignResult(ctx, team, id, exchange.Assignment{}, func(r *exchange.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
 				return c(r, nil, &made)
 			})
 		}
 	}), Subtest: "Assign/NewOrderOfNobody"},
 	{Name: "gives a result twice", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
-			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id exchange.RawResultID, s exchange.Assignment, c exchange.AssignChange) (exchange.RawResult, error) {
+			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				if was != nil {
-					r.Status = orders.MatchPendingCustomer
+					r.Status = exchange.MatchPendingCustomer
 				}
 				return c(r, was, made)
 			})
 		}
 	}), Subtest: "Assign/OnlyOneWins"},
 	{Name: "forgets the order", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
-			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id exchange.RawResultID, s exchange.Assignment, c exchange.AssignChange) (exchange.RawResult, error) {
+			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				events, err := c(r, was, made)
 				if was != nil {
 					was.Results = nil
@@ -165,8 +166,8 @@ var brokenReviewStores = []conformance.Broken{
 		}
 	}), Subtest: "Assign/ExistingOrder"},
 	{Name: "leaves a specimen where it was", Suite: spoiltReviews(func(b *brokenReviews) {
-		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, c orders.AssignChange) (orders.RawResult, error) {
-			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		b.assignResult = func(ctx context.Context, team healthlab.TeamID, id exchange.RawResultID, s exchange.Assignment, c exchange.AssignChange) (exchange.RawResult, error) {
+			return b.ReviewStore.AssignResult(ctx, team, id, s, func(r *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				events, err := c(r, was, made)
 				if was != nil && was.SampleID == nil && made != nil {
 					made.SampleID = nil

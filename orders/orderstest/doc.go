@@ -1,12 +1,12 @@
-// Package orderstest has the conformance suites of the interfaces of package orders.
+// Package orderstest has the conformance suites of the interfaces of packages orders, exchange and visits.
 //
 //   - [RunStore] and [RunStoreModel] check [orders.Store], [RunVisits] checks
 //     [orders.VisitStore], [RunKeys] checks [idempotency.Keys], [RunReviews] checks
-//     [orders.ReviewStore] with [simulation.MatchTestStore].
+//     [exchange.ReviewStore] with [simulation.MatchTestStore].
 //   - [RunErasure] checks what becomes of the orders of a user who is deleted or erased.
 //   - [RunTwoProcesses] and [RunConcurrentCreates] run services of two processes on one store.
-//   - [RunLabBackend] checks [orders.LabBackend], [RunBookingBackend] checks
-//     [orders.BookingBackend], [RunMessenger] checks [orders.Messenger].
+//   - [RunLabBackend] checks [exchange.LabBackend], [RunBookingBackend] checks
+//     [visits.Backend], [RunMessenger] checks [orders.Messenger].
 //
 // An adapter runs them so:
 //

@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
@@ -17,12 +18,12 @@ import (
 // ErasedKeysHarness is a fresh, empty store that encrypts orders and results under review.
 type ErasedKeysHarness struct {
 	Orders  orders.Store
-	Reviews orders.ReviewStore
+	Reviews exchange.ReviewStore
 	// Keys are those of the store.
 	Keys *personkey.Keys
 }
 
-// RunErasedKeys runs what [orders.Store] and [orders.ReviewStore] promise about lists with a
+// RunErasedKeys runs what [orders.Store] and [exchange.ReviewStore] promise about lists with a
 // person whose key was deleted while the data is there, as in a restored backup. newStore
 // returns a fresh, empty store and registers its own cleanup on t.
 func RunErasedKeys(t *testing.T, newStore func(t testing.TB) ErasedKeysHarness) {
@@ -71,7 +72,7 @@ func RunErasedKeys(t *testing.T, newStore func(t testing.TB) ErasedKeysHarness) 
 	})
 	t.Run("Reviews", func(t *testing.T) {
 		h := newStore(t)
-		var left []orders.RawResultID
+		var left []exchange.RawResultID
 		for i, name := range []string{"1", "2", "3", "4", "5"} {
 			r := rawResult("a", name, noon)
 			if i%2 == 1 {
@@ -83,8 +84,8 @@ func RunErasedKeys(t *testing.T, newStore func(t testing.TB) ErasedKeysHarness) 
 		team := conformance.Team("a")
 		require.NoError(t, h.Keys.Delete(t.Context(), personkey.Ref{Team: team, User: erased}))
 		for _, size := range []int{1, 2, 3, 50} {
-			var ids []orders.RawResultID
-			q := orders.ResultQuery{Team: team, Limit: size}
+			var ids []exchange.RawResultID
+			q := exchange.ResultQuery{Team: team, Limit: size}
 			for {
 				page, err := h.Reviews.Results(t.Context(), q)
 				require.NoError(t, err)

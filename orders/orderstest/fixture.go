@@ -93,14 +93,14 @@ func fullRecord(team, name string) orders.Record {
 	r.Consents = []people.Consent{{ConsentType: people.TermsOfUse, Version: "1.0", TimeOfConsent: &at}}
 	r.AOEAnswers = []catalogue.AOEAnswer{{MarkerID: 12, QuestionID: 1 << 40, Answer: "Y"}}
 	r.SMSEnabled = new(true)
-	r.Notifications = orders.Notifications{Due: noon.Add(3 * time.Hour), Notify: true, Sent: []uuid.UUID{conformance.Named("told")},
-		Simulation: &orders.Simulation{Final: "completed.walk_in_test.completed", Flags: orders.SimulationFlags{Interpretation: labresult.Normal, ResultTypes: []labresult.Type{labresult.Numeric}, HasMissingResults: new(true)}, Delay: time.Second, Next: noon}}
+	r.Notifications = orders.Notifications{Due: noon.Add(3 * time.Hour), Notify: true, Sent: []uuid.UUID{conformance.Named("told")}}
+	r.Simulation, r.SimulationWork = &orders.Simulation{Final: "completed.walk_in_test.completed", Flags: orders.SimulationFlags{Interpretation: labresult.Normal, ResultTypes: []labresult.Type{labresult.Numeric}, HasMissingResults: new(true)}, Delay: time.Second, Next: noon}, orders.Work{Due: noon.Add(5 * time.Hour), Lease: noon.Add(6 * time.Hour)}
 	r.Lab = orders.LabSubmission{Due: noon.Add(time.Hour), Lease: noon.Add(2 * time.Hour), Attempts: 3,
 		Started: true, Kit: true, Requisition: true, Cancel: true}
 	r.Messages, r.CriticalSent, r.Notifications.Alarmed = []string{"m1", "m2"}, true, noon
 	r.Files, r.ReportFile = []string{"f1", "f2"}, "f2"
 	r.Notice = &orders.CoverageNotice{Items: []orders.CoverageItem{{Name: "Glucose", Reason: "no diagnosis", CostMinor: 2900}}, Note: "ask us"}
-	r.Visits, r.VisitWork = []orders.Visit{fullVisit(name)}, orders.VisitWork{Due: noon.Add(3 * time.Hour), Lease: noon.Add(4 * time.Hour)}
+	r.Visits, r.VisitWork = []orders.Visit{fullVisit(name)}, orders.Work{Due: noon.Add(3 * time.Hour), Lease: noon.Add(4 * time.Hour)}
 	r.Results = &labresult.Report{
 		Metadata: labresult.Metadata{Age: "41", DOB: "09/05/1984", CLIANumber: new("31D"), Patient: "Roe, Ana",
 			SpecimenNumber: "A100200", Provider: new("Vale"), Laboratory: new("Northlab"), DateReported: "2026-03-05",

@@ -15,12 +15,13 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // LabHarness is a laboratory as its suite needs it.
 type LabHarness struct {
-	Lab orders.LabBackend
+	Lab exchange.LabBackend
 	// Method is the collection method of the orders that the suite submits. Default: testkit.
 	Method catalogue.CollectionMethod
 	// Pass lets time pass at the lab: enough for something to happen to an order that
@@ -31,7 +32,7 @@ type LabHarness struct {
 	Now func() time.Time
 	// Report makes the lab send a report, of an order that it has taken, as laboratories send
 	// them besides good ones. Nil if the test cannot cause that.
-	Report func(t testing.TB, s orders.Submission, odd OddReport)
+	Report func(t testing.TB, s exchange.Submission, odd OddReport)
 	// RefusesUnreadable says that the lab is told at once that a report cannot be read, as over HTTP, so that
 	// nothing of an [UnreadableReport] is passed on.
 	RefusesUnreadable bool
@@ -67,7 +68,7 @@ func OtherPatient() orders.ReportedPatient {
 	return orders.ReportedPatient{FirstName: "Eve", LastName: "Poe", DOB: healthlab.Date{Year: 1961, Month: time.July, Day: 3}}
 }
 
-// RunLabBackend runs the contract of [orders.LabBackend]. newLab returns a fresh laboratory
+// RunLabBackend runs the contract of [exchange.LabBackend]. newLab returns a fresh laboratory
 // that takes every order of the method, and reports of each by itself as time passes. It
 // serves laboratories with kits and without. Cases for what the harness cannot cause are skipped.
 func RunLabBackend(t *testing.T, newLab func(t testing.TB) LabHarness) {
@@ -78,13 +79,13 @@ func RunLabBackend(t *testing.T, newLab func(t testing.TB) LabHarness) {
 	}
 }
 
-func (h LabHarness) submission() orders.Submission {
+func (h LabHarness) submission() exchange.Submission {
 	// Such names stand in no error by chance.
 	return h.submissionOf("Annewig", "Roebling", birthday)
 }
 
 // submissionOf hands over the requisition of a new order of a patient.
-func (h LabHarness) submissionOf(first, last string, born healthlab.Date) orders.Submission {
+func (h LabHarness) submissionOf(first, last string, born healthlab.Date) exchange.Submission {
 	method := cmp.Or(h.Method, catalogue.Testkit)
 	r := newRecord("a", uuid.NewString())
 	r.Details = orders.NewDetails(method, uuid.New(), uuid.New(), healthlab.At(noon))
@@ -92,13 +93,13 @@ func (h LabHarness) submissionOf(first, last string, born healthlab.Date) orders
 	if _, err := begin(&r); err != nil {
 		panic(err)
 	}
-	return orders.Submission{Stage: orders.SubmitRequisition, Order: r.Order}
+	return exchange.Submission{Stage: exchange.SubmitRequisition, Order: r.Order}
 }
 
 // heard reads a lab's feed to its end, n messages at a time.
-func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]orders.Message, string) {
+func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]exchange.Message, string) {
 	t.Helper()
-	var out []orders.Message
+	var out []exchange.Message
 	read := map[string]bool{}
 	for {
 		b, err := h.Lab.Updates(t.Context(), cursor, n)
@@ -114,7 +115,7 @@ func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]orders.Message,
 }
 
 // wait lets things happen until the lab has something to say.
-func (h LabHarness) wait(t *testing.T) []orders.Message {
+func (h LabHarness) wait(t *testing.T) []exchange.Message {
 	t.Helper()
 	for range 50 {
 		h.Pass()
@@ -164,7 +165,7 @@ var labCases = map[string]func(*testing.T, LabHarness){
 	"Submit/Concurrent": func(t *testing.T, h LabHarness) {
 		s := h.submission()
 		var all sync.WaitGroup
-		answers, errs := make([]orders.Accepted, 4), make([]error, 4)
+		answers, errs := make([]exchange.Accepted, 4), make([]error, 4)
 		for i := range answers {
 			all.Go(func() { answers[i], errs[i] = h.Lab.Submit(t.Context(), s) })
 		}
@@ -245,7 +246,7 @@ var labCases = map[string]func(*testing.T, LabHarness){
 	},
 	"Cancel/Others": func(t *testing.T, h LabHarness) {
 		one, two := h.submission(), h.submission()
-		for _, s := range []orders.Submission{one, two} {
+		for _, s := range []exchange.Submission{one, two} {
 			_, err := h.Lab.Submit(t.Context(), s)
 			require.NoError(t, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
@@ -22,7 +23,7 @@ import (
 const passes = 50
 
 // all submits orders, lets time pass, and returns all that the lab reports.
-func (h LabHarness) all(t *testing.T, submissions ...orders.Submission) []orders.Message {
+func (h LabHarness) all(t *testing.T, submissions ...exchange.Submission) []exchange.Message {
 	t.Helper()
 	for _, s := range submissions {
 		_, err := h.Lab.Submit(t.Context(), s)
@@ -36,8 +37,8 @@ func (h LabHarness) all(t *testing.T, submissions ...orders.Submission) []orders
 	return got
 }
 
-func reported(list []orders.Message) []orders.Message {
-	return slices.DeleteFunc(slices.Clone(list), func(m orders.Message) bool { return m.Results == nil })
+func reported(list []exchange.Message) []exchange.Message {
+	return slices.DeleteFunc(slices.Clone(list), func(m exchange.Message) bool { return m.Results == nil })
 }
 
 // someTime is the beginning of the times that a message can have.
@@ -112,7 +113,7 @@ func checksOut(code string) bool {
 }
 
 // checkReport fails if a report is not what its message says.
-func checkReport(t *testing.T, m orders.Message) {
+func checkReport(t *testing.T, m exchange.Message) {
 	t.Helper()
 	statuses, ok := resultTriggers[m.On]
 	require.True(t, ok, "results come with partial_result, final_result, corrected_result or sample_rejected")
@@ -148,7 +149,7 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 		cursor := ""
 		for range passes {
 			h.Pass()
-			var got []orders.Message
+			var got []exchange.Message
 			got, cursor = h.heard(t, cursor, 10)
 			for _, m := range got {
 				require.True(t, m.At.After(someTime), "a message says when it happened")
@@ -171,7 +172,7 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 			if _, ok := resultTriggers[m.On]; ok && m.On != orders.SampleRejected {
 				require.NotNil(t, m.Results, "%s comes with results", m.On)
 			}
-			require.True(t, m.Tracking == nil || *m.Tracking != orders.Tracking{}, "news of a parcel says something")
+			require.True(t, m.Tracking == nil || *m.Tracking != exchange.Tracking{}, "news of a parcel says something")
 		}
 	},
 	"Updates/Results": func(t *testing.T, h LabHarness) {
@@ -183,7 +184,7 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 	},
 	"Updates/TwoPatients": func(t *testing.T, h LabHarness) {
 		one, two := h.submissionOf("Ana", "Roe", birthday), h.submissionOf("Ben", "Poe", healthlab.Date{Year: 1969, Month: time.May, Day: 21})
-		of := map[orders.OrderID]orders.Submission{one.Order.ID: one, two.Order.ID: two}
+		of := map[orders.OrderID]exchange.Submission{one.Order.ID: one, two.Order.ID: two}
 		found := map[orders.OrderID]bool{}
 		for _, m := range reported(h.all(t, one, two)) {
 			s, ok := of[m.Order]
@@ -198,7 +199,7 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 	"Updates/SampleIDs": func(t *testing.T, h LabHarness) {
 		one, two := h.submission(), h.submission()
 		ids := map[orders.OrderID]string{}
-		for _, s := range []orders.Submission{one, two} {
+		for _, s := range []exchange.Submission{one, two} {
 			a, err := h.Lab.Submit(t.Context(), s)
 			require.NoError(t, err)
 			ids[s.Order.ID] = a.SampleID
@@ -215,7 +216,7 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 		require.False(t, ids[one.Order.ID] != "" && ids[one.Order.ID] == ids[two.Order.ID], "sample ids must differ between orders")
 	},
 	"Updates/AsTimePasses": func(t *testing.T, h LabHarness) {
-		var got []orders.Message
+		var got []exchange.Message
 		cursor := ""
 		for i := range passes {
 			if i < 3 {
@@ -223,7 +224,7 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 				require.NoError(t, err)
 			}
 			h.Pass()
-			var more []orders.Message
+			var more []exchange.Message
 			more, cursor = h.heard(t, cursor, 2)
 			got = append(got, more...)
 		}
@@ -232,13 +233,13 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 	},
 }
 
-func patientTexts(s orders.Submission) []string {
+func patientTexts(s exchange.Submission) []string {
 	p := s.Order.PatientDetails
 	return []string{*p.FirstName, *p.LastName, p.DOB.String()}
 }
 
 // outageSays fails if an error of a lab that is away blames the order, or shows the patient.
-func outageSays(t *testing.T, err error, s orders.Submission) {
+func outageSays(t *testing.T, err error, s exchange.Submission) {
 	t.Helper()
 	require.Error(t, err, "a lab that is away has done nothing")
 	require.NotErrorIs(t, err, healthlab.Invalid, "the lab did not refuse the order")
@@ -251,7 +252,7 @@ func outageSays(t *testing.T, err error, s orders.Submission) {
 
 // odd has the lab send an odd report of an order and then good ones of another, and returns all
 // messages of the first.
-func (h LabHarness) odd(t *testing.T, kind OddReport) (orders.Submission, []orders.Message) {
+func (h LabHarness) odd(t *testing.T, kind OddReport) (exchange.Submission, []exchange.Message) {
 	t.Helper()
 	if h.Report == nil {
 		t.Skip("LabHarness.Report is nil")
@@ -261,7 +262,7 @@ func (h LabHarness) odd(t *testing.T, kind OddReport) (orders.Submission, []orde
 	require.NoError(t, err)
 	h.Report(t, s, kind)
 	before, _ := h.heard(t, "", 1)
-	var of []orders.Message
+	var of []exchange.Message
 	seen := map[string]bool{}
 	for _, m := range before {
 		if m.Order == s.Order.ID {
@@ -280,7 +281,7 @@ func (h LabHarness) odd(t *testing.T, kind OddReport) (orders.Submission, []orde
 }
 
 // oddReport is the report of an odd kind; it fails without one.
-func (h LabHarness) oddReport(t *testing.T, kind OddReport) (orders.Submission, orders.Message) {
+func (h LabHarness) oddReport(t *testing.T, kind OddReport) (exchange.Submission, exchange.Message) {
 	t.Helper()
 	s, list := h.odd(t, kind)
 	list = reported(list)

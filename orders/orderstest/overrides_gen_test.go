@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
@@ -112,45 +113,45 @@ func (o overriddenOrders) Update(p0 context.Context, p1 healthlab.TeamID, p2 ord
 	return o.Store.Update(p0, p1, p2, p3)
 }
 
-// overriddenReviewStore is a orders.ReviewStore some of whose methods are replaced.
+// overriddenReviewStore is a exchange.ReviewStore some of whose methods are replaced.
 type overriddenReviewStore struct {
-	orders.ReviewStore
-	assignResult func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Assignment, change orders.AssignChange) (orders.RawResult, error)
-	insertResult func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error
-	result       func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID) (orders.RawResult, error)
-	results      func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error)
-	updateResult func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error)
+	exchange.ReviewStore
+	assignResult func(ctx context.Context, team healthlab.TeamID, id exchange.RawResultID, s exchange.Assignment, change exchange.AssignChange) (exchange.RawResult, error)
+	insertResult func(ctx context.Context, r exchange.RawResult, events []healthlab.Event) error
+	result       func(ctx context.Context, team healthlab.TeamID, id exchange.RawResultID) (exchange.RawResult, error)
+	results      func(ctx context.Context, q exchange.ResultQuery) (exchange.ResultPage, error)
+	updateResult func(ctx context.Context, team healthlab.TeamID, id exchange.RawResultID, change func(*exchange.RawResult) ([]healthlab.Event, error)) (exchange.RawResult, error)
 }
 
-func (o overriddenReviewStore) AssignResult(p0 context.Context, p1 healthlab.TeamID, p2 orders.RawResultID, p3 orders.Assignment, p4 orders.AssignChange) (orders.RawResult, error) {
+func (o overriddenReviewStore) AssignResult(p0 context.Context, p1 healthlab.TeamID, p2 exchange.RawResultID, p3 exchange.Assignment, p4 exchange.AssignChange) (exchange.RawResult, error) {
 	if o.assignResult != nil {
 		return o.assignResult(p0, p1, p2, p3, p4)
 	}
 	return o.ReviewStore.AssignResult(p0, p1, p2, p3, p4)
 }
 
-func (o overriddenReviewStore) InsertResult(p0 context.Context, p1 orders.RawResult, p2 []healthlab.Event) error {
+func (o overriddenReviewStore) InsertResult(p0 context.Context, p1 exchange.RawResult, p2 []healthlab.Event) error {
 	if o.insertResult != nil {
 		return o.insertResult(p0, p1, p2)
 	}
 	return o.ReviewStore.InsertResult(p0, p1, p2)
 }
 
-func (o overriddenReviewStore) Result(p0 context.Context, p1 healthlab.TeamID, p2 orders.RawResultID) (orders.RawResult, error) {
+func (o overriddenReviewStore) Result(p0 context.Context, p1 healthlab.TeamID, p2 exchange.RawResultID) (exchange.RawResult, error) {
 	if o.result != nil {
 		return o.result(p0, p1, p2)
 	}
 	return o.ReviewStore.Result(p0, p1, p2)
 }
 
-func (o overriddenReviewStore) Results(p0 context.Context, p1 orders.ResultQuery) (orders.ResultPage, error) {
+func (o overriddenReviewStore) Results(p0 context.Context, p1 exchange.ResultQuery) (exchange.ResultPage, error) {
 	if o.results != nil {
 		return o.results(p0, p1)
 	}
 	return o.ReviewStore.Results(p0, p1)
 }
 
-func (o overriddenReviewStore) UpdateResult(p0 context.Context, p1 healthlab.TeamID, p2 orders.RawResultID, p3 func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {
+func (o overriddenReviewStore) UpdateResult(p0 context.Context, p1 healthlab.TeamID, p2 exchange.RawResultID, p3 func(*exchange.RawResult) ([]healthlab.Event, error)) (exchange.RawResult, error) {
 	if o.updateResult != nil {
 		return o.updateResult(p0, p1, p2, p3)
 	}

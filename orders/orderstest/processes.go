@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
@@ -27,7 +28,7 @@ import (
 // Process is one process's view of a store that keeps orders.
 type Process struct {
 	Orders   orders.Store
-	Reviews  orders.ReviewStore
+	Reviews  exchange.ReviewStore
 	Keys     idempotency.Keys
 	Messages webhook.Log
 }
@@ -55,24 +56,25 @@ type walkLab struct {
 	calls int
 }
 
-func (l *walkLab) Submit(_ context.Context, s orders.Submission) (orders.Accepted, error) {
+func (l *walkLab) Submit(_ context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.calls++; l.calls%5 == 0 {
-		return orders.Accepted{}, context.DeadlineExceeded
+		return exchange.Accepted{}, context.DeadlineExceeded
 	}
-	return orders.Accepted{SampleID: "S-" + s.Order.ID.String()}, nil
+	return exchange.Accepted{SampleID: "S-" + s.Order.ID.String()}, nil
 }
 
 func (*walkLab) Cancel(context.Context, healthlab.TeamID, orders.OrderID) error { return nil }
 
-func (*walkLab) Updates(context.Context, string, int) (orders.Batch, error) {
-	return orders.Batch{}, nil
+func (*walkLab) Updates(context.Context, string, int) (exchange.Batch, error) {
+	return exchange.Batch{}, nil
 }
 
 // walker is a team whose orders go through two processes.
 type walker struct {
 	services []*orders.Service
+	labs     []*exchange.Service
 	team     healthlab.TeamID
 	mu       sync.Mutex
 	ids      []uuid.UUID // every id that the services made
@@ -87,14 +89,14 @@ func newWalker(team healthlab.TeamID, processes ...Process) (*walker, error) {
 	lab := &walkLab{}
 	users := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	for _, p := range processes {
-		s, err := orders.New(p.Orders, users, book, lab, &orders.Options{
-			Environment: healthlab.Sandbox, Reviews: p.Reviews, Simulator: simulation.Lab{}, Now: func() time.Time { return noon },
-			NewID: func() uuid.UUID {
+		s, err := orders.New(p.Orders, users, book, &orders.Options{
+			Environment: healthlab.Sandbox,
+			Background: orders.Background{Now: func() time.Time { return noon }, NewID: func() uuid.UUID {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.ids = append(w.ids, uuid.Must(uuid.NewV7()))
 				return w.ids[len(w.ids)-1]
-			},
+			}},
 			Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 				return orders.Settings{OnSiteCollection: true, PartialWebhooks: true}, nil
 			},
@@ -102,7 +104,12 @@ func newWalker(team healthlab.TeamID, processes ...Process) (*walker, error) {
 		if err != nil {
 			return nil, err
 		}
+		labs, err := exchange.New(s, p.Orders, p.Reviews, lab, &exchange.Options{Simulator: simulation.Lab{}})
+		if err != nil {
+			return nil, err
+		}
 		w.services = append(w.services, s)
+		w.labs = append(w.labs, labs)
 	}
 	return w, nil
 }
@@ -139,7 +146,7 @@ func walk(t *testing.T, rt *rapid.T, processes []Process) {
 		all = append(all, o.ID)
 	}
 	// Each process does its own things, at the same time.
-	type deed func(*orders.Service) error
+	type deed func(*orders.Service, *exchange.Service) error
 	plans := make([][]deed, len(w.services))
 	for p := range plans {
 		for range rapid.IntRange(1, 4).Draw(rt, "deeds") {
@@ -147,17 +154,20 @@ func walk(t *testing.T, rt *rapid.T, processes []Process) {
 			on, n := rapid.SampledFrom(orders.Triggers()).Draw(rt, "on"), rapid.IntRange(0, 3).Draw(rt, "message")
 			final := rapid.SampledFrom(orders.Statuses()).Draw(rt, "final")
 			plans[p] = append(plans[p], rapid.SampledFrom([]deed{
-				func(s *orders.Service) error { _, err := s.Cancel(ctx, w.team, id); return err },
-				func(s *orders.Service) error { _, err := s.DrawCompleted(ctx, w.team, id); return err },
-				func(s *orders.Service) error { _, err := s.SubmitDue(ctx); return err },
-				func(s *orders.Service) error {
+				func(s *orders.Service, _ *exchange.Service) error { _, err := s.Cancel(ctx, w.team, id); return err },
+				func(s *orders.Service, _ *exchange.Service) error {
+					_, err := s.DrawCompleted(ctx, w.team, id)
+					return err
+				},
+				func(_ *orders.Service, s *exchange.Service) error { _, err := s.SubmitDue(ctx); return err },
+				func(_ *orders.Service, s *exchange.Service) error {
 					_, err := s.Simulate(ctx, w.team, id, final, orders.SimulationFlags{})
 					return err
 				},
-				func(s *orders.Service) error {
-					return s.Receive(ctx, orders.Message{ID: fmt.Sprint(n), Team: w.team, Order: id, On: on, At: noon})
+				func(_ *orders.Service, s *exchange.Service) error {
+					return s.Receive(ctx, exchange.Message{ID: fmt.Sprint(n), Team: w.team, Order: id, On: on, At: noon})
 				},
-				func(s *orders.Service) error {
+				func(s *orders.Service, _ *exchange.Service) error {
 					_, err := s.Create(ctx, w.team, orders.OrderID{}, orders.CreateRequest{PlaceRequest: walkRequest(catalogue.WalkInTest), ParentID: &id})
 					return err
 				},
@@ -169,7 +179,7 @@ func walk(t *testing.T, rt *rapid.T, processes []Process) {
 	for p, plan := range plans {
 		wait.Go(func() {
 			for _, do := range plan {
-				err := do(w.services[p])
+				err := do(w.services[p], w.labs[p])
 				var rule *healthlab.RuleError
 				if err != nil && !errors.As(err, &rule) {
 					errs[p] = errors.Join(errs[p], err)

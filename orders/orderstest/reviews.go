@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
@@ -25,7 +26,7 @@ import (
 // ReviewsHarness is a fresh, empty store that keeps results under review, orders and
 // users.
 type ReviewsHarness struct {
-	Reviews       orders.ReviewStore
+	Reviews       exchange.ReviewStore
 	MatchTestRuns simulation.MatchTestStore
 	Orders        orders.Store
 	Users         healthdata.Users
@@ -34,7 +35,7 @@ type ReviewsHarness struct {
 	SetClock func(now time.Time)
 }
 
-// RunReviews runs the contracts of [orders.ReviewStore] and [simulation.MatchTestStore].
+// RunReviews runs the contracts of [exchange.ReviewStore] and [simulation.MatchTestStore].
 // newStore returns a fresh, empty store and registers its own cleanup on t.
 func RunReviews(t *testing.T, newStore func(t testing.TB) ReviewsHarness) {
 	for name, run := range conformance.Sorted(reviewCases) {
@@ -49,31 +50,31 @@ func anaOf(team string) healthlab.UserID {
 	return conformance.User("ana of " + team)
 }
 
-func rawID(name string) orders.RawResultID {
-	return orders.RawResultID{UUID: conformance.Named("raw " + name)}
+func rawID(name string) exchange.RawResultID {
+	return exchange.RawResultID{UUID: conformance.Named("raw " + name)}
 }
 
 // rawResult returns a result in which all fields are set that a decision does not set and that
 // do not differ from case to case.
-func rawResult(team, name string, at time.Time) orders.RawResult {
+func rawResult(team, name string, at time.Time) exchange.RawResult {
 	dob := healthlab.At(birthday.At(time.UTC))
-	return orders.RawResult{
+	return exchange.RawResult{
 		Team: conformance.Team(team), Subject: anaOf(team), Escalated: true,
-		UnmatchedResult: orders.UnmatchedResult{
-			ID: rawID(name), Status: orders.MatchPendingCustomer, DecisionCode: orders.MatchNone,
-			SubReasonCodes: []orders.MatchSubReason{orders.LabAccountMismatch}, Reason: "nothing matches",
-			Patient: &orders.ReviewPatient{FirstName: new("Ana"), LastName: new("Roe"), DOB: &dob, Gender: new("female")},
-			Lab:     orders.MatchLab{ID: 6, Name: "Northlab", Slug: "northlab"}, Markers: []orders.MatchMarker{{ProviderID: new("N1"), Name: new("Iron")}},
+		UnmatchedResult: exchange.UnmatchedResult{
+			ID: rawID(name), Status: exchange.MatchPendingCustomer, DecisionCode: exchange.MatchNone,
+			SubReasonCodes: []exchange.MatchSubReason{exchange.LabAccountMismatch}, Reason: "nothing matches",
+			Patient: &exchange.ReviewPatient{FirstName: new("Ana"), LastName: new("Roe"), DOB: &dob, Gender: new("female")},
+			Lab:     exchange.MatchLab{ID: 6, Name: "Northlab", Slug: "northlab"}, Markers: []exchange.MatchMarker{{ProviderID: new("N1"), Name: new("Iron")}},
 			Interpretation: new(labresult.Normal), ResultStatus: new(labresult.Final), CreatedAt: healthlab.At(at), UpdatedAt: healthlab.At(at),
 		},
-		Message: orders.Message{ID: name, Team: conformance.Team(team), Order: orderID("o"), SampleID: "S", On: orders.FinalResult, At: at,
+		Message: exchange.Message{ID: name, Team: conformance.Team(team), Order: orderID("o"), SampleID: "S", On: orders.FinalResult, At: at,
 			Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Roe", DOB: birthday, Gender: people.Female},
 			Lab:     "northlab", AccountNumber: "7", Results: &labresult.Report{Results: []labresult.Result{}}},
 	}
 }
 
 // held keeps a result, whose user it adds, with its event.
-func (h ReviewsHarness) held(t *testing.T, r orders.RawResult) orders.RawResult {
+func (h ReviewsHarness) held(t *testing.T, r exchange.RawResult) exchange.RawResult {
 	t.Helper()
 	if user := r.Owner(); !user.IsZero() {
 		ensureUser(t, h.Users, r.Team, user)
@@ -84,7 +85,7 @@ func (h ReviewsHarness) held(t *testing.T, r orders.RawResult) orders.RawResult 
 	return kept
 }
 
-func reviewEvent(r orders.RawResult, what string) healthlab.Event {
+func reviewEvent(r exchange.RawResult, what string) healthlab.Event {
 	return healthlab.Event{ID: conformance.Named(r.Team.String() + r.ID.String() + what), Type: "labtest.match_review." + what, Team: r.Team, Key: r.ID.String(), At: noon, Data: []byte(`{"n":1}`)}
 }
 
@@ -115,7 +116,7 @@ func (h ReviewsHarness) order(t *testing.T, team, name string) orders.Record {
 }
 
 // accepted gives a result to whichever order there is.
-func accepted(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+func accepted(item *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 	to := was
 	if made != nil {
 		to = made
@@ -123,7 +124,7 @@ func accepted(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Eve
 			return nil, err
 		}
 	}
-	item.Status, item.ResolvedUserID, item.ResolvedOrderID = orders.MatchResolved, &to.UserID, &to.ID
+	item.Status, item.ResolvedUserID, item.ResolvedOrderID = exchange.MatchResolved, &to.UserID, &to.ID
 	to.Results = &labresult.Report{Results: []labresult.Result{}}
 	return []healthlab.Event{reviewEvent(*item, "updated")}, nil
 }
@@ -132,8 +133,8 @@ func trial(team, name string) simulation.MatchTestRecord {
 	at := healthlab.At(noon)
 	return simulation.MatchTestRecord{
 		Team: conformance.Team(team), Key: "key " + name, Fingerprint: "print", Due: noon,
-		Request: simulation.MatchTestRequest{Case: orders.MatchNone, OrderSource: simulation.ManagedOrders, Orders: map[string]orders.OrderID{"target": orderID("o")}},
-		MatchTestRun: simulation.MatchTestRun{RunID: simulation.MatchTestRunID{UUID: conformance.Named("trial " + team + name)}, Status: simulation.MatchTestQueued, Stage: "queued", Case: orders.MatchNone,
+		Request: simulation.MatchTestRequest{Case: exchange.MatchNone, OrderSource: simulation.ManagedOrders, Orders: map[string]orders.OrderID{"target": orderID("o")}},
+		MatchTestRun: simulation.MatchTestRun{RunID: simulation.MatchTestRunID{UUID: conformance.Named("trial " + team + name)}, Status: simulation.MatchTestQueued, Stage: "queued", Case: exchange.MatchNone,
 			OrderSource: simulation.ManagedOrders, ResultStatus: labresult.Final,
 			Orders:      map[string]simulation.MatchTestOrder{"target": {OrderID: orderID("o"), UserID: conformance.User("ana"), OrderTransactionID: journey("o")}},
 			RawResultID: new(rawID("r")), Error: &simulation.MatchTestError{Code: "C", Message: "M"},
@@ -144,7 +145,7 @@ func trial(team, name string) simulation.MatchTestRecord {
 var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	"Insert/RoundTrip": func(t *testing.T, h ReviewsHarness) {
 		in := rawResult("a", "1", noon)
-		in.AllowedActions, in.CandidateGroups = []orders.ReviewAction{orders.ReviewAccept}, []orders.CandidateGroup{{}}
+		in.AllowedActions, in.CandidateGroups = []exchange.ReviewAction{exchange.ReviewAccept}, []exchange.CandidateGroup{{}}
 		got := h.held(t, in)
 		want := rawResult("a", "1", noon)
 		want.Revision = 1
@@ -189,16 +190,16 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		h.held(t, rawResult("a", "1", noon))
 		_, err := h.Reviews.Result(t.Context(), conformance.Team("b"), rawID("1"))
 		require.ErrorIs(t, err, healthlab.NotFound)
-		_, err = h.Reviews.UpdateResult(t.Context(), conformance.Team("b"), rawID("1"), func(*orders.RawResult) ([]healthlab.Event, error) { return nil, nil })
+		_, err = h.Reviews.UpdateResult(t.Context(), conformance.Team("b"), rawID("1"), func(*exchange.RawResult) ([]healthlab.Event, error) { return nil, nil })
 		require.ErrorIs(t, err, healthlab.NotFound)
-		page, err := h.Reviews.Results(t.Context(), orders.ResultQuery{Team: conformance.Team("b")})
+		page, err := h.Reviews.Results(t.Context(), exchange.ResultQuery{Team: conformance.Team("b")})
 		require.NoError(t, err)
 		require.Zero(t, page.Total)
 	},
 	"Update/WritesAndCounts": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
-		got, err := h.Reviews.UpdateResult(t.Context(), conformance.Team("a"), rawID("1"), func(r *orders.RawResult) ([]healthlab.Event, error) {
-			r.Status, r.Note = orders.MatchResolved, new("no")
+		got, err := h.Reviews.UpdateResult(t.Context(), conformance.Team("a"), rawID("1"), func(r *exchange.RawResult) ([]healthlab.Event, error) {
+			r.Status, r.Note = exchange.MatchResolved, new("no")
 			return []healthlab.Event{reviewEvent(*r, "updated")}, nil
 		})
 		require.NoError(t, err)
@@ -212,8 +213,8 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	"Update/ErrorWritesNothing": func(t *testing.T, h ReviewsHarness) {
 		before := h.held(t, rawResult("a", "1", noon))
 		no := errors.New("no")
-		_, err := h.Reviews.UpdateResult(t.Context(), conformance.Team("a"), rawID("1"), func(r *orders.RawResult) ([]healthlab.Event, error) {
-			r.Status = orders.MatchResolved
+		_, err := h.Reviews.UpdateResult(t.Context(), conformance.Team("a"), rawID("1"), func(r *exchange.RawResult) ([]healthlab.Event, error) {
+			r.Status = exchange.MatchResolved
 			return []healthlab.Event{reviewEvent(*r, "updated")}, no
 		})
 		require.ErrorIs(t, err, no)
@@ -228,7 +229,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		errs := make([]error, 16)
 		for i := range errs {
 			all.Go(func() {
-				_, errs[i] = h.Reviews.UpdateResult(t.Context(), conformance.Team("a"), rawID("1"), func(r *orders.RawResult) ([]healthlab.Event, error) {
+				_, errs[i] = h.Reviews.UpdateResult(t.Context(), conformance.Team("a"), rawID("1"), func(r *exchange.RawResult) ([]healthlab.Event, error) {
 					r.Lab.ID++
 					return nil, nil
 				})
@@ -244,39 +245,39 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		plain := rawResult("a", "plain", noon)
 		plain.Escalated = false
 		other := rawResult("a", "other", noon.Add(time.Hour))
-		other.DecisionCode, other.Lab.Slug, other.Patient.FirstName = orders.MatchPatient, "southlab", new("Bo")
+		other.DecisionCode, other.Lab.Slug, other.Patient.FirstName = exchange.MatchPatient, "southlab", new("Bo")
 		ours := rawResult("a", "ours", noon.Add(2*time.Hour))
-		ours.Status = orders.MatchPendingOps
+		ours.Status = exchange.MatchPendingOps
 		theirs := rawResult("a", "theirs", noon.Add(3*time.Hour))
-		theirs.Status, theirs.Escalated = orders.MatchPendingOps, false
+		theirs.Status, theirs.Escalated = exchange.MatchPendingOps, false
 		done := rawResult("a", "done", noon.Add(4*time.Hour))
-		done.Status, done.Patient = orders.MatchResolved, nil
-		for _, r := range []orders.RawResult{plain, other, ours, theirs, done, rawResult("b", "foreign", noon)} {
+		done.Status, done.Patient = exchange.MatchResolved, nil
+		for _, r := range []exchange.RawResult{plain, other, ours, theirs, done, rawResult("b", "foreign", noon)} {
 			h.held(t, r)
 		}
 		for name, tc := range conformance.Sorted(map[string]struct {
-			q    orders.ResultQuery
-			want []orders.RawResult
+			q    exchange.ResultQuery
+			want []exchange.RawResult
 		}{
-			"default":             {orders.ResultQuery{}, []orders.RawResult{ours, other, plain}},
-			"ops":                 {orders.ResultQuery{Status: orders.MatchPendingOps}, []orders.RawResult{theirs, ours}},
-			"ops of the team":     {orders.ResultQuery{Status: orders.MatchPendingOps, Escalated: true}, []orders.RawResult{ours}},
-			"not yet ops":         {orders.ResultQuery{Status: orders.MatchPendingCustomer, Escalated: true}, []orders.RawResult{other, plain}},
-			"all of the team":     {orders.ResultQuery{Escalated: true}, []orders.RawResult{ours, other, plain}},
-			"resolved":            {orders.ResultQuery{Status: orders.MatchResolved}, []orders.RawResult{done}},
-			"decision":            {orders.ResultQuery{Decision: orders.MatchPatient}, []orders.RawResult{other}},
-			"lab":                 {orders.ResultQuery{LabSlug: "southlab"}, []orders.RawResult{other}},
-			"from":                {orders.ResultQuery{CreatedFrom: noon.Add(time.Hour)}, []orders.RawResult{ours, other}},
-			"before":              {orders.ResultQuery{CreatedBefore: noon.Add(time.Hour)}, []orders.RawResult{plain}},
-			"name":                {orders.ResultQuery{Search: " aNA roe "}, []orders.RawResult{ours, plain}},
-			"birth":               {orders.ResultQuery{Search: "1984-05"}, []orders.RawResult{ours, other, plain}},
-			"birth in the middle": {orders.ResultQuery{Search: "05-09"}, nil},
+			"default":             {exchange.ResultQuery{}, []exchange.RawResult{ours, other, plain}},
+			"ops":                 {exchange.ResultQuery{Status: exchange.MatchPendingOps}, []exchange.RawResult{theirs, ours}},
+			"ops of the team":     {exchange.ResultQuery{Status: exchange.MatchPendingOps, Escalated: true}, []exchange.RawResult{ours}},
+			"not yet ops":         {exchange.ResultQuery{Status: exchange.MatchPendingCustomer, Escalated: true}, []exchange.RawResult{other, plain}},
+			"all of the team":     {exchange.ResultQuery{Escalated: true}, []exchange.RawResult{ours, other, plain}},
+			"resolved":            {exchange.ResultQuery{Status: exchange.MatchResolved}, []exchange.RawResult{done}},
+			"decision":            {exchange.ResultQuery{Decision: exchange.MatchPatient}, []exchange.RawResult{other}},
+			"lab":                 {exchange.ResultQuery{LabSlug: "southlab"}, []exchange.RawResult{other}},
+			"from":                {exchange.ResultQuery{CreatedFrom: noon.Add(time.Hour)}, []exchange.RawResult{ours, other}},
+			"before":              {exchange.ResultQuery{CreatedBefore: noon.Add(time.Hour)}, []exchange.RawResult{plain}},
+			"name":                {exchange.ResultQuery{Search: " aNA roe "}, []exchange.RawResult{ours, plain}},
+			"birth":               {exchange.ResultQuery{Search: "1984-05"}, []exchange.RawResult{ours, other, plain}},
+			"birth in the middle": {exchange.ResultQuery{Search: "05-09"}, nil},
 		}) {
 			t.Run(name, func(t *testing.T) {
 				tc.q.Team = conformance.Team("a")
 				page, err := h.Reviews.Results(t.Context(), tc.q)
 				require.NoError(t, err)
-				var got, want []orders.RawResultID
+				var got, want []exchange.RawResultID
 				for _, r := range page.Results {
 					got = append(got, r.ID)
 				}
@@ -292,12 +293,12 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		for i := range 5 {
 			h.held(t, rawResult("a", string(rune('a'+i)), noon.Add(time.Duration(i/2)*time.Microsecond))) // ties
 		}
-		whole, err := h.Reviews.Results(t.Context(), orders.ResultQuery{Team: conformance.Team("a")})
+		whole, err := h.Reviews.Results(t.Context(), exchange.ResultQuery{Team: conformance.Team("a")})
 		require.NoError(t, err)
 		require.Len(t, whole.Results, 5)
 		require.Empty(t, whole.Next)
-		var got []orders.RawResult
-		q := orders.ResultQuery{Team: conformance.Team("a"), Limit: 2}
+		var got []exchange.RawResult
+		q := exchange.ResultQuery{Team: conformance.Team("a"), Limit: 2}
 		for range 3 {
 			page, err := h.Reviews.Results(t.Context(), q)
 			require.NoError(t, err)
@@ -308,7 +309,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, whole.Results, got)
 		require.Empty(t, q.Cursor)
 		for _, bad := range []string{"x", "%%%", "AAAA"} {
-			_, err := h.Reviews.Results(t.Context(), orders.ResultQuery{Team: conformance.Team("a"), Cursor: bad})
+			_, err := h.Reviews.Results(t.Context(), exchange.ResultQuery{Team: conformance.Team("a"), Cursor: bad})
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}
 	},
@@ -316,14 +317,14 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		for i := range 3 {
 			h.held(t, rawResult("a", string(rune('a'+i)), noon.Add(time.Duration(i)*time.Minute)))
 		}
-		q := orders.ResultQuery{Team: conformance.Team("a"), Limit: 1}
+		q := exchange.ResultQuery{Team: conformance.Team("a"), Limit: 1}
 		for _, want := range []string{"c", "b", "a"} {
 			page, err := h.Reviews.Results(t.Context(), q)
 			require.NoError(t, err)
 			require.Len(t, page.Results, 1)
 			require.Equal(t, rawID(want), page.Results[0].ID)
-			_, err = h.Reviews.UpdateResult(t.Context(), q.Team, rawID(want), func(r *orders.RawResult) ([]healthlab.Event, error) {
-				r.Status = orders.MatchResolved
+			_, err = h.Reviews.UpdateResult(t.Context(), q.Team, rawID(want), func(r *exchange.RawResult) ([]healthlab.Event, error) {
+				r.Status = exchange.MatchResolved
 				return nil, nil
 			})
 			require.NoError(t, err)
@@ -337,8 +338,8 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.NoError(t, err)
 		_, err = h.Orders.Insert(t.Context(), atHome("a", "2", "ana", "north", appointment.VisitReserved), begin)
 		require.ErrorIs(t, err, healthlab.Conflict)
-		_, err = h.Reviews.AssignResult(t.Context(), was.TeamID, rawID("1"), orders.Assignment{Order: was.ID},
-			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		_, err = h.Reviews.AssignResult(t.Context(), was.TeamID, rawID("1"), exchange.Assignment{Order: was.ID},
+			func(item *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				was.Visits[0].Status = appointment.VisitCancelled
 				return accepted(item, was, made)
 			})
@@ -352,8 +353,8 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		made := newRecord("a", "new")
 		h.SetClock(noon.Add(time.Hour))
 		var seen [2]time.Time
-		_, err := h.Reviews.AssignResult(t.Context(), o.TeamID, rawID("1"), orders.Assignment{Order: o.ID, New: &made},
-			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		_, err := h.Reviews.AssignResult(t.Context(), o.TeamID, rawID("1"), exchange.Assignment{Order: o.ID, New: &made},
+			func(item *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				seen = [2]time.Time{was.StoreTime, made.StoreTime}
 				return accepted(item, was, made)
 			})
@@ -368,7 +369,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	"Assign/ExistingOrder": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
 		o := h.order(t, "a", "o")
-		got, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: o.ID}, accepted)
+		got, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{Order: o.ID}, accepted)
 		require.NoError(t, err)
 		require.Equal(t, o.ID, *got.ResolvedOrderID)
 		kept, err := h.Orders.Get(t.Context(), o.TeamID, o.ID)
@@ -380,7 +381,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	"Assign/NewOrder": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
 		made := newRecord("a", "made")
-		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{New: &made}, accepted)
+		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{New: &made}, accepted)
 		require.NoError(t, err)
 		kept, err := h.Orders.Get(t.Context(), made.TeamID, made.ID)
 		require.NoError(t, err)
@@ -393,7 +394,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		healthdatatest.AddUser(t, h.Users, conformance.Team("a"), conformance.User("bo"))
 		made := newRecord("a", "made")
 		made.UserID = conformance.User("cy") // of whom the team knows nothing
-		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{New: &made}, accepted)
+		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{New: &made}, accepted)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		kept, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("1"))
 		require.NoError(t, err)
@@ -406,8 +407,8 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		o := h.order(t, "a", "o")
 		made := newRecord("a", "made")
 		made.Origin = orders.OriginRecreation
-		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: o.ID, New: &made},
-			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{Order: o.ID, New: &made},
+			func(item *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				require.Equal(t, o.ID, *made.Parent())
 				require.Greater(t, made.NextEventID, was.NextEventID)
 				if _, err := orders.Apply(&was.Order, orders.Step{On: orders.CancelRequested, At: noon}); err != nil {
@@ -431,11 +432,11 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		was.SampleID, made.SampleID, made.Origin = new("A1"), new("A1"), orders.OriginRecreation
 		_, err := h.Orders.Insert(t.Context(), was, begin)
 		require.NoError(t, err)
-		to := orders.Assignment{Order: was.ID, New: &made}
+		to := exchange.Assignment{Order: was.ID, New: &made}
 		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), to, accepted)
 		require.ErrorIs(t, err, healthlab.Conflict, "the old order has it still")
 		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), to,
-			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+			func(item *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				was.SampleID = nil
 				return accepted(item, was, made)
 			})
@@ -452,17 +453,17 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		o := h.order(t, "a", "o")
 		no := errors.New("no")
 		told := h.told(t, "a")
-		for name, change := range conformance.Sorted(map[string]orders.AssignChange{
-			"refused": func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+		for name, change := range conformance.Sorted(map[string]exchange.AssignChange{
+			"refused": func(item *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				_, _ = accepted(item, was, made)
 				return nil, no
 			},
-			"spoilt order": func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+			"spoilt order": func(item *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				_, err := accepted(item, was, made)
 				was.Notes = new("\x00")
 				return nil, err
 			},
-			"spoilt result": func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+			"spoilt result": func(item *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				_, err := accepted(item, was, made)
 				item.Note = new("\x00")
 				return nil, err
@@ -470,7 +471,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		}) {
 			t.Run(name, func(t *testing.T) {
 				made := newRecord("a", "made")
-				_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: o.ID, New: &made}, change)
+				_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{Order: o.ID, New: &made}, change)
 				require.Error(t, err)
 				kept, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("1"))
 				require.NoError(t, err)
@@ -487,15 +488,15 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	"Assign/NotThere": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
 		foreign := h.order(t, "b", "o")
-		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: foreign.ID}, accepted)
+		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{Order: foreign.ID}, accepted)
 		require.ErrorIs(t, err, healthlab.NotFound)
-		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: orderID("none")}, accepted)
+		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{Order: orderID("none")}, accepted)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		o := h.order(t, "a", "mine")
-		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("none"), orders.Assignment{Order: o.ID}, accepted)
+		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("none"), exchange.Assignment{Order: o.ID}, accepted)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		taken := newRecord("a", "mine")
-		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{New: &taken}, accepted)
+		_, err = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{New: &taken}, accepted)
 		require.ErrorIs(t, err, healthlab.Conflict)
 	},
 	"Assign/OnlyOneWins": func(t *testing.T, h ReviewsHarness) {
@@ -506,8 +507,8 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		for i := range errs {
 			o := h.order(t, "a", string(rune('a'+i)))
 			all.Go(func() {
-				_, errs[i] = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), orders.Assignment{Order: o.ID},
-					func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				_, errs[i] = h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{Order: o.ID},
+					func(item *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 						if !item.Open() {
 							return nil, late
 						}
@@ -531,10 +532,10 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	},
 	"Erase": func(t *testing.T, h ReviewsHarness) {
 		given := rawResult("a", "given", noon)
-		given.Status, given.ResolvedUserID = orders.MatchResolved, new(conformance.User("bo"))
+		given.Status, given.ResolvedUserID = exchange.MatchResolved, new(conformance.User("bo"))
 		anybody := rawResult("a", "anybody", noon)
 		anybody.Subject = healthlab.UserID{}
-		for _, r := range []orders.RawResult{rawResult("a", "hers", noon), given, anybody, rawResult("b", "elsewhere", noon)} {
+		for _, r := range []exchange.RawResult{rawResult("a", "hers", noon), given, anybody, rawResult("b", "elsewhere", noon)} {
 			h.held(t, r)
 		}
 		healthdatatest.EraseUser(t, h.Users, conformance.Team("a"), conformance.User("ana"))
@@ -549,7 +550,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		h.held(t, rawResult("a", "hers", noon))
 		team, ana := conformance.Team("a"), conformance.User("ana")
 		total := func() int {
-			page, err := h.Reviews.Results(t.Context(), orders.ResultQuery{Team: team})
+			page, err := h.Reviews.Results(t.Context(), exchange.ResultQuery{Team: team})
 			require.NoError(t, err)
 			require.Len(t, page.Results, page.Total)
 			return page.Total
@@ -634,7 +635,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		_, err := h.Reviews.Result(ended, conformance.Team("a"), rawID("1"))
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, h.Reviews.InsertResult(ended, rawResult("a", "2", noon), nil), context.Canceled)
-		_, err = h.Reviews.UpdateResult(ended, conformance.Team("a"), rawID("1"), func(r *orders.RawResult) ([]healthlab.Event, error) {
+		_, err = h.Reviews.UpdateResult(ended, conformance.Team("a"), rawID("1"), func(r *exchange.RawResult) ([]healthlab.Event, error) {
 			r.Note = new("x")
 			return nil, nil
 		})
@@ -644,7 +645,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		kept, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("1"))
 		require.NoError(t, err)
 		require.Nil(t, kept.Note)
-		page, err := h.Reviews.Results(t.Context(), orders.ResultQuery{Team: conformance.Team("a")})
+		page, err := h.Reviews.Results(t.Context(), exchange.ResultQuery{Team: conformance.Team("a")})
 		require.NoError(t, err)
 		require.Equal(t, 1, page.Total)
 	},

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 )
@@ -27,10 +28,10 @@ type scriptLab struct {
 	feed  []scriptReport
 	down  bool
 
-	accepted  func(number int, s orders.Submission) orders.Accepted
-	read      func(r scriptReport) (orders.Message, bool) // false: it is left out
-	batch     func(list []orders.Message) ([]orders.Message, error)
-	outage    func(s orders.Submission) error
+	accepted  func(number int, s exchange.Submission) exchange.Accepted
+	read      func(r scriptReport) (exchange.Message, bool) // false: it is left out
+	batch     func(list []exchange.Message) ([]exchange.Message, error)
+	outage    func(s exchange.Submission) error
 	cancelled error // in an outage
 	updates   error // in an outage
 	deaf      bool  // to the end of a context
@@ -38,7 +39,7 @@ type scriptLab struct {
 }
 
 type scriptJob struct {
-	orders.Submission
+	exchange.Submission
 	number    int
 	steps     int
 	cancelled bool
@@ -56,13 +57,13 @@ type scriptReport struct {
 	unreadable bool
 }
 
-func (l *scriptLab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+func (l *scriptLab) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if err := ctx.Err(); err != nil && !l.deaf {
-		return orders.Accepted{}, err
+		return exchange.Accepted{}, err
 	}
 	j, err := l.take(s)
 	if err != nil {
-		return orders.Accepted{}, err
+		return exchange.Accepted{}, err
 	}
 	return l.accepted(j.number, s), nil
 }
@@ -75,7 +76,7 @@ func (l *scriptLab) find(id orders.OrderID) *scriptJob {
 	return l.taken[i]
 }
 
-func (l *scriptLab) take(s orders.Submission) (*scriptJob, error) {
+func (l *scriptLab) take(s exchange.Submission) (*scriptJob, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down {
@@ -109,16 +110,16 @@ func (l *scriptLab) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.Or
 	return nil
 }
 
-func (l *scriptLab) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+func (l *scriptLab) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	if err := ctx.Err(); err != nil && !l.deaf {
-		return orders.Batch{}, err
+		return exchange.Batch{}, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down {
-		return orders.Batch{Cursor: cursor}, l.updates
+		return exchange.Batch{Cursor: cursor}, l.updates
 	}
-	var all []orders.Message
+	var all []exchange.Message
 	for _, r := range l.feed {
 		if m, ok := l.read(r); ok {
 			all = append(all, m)
@@ -126,15 +127,15 @@ func (l *scriptLab) Updates(ctx context.Context, cursor string, n int) (orders.B
 	}
 	all, err := l.batch(all)
 	if err != nil {
-		return orders.Batch{}, err
+		return exchange.Batch{}, err
 	}
 	first, _ := strconv.Atoi(cursor)
 	first = min(first, len(all))
 	out := all[first:min(first+n, len(all))]
 	if len(out) == 0 {
-		return orders.Batch{Cursor: cursor}, nil
+		return exchange.Batch{Cursor: cursor}, nil
 	}
-	return orders.Batch{Messages: out, Cursor: strconv.Itoa(first + len(out))}, nil
+	return exchange.Batch{Messages: out, Cursor: strconv.Itoa(first + len(out))}, nil
 }
 
 func (l *scriptLab) report(j *scriptJob, kind string) *scriptReport {
@@ -157,7 +158,7 @@ func (l *scriptLab) pass() {
 	}
 }
 
-func (l *scriptLab) odd(s orders.Submission, odd orderstest.OddReport) {
+func (l *scriptLab) odd(s exchange.Submission, odd orderstest.OddReport) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.report(l.find(s.Order.ID), "final")
@@ -178,8 +179,8 @@ func (l *scriptLab) odd(s orders.Submission, odd orderstest.OddReport) {
 }
 
 // readScript is how a report is to be read.
-func readScript(r scriptReport) (orders.Message, bool) {
-	m := orders.Message{
+func readScript(r scriptReport) (exchange.Message, bool) {
+	m := exchange.Message{
 		ID: r.id, Team: r.job.Order.TeamID, Order: r.job.Order.ID, SampleID: fmt.Sprint("S", r.job.number), At: r.at, Lab: "northlab", Patient: r.patient,
 	}
 	result := labresult.Result{Name: "Ferritin", Slug: "ferritin", Result: r.value, Unit: new("ug/L"), ReferenceRange: new("13-150"), LOINC: new("2276-4"), ProviderID: new("FER")}
@@ -205,18 +206,18 @@ func scripts(broken func(*scriptLab)) func(*testing.T) {
 		orderstest.RunLabBackend(t, func(testing.TB) orderstest.LabHarness {
 			l := &scriptLab{
 				at: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC),
-				accepted: func(number int, _ orders.Submission) orders.Accepted {
-					return orders.Accepted{SampleID: fmt.Sprint("S", number)}
+				accepted: func(number int, _ exchange.Submission) exchange.Accepted {
+					return exchange.Accepted{SampleID: fmt.Sprint("S", number)}
 				},
 				read:      readScript,
-				batch:     func(list []orders.Message) ([]orders.Message, error) { return list, nil },
-				outage:    func(orders.Submission) error { return healthlab.Unavailable },
+				batch:     func(list []exchange.Message) ([]exchange.Message, error) { return list, nil },
+				outage:    func(exchange.Submission) error { return healthlab.Unavailable },
 				cancelled: healthlab.Unavailable, updates: healthlab.Unavailable,
 			}
 			broken(l)
 			return orderstest.LabHarness{
 				Lab: l, Method: catalogue.WalkInTest, Pass: l.pass, Now: func() time.Time { return l.at },
-				Report: func(_ testing.TB, s orders.Submission, odd orderstest.OddReport) { l.odd(s, odd) },
+				Report: func(_ testing.TB, s exchange.Submission, odd orderstest.OddReport) { l.odd(s, odd) },
 				Outage: func() { l.down = true },
 			}
 		})
@@ -227,9 +228,9 @@ func scripts(broken func(*scriptLab)) func(*testing.T) {
 func TestScriptLab(t *testing.T) { scripts(func(*scriptLab) {})(t) }
 
 // messages returns the suite over backends that change what they read.
-func messages(edit func(r scriptReport, m *orders.Message)) func(*testing.T) {
+func messages(edit func(r scriptReport, m *exchange.Message)) func(*testing.T) {
 	return scripts(func(l *scriptLab) {
-		l.read = func(r scriptReport) (orders.Message, bool) {
+		l.read = func(r scriptReport) (exchange.Message, bool) {
 			m, ok := readScript(r)
 			edit(r, &m)
 			return m, ok
@@ -239,7 +240,7 @@ func messages(edit func(r scriptReport, m *orders.Message)) func(*testing.T) {
 
 // results returns the suite over backends that change the results they read.
 func results(edit func(r *labresult.Result)) func(*testing.T) {
-	return messages(func(_ scriptReport, m *orders.Message) {
+	return messages(func(_ scriptReport, m *exchange.Message) {
 		if m.Results != nil {
 			edit(&m.Results.Results[0])
 		}
@@ -249,89 +250,89 @@ func results(edit func(r *labresult.Result)) func(*testing.T) {
 var scriptedLabs = []conformance.Broken{
 	{Name: "takes an order twice that comes twice at once", Subtest: "Submit/Concurrent", Suite: scripts(func(l *scriptLab) { l.racy = true })},
 	{Name: "puts space around sample ids", Subtest: "Submit/TwoOrders", Suite: scripts(func(l *scriptLab) {
-		l.accepted = func(number int, _ orders.Submission) orders.Accepted {
-			return orders.Accepted{SampleID: fmt.Sprintf("S%d ", number)}
+		l.accepted = func(number int, _ exchange.Submission) exchange.Accepted {
+			return exchange.Accepted{SampleID: fmt.Sprintf("S%d ", number)}
 		}
 	})},
 	{Name: "names the person by the sample id", Subtest: "Submit/TwoOrders", Suite: scripts(func(l *scriptLab) {
-		l.accepted = func(_ int, s orders.Submission) orders.Accepted {
-			return orders.Accepted{SampleID: s.Order.UserID.String()}
+		l.accepted = func(_ int, s exchange.Submission) exchange.Accepted {
+			return exchange.Accepted{SampleID: s.Order.UserID.String()}
 		}
 	})},
-	{Name: "reports another sample id than it accepted", Subtest: "Updates/SampleIDs", Suite: messages(func(_ scriptReport, m *orders.Message) { m.SampleID += "-1" })},
+	{Name: "reports another sample id than it accepted", Subtest: "Updates/SampleIDs", Suite: messages(func(_ scriptReport, m *exchange.Message) { m.SampleID += "-1" })},
 	{Name: "reports a new sample id each time", Subtest: "Updates/SampleIDs", Suite: scripts(func(l *scriptLab) {
-		l.accepted = func(int, orders.Submission) orders.Accepted { return orders.Accepted{} }
-		l.read = func(r scriptReport) (orders.Message, bool) {
+		l.accepted = func(int, exchange.Submission) exchange.Accepted { return exchange.Accepted{} }
+		l.read = func(r scriptReport) (exchange.Message, bool) {
 			m, ok := readScript(r)
 			m.SampleID += r.kind
 			return m, ok
 		}
 	})},
 	{Name: "reports one sample id for all orders", Subtest: "Updates/SampleIDs", Suite: scripts(func(l *scriptLab) {
-		l.accepted = func(int, orders.Submission) orders.Accepted { return orders.Accepted{} }
-		l.read = func(r scriptReport) (orders.Message, bool) {
+		l.accepted = func(int, exchange.Submission) exchange.Accepted { return exchange.Accepted{} }
+		l.read = func(r scriptReport) (exchange.Message, bool) {
 			m, ok := readScript(r)
 			m.SampleID = "S1"
 			return m, ok
 		}
 	})},
-	{Name: "reports results at time zero", Subtest: "Updates/Times", Suite: messages(func(_ scriptReport, m *orders.Message) { m.At = time.Time{} })},
-	{Name: "reports results of 1970", Subtest: "Updates/Times", Suite: messages(func(_ scriptReport, m *orders.Message) { m.At = time.Unix(0, 0) })},
-	{Name: "reports results of tomorrow", Subtest: "Updates/Times", Suite: messages(func(_ scriptReport, m *orders.Message) { m.At = m.At.AddDate(0, 0, 1) })},
-	{Name: "reports local time as UTC", Subtest: "Updates/Times", Suite: messages(func(_ scriptReport, m *orders.Message) { m.At = m.At.Add(2 * time.Hour) })},
-	{Name: "reports that a sample was taken after it was received", Subtest: "Updates/Times", Suite: messages(func(r scriptReport, m *orders.Message) {
+	{Name: "reports results at time zero", Subtest: "Updates/Times", Suite: messages(func(_ scriptReport, m *exchange.Message) { m.At = time.Time{} })},
+	{Name: "reports results of 1970", Subtest: "Updates/Times", Suite: messages(func(_ scriptReport, m *exchange.Message) { m.At = time.Unix(0, 0) })},
+	{Name: "reports results of tomorrow", Subtest: "Updates/Times", Suite: messages(func(_ scriptReport, m *exchange.Message) { m.At = m.At.AddDate(0, 0, 1) })},
+	{Name: "reports local time as UTC", Subtest: "Updates/Times", Suite: messages(func(_ scriptReport, m *exchange.Message) { m.At = m.At.Add(2 * time.Hour) })},
+	{Name: "reports that a sample was taken after it was received", Subtest: "Updates/Times", Suite: messages(func(r scriptReport, m *exchange.Message) {
 		if r.kind == "received" {
 			m.CollectedAt = m.At.Add(time.Minute)
 		}
 	})},
-	{Name: "reports that a sample was taken in 1970", Subtest: "Updates/Times", Suite: messages(func(_ scriptReport, m *orders.Message) { m.CollectedAt = time.Unix(0, 0) })},
-	{Name: "reports a state that is none", Subtest: "Updates/States", Suite: messages(func(r scriptReport, m *orders.Message) {
+	{Name: "reports that a sample was taken in 1970", Subtest: "Updates/Times", Suite: messages(func(_ scriptReport, m *exchange.Message) { m.CollectedAt = time.Unix(0, 0) })},
+	{Name: "reports a state that is none", Subtest: "Updates/States", Suite: messages(func(r scriptReport, m *exchange.Message) {
 		if r.kind == "received" {
 			m.On = "in_process"
 		}
 	})},
-	{Name: "reports nothing that happened", Subtest: "Updates/States", Suite: messages(func(r scriptReport, m *orders.Message) {
+	{Name: "reports nothing that happened", Subtest: "Updates/States", Suite: messages(func(r scriptReport, m *exchange.Message) {
 		if r.kind == "received" {
 			m.On = ""
 		}
 	})},
-	{Name: "reports an empty parcel", Subtest: "Updates/States", Suite: messages(func(_ scriptReport, m *orders.Message) { m.Tracking = &orders.Tracking{} })},
-	{Name: "reports a final result without results", Subtest: "Updates/States", Suite: messages(func(r scriptReport, m *orders.Message) {
+	{Name: "reports an empty parcel", Subtest: "Updates/States", Suite: messages(func(_ scriptReport, m *exchange.Message) { m.Tracking = &exchange.Tracking{} })},
+	{Name: "reports a final result without results", Subtest: "Updates/States", Suite: messages(func(r scriptReport, m *exchange.Message) {
 		if r.kind == "final" {
 			m.Results = nil
 		}
 	})},
-	{Name: "reports results with a step of the sample", Subtest: "Updates/Results", Suite: messages(func(r scriptReport, m *orders.Message) {
+	{Name: "reports results with a step of the sample", Subtest: "Updates/Results", Suite: messages(func(r scriptReport, m *exchange.Message) {
 		if m.Results != nil {
 			m.On = orders.SampleReceived
 		}
 	})},
-	{Name: "reports a final report that is empty", Subtest: "Updates/Results", Suite: messages(func(_ scriptReport, m *orders.Message) {
+	{Name: "reports a final report that is empty", Subtest: "Updates/Results", Suite: messages(func(_ scriptReport, m *exchange.Message) {
 		if m.Results != nil {
 			m.Results.Results = nil
 		}
 	})},
-	{Name: "reports partial results as final", Subtest: "Updates/Results", Suite: messages(func(r scriptReport, m *orders.Message) {
+	{Name: "reports partial results as final", Subtest: "Updates/Results", Suite: messages(func(r scriptReport, m *exchange.Message) {
 		if r.kind == "partial" {
 			m.On = orders.FinalResult
 		}
 	})},
-	{Name: "reports a status that is none", Subtest: "Updates/Results", Suite: messages(func(_ scriptReport, m *orders.Message) {
+	{Name: "reports a status that is none", Subtest: "Updates/Results", Suite: messages(func(_ scriptReport, m *exchange.Message) {
 		if m.Results != nil {
 			m.Results.Metadata.Status = "F"
 		}
 	})},
-	{Name: "reports a result twice in one report", Subtest: "Updates/Results", Suite: messages(func(_ scriptReport, m *orders.Message) {
+	{Name: "reports a result twice in one report", Subtest: "Updates/Results", Suite: messages(func(_ scriptReport, m *exchange.Message) {
 		if m.Results != nil {
 			m.Results.Results = append(m.Results.Results, m.Results.Results...)
 		}
 	})},
-	{Name: "reports a missing result without its name", Subtest: "Updates/Results", Suite: messages(func(_ scriptReport, m *orders.Message) {
+	{Name: "reports a missing result without its name", Subtest: "Updates/Results", Suite: messages(func(_ scriptReport, m *exchange.Message) {
 		if m.Results != nil {
 			m.Results.MissingResults = []labresult.Missing{{}}
 		}
 	})},
-	{Name: "reports a failure that is none", Subtest: "Updates/Results", Suite: messages(func(_ scriptReport, m *orders.Message) {
+	{Name: "reports a failure that is none", Subtest: "Updates/Results", Suite: messages(func(_ scriptReport, m *exchange.Message) {
 		if m.Results != nil {
 			m.Results.MissingResults = []labresult.Missing{{Name: "Iron", InferredFailureType: "lost"}}
 		}
@@ -349,43 +350,43 @@ var scriptedLabs = []conformance.Broken{
 	{Name: "reports its own code as LOINC", Subtest: "Updates/Results", Suite: results(func(r *labresult.Result) { r.LOINC = new("FER") })},
 	{Name: "reports results at their time zero", Subtest: "Updates/Results", Suite: results(func(r *labresult.Result) { r.Timestamp = &healthlab.Time{} })},
 	{Name: "reports the results of one patient for all", Subtest: "Updates/TwoPatients", Suite: scripts(func(l *scriptLab) {
-		l.read = func(r scriptReport) (orders.Message, bool) {
+		l.read = func(r scriptReport) (exchange.Message, bool) {
 			m, ok := readScript(r)
 			m.Patient = orders.ReportedAs(l.taken[0].Order.PatientDetails)
 			return m, ok
 		}
 	})},
 	{Name: "reports the results of one order for all", Subtest: "Updates/TwoPatients", Suite: scripts(func(l *scriptLab) {
-		l.read = func(r scriptReport) (orders.Message, bool) {
+		l.read = func(r scriptReport) (exchange.Message, bool) {
 			m, ok := readScript(r)
 			m.Order = l.taken[0].Order.ID
 			return m, ok
 		}
 	})},
-	{Name: "reports day and month of a birth date exchanged", Subtest: "Updates/NameThePatient", Suite: messages(func(_ scriptReport, m *orders.Message) {
+	{Name: "reports day and month of a birth date exchanged", Subtest: "Updates/NameThePatient", Suite: messages(func(_ scriptReport, m *exchange.Message) {
 		if m.Patient != nil {
 			p := *m.Patient
 			p.DOB.Day = 1 + p.DOB.Day%28
 			m.Patient = &p
 		}
 	})},
-	{Name: "reports given and family name exchanged", Subtest: "Updates/NameThePatient", Suite: messages(func(_ scriptReport, m *orders.Message) {
+	{Name: "reports given and family name exchanged", Subtest: "Updates/NameThePatient", Suite: messages(func(_ scriptReport, m *exchange.Message) {
 		if m.Patient != nil {
 			p := *m.Patient
 			p.FirstName, p.LastName = p.LastName, p.FirstName
 			m.Patient = &p
 		}
 	})},
-	{Name: "reports results without a patient", Subtest: "Updates/NameThePatient", Suite: messages(func(_ scriptReport, m *orders.Message) { m.Patient = &orders.ReportedPatient{} })},
-	{Name: "reports the order's own number as foreign", Subtest: "Updates/TwoPatients", Suite: messages(func(_ scriptReport, m *orders.Message) { m.ForeignNumbers = []string{m.Order.String()} })},
+	{Name: "reports results without a patient", Subtest: "Updates/NameThePatient", Suite: messages(func(_ scriptReport, m *exchange.Message) { m.Patient = &orders.ReportedPatient{} })},
+	{Name: "reports the order's own number as foreign", Subtest: "Updates/TwoPatients", Suite: messages(func(_ scriptReport, m *exchange.Message) { m.ForeignNumbers = []string{m.Order.String()} })},
 	{Name: "sorts what comes late before what was read", Subtest: "Updates/AsTimePasses", Suite: scripts(func(l *scriptLab) {
-		l.batch = func(list []orders.Message) ([]orders.Message, error) {
-			slices.SortStableFunc(list, func(a, b orders.Message) int { return strings.Compare(b.SampleID, a.SampleID) })
+		l.batch = func(list []exchange.Message) ([]exchange.Message, error) {
+			slices.SortStableFunc(list, func(a, b exchange.Message) int { return strings.Compare(b.SampleID, a.SampleID) })
 			return list, nil
 		}
 	})},
 	{Name: "shows the newest four alone", Subtest: "Updates/AsTimePasses", Suite: scripts(func(l *scriptLab) {
-		l.batch = func(list []orders.Message) ([]orders.Message, error) { return list[max(0, len(list)-4):], nil }
+		l.batch = func(list []exchange.Message) ([]exchange.Message, error) { return list[max(0, len(list)-4):], nil }
 	})},
 	{Name: "stops at a bound", Subtest: "Report/Bound", Suite: stopsAt(func(r scriptReport) bool { return r.value == "<5" })},
 	{Name: "reads a bound as a number", Subtest: "Report/Bound", Suite: results(func(r *labresult.Result) {
@@ -411,10 +412,10 @@ var scriptedLabs = []conformance.Broken{
 			r.Interpretation = labresult.Normal
 		}
 	})},
-	{Name: "fills in the patient of the order", Subtest: "Report/NoPatient", Suite: messages(func(r scriptReport, m *orders.Message) {
+	{Name: "fills in the patient of the order", Subtest: "Report/NoPatient", Suite: messages(func(r scriptReport, m *exchange.Message) {
 		m.Patient = orders.ReportedAs(r.job.Order.PatientDetails)
 	})},
-	{Name: "replaces the patient by that of the order", Subtest: "Report/OtherPatient", Suite: messages(func(r scriptReport, m *orders.Message) {
+	{Name: "replaces the patient by that of the order", Subtest: "Report/OtherPatient", Suite: messages(func(r scriptReport, m *exchange.Message) {
 		if m.Patient != nil {
 			m.Patient = orders.ReportedAs(r.job.Order.PatientDetails)
 		}
@@ -424,13 +425,13 @@ var scriptedLabs = []conformance.Broken{
 	})},
 	{Name: "leaves out results without a patient", Subtest: "Report/NoPatient", Suite: leavesOut(func(r scriptReport) bool { return r.patient == nil })},
 	{Name: "stops at an unknown state", Subtest: "Report/UnknownState", Suite: stopsAt(func(r scriptReport) bool { return r.kind == "prelim" })},
-	{Name: "passes an unknown state on", Subtest: "Report/UnknownState", Suite: messages(func(r scriptReport, m *orders.Message) {
+	{Name: "passes an unknown state on", Subtest: "Report/UnknownState", Suite: messages(func(r scriptReport, m *exchange.Message) {
 		if r.kind == "prelim" {
 			m.On = "prelim"
 		}
 	})},
 	{Name: "takes an unknown state as final", Subtest: "Report/UnknownState", Suite: scripts(func(l *scriptLab) {
-		l.read = func(r scriptReport) (orders.Message, bool) {
+		l.read = func(r scriptReport) (exchange.Message, bool) {
 			if r.kind == "prelim" {
 				r.kind = "final"
 			}
@@ -439,19 +440,19 @@ var scriptedLabs = []conformance.Broken{
 	})},
 	{Name: "leaves out results of an unknown state", Subtest: "Report/UnknownState", Suite: leavesOut(func(r scriptReport) bool { return r.kind == "prelim" })},
 	{Name: "stops at a report that cannot be read", Subtest: "Report/Unreadable", Suite: stopsAt(func(r scriptReport) bool { return r.unreadable })},
-	{Name: "completes the order with a report that cannot be read", Subtest: "Report/Unreadable", Suite: messages(func(r scriptReport, m *orders.Message) {
+	{Name: "completes the order with a report that cannot be read", Subtest: "Report/Unreadable", Suite: messages(func(r scriptReport, m *exchange.Message) {
 		if r.unreadable {
 			m.On = orders.FinalResult
 		}
 	})},
-	{Name: "reports an outage as a refusal", Subtest: "Outage/Submit", Suite: scripts(func(l *scriptLab) { l.outage = func(orders.Submission) error { return healthlab.Invalid } })},
+	{Name: "reports an outage as a refusal", Subtest: "Outage/Submit", Suite: scripts(func(l *scriptLab) { l.outage = func(exchange.Submission) error { return healthlab.Invalid } })},
 	{Name: "shows the patient in an outage", Subtest: "Outage/Submit", Suite: scripts(func(l *scriptLab) {
-		l.outage = func(s orders.Submission) error {
+		l.outage = func(s exchange.Submission) error {
 			return fmt.Errorf("%w: order of %s", healthlab.Unavailable, *s.Order.PatientDetails.LastName)
 		}
 	})},
 	{Name: "shows the birth date in an outage", Subtest: "Outage/Submit", Suite: scripts(func(l *scriptLab) {
-		l.outage = func(s orders.Submission) error {
+		l.outage = func(s exchange.Submission) error {
 			return fmt.Errorf("%w: born %s", healthlab.Unavailable, s.Order.PatientDetails.DOB)
 		}
 	})},
@@ -466,7 +467,7 @@ var scriptedLabs = []conformance.Broken{
 // stopsAt returns the suite over backends whose feed ends at some reports.
 func stopsAt(odd func(scriptReport) bool) func(*testing.T) {
 	return scripts(func(l *scriptLab) {
-		l.batch = func(list []orders.Message) ([]orders.Message, error) {
+		l.batch = func(list []exchange.Message) ([]exchange.Message, error) {
 			if slices.ContainsFunc(l.feed, odd) {
 				return nil, healthlab.Invalid
 			}
@@ -478,7 +479,7 @@ func stopsAt(odd func(scriptReport) bool) func(*testing.T) {
 // leavesOut returns the suite over backends that drop some reports.
 func leavesOut(odd func(scriptReport) bool) func(*testing.T) {
 	return scripts(func(l *scriptLab) {
-		l.read = func(r scriptReport) (orders.Message, bool) {
+		l.read = func(r scriptReport) (exchange.Message, bool) {
 			m, _ := readScript(r)
 			return m, !odd(r)
 		}

@@ -150,7 +150,7 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 		r := h.due(t, "1", noon)
 		_, err := h.Visits.ClaimVisits(t.Context(), 10, noon, time.Minute)
 		require.NoError(t, err)
-		_, err = h.Orders.Update(t.Context(), r.TeamID, r.ID, edits(func(r *orders.Record) { r.VisitWork = orders.VisitWork{} }))
+		_, err = h.Orders.Update(t.Context(), r.TeamID, r.ID, edits(func(r *orders.Record) { r.VisitWork = orders.Work{} }))
 		require.NoError(t, err)
 		got, err := h.Visits.ClaimVisits(t.Context(), 10, noon.Add(time.Hour), time.Hour)
 		require.NoError(t, err)

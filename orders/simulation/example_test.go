@@ -6,6 +6,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
@@ -25,7 +26,7 @@ func Example() {
 // Each case of test runs needs orders in certain roles.
 func ExampleMatchTestCases() {
 	for _, c := range simulation.MatchTestCases() {
-		if c.Case == orders.MatchSeveralPeople {
+		if c.Case == exchange.MatchSeveralPeople {
 			fmt.Println(c.Case, c.OrderRoles)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -45,7 +46,7 @@ const (
 
 // MatchTestCase is a decision that test runs end with, and what it needs.
 type MatchTestCase struct {
-	Case orders.MatchDecision `json:"case"`
+	Case exchange.MatchDecision `json:"case"`
 	// OrderRoles are the orders that take part.
 	OrderRoles []string `json:"order_roles"`
 	// RequiredStatuses are where they stand when the result comes, by role.
@@ -63,22 +64,22 @@ const (
 
 // MatchTestCases returns the cases of test runs.
 func MatchTestCases() []MatchTestCase {
-	one := func(c orders.MatchDecision, at orders.LowLevel, labs ...string) MatchTestCase {
+	one := func(c exchange.MatchDecision, at orders.LowLevel, labs ...string) MatchTestCase {
 		return MatchTestCase{c, []string{roleTarget}, map[string]orders.LowLevel{roleTarget: at}, rules.NonNil(labs)}
 	}
 	return []MatchTestCase{
-		one(orders.MatchCompleted, orders.Completed), one(orders.MatchCancelled, orders.Cancelled),
-		one(orders.MatchWrongCollection, orders.RequisitionCreated, "the order is for at_home_phlebotomy, and provided"),
-		one(orders.MatchWrongLab, orders.RequisitionCreated, "the result comes from another lab than the order's"),
-		{orders.MatchSeveralPeople, []string{roleFirst, roleSecond},
+		one(exchange.MatchCompleted, orders.Completed), one(exchange.MatchCancelled, orders.Cancelled),
+		one(exchange.MatchWrongCollection, orders.RequisitionCreated, "the order is for at_home_phlebotomy, and provided"),
+		one(exchange.MatchWrongLab, orders.RequisitionCreated, "the result comes from another lab than the order's"),
+		{exchange.MatchSeveralPeople, []string{roleFirst, roleSecond},
 			map[string]orders.LowLevel{roleFirst: orders.RequisitionCreated, roleSecond: orders.RequisitionCreated},
 			[]string{"both patients have one name and birth date, and are different users"}},
-		one(orders.MatchSampleMismatch, orders.RequisitionCreated), one(orders.MatchPatient, orders.RequisitionCreated),
-		{orders.MatchNone, []string{}, map[string]orders.LowLevel{}, []string{}},
+		one(exchange.MatchSampleMismatch, orders.RequisitionCreated), one(exchange.MatchPatient, orders.RequisitionCreated),
+		{exchange.MatchNone, []string{}, map[string]orders.LowLevel{}, []string{}},
 	}
 }
 
-func ruleOf(c orders.MatchDecision) (MatchTestCase, bool) {
+func ruleOf(c exchange.MatchDecision) (MatchTestCase, bool) {
 	all := MatchTestCases()
 	i := slices.IndexFunc(all, func(r MatchTestCase) bool { return r.Case == c })
 	if i < 0 {
@@ -89,8 +90,8 @@ func ruleOf(c orders.MatchDecision) (MatchTestCase, bool) {
 
 // MatchTestRequest asks for a test run.
 type MatchTestRequest struct {
-	Case        orders.MatchDecision `json:"case"`
-	OrderSource OrderSource          `json:"order_source"`
+	Case        exchange.MatchDecision `json:"case"`
+	OrderSource OrderSource            `json:"order_source"`
 	// Orders are the team's own, by the roles of the case; only with provided.
 	Orders map[string]orders.OrderID `json:"orders" wire:"opt,max=10"`
 	// ResultStatus is final if empty, Interpretation normal.
@@ -121,11 +122,11 @@ type MatchTestRun struct {
 	RunID        MatchTestRunID            `json:"run_id"`
 	Status       MatchTestStatus           `json:"status"`
 	Stage        string                    `json:"stage"`
-	Case         orders.MatchDecision      `json:"case"`
+	Case         exchange.MatchDecision    `json:"case"`
 	OrderSource  OrderSource               `json:"order_source"`
 	ResultStatus labresult.Status          `json:"result_status"`
 	Orders       map[string]MatchTestOrder `json:"orders"`
-	RawResultID  *orders.RawResultID       `json:"raw_result_id"`
+	RawResultID  *exchange.RawResultID     `json:"raw_result_id"`
 	Error        *MatchTestError           `json:"error"`
 	CreatedAt    healthlab.Time            `json:"created_at"`
 	UpdatedAt    healthlab.Time            `json:"updated_at"`
@@ -138,7 +139,7 @@ func (r *MatchTestRequest) Check() error {
 	var p healthlab.Problems
 	rule, ok := ruleOf(r.Case)
 	if !ok {
-		var cases []orders.MatchDecision
+		var cases []exchange.MatchDecision
 		for _, r := range MatchTestCases() {
 			cases = append(cases, r.Case)
 		}
@@ -157,10 +158,10 @@ func (r *MatchTestRequest) Check() error {
 		p.Add("roles", "has exactly the roles of the case", "orders")
 	case r.OrderSource == ManagedOrders && len(roles) > 0:
 		p.Add("roles", "goes with provided orders only", "orders")
-	case r.OrderSource == ManagedOrders && r.Case == orders.MatchWrongCollection:
+	case r.OrderSource == ManagedOrders && r.Case == exchange.MatchWrongCollection:
 		p.Add("source", "is provided in this case", "order_source")
 	}
-	if r.WrongLabTestID != nil && (r.Case != orders.MatchWrongLab || r.OrderSource != ManagedOrders) {
+	if r.WrongLabTestID != nil && (r.Case != exchange.MatchWrongLab || r.OrderSource != ManagedOrders) {
 		p.Add("case", "goes with wrong_lab and managed orders only", "wrong_lab_test_id")
 	}
 	return p.Err()
@@ -238,7 +239,7 @@ func (r *testRun) validate(ctx context.Context) error {
 		if o.PatientDetails == nil {
 			return rules.Broken(orderStatus, "an order has no patient")
 		}
-		if r.kept.Case == orders.MatchWrongCollection && o.Method() != catalogue.AtHomePhlebotomy {
+		if r.kept.Case == exchange.MatchWrongCollection && o.Method() != catalogue.AtHomePhlebotomy {
 			return rules.Broken(orderStatus, "the order is not for at_home_phlebotomy")
 		}
 		r.records[role] = o
@@ -274,7 +275,7 @@ func (r *testRun) configure(ctx context.Context) error {
 	if r.test.Lab == nil {
 		return rules.Broken(noLabTest, "the lab test has no lab")
 	}
-	if r.kept.Case != orders.MatchWrongLab {
+	if r.kept.Case != exchange.MatchWrongLab {
 		return nil
 	}
 	return r.configureWrong(ctx, labs)
@@ -391,7 +392,7 @@ func (r *testRun) transition(ctx context.Context) error {
 			return err
 		}
 		if o.LowLevel() != want {
-			if o, err = r.orders.Simulate(ctx, r.kept.Team, o.ID, orders.StatusOf(o.Method(), want), orders.SimulationFlags{}); err != nil {
+			if o, err = r.labs.Simulate(ctx, r.kept.Team, o.ID, orders.StatusOf(o.Method(), want), orders.SimulationFlags{}); err != nil {
 				return err
 			}
 		}
@@ -403,7 +404,7 @@ func (r *testRun) transition(ctx context.Context) error {
 // write hands in the result, as a lab would.
 func (r *testRun) write(ctx context.Context) error {
 	at := healthlab.At(r.now())
-	m := orders.Message{ID: "test run " + r.kept.RunID.String(), Team: r.kept.Team, On: orders.FinalResult, At: at.Time, Lab: r.test.Lab.Slug}
+	m := exchange.Message{ID: "test run " + r.kept.RunID.String(), Team: r.kept.Team, On: orders.FinalResult, At: at.Time, Lab: r.test.Lab.Slug}
 	if r.kept.ResultStatus == labresult.Partial {
 		m.On = orders.PartialResult
 	}
@@ -412,7 +413,7 @@ func (r *testRun) write(ctx context.Context) error {
 		o = r.records[role]
 	}
 	of := o
-	if r.kept.Case == orders.MatchWrongLab {
+	if r.kept.Case == exchange.MatchWrongLab {
 		of.LabTest = r.wrong
 	}
 	expected, err := r.orders.Catalogue().ExpectedResults(ctx, of.LabTest.MarkerIDs())
@@ -422,7 +423,7 @@ func (r *testRun) write(ctx context.Context) error {
 	results := Results(&of, expected, orders.SimulationFlags{Interpretation: r.kept.Request.Interpretation}, orders.FinalResult, at.Time)
 	m.Results = &results
 	m.Patient = &orders.ReportedPatient{FirstName: "Nobody", LastName: r.patientName(), DOB: healthlab.Date{Year: 1901, Month: 2, Day: 3}}
-	if p := o.PatientDetails; p != nil && r.kept.Case != orders.MatchSampleMismatch && r.kept.Case != orders.MatchNone {
+	if p := o.PatientDetails; p != nil && r.kept.Case != exchange.MatchSampleMismatch && r.kept.Case != exchange.MatchNone {
 		m.Patient = &orders.ReportedPatient{DOB: p.DOB, Gender: p.Gender}
 		if p.FirstName != nil {
 			m.Patient.FirstName = *p.FirstName
@@ -432,16 +433,16 @@ func (r *testRun) write(ctx context.Context) error {
 		}
 	}
 	switch r.kept.Case {
-	case orders.MatchCompleted, orders.MatchCancelled, orders.MatchWrongCollection, orders.MatchSampleMismatch:
+	case exchange.MatchCompleted, exchange.MatchCancelled, exchange.MatchWrongCollection, exchange.MatchSampleMismatch:
 		m.Order = o.ID
 		if o.SampleID != nil {
 			m.SampleID = *o.SampleID
 		}
-	case orders.MatchWrongLab:
+	case exchange.MatchWrongLab:
 		m.Lab = r.wrong.Lab.Slug
 	default:
 	}
-	if err := r.orders.Receive(ctx, m); err != nil {
+	if err := r.labs.Receive(ctx, m); err != nil {
 		return err
 	}
 	id := m.RawID()
@@ -450,7 +451,7 @@ func (r *testRun) write(ctx context.Context) error {
 
 // verify checks that the result waits, for the reason of the case.
 func (r *testRun) verify(ctx context.Context) error {
-	item, err := r.orders.Reviews().Get(ctx, r.kept.Team, *r.kept.RawResultID)
+	item, err := r.labs.Reviews().Get(ctx, r.kept.Team, *r.kept.RawResultID)
 	if errors.Is(err, healthlab.NotFound) {
 		return rules.Broken(unexpectedDecision, "the result went to an order by itself")
 	}

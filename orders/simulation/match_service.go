@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
@@ -43,16 +44,17 @@ type MatchTestOptions struct {
 // team has results under review and test runs switched on.
 type MatchTests struct {
 	orders *orders.Service
+	labs   *exchange.Service
 	store  MatchTestStore
 	opts   MatchTestOptions
 }
 
 // NewMatchTests returns the test runs of the orders of a service. Both arguments are required.
-func NewMatchTests(of *orders.Service, store MatchTestStore, opts *MatchTestOptions) (*MatchTests, error) {
+func NewMatchTests(of *exchange.Service, store MatchTestStore, opts *MatchTestOptions) (*MatchTests, error) {
 	if of == nil || store == nil {
-		return nil, fmt.Errorf("%w: test runs need orders and a store", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: test runs need an exchange and a store", healthlab.Invalid)
 	}
-	s := &MatchTests{orders: of, store: store}
+	s := &MatchTests{orders: of.Orders(), labs: of, store: store}
 	if opts != nil {
 		s.opts = *opts
 	}

@@ -8,10 +8,11 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Lab is a simulated laboratory, for [orders.Options].Simulator. It keeps nothing.
+// Lab is a simulated laboratory, for [exchange.Options].Simulator. It keeps nothing.
 type Lab struct{}
 
 // SuccessPath returns the triggers that lead an order of a method from its first
@@ -33,9 +34,9 @@ func SuccessPath(m catalogue.CollectionMethod, registrable bool) []orders.Trigge
 }
 
 // Report returns what the laboratory says when a trigger happens to an order. It implements
-// [orders.Simulator].
-func (Lab) Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders.SimulationFlags, expected map[int][]catalogue.ExpectedResult) orders.Message {
-	m := orders.Message{On: on, At: at, Detail: details[on]}
+// [exchange.Simulator].
+func (Lab) Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders.SimulationFlags, expected map[int][]catalogue.ExpectedResult) exchange.Message {
+	m := exchange.Message{On: on, At: at, Detail: details[on]}
 	if o.SampleID == nil && (on == orders.LabAccepted || on == orders.KitShipped) {
 		m.SampleID = "SIM" + strconv.FormatUint(hash(o.ID.String()), 36)
 	}
@@ -57,8 +58,8 @@ var details = map[orders.Trigger]orders.StatusDetail{orders.LabBlocked: orders.D
 
 // Tracking is where a simulated parcel can be followed from a step on; nil for a
 // step at which no parcel leaves.
-func Tracking(on orders.Trigger, sample string) *orders.Tracking {
-	t := orders.Tracking{Inbound: on == orders.SampleSent, Courier: "sandbox_courier"}
+func Tracking(on orders.Trigger, sample string) *exchange.Tracking {
+	t := exchange.Tracking{Inbound: on == orders.SampleSent, Courier: "sandbox_courier"}
 	switch on {
 	case orders.KitShipped:
 		t.Number = "OUT-" + sample
@@ -79,7 +80,7 @@ const maxSteps = 20
 
 // Route returns the triggers from where the order stands to a status: along the
 // success path wherever that leads there, and off it for as few steps as possible. It
-// implements [orders.Simulator].
+// implements [exchange.Simulator].
 func (Lab) Route(o *orders.Order, target orders.LowLevel) ([]orders.Trigger, bool) {
 	const detour = 100 // steps of the success path that one off it is worth
 	m, f := o.Method(), o.Facts()

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -20,7 +21,7 @@ import (
 // the packages that emit them.
 func EventTypes() []healthlab.EventType {
 	return slices.Concat(
-		healthdata.EventTypes(), orders.EventTypes(), labreport.EventTypes(), continuous.EventTypes(), webhook.EventTypes(),
+		healthdata.EventTypes(), orders.EventTypes(), exchange.EventTypes(), labreport.EventTypes(), continuous.EventTypes(), webhook.EventTypes(),
 	)
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/webhook"
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
@@ -170,7 +171,7 @@ func TestOrdersNeverGoBack(t *testing.T) {
 func TestAppointmentsAndReviewsNeverGoBack(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *orders.Appointment) error { return nil })
-	receiver.On(d.Receiver, func(context.Context, receiver.Event, *orders.MatchReviewNotice) error { return nil })
+	receiver.On(d.Receiver, func(context.Context, receiver.Event, *exchange.MatchReviewNotice) error { return nil })
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.ConnectionCreated) error { return nil })
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.ConnectionFailed) error { return nil })
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.ConnectionDeleted) error { return nil })
@@ -195,7 +196,7 @@ func TestAppointmentsAndReviewsNeverGoBack(t *testing.T) {
 		old, new any
 		types    [2]string
 	}{
-		{"review", orders.MatchReviewNotice{ID: uuid.UUID{1}}, orders.MatchReviewNotice{ID: uuid.UUID{1}}, [2]string{"labtest.match_review.created", "labtest.match_review.updated"}},
+		{"review", exchange.MatchReviewNotice{ID: uuid.UUID{1}}, exchange.MatchReviewNotice{ID: uuid.UUID{1}}, [2]string{"labtest.match_review.created", "labtest.match_review.updated"}},
 		{"connection", failed, link, [2]string{"provider.connection.error", "provider.connection.created"}},
 		{"removal", healthdata.ConnectionCreated{UserID: ann, Provider: healthdata.ProviderName{Slug: "acme_band"}},
 			healthdata.ConnectionDeleted{UserID: ann, Provider: healthdata.ProviderName{Slug: "acme_band"}},

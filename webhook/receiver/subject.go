@@ -6,6 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // subject returns what an event is about, and how new it is. An event without a key
@@ -39,7 +40,7 @@ func subject(e *Event) (key string, v Version) {
 		key = "device/" + d.ID.String()
 	case *labreport.PublishedJob:
 		key, v.Step = "parsing_job/"+d.ID.String(), jobStep(d.Status)
-	case *orders.MatchReviewNotice:
+	case *exchange.MatchReviewNotice:
 		key = "match_review/" + d.ID.String()
 	}
 	if key == "" || v.IsZero() || strings.ContainsRune(key, 0) {

@@ -11,10 +11,11 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
-// Backend is a laboratory that speaks FHIR, as an orders.LabBackend. What the laboratory sends comes in through
+// Backend is a laboratory that speaks FHIR, as an exchange.LabBackend. What the laboratory sends comes in through
 // [Backend.Handler] or [Backend.Receive]. It is safe for concurrent use, and any number of processes may share a
 // journal.
 type Backend struct {
@@ -31,37 +32,37 @@ func New(s Sender, store labjournal.Store, o *Options) *Backend {
 	return &Backend{sender: s, journal: labjournal.Journal[dossier]{Store: store, Lab: opts.LabSlug, Order: of}, opts: opts}
 }
 
-// Submit implements orders.LabBackend. A repeat sends the same bundle, byte for byte, which creates nothing
+// Submit implements exchange.LabBackend. A repeat sends the same bundle, byte for byte, which creates nothing
 // twice. The sample id is our number. Invalid for a kit, which laboratories of this kind do not send.
-func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if err := ctx.Err(); err != nil {
-		return orders.Accepted{}, err
+		return exchange.Accepted{}, err
 	}
-	if s.Stage != orders.SubmitRequisition {
-		return orders.Accepted{}, fmt.Errorf("%w: a laboratory that speaks FHIR takes requisitions, and sends no kits", healthlab.Invalid)
+	if s.Stage != exchange.SubmitRequisition {
+		return exchange.Accepted{}, fmt.Errorf("%w: a laboratory that speaks FHIR takes requisitions, and sends no kits", healthlab.Invalid)
 	}
 	d, err := b.open(ctx, s)
 	switch {
 	case err != nil:
-		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 	case d.Order != s.Order.ID || d.Team != s.Order.TeamID:
-		return orders.Accepted{}, fmt.Errorf("submit order: %w: another order has its number", healthlab.Conflict)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w: another order has its number", healthlab.Conflict)
 	case d.Refused || d.Cancelled:
-		return orders.Accepted{}, fmt.Errorf("%w: the laboratory does not take the order", healthlab.Invalid)
+		return exchange.Accepted{}, fmt.Errorf("%w: the laboratory does not take the order", healthlab.Invalid)
 	case d.Answered:
-		return orders.Accepted{SampleID: d.Number}, nil
+		return exchange.Accepted{SampleID: d.Number}, nil
 	}
 	answer, err := b.sender.Send(ctx, d.Request)
 	if kind := healthlab.KindOf(err); err != nil && kind != healthlab.Invalid {
 		if kind == healthlab.NotFound { // its address is wrong
 			err = fmt.Errorf("%w: %v", healthlab.Unavailable, err)
 		}
-		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 	}
 	refusal := err
 	for _, at := range requestReferences(answer) {
 		if _, err := b.journal.Open(ctx, labjournal.Record{Number: aliasRecord + at, Team: d.Team, User: d.User}, &dossier{Number: d.Number, Team: d.Team, User: d.User}); err != nil {
-			return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+			return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 		}
 	}
 	err = b.note(ctx, d.Number, "answer", answer, func(held *dossier) { held.Answered, held.Refused = refusal == nil, refusal != nil })
@@ -69,9 +70,9 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 		err = refusal
 	}
 	if err != nil {
-		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 	}
-	return orders.Accepted{SampleID: d.Number}, nil
+	return exchange.Accepted{SampleID: d.Number}, nil
 }
 
 // note keeps an answer of the laboratory with its effect on an order.
@@ -86,7 +87,7 @@ func (b *Backend) note(ctx context.Context, number, what string, answer []byte, 
 }
 
 // open stores the order, unless it is stored.
-func (b *Backend) open(ctx context.Context, s orders.Submission) (dossier, error) {
+func (b *Backend) open(ctx context.Context, s exchange.Submission) (dossier, error) {
 	number := b.opts.Number(s.Order)
 	d, err := b.journal.Get(ctx, number)
 	if !errors.Is(err, healthlab.NotFound) {
@@ -108,7 +109,7 @@ func (b *Backend) open(ctx context.Context, s orders.Submission) (dossier, error
 	return b.journal.Open(ctx, labjournal.Record{Number: number, Team: made.Team, User: made.User}, made)
 }
 
-// Cancel implements orders.LabBackend: the ServiceRequests are updated with the status revoked.
+// Cancel implements exchange.LabBackend: the ServiceRequests are updated with the status revoked.
 func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: id, TeamID: team})
 	d, err := b.journal.Get(ctx, number)

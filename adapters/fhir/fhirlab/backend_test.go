@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/fhir/fhirlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -48,7 +49,7 @@ func TestBackend(t *testing.T) {
 				require.NoError(t, b.send(bundle("message", one, who, result)))
 			}
 		}
-		return orderstest.LabHarness{Lab: b.back, Method: catalogue.WalkInTest, Pass: pass, RefusesUnreadable: true, Report: func(t testing.TB, s orders.Submission, odd orderstest.OddReport) {
+		return orderstest.LabHarness{Lab: b.back, Method: catalogue.WalkInTest, Pass: pass, RefusesUnreadable: true, Report: func(t testing.TB, s exchange.Submission, odd orderstest.OddReport) {
 			number := resources(b.lab.last(), "ServiceRequest")[0]["requisition"].(object)["value"].(string)
 			who := resources(b.lab.last(), "Patient")[0]
 			who["id"] = "p"

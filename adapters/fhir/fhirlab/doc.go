@@ -1,10 +1,10 @@
 // Package fhirlab connects a laboratory that speaks FHIR R4: orders go out as transactions, and results come in
 // as bundles (transaction, batch, message, collection) or as a DiagnosticReport by REST.
 //
-// [Backend] is an orders.LabBackend:
+// [Backend] is an exchange.LabBackend:
 //
 //	lab := fhirlab.New(fhirlab.NewClient("https://lab.example.com/fhir", token, nil), store.LabJournal(), &fhirlab.Options{LabSlug: "northlab"})
-//	service, err := orders.New(store, users, catalogue, lab, &orders.Options{Environment: healthlab.Production, Reviews: reviews})
+//	labs, err := exchange.New(service, orders, reviews, lab, nil)
 //	mux.Handle("/from-northlab/", http.StripPrefix("/from-northlab", lab.Handler(authorize)))
 //
 // Names to know:
@@ -13,7 +13,7 @@
 //   - The journal (orders/labjournal) stores orders and bundles, encrypted with the keys of the patients. A
 //     bundle is acknowledged after it was stored.
 //   - [Read] turns what a laboratory sends into plain values, without storing anything.
-//   - [Options].ReviewTeam: results that name no order go to the review queue of the orders.Service. Without
+//   - [Options].ReviewTeam: results that name no order go to the review queue of the exchange.Service. Without
 //     it, [Backend.Review] lists them. Results that name an order always go to the orders.Service, with what was
 //     reported of patient and numbers: it decides whose they are.
 //

@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -83,7 +84,8 @@ type bench struct {
 	back    *fhirlab.Backend
 	team    healthlab.TeamID
 	service *orders.Service
-	reviews orders.ReviewStore
+	labs    *exchange.Service
+	reviews exchange.ReviewStore
 	files   map[string][]byte
 }
 
@@ -100,7 +102,9 @@ func newBench(t testing.TB) *bench {
 	source, err := catalogue.ReadStaticCatalog(strings.NewReader(labCatalogue))
 	require.NoError(t, err)
 	anyUser := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	b.service, err = orders.New(store.Orders(), anyUser, source, b.back, &orders.Options{Environment: healthlab.Production, Reviews: b.reviews, Log: quiet})
+	b.service, err = orders.New(store.Orders(), anyUser, source, &orders.Options{Environment: healthlab.Production, Background: orders.Background{Log: quiet}})
+	require.NoError(t, err)
+	b.labs, err = exchange.New(b.service, store.Orders(), b.reviews, b.back, nil)
 	require.NoError(t, err)
 	return b
 }
@@ -117,7 +121,7 @@ func (b *bench) place(user healthlab.UserID, p people.PatientDetailsInput) (orde
 		PatientAddress: people.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
 	})
 	require.NoError(b.t, err)
-	_, err = b.service.SubmitDue(b.t.Context())
+	_, err = b.labs.SubmitDue(b.t.Context())
 	require.NoError(b.t, err)
 	request := resources(b.lab.last(), "ServiceRequest")[0]
 	return o.ID, request["requisition"].(object)["value"].(string)
@@ -142,7 +146,7 @@ func (b *bench) send(v any) error {
 func (b *bench) pull() {
 	b.t.Helper()
 	for {
-		n, err := b.service.PullUpdates(b.t.Context())
+		n, err := b.labs.PullUpdates(b.t.Context())
 		require.NoError(b.t, err)
 		if n == 0 {
 			return
@@ -169,7 +173,7 @@ func (b *bench) resultTexts(id orders.OrderID) string {
 func (b *bench) waiting() string {
 	b.t.Helper()
 	var out strings.Builder
-	q := orders.ResultQuery{Team: b.team, Status: orders.MatchPendingOps, Limit: 100}
+	q := exchange.ResultQuery{Team: b.team, Status: exchange.MatchPendingOps, Limit: 100}
 	for {
 		page, err := b.reviews.Results(b.t.Context(), q)
 		require.NoError(b.t, err)

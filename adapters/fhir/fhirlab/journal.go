@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -48,8 +49,8 @@ type orderedTest struct {
 // answer to the order, to the order's number.
 const aliasRecord = " reference "
 
-// Updates implements orders.LabBackend, over the journal's feed.
-func (b *Backend) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+// Updates implements exchange.LabBackend, over the journal's feed.
+func (b *Backend) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	return b.journal.Updates(ctx, cursor, n)
 }
 

@@ -19,8 +19,7 @@ type Options struct {
 	// LabSlug is the laboratory's slug in the catalogue, and names its journal. A result for an order at
 	// another one is held for review. Default: results do not say whose they are.
 	LabSlug string
-	// ReviewTeam reviews results that name no order of ours, through the orders.Service, which needs
-	// orders.Options.Reviews. Default: they wait in the journal, for [Backend.Review].
+	// ReviewTeam reviews results that name no order of ours, through the exchange.Service. Default: they wait in the journal, for [Backend.Review].
 	ReviewTeam healthlab.TeamID
 	// OrderSystem is the system of our order numbers, and PatientSystem that of our patient numbers, in
 	// identifiers. Defaults urn:healthlab:order and urn:healthlab:patient.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -21,7 +21,7 @@ const (
 
 // request writes an order. It is a pure function of its fields.
 type request struct {
-	orders.Submission
+	exchange.Submission
 	number   string
 	coverage *people.Coverage
 	opts     *Options

@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
@@ -163,7 +164,7 @@ func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 
 // take adds a group to the state of its order, and returns the message to the orders.Service and the reason for
 // which the bundle waits in the journal.
-func (g *group) take(d *labjournal.Delivery, n int, opts *Options) (*orders.Message, string) {
+func (g *group) take(d *labjournal.Delivery, n int, opts *Options) (*exchange.Message, string) {
 	if g.held == nil {
 		if opts.ReviewTeam.IsZero() {
 			return nil, ReviewNoMatch

@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
@@ -232,9 +233,9 @@ func (d *dossier) markers(r *labresult.Result, report []string, opts *Options) (
 
 // message returns what the orders.Service gets after a bundle; nil if it would repeat the last message, and if
 // there is no result and none is to come.
-func (d *dossier) message(key string, at time.Time, patient *orders.ReportedPatient, opts *Options) *orders.Message {
+func (d *dossier) message(key string, at time.Time, patient *orders.ReportedPatient, opts *Options) *exchange.Message {
 	s := &d.State
-	m := orders.Message{Team: d.Team, Order: d.Order, SampleID: d.Number, At: at, Lab: opts.LabSlug, Patient: patient}
+	m := exchange.Message{Team: d.Team, Order: d.Order, SampleID: d.Number, At: at, Lab: opts.LabSlug, Patient: patient}
 	done := d.complete(opts) || s.FinalSent
 	results, some := d.results(opts, done)
 	corrects := false

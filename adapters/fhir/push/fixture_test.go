@@ -185,7 +185,7 @@ func (c *clinic) order(user healthlab.UserID) orders.OrderID {
 func (c *clinic) complete(id orders.OrderID) {
 	c.t.Helper()
 	yes := true
-	_, err := c.s.Orders.Simulate(c.t.Context(), c.team, id, orders.StatusOf(catalogue.Testkit, orders.Completed), orders.SimulationFlags{Interpretation: "abnormal", HasMissingResults: &yes})
+	_, err := c.s.Exchange.Simulate(c.t.Context(), c.team, id, orders.StatusOf(catalogue.Testkit, orders.Completed), orders.SimulationFlags{Interpretation: "abnormal", HasMissingResults: &yes})
 	require.NoError(c.t, err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // group is the tests of one message that report the same order and patient.
@@ -62,7 +63,7 @@ func (g *group) apart() bool { return g.contradicts || g.unproven }
 // message to the orders.Service that follows, nil for none, and the reason for which the
 // group waits in the journal, empty for none. Results that may be another person's have states
 // of their own, so that a later report about the order's patient does not bring them.
-func (g *group) take(d delivery, results bool, opts *Options) (m *orders.Message, review string) {
+func (g *group) take(d delivery, results bool, opts *Options) (m *exchange.Message, review string) {
 	gone := (g.held.Cancelled || g.held.Refused) && d.Resolves == 0
 	switch {
 	case g.contradicts && !results:
@@ -135,7 +136,7 @@ func (g *group) hasDocuments() bool {
 
 // unassigned returns the results of a group without a known order, for the review team; nil
 // without a team or without results.
-func (g *group) unassigned(d delivery, n int, opts *Options) *orders.Message {
+func (g *group) unassigned(d delivery, n int, opts *Options) *exchange.Message {
 	if opts.ReviewTeam.IsZero() {
 		return nil
 	}
@@ -146,7 +147,7 @@ func (g *group) unassigned(d delivery, n int, opts *Options) *orders.Message {
 	}
 	done := report.complete(opts)
 	results, _ := report.results(opts, done)
-	m := orders.Message{
+	m := exchange.Message{
 		ID: shortID([]byte("unassigned"), []byte(d.Key), []byte(strconv.Itoa(n))), Team: opts.ReviewTeam, On: orders.PartialResult, At: d.At, Lab: opts.LabSlug,
 		Results: &results, Patient: &g.patient, ForeignNumbers: g.foreign,
 	}

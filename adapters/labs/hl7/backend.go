@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
@@ -19,7 +20,7 @@ type Sender interface {
 	Send(ctx context.Context, message []byte, accept func(answer []byte) bool) ([]byte, error)
 }
 
-// Backend is a laboratory that speaks HL7, as an orders.LabBackend. What the
+// Backend is a laboratory that speaks HL7, as an exchange.LabBackend. What the
 // laboratory sends comes in through [Backend.Handle] or [Backend.Receive]. It is safe for
 // concurrent use, and any number of processes may share a journal.
 type Backend struct {
@@ -36,39 +37,39 @@ func New(s Sender, store labjournal.Store, o *Options) *Backend {
 	return &Backend{sender: s, journal: labjournal.Journal[dossier]{Store: store, Lab: opts.LabSlug, Order: of}, opts: opts}
 }
 
-// Submit implements orders.LabBackend. A repeat sends the same message, byte for byte. The
+// Submit implements exchange.LabBackend. A repeat sends the same message, byte for byte. The
 // sample id is the laboratory's order number if it answers with one, else ours. Invalid for
 // a kit, which laboratories of this kind do not send.
-func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if err := ctx.Err(); err != nil {
-		return orders.Accepted{}, err
+		return exchange.Accepted{}, err
 	}
-	if s.Stage != orders.SubmitRequisition {
-		return orders.Accepted{}, fmt.Errorf("%w: a laboratory that speaks HL7 takes requisitions, and sends no kits", healthlab.Invalid)
+	if s.Stage != exchange.SubmitRequisition {
+		return exchange.Accepted{}, fmt.Errorf("%w: a laboratory that speaks HL7 takes requisitions, and sends no kits", healthlab.Invalid)
 	}
 	d, err := b.open(ctx, s)
 	switch {
 	case err != nil:
-		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 	case d.Order != s.Order.ID || d.Team != s.Order.TeamID:
-		return orders.Accepted{}, fmt.Errorf("submit order: %w: another order has its number", healthlab.Conflict)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w: another order has its number", healthlab.Conflict)
 	case d.Refused || d.Cancelled:
-		return orders.Accepted{}, fmt.Errorf("%w: the laboratory does not take the order", healthlab.Invalid)
+		return exchange.Accepted{}, fmt.Errorf("%w: the laboratory does not take the order", healthlab.Invalid)
 	case d.Answered:
-		return orders.Accepted{SampleID: d.SampleID}, nil
+		return exchange.Accepted{SampleID: d.SampleID}, nil
 	}
 	v, answer, err := b.exchange(ctx, d.Request)
 	if err != nil {
-		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 	}
 	refusal := v.err()
 	if refusal != nil && !errors.Is(refusal, healthlab.Invalid) {
-		return orders.Accepted{}, fmt.Errorf("submit order: %w", refusal)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w", refusal)
 	}
 	if v.code == "AA" && v.sample == "" {
 		v.sample = d.Number
 	}
-	var out orders.Accepted
+	var out exchange.Accepted
 	record := b.delivery(shortID([]byte("answer"), d.Request), answer, d.Number)
 	_, err = b.journal.Take(ctx, record.Delivery, record.Numbers, func(found map[string]*dossier) labjournal.Effect {
 		if held := found[d.Number]; held != nil {
@@ -81,23 +82,23 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 		return labjournal.Effect{}
 	})
 	if err != nil {
-		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 	}
 	if refusal != nil {
-		return orders.Accepted{}, fmt.Errorf("submit order: %w", refusal)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w", refusal)
 	}
 	d, err = b.journal.Get(ctx, d.Number) // another process may have been first
 	if err == nil && v.sample != "" && v.sample != d.Number {
 		_, err = b.journal.Open(ctx, labjournal.Record{Number: sampleRecord + v.sample, Team: d.Team, User: d.User}, &dossier{Number: d.Number})
 	}
 	if err != nil {
-		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 	}
-	return orders.Accepted{SampleID: d.SampleID}, nil
+	return exchange.Accepted{SampleID: d.SampleID}, nil
 }
 
 // open stores the order message, unless it is stored.
-func (b *Backend) open(ctx context.Context, s orders.Submission) (dossier, error) {
+func (b *Backend) open(ctx context.Context, s exchange.Submission) (dossier, error) {
 	r := request{Submission: s, control: newOrder, number: b.opts.Number(s.Order), at: b.opts.Now(), opts: &b.opts}
 	d, err := b.journal.Get(ctx, r.number)
 	if !errors.Is(err, healthlab.NotFound) {
@@ -143,7 +144,7 @@ func (b *Backend) exchange(ctx context.Context, message []byte) (acknowledgement
 	return readAcknowledgement(reply), answer, nil
 }
 
-// Cancel implements orders.LabBackend: it sends an order message that cancels the tests.
+// Cancel implements exchange.LabBackend: it sends an order message that cancels the tests.
 func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: id, TeamID: team})
 	d, err := b.journal.Get(ctx, number)
@@ -218,8 +219,8 @@ func (b *Backend) cancellation(d dossier) ([]byte, error) {
 	return m.Bytes(), nil
 }
 
-// Updates implements orders.LabBackend, over the journal's feed.
-func (b *Backend) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+// Updates implements exchange.LabBackend, over the journal's feed.
+func (b *Backend) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	return b.journal.Updates(ctx, cursor, n)
 }
 

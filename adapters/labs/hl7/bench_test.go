@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7"
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // BenchmarkHandle takes in a final report of 30 results: read, matched, gathered, kept
@@ -61,7 +61,7 @@ func BenchmarkRead(b *testing.B) {
 // BenchmarkSubmit writes an order and reads its answer.
 func BenchmarkSubmit(b *testing.B) {
 	bench := newBench(b, nil)
-	var s orders.Submission
+	var s exchange.Submission
 	b.ReportAllocs()
 	for b.Loop() {
 		s = submission()

@@ -1,14 +1,13 @@
 // Package hl7 connects a laboratory that speaks HL7 v2: orders go out as OML^O21 (or
 // ORM^O01), results come in as ORU^R01.
 //
-// [Backend] is an orders.LabBackend. It sends through a [Sender], most often an
+// [Backend] is an exchange.LabBackend. It sends through a [Sender], most often an
 // mllp.Client, and it is the mllp.Handler of what the laboratory sends:
 //
 //	lab := hl7.New(mllp.NewClient("lab.example.com:2575", nil), store.LabJournal(), &hl7.Options{
 //		Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: "NORTHLAB"},
 //	})
-//	service, err := orders.New(store, users, catalogue, lab,
-//		&orders.Options{Environment: healthlab.Production, Reviews: reviews})
+//	labs, err := exchange.New(service, orders, reviews, lab, nil)
 //	go mllp.NewServer(lab, nil).Serve(ctx, listener)
 //
 // Names to know:

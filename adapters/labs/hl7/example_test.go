@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
 // A clinic sends an order over a connection, and takes in what the laboratory reports.
@@ -37,7 +38,7 @@ func Example() {
 		mllp.NewClient("lab.example.com:2575", &mllp.ClientOptions{Dial: func(context.Context, string) (net.Conn, error) { return ours, nil }}),
 		memory.New(&memory.Options{UsersElsewhere: true}).LabJournal(),
 		&hl7.Options{Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: "NORTH"}})
-	accepted, err := lab.Submit(ctx, orders.Submission{Stage: orders.SubmitRequisition, Order: orders.Order{
+	accepted, err := lab.Submit(ctx, exchange.Submission{Stage: exchange.SubmitRequisition, Order: orders.Order{
 		ID: orders.OrderID{UUID: uuid.New()}, TeamID: healthlab.TeamID{UUID: uuid.New()},
 		LabTest: catalogue.LabTest{Markers: []catalogue.Marker{{ID: 11, Name: "Ferritin", Slug: "ferritin"}}}}})
 	fmt.Println("taken:", accepted.SampleID != "", err)

@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -31,7 +32,7 @@ func example(t testing.TB, name, number string) []byte {
 }
 
 // reportOf sends an example as the laboratory and returns what the service is told last.
-func reportOf(t *testing.T, name string) orders.Message {
+func reportOf(t *testing.T, name string) exchange.Message {
 	t.Helper()
 	b := newBench(t, nil)
 	n := b.submit(submission())

@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -93,9 +94,9 @@ func newBenchOn(t testing.TB, j labjournal.Store, edit func(*hl7.Options)) *benc
 func ptr[T any](v T) *T { return &v }
 
 // ferritin and iron, for Ana.
-func submission() orders.Submission {
-	return orders.Submission{
-		Stage: orders.SubmitRequisition, AccountNumber: "ACC 7", Comment: "call first\nthen write | or ^",
+func submission() exchange.Submission {
+	return exchange.Submission{
+		Stage: exchange.SubmitRequisition, AccountNumber: "ACC 7", Comment: "call first\nthen write | or ^",
 		Physician: &people.PhysicianInput{FirstName: "Jo", LastName: "Doe", NPI: "1234567893"},
 		Order: orders.Order{
 			ID: orders.OrderID{UUID: uuid.New()}, TeamID: healthlab.TeamID{UUID: uuid.New()}, UserID: healthlab.UserID{UUID: uuid.New()},
@@ -115,7 +116,7 @@ func submission() orders.Submission {
 	}
 }
 
-func (b *bench) submit(s orders.Submission) string {
+func (b *bench) submit(s exchange.Submission) string {
 	b.t.Helper()
 	_, err := b.back.Submit(b.t.Context(), s)
 	require.NoError(b.t, err)
@@ -138,14 +139,14 @@ func (b *bench) send(raw []byte) string {
 	return m.Segment("MSA").Field(1).Text()
 }
 
-func (b *bench) told() []orders.Message {
+func (b *bench) told() []exchange.Message {
 	b.t.Helper()
 	batch, err := b.back.Updates(b.t.Context(), "", 1000)
 	require.NoError(b.t, err)
 	return batch.Messages
 }
 
-func triggers(ms []orders.Message) []orders.Trigger {
+func triggers(ms []exchange.Message) []orders.Trigger {
 	var out []orders.Trigger
 	for _, m := range ms {
 		out = append(out, m.On)
@@ -153,7 +154,7 @@ func triggers(ms []orders.Message) []orders.Trigger {
 	return out
 }
 
-func values(m orders.Message) map[string]string {
+func values(m exchange.Message) map[string]string {
 	out := map[string]string{}
 	for _, r := range m.Results.Results {
 		out[r.Name] = r.Result

@@ -11,13 +11,14 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // statusMessages returns the messages to the orders.Service that follow from a status
 // message of the laboratory.
-func (d *dossier) statusMessages(tests []TestReport, in delivery, opts *Options) []orders.Message {
-	var out []orders.Message
+func (d *dossier) statusMessages(tests []TestReport, in delivery, opts *Options) []exchange.Message {
+	var out []exchange.Message
 	seen := map[orders.Trigger]bool{}
 	for _, t := range tests {
 		on, ok := opts.Statuses[t.OrderStatus]
@@ -28,7 +29,7 @@ func (d *dossier) statusMessages(tests []TestReport, in delivery, opts *Options)
 			continue
 		}
 		seen[on] = true
-		m := orders.Message{
+		m := exchange.Message{
 			ID: shortID([]byte(d.Number), []byte(in.Key), []byte(on)), Team: d.Team, Order: d.Order, SampleID: d.SampleID, On: on, At: in.At,
 			Patient: &t.Patient,
 		}
@@ -42,9 +43,9 @@ func (d *dossier) statusMessages(tests []TestReport, in delivery, opts *Options)
 
 // resultMessage returns the message to the orders.Service after a delivery with these tests;
 // nil if it would repeat the last one.
-func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options) *orders.Message {
+func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options) *exchange.Message {
 	s := &d.State
-	m := orders.Message{Team: d.Team, Order: d.Order, SampleID: d.SampleID, At: from.At, Lab: opts.LabSlug}
+	m := exchange.Message{Team: d.Team, Order: d.Order, SampleID: d.SampleID, At: from.At, Lab: opts.LabSlug}
 	m.Patient = &tests[len(tests)-1].Patient
 	for _, t := range tests {
 		if n := t.Filler; n != "" && n != d.SampleID && !contains(m.LabNumbers, n) {

@@ -38,8 +38,8 @@ type Options struct {
 	// one is held for review. Default: results do not say whose they are, and a result
 	// under review is the laboratory's of the order that it names.
 	LabSlug string
-	// ReviewTeam reviews results that name no order of ours, through the orders.Service,
-	// which needs orders.Options.Reviews. Those that name an order of another patient, or
+	// ReviewTeam reviews results that name no order of ours, through the exchange.Service.
+	// Those that name an order of another patient, or
 	// a cancelled one, are reviewed by the order's team, with or without a review team.
 	// Default: results that name no order wait in the journal, for [Backend.Review].
 	ReviewTeam healthlab.TeamID
@@ -132,7 +132,7 @@ type Documents interface {
 // message that they came in, as do those of orders that are gone.
 //
 // A report is that of an order's results while it came with all of their tests, alone and
-// last ([orders.Message.ReportFile]). One that comes after the results is reported as a
+// last ([exchange.Message.ReportFile]). One that comes after the results is reported as a
 // correction of an order that is completed: what can be read of it is another now.
 type Reports func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error
 

@@ -8,8 +8,8 @@ import (
 	"github.com/mozillazg/go-unidecode"
 
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
-	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -24,7 +24,7 @@ const (
 
 // request has the content of an order message.
 type request struct {
-	orders.Submission
+	exchange.Submission
 	control   control
 	number    string
 	messageID string

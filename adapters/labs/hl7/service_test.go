@@ -22,6 +22,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -37,7 +38,8 @@ type serviceBench struct {
 	*bench
 	team    healthlab.TeamID
 	service *orders.Service
-	reviews orders.ReviewStore
+	labs    *exchange.Service
+	reviews exchange.ReviewStore
 }
 
 func newServiceBench(t testing.TB) *serviceBench {
@@ -52,7 +54,9 @@ func newServiceBench(t testing.TB) *serviceBench {
 	source, err := catalogue.ReadStaticCatalog(strings.NewReader(serviceCatalogue))
 	require.NoError(t, err)
 	anyUser := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	s.service, err = orders.New(store.Orders(), anyUser, source, s.back, &orders.Options{Environment: healthlab.Production, Reviews: s.reviews, Log: quiet})
+	s.service, err = orders.New(store.Orders(), anyUser, source, &orders.Options{Environment: healthlab.Production, Background: orders.Background{Log: quiet}})
+	require.NoError(t, err)
+	s.labs, err = exchange.New(s.service, store.Orders(), s.reviews, s.back, nil)
 	require.NoError(t, err)
 	return s
 }
@@ -67,7 +71,7 @@ func (s *serviceBench) place(user healthlab.UserID, p people.PatientDetailsInput
 		PatientAddress: people.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
 	})
 	require.NoError(s.t, err)
-	_, err = s.service.SubmitDue(s.t.Context())
+	_, err = s.labs.SubmitDue(s.t.Context())
 	require.NoError(s.t, err)
 	return o.ID, s.lab.sent[len(s.lab.sent)-1].Segment("ORC").Field(2).Text()
 }
@@ -76,7 +80,7 @@ func (s *serviceBench) place(user healthlab.UserID, p people.PatientDetailsInput
 func (s *serviceBench) pull() {
 	s.t.Helper()
 	for {
-		n, err := s.service.PullUpdates(s.t.Context())
+		n, err := s.labs.PullUpdates(s.t.Context())
 		require.NoError(s.t, err)
 		if n == 0 {
 			return
@@ -103,7 +107,7 @@ func (s *serviceBench) resultTexts(id orders.OrderID) string {
 func (s *serviceBench) reviewTexts() string {
 	s.t.Helper()
 	var out []string
-	q := orders.ResultQuery{Team: s.team, Status: orders.MatchPendingOps, Limit: 100}
+	q := exchange.ResultQuery{Team: s.team, Status: exchange.MatchPendingOps, Limit: 100}
 	for {
 		page, err := s.reviews.Results(s.t.Context(), q)
 		require.NoError(s.t, err)
@@ -483,7 +487,7 @@ func TestNoResultOfASampleMessageIsLost(t *testing.T) {
 
 // missingTexts are the reasons of missing results under review.
 func missingTexts(s *serviceBench) string {
-	page, err := s.reviews.Results(s.t.Context(), orders.ResultQuery{Team: s.team, Status: orders.MatchPendingOps, Limit: 100})
+	page, err := s.reviews.Results(s.t.Context(), exchange.ResultQuery{Team: s.team, Status: exchange.MatchPendingOps, Limit: 100})
 	require.NoError(s.t, err)
 	var out []byte
 	for _, r := range page.Results {

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -140,7 +141,7 @@ func TestAnswers(t *testing.T) {
 	}
 	b := newBench(t, nil)
 	s := submission()
-	s.Stage = orders.SubmitKit
+	s.Stage = exchange.SubmitKit
 	_, err := b.back.Submit(t.Context(), s)
 	require.ErrorIs(t, err, healthlab.Invalid)
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
@@ -46,7 +47,7 @@ func TestUndecidedResultsAreUnknownEverywhere(t *testing.T) {
 			o.Results, o.Interpretation = nil, nil
 			id := d.keep(t, o, orders.LabAccepted)
 			before := len(*d.ids)
-			require.NoError(t, d.orders.Receive(t.Context(), orders.Message{ID: "1", Team: team, Order: id, SampleID: *o.SampleID, On: orders.FinalResult,
+			require.NoError(t, d.labs.Receive(t.Context(), exchange.Message{ID: "1", Team: team, Order: id, SampleID: *o.SampleID, On: orders.FinalResult,
 				At: noon, Patient: orders.ReportedAs(o.PatientDetails), Results: &labresult.Report{Results: c.results}}))
 
 			handler := httpapi.Handler(httpapi.Config{

@@ -22,6 +22,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -39,6 +40,7 @@ var (
 type fixture struct {
 	*documents.Service
 	orders *orders.Service
+	labs   *exchange.Service
 	store  *memory.Store
 	people people.Store
 	ids    *[]uuid.UUID // every id that the service made
@@ -51,13 +53,15 @@ func newFixture(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) fixture {
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)
 	anybody := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	d.orders, err = orders.New(d.store.Orders(), anybody, book, sandbox.NewLab(nil), &orders.Options{
-		Environment: healthlab.Production, Reviews: d.store.Reviews(), NewID: d.newID,
-		Now: func() time.Time { return noon }, People: d.people, Files: d.store.Blobs(),
+	d.orders, err = orders.New(d.store.Orders(), anybody, book, &orders.Options{
+		Environment: healthlab.Production,
+		Background:  orders.Background{NewID: d.newID, Now: func() time.Time { return noon }}, People: d.people, Files: d.store.Blobs(),
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{Paper: paper}, nil
 		},
 	})
+	require.NoError(t, err)
+	d.labs, err = exchange.New(d.orders, d.store.Orders(), d.store.Reviews(), sandbox.NewLab(nil), nil)
 	require.NoError(t, err)
 	d.Service = documents.New(d.orders, p, nil)
 	return d
@@ -234,6 +238,8 @@ func TestRequisitionToBeSigned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newFixture(t, printer(t), orders.Letter)
+			d.labs, err = exchange.New(d.orders, d.store.Orders(), d.store.Reviews(), sandbox.NewLab(nil), nil)
+			require.NoError(t, err)
 			d.Service = documents.New(d.orders, printer(t), &documents.Options{
 				TimeZone: func(context.Context, healthlab.TeamID, healthlab.UserID) (*time.Location, error) { return phoenix, nil },
 			})

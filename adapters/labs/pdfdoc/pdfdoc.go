@@ -4,8 +4,8 @@
 // [New] makes a [Printer], which implements [documents.Printer]:
 //
 //	printer, err := pdfdoc.New(nil)
-//	service, err := orders.New(store, users, catalogue, lab, &orders.Options{
-//		Environment: healthlab.Production, Reviews: reviews, Files: files,
+//	service, err := orders.New(store, users, catalogue, &orders.Options{
+//		Environment: healthlab.Production, Files: files,
 //	})
 //	printed := documents.New(service, printer, nil)
 //

@@ -66,7 +66,7 @@ func TestServiceExports(t *testing.T) {
 		PatientAddress: people.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
 	})
 	require.NoError(t, err)
-	order, err = s.Orders.Simulate(ctx, team, order.ID, "", orders.SimulationFlags{})
+	order, err = s.Exchange.Simulate(ctx, team, order.ID, "", orders.SimulationFlags{})
 	require.NoError(t, err)
 	results, err := s.Orders.Results(ctx, team, order.ID)
 	require.NoError(t, err)

@@ -25,6 +25,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
@@ -42,7 +43,7 @@ type AtRestStore interface {
 	Persons() people.Store
 	Orders() orders.Store
 	OrderKeys() idempotency.Keys
-	Reviews() orders.ReviewStore
+	Reviews() exchange.ReviewStore
 	ParsingJobs() labreport.Store
 	LabJournal() labjournal.Store
 }
@@ -288,13 +289,13 @@ func readAnswer(t atRestT) error {
 
 func plantReview(t atRestT) {
 	at := healthlab.At(atRestNoon)
-	r := orders.RawResult{
-		UnmatchedResult: orders.UnmatchedResult{
-			ID: orders.RawResultID{UUID: t.id("result")}, Status: orders.MatchPendingCustomer, Note: new(markNote), CreatedAt: at, UpdatedAt: at,
-			Patient: &orders.ReviewPatient{FirstName: new(markFirst), LastName: new(markLast)},
+	r := exchange.RawResult{
+		UnmatchedResult: exchange.UnmatchedResult{
+			ID: exchange.RawResultID{UUID: t.id("result")}, Status: exchange.MatchPendingCustomer, Note: new(markNote), CreatedAt: at, UpdatedAt: at,
+			Patient: &exchange.ReviewPatient{FirstName: new(markFirst), LastName: new(markLast)},
 		},
 		Team: t.team, Subject: t.user,
-		Message: orders.Message{
+		Message: exchange.Message{
 			ID: "m", Team: t.team, At: atRestNoon,
 			Patient: &orders.ReportedPatient{FirstName: markFirst, LastName: markLast, DOB: healthlab.Date{Year: 1931, Month: 7, Day: 23}},
 			Results: &labresult.Report{Results: []labresult.Result{{Name: "Glucose", Result: markResult}}},
@@ -304,7 +305,7 @@ func plantReview(t atRestT) {
 }
 
 func readReview(t atRestT) error {
-	r, err := t.Store.Reviews().Result(t.Context(), t.team, orders.RawResultID{UUID: t.id("result")})
+	r, err := t.Store.Reviews().Result(t.Context(), t.team, exchange.RawResultID{UUID: t.id("result")})
 	if err == nil {
 		require.Equal(t, markNote, *r.Note)
 	}

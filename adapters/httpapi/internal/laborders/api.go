@@ -13,14 +13,21 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/critical"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 // API holds the services behind the operations.
 type API struct {
 	// Orders is required.
 	Orders *orders.Service
+	// Exchange takes in what laboratories report of Orders. Nil: the operations of results in review and of
+	// simulations are missing.
+	Exchange *exchange.Service
+	// Visits books appointments for Orders. Nil: their operations are missing.
+	Visits *visits.Service
 	// Critical has the critical results of Orders. Nil: their operations are missing.
 	Critical *critical.Service
 	// MatchTests are test runs of how results are matched. Nil: their operations are missing.
@@ -41,8 +48,11 @@ func (a API) Operations() []server.Operation {
 	if a.Documents == nil {
 		a.Documents = documents.New(a.Orders, nil, nil)
 	}
-	return slices.Concat(a.orderOperations(), a.documentOperations(), a.pscOperations(), a.visitOperations(),
-		a.labTestOperations(), a.personOperations(), a.unmatchedOperations(), a.criticalOperations(), a.compendiumOperations())
+	var places []server.Operation
+	if a.Visits != nil {
+		places = append(a.pscOperations(), a.visitOperations()...)
+	}
+	return slices.Concat(a.orderOperations(), a.documentOperations(), places, a.labTestOperations(), a.personOperations(), a.exchangeOperations(), a.criticalOperations(), a.compendiumOperations())
 }
 
 // Files in the order of reading: each uses those before it.

@@ -29,7 +29,6 @@ func (a API) orderOperations() []server.Operation {
 		{ID: "read_order_result_metadata", Pattern: "GET /v3/order/{order_id}/result/metadata", Bound: a.ofOrder(), Team: server.ReadOne(orderID, a.resultMetadata)},
 		{ID: "cancel_order", Pattern: "POST /v3/order/{order_id}/cancel", Bound: a.ofOrder(), Change: a.changeOrder(a.Orders.Cancel)},
 		{ID: "complete_draw", Pattern: "PATCH /v3/order/{order_id}/draw_completed", Bound: a.ofOrder(), Change: a.changeOrder(a.Orders.DrawCompleted)},
-		{ID: "simulate_order", Pattern: "POST /v3/order/{order_id}/test", Bound: a.ofOrder(), Team: server.AsJSON(a.simulateOrder)},
 		{ID: "read_order_transaction", Pattern: "GET /v3/order_transaction/{transaction_id}", Bound: a.ofTransaction(), Team: server.ReadOne(transactionID, a.Orders.Transaction)},
 		{ID: "read_order_transaction_result", Pattern: "GET /v3/order_transaction/{transaction_id}/result", Bound: a.ofTransaction(), Team: server.ReadOne(transactionID, a.Orders.TransactionResults)},
 	}
@@ -218,7 +217,7 @@ func (a API) simulateOrder(ctx context.Context, in *wire.In, team healthlab.Team
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	if _, err := a.Orders.SimulateSlowly(ctx, team, id, final, orders.SimulationFlags(body), time.Duration(delay)*time.Second); err != nil {
+	if _, err := a.Exchange.SimulateSlowly(ctx, team, id, final, orders.SimulationFlags(body), time.Duration(delay)*time.Second); err != nil {
 		return nil, err
 	}
 	return nil, nil

@@ -50,7 +50,7 @@ func (a API) readArea(ctx context.Context, in *wire.In, team healthlab.TeamID) (
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	return a.Orders.Appointments().Area(ctx, team, req)
+	return a.Visits.Places().Area(ctx, team, req)
 }
 
 func (a API) findPSCs(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
@@ -65,7 +65,7 @@ func (a API) findPSCs(ctx context.Context, in *wire.In, team healthlab.TeamID) (
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	return a.Orders.Appointments().PSCs(ctx, team, req)
+	return a.Visits.Places().PSCs(ctx, team, req)
 }
 
 func (a API) findOrderPSCs(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
@@ -74,5 +74,5 @@ func (a API) findOrderPSCs(ctx context.Context, in *wire.In, team healthlab.Team
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	return a.Orders.OrderPSCs(ctx, team, id, req)
+	return a.Visits.OrderPSCs(ctx, team, id, req)
 }

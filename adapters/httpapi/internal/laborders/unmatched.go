@@ -8,16 +8,20 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
-	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
-// unmatchedOperations are about results that match no order for certain.
-func (a API) unmatchedOperations() []server.Operation {
+// exchangeOperations are simulations, and decisions about results that match no order for certain.
+func (a API) exchangeOperations() []server.Operation {
+	if a.Exchange == nil {
+		return nil
+	}
 	list := []server.Operation{
+		{ID: "simulate_order", Pattern: "POST /v3/order/{order_id}/test", Bound: a.ofOrder(), Team: server.AsJSON(a.simulateOrder)},
 		{ID: "list_unmatched_results", Pattern: "GET /v3/unmatched_result", Bound: server.TeamOnly, Team: server.AsJSON(a.listUnmatched)},
-		{ID: "read_unmatched_result", Pattern: "GET /v3/unmatched_result/{raw_result_id}", Bound: server.TeamOnly, Team: server.ReadOne(rawResultID, a.Orders.Reviews().Get)},
+		{ID: "read_unmatched_result", Pattern: "GET /v3/unmatched_result/{raw_result_id}", Bound: server.TeamOnly, Team: server.ReadOne(rawResultID, a.Exchange.Reviews().Get)},
 		{ID: "accept_unmatched_result", Pattern: "POST /v3/unmatched_result/{raw_result_id}/accept", Bound: server.TeamOnly, Team: server.AsJSON(a.acceptUnmatched)},
 		{ID: "resolve_unmatched_result", Pattern: "POST /v3/unmatched_result/{raw_result_id}/resolve", Bound: server.TeamOnly, Team: server.AsJSON(a.resolveUnmatched)},
 	}
@@ -33,14 +37,14 @@ func (a API) unmatchedOperations() []server.Operation {
 
 // UnmatchedPage is one page of results under review.
 type UnmatchedPage struct {
-	Data       []orders.UnmatchedResult `json:"data"`
-	NextCursor *string                  `json:"next_cursor"`
-	Total      int                      `json:"total"`
+	Data       []exchange.UnmatchedResult `json:"data"`
+	NextCursor *string                    `json:"next_cursor"`
+	Total      int                        `json:"total"`
 }
 
 func (a API) listUnmatched(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
-	q := orders.ResultQuery{
-		Team: team, Status: orders.MatchStatus(in.ShortText("status")), Decision: orders.MatchDecision(in.ShortText("decision_code")),
+	q := exchange.ResultQuery{
+		Team: team, Status: exchange.MatchStatus(in.ShortText("status")), Decision: exchange.MatchDecision(in.ShortText("decision_code")),
 		LabSlug: in.ShortText("lab_slug"), Search: in.ShortText("search_input"), Cursor: in.ShortText("next_cursor"),
 		Limit: in.Int("limit", catalogue.DefaultPageSize, 1, catalogue.MaxPageSize),
 	}
@@ -53,7 +57,7 @@ func (a API) listUnmatched(ctx context.Context, in *wire.In, team healthlab.Team
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	page, err := a.Orders.Reviews().List(ctx, q)
+	page, err := a.Exchange.Reviews().List(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -68,28 +72,28 @@ func testRunID(in *wire.In) simulation.MatchTestRunID {
 	return simulation.MatchTestRunID{UUID: in.PathUUID("run_id")}
 }
 
-func rawResultID(in *wire.In) orders.RawResultID {
-	return orders.RawResultID{UUID: in.PathUUID("raw_result_id")}
+func rawResultID(in *wire.In) exchange.RawResultID {
+	return exchange.RawResultID{UUID: in.PathUUID("raw_result_id")}
 }
 
 func (a API) acceptUnmatched(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := rawResultID(in)
-	var body orders.AcceptRequest
+	var body exchange.AcceptRequest
 	in.OptBody(&body)
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	return a.Orders.Reviews().Accept(ctx, team, id, body)
+	return a.Exchange.Reviews().Accept(ctx, team, id, body)
 }
 
 func (a API) resolveUnmatched(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	id := rawResultID(in)
-	var body orders.ResolveRequest
+	var body exchange.ResolveRequest
 	in.Body(&body)
 	if err := in.ErrAnd(body.Check); err != nil {
 		return nil, err
 	}
-	return a.Orders.Reviews().Resolve(ctx, team, id, body)
+	return a.Exchange.Reviews().Resolve(ctx, team, id, body)
 }
 
 // TestCases are the cases of test runs.

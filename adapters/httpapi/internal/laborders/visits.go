@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
+	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
 func (a API) visitOperations() []server.Operation {
@@ -36,7 +37,7 @@ func (a API) visitOperations() []server.Operation {
 
 func notConfirmed() []server.Reply {
 	// For those who wait, a provider that does not confirm in time is a failure of ours.
-	return []server.Reply{{Rule: orders.BookingNotConfirmed, Status: http.StatusInternalServerError}}
+	return []server.Reply{{Rule: visits.BookingNotConfirmed, Status: http.StatusInternalServerError}}
 }
 
 func answerVisit(w http.ResponseWriter, v orders.Appointment, err error) error {
@@ -53,7 +54,7 @@ func (a API) findHomeSlots(ctx context.Context, in *wire.In, team healthlab.Team
 	if err := in.ErrAnd(body.Check); err != nil {
 		return nil, err
 	}
-	return a.Orders.Appointments().HomeSlots(ctx, team, start, body)
+	return a.Visits.Places().HomeSlots(ctx, team, start, body)
 }
 
 func (a API) findCenterSlots(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
@@ -67,27 +68,27 @@ func (a API) findCenterSlots(ctx context.Context, in *wire.In, team healthlab.Te
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	return a.Orders.Appointments().CenterSlots(ctx, team, req)
+	return a.Visits.Places().CenterSlots(ctx, team, req)
 }
 
 func (a API) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
-	var body orders.BookRequest
+	var body visits.BookRequest
 	in.Body(&body)
 	once := server.OnceFrom(in, team, "book_phlebotomy_appointment "+id.String(), healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
 	return server.AnswerOnce(a.Idempotency, w, r, about(once, id), body, server.Answered(func(ctx context.Context) (orders.Appointment, error) {
-		return a.Orders.Bookings().Book(ctx, team, id, appointment.Phlebotomy, body)
+		return a.Visits.Book(ctx, team, id, appointment.Phlebotomy, body)
 	}))
 }
 
 func (a API) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
-	var body orders.BookRequest
+	var body visits.BookRequest
 	in.Body(&body)
 	once := server.OnceFrom(in, team, "book_psc_appointment "+id.String(), healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
@@ -97,26 +98,26 @@ func (a API) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.T
 		return err
 	}
 	if once != nil {
-		if err := a.Orders.Bookings().CheckBookingIdempotency(r.Context(), team); err != nil {
+		if err := a.Visits.CheckBookingIdempotency(r.Context(), team); err != nil {
 			return err
 		}
 	}
 	return server.AnswerOnce(a.Idempotency, w, r, about(once, id), body, server.Answered(func(ctx context.Context) (orders.Appointment, error) {
-		return a.Orders.Bookings().Book(ctx, team, id, appointment.PatientServiceCenter, body)
+		return a.Visits.Book(ctx, team, id, appointment.PatientServiceCenter, body)
 	}))
 }
 
 func (a API) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
-	var body orders.VisitRequest
+	var body visits.VisitRequest
 	in.Body(&body)
 	once := server.OnceFrom(in, team, "request_phlebotomy_appointment "+id.String(), healthlab.UserID{})
 	if err := in.Err(); err != nil {
 		return err
 	}
 	return server.AnswerOnce(a.Idempotency, w, r, about(once, id), body, server.Answered(func(ctx context.Context) (orders.Appointment, error) {
-		return a.Orders.Bookings().Request(ctx, team, id, body)
+		return a.Visits.Request(ctx, team, id, body)
 	}))
 }
 
@@ -143,7 +144,7 @@ func (a API) reschedule(t appointment.Type) func(http.ResponseWriter, *http.Requ
 		if err := in.Err(); err != nil {
 			return err
 		}
-		v, err := a.Orders.Bookings().Reschedule(r.Context(), team, id, t, orders.RescheduleRequest{
+		v, err := a.Visits.Reschedule(r.Context(), team, id, t, visits.RescheduleRequest{
 			BookingKey: body.BookingKey, Notes: body.AppointmentNotes.Ptr(), KeepNotes: !body.AppointmentNotes.Set,
 		})
 		return answerVisit(w, v, err)
@@ -164,7 +165,7 @@ func (a API) cancelHome(w http.ResponseWriter, r *http.Request, team healthlab.T
 	if err := in.Err(); err != nil {
 		return err
 	}
-	v, err := a.Orders.Bookings().Cancel(r.Context(), team, id, appointment.Phlebotomy, body.CancellationReasonID, body.Notes)
+	v, err := a.Visits.Cancel(r.Context(), team, id, appointment.Phlebotomy, body.CancellationReasonID, body.Notes)
 	return answerVisit(w, v, err)
 }
 
@@ -197,7 +198,7 @@ func (a API) cancelCenter(w http.ResponseWriter, r *http.Request, team healthlab
 	if err := in.Err(); err != nil {
 		return err
 	}
-	v, err := a.Orders.Bookings().Cancel(r.Context(), team, id, appointment.PatientServiceCenter, reason, body.Note)
+	v, err := a.Visits.Cancel(r.Context(), team, id, appointment.PatientServiceCenter, reason, body.Note)
 	return answerVisit(w, v, err)
 }
 
@@ -206,7 +207,7 @@ func (a API) listReasons(t appointment.Type) func(http.ResponseWriter, *http.Req
 		if err := wire.From(r).Err(); err != nil {
 			return err
 		}
-		return wire.JSON(w, http.StatusOK, a.Orders.Bookings().CancellationReasons(t))
+		return wire.JSON(w, http.StatusOK, a.Visits.CancellationReasons(t))
 	}
 }
 
@@ -217,7 +218,7 @@ func (a API) readVisit(t appointment.Type) func(http.ResponseWriter, *http.Reque
 		if err := in.Err(); err != nil {
 			return err
 		}
-		v, err := a.Orders.Bookings().Get(r.Context(), team, id, t)
+		v, err := a.Visits.Get(r.Context(), team, id, t)
 		return answerVisit(w, v, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/critical"
+	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -41,7 +42,7 @@ var eventSchemas = map[reflect.Type]string{
 	reflect.TypeFor[critical.Notice]():               "CriticalResult",
 	reflect.TypeFor[critical.AcknowledgedNotice]():   "CriticalResultAcknowledged",
 	reflect.TypeFor[critical.UnacknowledgedNotice](): "CriticalResultUnacknowledged",
-	reflect.TypeFor[orders.MatchReviewNotice]():      "MatchReviewNotice",
+	reflect.TypeFor[exchange.MatchReviewNotice]():    "MatchReviewNotice",
 	reflect.TypeFor[continuous.ResultTableChange]():  "ResultTableChange",
 	reflect.TypeFor[labreport.PublishedJob]():        "LabReportJob",
 	reflect.TypeFor[webhook.AttemptExhausted]():      "AttemptExhausted",
@@ -50,7 +51,7 @@ var eventSchemas = map[reflect.Type]string{
 
 // EventTypes returns all events that a team can receive.
 func EventTypes() []healthlab.EventType {
-	return slices.Concat(healthdata.EventTypes(), orders.EventTypes(), continuous.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
+	return slices.Concat(healthdata.EventTypes(), orders.EventTypes(), exchange.EventTypes(), continuous.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
 }
 
 // EventSchema returns the name of the schema of an event's data; empty if it has none.

@@ -1,23 +1,24 @@
-package orders
+package exchange
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // reviews returns the store of results under review, for a team that has them.
 func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewStore, error) {
-	settings, err := s.opts.Settings(ctx, team)
+	settings, err := s.orders.Settings(ctx, team)
 	if err != nil {
-		return nil, fmt.Errorf("team settings: %w", err)
+		return nil, err
 	}
 	if !settings.UnmatchedResults {
 		return nil, rules.Broken(ReviewNotEnabled, "unmatched results are not switched on for the team")
 	}
-	return s.opts.Reviews, nil
+	return s.reviewStore, nil
 }
 
 // publishReview draws what is not kept of a result under review, for those whom status waits for.
@@ -141,7 +142,7 @@ func (v Reviews) Resolve(ctx context.Context, team healthlab.TeamID, id RawResul
 // resolve lets those decide whom status waits for. A team hears of what it could read.
 func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req ResolveRequest, status MatchStatus,
 ) (UnmatchedResult, error) {
-	at, event := healthlab.At(s.now()), s.opts.NewID()
+	at, event := healthlab.At(s.now()), s.shared.NewID()
 	r, err := store.UpdateResult(ctx, team, id, func(r *RawResult) ([]healthlab.Event, error) {
 		if r.Status != status {
 			return nil, notReviewable()
@@ -178,7 +179,7 @@ func (v Reviews) Return(ctx context.Context, team healthlab.TeamID, id RawResult
 	if err != nil {
 		return UnmatchedResult{}, err
 	}
-	at, event := healthlab.At(v.s.now()), v.s.opts.NewID()
+	at, event := healthlab.At(v.s.now()), v.s.shared.NewID()
 	r, err := store.UpdateResult(ctx, team, id, func(r *RawResult) ([]healthlab.Event, error) {
 		if r.Status != MatchPendingOps {
 			return nil, notReviewable()
@@ -200,7 +201,7 @@ func (v Reviews) Return(ctx context.Context, team healthlab.TeamID, id RawResult
 }
 
 // Operations has the decisions of the service's operators on held results: those that a team
-// hands over, and those of teams that do not review themselves ([Settings].UnmatchedResults).
+// hands over, and those of teams that do not review themselves ([orders.Settings].UnmatchedResults).
 // It is for the host: no operation of the API calls it. A decision has the same effects as the
 // team's own. The team gets the event of the review only if it can read the result, and always
 // the events of its orders.
@@ -219,13 +220,13 @@ func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, 
 	if err != nil {
 		return UnmatchedPage{}, err
 	}
-	return d.s.reviewPage(ctx, d.s.opts.Reviews, q, MatchPendingOps)
+	return d.s.reviewPage(ctx, d.s.reviewStore, q, MatchPendingOps)
 }
 
 // Accept gives a result that waits for operations to an order, as
 // [Reviews.Accept] does, with the same errors.
-func (d Operations) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (Order, error) {
-	return d.s.acceptAs(ctx, d.s.opts.Reviews, team, id, req, MatchPendingOps)
+func (d Operations) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (orders.Order, error) {
+	return d.s.acceptAs(ctx, d.s.reviewStore, team, id, req, MatchPendingOps)
 }
 
 // Reject decides that a result that waits for operations belongs to no order. A note replaces
@@ -236,5 +237,5 @@ func (d Operations) Reject(ctx context.Context, team healthlab.TeamID, id RawRes
 	if err := req.Check(); err != nil {
 		return UnmatchedResult{}, fmt.Errorf("reject unmatched result: %w", err)
 	}
-	return d.s.resolve(ctx, d.s.opts.Reviews, team, id, req, MatchPendingOps)
+	return d.s.resolve(ctx, d.s.reviewStore, team, id, req, MatchPendingOps)
 }

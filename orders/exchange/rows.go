@@ -1,24 +1,49 @@
-package orders
+package exchange
 
 import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// NewReviewStore returns the results under review of a store whose tables include [Tables]. Its
-// orders are those of [NewStore].
-func NewReviewStore(s store.Store, opts *StoreOptions) ReviewStore {
-	return reviewRows{newOrderRows(s, opts)}
+// reviewTable keeps results under review. Index[0] is the newest result first, ties by id.
+var reviewTable = store.Table[RawResult]{Name: "order_review", Row: func(r *RawResult) store.Row {
+	id := store.UUID(r.ID.UUID)
+	return store.Row{Key: store.Key{Team: r.Team, User: r.Owner(), ID: id}, Index: [2]string{createdIndex(r.CreatedAt.Time) + id}}
+}}
+
+func reviewKey(team healthlab.TeamID, id RawResultID) store.Key {
+	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-type reviewRows struct{ orderRows }
+func createdIndex(at time.Time) string { return store.Reverse(store.Time(at)) }
+
+// Tables declares the tables of [NewReviewStore], beside those of [orders.Tables].
+func Tables() []store.Definition { return []store.Definition{reviewTable.Definition()} }
+
+// NewReviewStore returns the results under review of a store whose tables include [Tables]. Its
+// orders are those of [orders.NewStore] with the same options.
+func NewReviewStore(s store.Store, opts *orders.StoreOptions) ReviewStore {
+	v := reviewRows{s: s, orders: orders.NewStore(s, opts)}
+	if opts != nil {
+		v.opts = *opts
+	}
+	return v
+}
+
+type reviewRows struct {
+	s      store.Store
+	orders orders.Store
+	opts   orders.StoreOptions
+}
 
 func errNoResult() error { return fmt.Errorf("%w: result under review", healthlab.NotFound) }
 
@@ -34,10 +59,8 @@ func (v reviewRows) InsertResult(ctx context.Context, r RawResult, events []heal
 		if len(got[1]) > 0 {
 			return fmt.Errorf("%w: the result is there", healthlab.Conflict)
 		}
-		if u := store.StateOf(got[0]); !r.Owner().IsZero() && !u.Known {
-			if err := v.opts.newUser(u, "result"); err != nil {
-				return err
-			}
+		if u := store.StateOf(got[0]); !r.Owner().IsZero() && !u.Known && !v.opts.UsersElsewhere {
+			return fmt.Errorf("%w: the user of the result", healthlab.NotFound)
 		}
 		if err := reviewTable.Insert(tx, &r); err != nil {
 			return err
@@ -79,10 +102,11 @@ func (v reviewRows) Results(ctx context.Context, q ResultQuery) (ResultPage, err
 	if err != nil {
 		return ResultPage{}, err
 	}
+	const pageSize = 200
 	page := ResultPage{Results: []RawResult{}}
 	ask := store.Query{Key: reviewTable.Key(store.Key{Team: q.Team}), By: store.ByFirst}
 	for last, end := "", ""; ; {
-		list, err := reviewTable.Look(ctx, v.s, ask.After(last, scanPage))
+		list, err := reviewTable.Look(ctx, v.s, ask.After(last, pageSize))
 		if err != nil {
 			return ResultPage{}, err
 		}
@@ -100,7 +124,7 @@ func (v reviewRows) Results(ctx context.Context, q ResultQuery) (ResultPage, err
 				page.Next = base64.RawURLEncoding.EncodeToString([]byte(end))
 			}
 		}
-		if len(list) < scanPage {
+		if len(list) < pageSize {
 			return page, nil
 		}
 	}
@@ -108,13 +132,13 @@ func (v reviewRows) Results(ctx context.Context, q ResultQuery) (ResultPage, err
 
 // UpdateResult implements [ReviewStore].
 func (v reviewRows) UpdateResult(ctx context.Context, team healthlab.TeamID, id RawResultID, change func(*RawResult) ([]healthlab.Event, error)) (RawResult, error) {
-	return v.AssignResult(ctx, team, id, Assignment{}, func(r *RawResult, _, _ *Record) ([]healthlab.Event, error) {
+	return v.AssignResult(ctx, team, id, Assignment{}, func(r *RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
 		return change(r)
 	})
 }
 
 // AssignResult implements [ReviewStore].
-func (v reviewRows) AssignResult(ctx context.Context, team healthlab.TeamID, id RawResultID, s Assignment, change AssignChange) (out RawResult, err error) {
+func (v reviewRows) AssignResult(ctx context.Context, team healthlab.TeamID, id RawResultID, to Assignment, change AssignChange) (out RawResult, err error) {
 	err = v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		item, err := reviewTable.Get(tx, reviewKey(team, id), store.Held)
 		if err != nil {
@@ -123,66 +147,56 @@ func (v reviewRows) AssignResult(ctx context.Context, team healthlab.TeamID, id 
 		if item == nil {
 			return errNoResult()
 		}
-		w := &orderWriter{tx: tx, opts: &v.opts, ids: v.ids, team: team}
-		was, made, err := w.assigned(s)
-		if err != nil {
+		kept := item.Value
+		decide := func(was, made *orders.Record) ([]healthlab.Event, error) {
+			item.Value = kept // it may run more than once
+			events, err := change(&item.Value, was, made)
+			if err == nil && (item.Value.Team != team || item.Value.ID != id) {
+				err = fmt.Errorf("%w: a result keeps its id and its team", healthlab.Invalid)
+			}
+			return events, err
+		}
+		if err := v.decideWithOrders(ctx, tx, team, to, decide); err != nil {
 			return err
 		}
-		r, revision := &item.Value, item.Value.Revision
-		events, err := change(r, was, made)
-		if err != nil {
-			return err
-		}
-		if r.Team != team || r.ID != id {
-			return fmt.Errorf("%w: a result keeps its id and its team", healthlab.Invalid)
-		}
+		r := &item.Value
 		if _, err := store.LockUser(tx, team, r.Owner()); err != nil {
 			return err
 		}
-		r.Revision, r.CandidateGroups, r.AllowedActions = revision+1, nil, nil
+		r.Revision, r.CandidateGroups, r.AllowedActions = kept.Revision+1, nil, nil
 		if err := reviewTable.Put(tx, item); err != nil {
 			return err
 		}
-		if err := w.write(ctx, events); err != nil {
-			return err
-		}
-		kept, err := reviewTable.Get(tx, reviewKey(team, id), store.Held)
+		written, err := reviewTable.Get(tx, reviewKey(team, id), store.Held)
 		if err != nil {
 			return err
 		}
-		out = kept.Value
+		out = written.Value
 		return nil
 	})
 	return out, err
 }
 
-// assigned returns the orders that a decision about a result changes: the one that is there, and
-// the one that is new; nil for none.
-func (w *orderWriter) assigned(s Assignment) (was, made *Record, err error) {
-	var first *orderEdit
-	if !s.Order.IsZero() {
-		if first, err = w.load(s.Order); err != nil {
-			return nil, nil, err
-		}
-		was = &first.Record
-	}
-	if s.New != nil {
-		if s.New.TeamID != w.team || s.New.ID.IsZero() {
-			return nil, nil, fmt.Errorf("%w: an order needs its team and an id", healthlab.Invalid)
-		}
-		var e *orderEdit
-		if first != nil {
-			e, err = w.addAfter(first, *s.New)
-		} else {
-			e, err = w.add(*s.New)
-		}
+// decideWithOrders calls a decision with the orders that it changes, the one that is there and the one that
+// is new, and writes them with its events.
+func (v reviewRows) decideWithOrders(ctx context.Context, tx store.Tx, team healthlab.TeamID, to Assignment,
+	decide func(was, made *orders.Record) ([]healthlab.Event, error),
+) (err error) {
+	switch {
+	case to.New != nil && to.New.TeamID != team:
+		return fmt.Errorf("%w: an order must be of the team of the result", healthlab.Invalid)
+	case to.Order.IsZero() && to.New == nil:
+		events, err := decide(nil, nil)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		made = &e.Record
+		return store.AppendEvents(ctx, v.opts.Events, tx, events)
+	case to.New == nil:
+		_, err = v.orders.Update(ctx, team, to.Order, func(was *orders.Record) ([]healthlab.Event, error) { return decide(was, nil) })
+	case to.Order.IsZero():
+		_, err = v.orders.Insert(ctx, *to.New, func(made *orders.Record) ([]healthlab.Event, error) { return decide(nil, made) })
+	default:
+		_, _, err = v.orders.InsertAfter(ctx, to.Order, *to.New, decide)
 	}
-	if len(w.orders) == 0 {
-		return nil, nil, nil
-	}
-	return was, made, w.start()
+	return err
 }

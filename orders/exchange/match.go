@@ -1,4 +1,4 @@
-package orders
+package exchange
 
 import (
 	"cmp"
@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
-
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
@@ -18,7 +19,7 @@ import (
 // judgement is what becomes of a result.
 type judgement struct {
 	// to is the order that gets it at once; zero if a person has to decide.
-	to OrderID
+	to orders.OrderID
 	// code and reason say why not.
 	code   MatchDecision
 	sub    []MatchSubReason
@@ -35,28 +36,28 @@ type judgement struct {
 //     id. It decides between several patients of one name.
 //   - The name or the birth date is reported and is the order's.
 //   - No reported name, birth date, gender or number contradicts the order
-//     ([ReportedPatient.Contradicts]). What is not reported contradicts nothing.
+//     ([orders.ReportedPatient.Contradicts]). What is not reported contradicts nothing.
 //   - Laboratory and account are the order's.
 //   - The order can take a result where it stands.
 //
 // The patient and the numbers are not compared in a message that a person attached.
-func judge(m Message, numbered []Record, sameName []Order) judgement {
+func judge(m Message, numbered []orders.Record, sameName []orders.Order) judgement {
 	if len(numbered) == 0 {
 		return unnumbered(m, sameName)
 	}
 	named := &numbered[0]
 	mismatch := func(reason string) judgement { return judgement{code: MatchSampleMismatch, reason: reason} }
 	if !m.Attached {
-		switch c := m.patient().compareWith(named.PatientDetails); {
+		switch p := m.patient(); {
 		case len(numbered) > 1:
 			return mismatch("the reported numbers are those of several orders")
 		case len(m.ForeignNumbers) > 0:
 			return mismatch("a reported number is not the order's")
 		case m.SampleID != "" && named.SampleID != nil && *named.SampleID != m.SampleID:
 			return mismatch("the order has another specimen than the result")
-		case c.differs:
+		case p.Contradicts(named.PatientDetails):
 			return mismatch("the number is an order's, and the patient is not the order's")
-		case !c.matches():
+		case !p.Matches(named.PatientDetails):
 			return mismatch("the number is an order's, and neither the patient's name nor the birth date is reported")
 		}
 	}
@@ -66,13 +67,13 @@ func judge(m Message, numbered []Record, sameName []Order) judgement {
 	case m.AccountNumber != "" && named.LabAccountNumber != "" && m.AccountNumber != named.LabAccountNumber:
 		return judgement{code: MatchWrongLab, sub: []MatchSubReason{LabAccountMismatch}, reason: "the order is on another lab account"}
 	}
-	if _, ok := named.impliedPath(m.On); ok || m.On == PartialResult && named.takesSilentPartial() {
+	if _, ok := named.ImpliedPath(m.On); ok || m.On == orders.PartialResult && named.TakesSilentPartial() {
 		return judgement{to: named.ID}
 	}
-	switch low := named.LowLevel(); {
-	case endings[low].TakesResult:
+	switch e, _ := orders.EndingOf(named.LowLevel()); {
+	case e.TakesResult:
 		return judgement{code: MatchCompleted, reason: "the order is completed already"}
-	case endings[low].TakeBack:
+	case e.TakeBack:
 		return judgement{code: MatchCancelled, reason: "the order was cancelled"}
 	default:
 		return judgement{code: MatchWrongCollection, reason: "the order is not in a state in which it has results"}
@@ -80,7 +81,7 @@ func judge(m Message, numbered []Record, sameName []Order) judgement {
 }
 
 // unnumbered judges a result whose numbers name no order: there is only its patient.
-func unnumbered(m Message, patientMatches []Order) judgement {
+func unnumbered(m Message, patientMatches []orders.Order) judgement {
 	people := map[healthlab.UserID]bool{}
 	for _, o := range patientMatches {
 		people[o.UserID] = true
@@ -91,8 +92,8 @@ func unnumbered(m Message, patientMatches []Order) judgement {
 	case len(people) > 1:
 		return judgement{code: MatchSeveralPeople, reason: "several patients have the reported name and birth date"}
 	}
-	open := slices.DeleteFunc(slices.Clone(patientMatches), func(o Order) bool { return o.LowLevel().Final() })
-	elsewhere := len(open) > 0 && m.Lab != "" && !slices.ContainsFunc(open, func(o Order) bool {
+	open := slices.DeleteFunc(slices.Clone(patientMatches), func(o orders.Order) bool { return o.LowLevel().Final() })
+	elsewhere := len(open) > 0 && m.Lab != "" && !slices.ContainsFunc(open, func(o orders.Order) bool {
 		return o.LabTest.Lab != nil && o.LabTest.Lab.Slug == m.Lab
 	})
 	if elsewhere {
@@ -103,14 +104,14 @@ func unnumbered(m Message, patientMatches []Order) judgement {
 
 // candidates are the orders that a result may belong to, by patient: the one that the
 // message names first, then open ones, then the newest.
-func candidates(r *RawResult, named *Record, patientMatches []Order) []CandidateGroup {
+func candidates(r *RawResult, named *orders.Record, patientMatches []orders.Order) []CandidateGroup {
 	const most = 20
 	all := slices.Clone(patientMatches)
-	if named != nil && !slices.ContainsFunc(all, func(o Order) bool { return o.ID == named.ID }) {
+	if named != nil && !slices.ContainsFunc(all, func(o orders.Order) bool { return o.ID == named.ID }) {
 		all = append(all, named.Order)
 	}
-	slices.SortStableFunc(all, func(a, b Order) int {
-		first := func(o Order) int {
+	slices.SortStableFunc(all, func(a, b orders.Order) int {
+		first := func(o orders.Order) int {
 			switch {
 			case named != nil && o.ID == named.ID:
 				return 0
@@ -136,8 +137,9 @@ func candidates(r *RawResult, named *Record, patientMatches []Order) []Candidate
 }
 
 // candidate says why an order may be the one.
-func (r *RawResult) candidate(o *Order, named *Record) Candidate {
+func (r *RawResult) candidate(o *orders.Order, named *orders.Record) Candidate {
 	low := o.LowLevel()
+	ending, _ := orders.EndingOf(low)
 	id, transaction := o.ID, o.OrderTransaction.ID
 	c := Candidate{CandidateType: OrderOption, OrderID: &id, OrderTransactionID: &transaction, LastStatus: &low, Reasons: []CandidateReason{}}
 	why := func(ok bool, reason CandidateReason) bool {
@@ -153,14 +155,14 @@ func (r *RawResult) candidate(o *Order, named *Record) Candidate {
 		why(o.SampleID != nil && *o.SampleID == r.Message.SampleID, "sample_id_match")
 		why(slices.Contains(r.SubReasonCodes, LabAccountMismatch), "lab_account_mismatch")
 	}
-	compared := r.Message.patient().compareWith(o.PatientDetails)
-	if why(compared.samePerson(), "demographic_match") {
+	patient := r.Message.patient()
+	if why(patient.SamePerson(o.PatientDetails), "demographic_match") {
 		score += 0.35
 	}
-	why(compared.differs, "demographic_mismatch")
+	why(patient.Contradicts(o.PatientDetails), "demographic_mismatch")
 	why(named != nil && named.ID != o.ID && named.UserID == o.UserID, "same_user")
-	why(endings[low].TakesResult, "matched_completed_order")
-	why(endings[low].TakeBack, "matched_cancelled_order")
+	why(ending.TakesResult, "matched_completed_order")
+	why(ending.TakeBack, "matched_cancelled_order")
 	why(!low.Final() && !resultReady(o), "invalid_collection_state")
 	if r.Message.Lab != "" && o.LabTest.Lab != nil {
 		if why(o.LabTest.Lab.Slug == r.Message.Lab, "same_lab") {
@@ -194,8 +196,8 @@ func (r *RawResult) candidate(o *Order, named *Record) Candidate {
 	return c
 }
 
-func resultReady(o *Order) bool {
-	_, ok := (&Record{Order: *o}).impliedPath(FinalResult)
+func resultReady(o *orders.Order) bool {
+	_, ok := (&orders.Record{Order: *o}).ImpliedPath(orders.FinalResult)
 	return ok
 }
 
@@ -225,22 +227,22 @@ func overlap(results *labresult.Report, t catalogue.LabTest) (shared, reported i
 
 // patientMatches returns the team's orders whose patient has the reported name and birth
 // date.
-func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p ReportedPatient) ([]Order, error) {
-	if !p.identifiable() {
+func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p orders.ReportedPatient) ([]orders.Order, error) {
+	if !p.Identifiable() {
 		return nil, nil
 	}
 	const most = 20 // pages
 	p.Gender = ""   // name and birth date alone count
-	var out []Order
-	q := Query{Team: team, Search: p.DOB.String(), Size: catalogue.MaxPageSize, Page: 1,
-		Sort: SortCreatedAt, Direction: catalogue.Descending, Today: rules.UTCDay(s.now())}
+	var out []orders.Order
+	q := orders.Query{Team: team, Search: p.DOB.String(), Size: catalogue.MaxPageSize, Page: 1,
+		Sort: orders.SortCreatedAt, Direction: catalogue.Descending, Today: rules.UTCDay(s.now())}
 	for ; q.Page <= most; q.Page++ {
 		page, err := s.store.List(ctx, q)
 		if err != nil {
 			return nil, fmt.Errorf("find patients: %w", err)
 		}
 		for _, o := range page.Orders {
-			if p.compareWith(o.PatientDetails).samePerson() {
+			if p.SamePerson(o.PatientDetails) {
 				out = append(out, o)
 			}
 		}
@@ -254,10 +256,10 @@ func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p R
 // numberedOrders returns the orders that the numbers of a message name, each once: by order id, or
 // the order that took its place and its specimen; by sample id; without these, by
 // the laboratory's further numbers. An order id that names no order becomes a foreign number of the message.
-func (s *Service) numberedOrders(ctx context.Context, m *Message) ([]Record, error) {
-	var out []Record
-	add := func(r Record, err error) error {
-		if err == nil && !slices.ContainsFunc(out, func(o Record) bool { return o.ID == r.ID }) {
+func (s *Service) numberedOrders(ctx context.Context, m *Message) ([]orders.Record, error) {
+	var out []orders.Record
+	add := func(r orders.Record, err error) error {
+		if err == nil && !slices.ContainsFunc(out, func(o orders.Record) bool { return o.ID == r.ID }) {
 			out = append(out, r)
 		}
 		if errors.Is(err, healthlab.NotFound) {
@@ -297,8 +299,8 @@ func (s *Service) numberedOrders(ctx context.Context, m *Message) ([]Record, err
 // evaluation holds what the match of a message with results found.
 type evaluation struct {
 	judgement
-	named          *Record
-	patientMatches []Order
+	named          *orders.Record
+	patientMatches []orders.Order
 }
 
 // subject is the only user of all candidates; zero if there are none or several.
@@ -306,7 +308,7 @@ func (w evaluation) subject() healthlab.UserID {
 	var user healthlab.UserID
 	all := w.patientMatches
 	if w.named != nil {
-		all = append([]Order{w.named.Order}, all...)
+		all = append([]orders.Order{w.named.Order}, all...)
 	}
 	for i, o := range all {
 		if i > 0 && o.UserID != user {
@@ -353,7 +355,7 @@ func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
 
 // successor returns the order that took the place of another one and has the specimen of a
 // message since; that other one where there is none.
-func (s *Service) successor(ctx context.Context, m Message, r Record) (Record, error) {
+func (s *Service) successor(ctx context.Context, m Message, r orders.Record) (orders.Record, error) {
 	if r.SampleID != nil || m.SampleID == "" {
 		return r, nil
 	}
@@ -362,9 +364,9 @@ func (s *Service) successor(ctx context.Context, m Message, r Record) (Record, e
 		return r, nil
 	}
 	if err != nil {
-		return Record{}, err
+		return orders.Record{}, err
 	}
-	if next.Origin != OriginRecreation || next.Parent() == nil || *next.Parent() != r.ID {
+	if next.Origin != orders.OriginRecreation || next.Parent() == nil || *next.Parent() != r.ID {
 		return r, nil
 	}
 	return next, nil
@@ -372,7 +374,7 @@ func (s *Service) successor(ctx context.Context, m Message, r Record) (Record, e
 
 // orderOfSample finds the order with a sample id. NotFound also for one that no order can
 // have.
-func (s *Service) orderOfSample(ctx context.Context, team healthlab.TeamID, sample string) (Record, error) {
+func (s *Service) orderOfSample(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
 	r, err := s.allOrders.FindSample(ctx, team, sample)
 	if errors.Is(err, healthlab.Invalid) {
 		err = healthlab.NotFound
@@ -381,9 +383,9 @@ func (s *Service) orderOfSample(ctx context.Context, team healthlab.TeamID, samp
 }
 
 // addressee finds the order that a message is about.
-func (s *Service) addressee(ctx context.Context, m Message) (Record, error) {
+func (s *Service) addressee(ctx context.Context, m Message) (orders.Record, error) {
 	if slices.Contains(internalTriggers, m.On) {
-		return Record{}, healthlab.NotFound
+		return orders.Record{}, healthlab.NotFound
 	}
 	if m.Order.IsZero() && m.SampleID != "" {
 		return s.orderOfSample(ctx, m.Team, m.SampleID)
@@ -391,13 +393,13 @@ func (s *Service) addressee(ctx context.Context, m Message) (Record, error) {
 	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
 	if err == nil && m.SampleID != "" && r.SampleID != nil && *r.SampleID != m.SampleID {
 		// Order and specimen contradict each other: whose result is it?
-		return Record{}, healthlab.NotFound
+		return orders.Record{}, healthlab.NotFound
 	}
 	return r, err
 }
 
 // What happens to an order without the lab, so that a lab cannot report it.
-var internalTriggers = []Trigger{CancelRequested, KitRegistered, Imported, PatientAwaited, RedrawOffered}
+var internalTriggers = []orders.Trigger{orders.CancelRequested, orders.KitRegistered, orders.Imported, orders.PatientAwaited, orders.RedrawOffered}
 
 func (m Message) reportsResults() bool {
 	return m.Results != nil && !slices.Contains(internalTriggers, m.On)
@@ -407,4 +409,26 @@ func (m Message) reportsResults() bool {
 // labs may give their messages the same ids.
 func (m Message) RawID() RawResultID {
 	return RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.Lab+" "+m.ID))}
+}
+
+// patient returns whom a message is about: what it says, else what can be read from the
+// head of its report.
+func (m Message) patient() orders.ReportedPatient {
+	if m.Patient != nil {
+		return *m.Patient
+	}
+	if m.Results == nil {
+		return orders.ReportedPatient{}
+	}
+	head := &m.Results.Metadata
+	p := orders.ReportedPatient{DOB: head.BirthDate()}
+	if p.DOB.IsZero() {
+		p.DOBText = strings.TrimSpace(head.DOB)
+	}
+	if last, first, ok := strings.Cut(head.Patient, ","); ok {
+		p.FirstName, p.LastName = strings.TrimSpace(first), strings.TrimSpace(last)
+	} else {
+		p.FullName = strings.TrimSpace(head.Patient)
+	}
+	return p
 }

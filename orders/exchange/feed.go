@@ -1,4 +1,4 @@
-package orders
+package exchange
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func (s *Service) runUpdates(ctx context.Context) error {
 			if !pause.ended(s.now()) {
 				return nil, nil
 			}
-			cursor, until, err := s.store.ClaimFeed(ctx, s.opts.LabName, s.opts.Lease)
+			cursor, until, err := s.store.ClaimFeed(ctx, s.opts.LabName, s.shared.Lease)
 			if err != nil || until.IsZero() {
 				return nil, err
 			}
@@ -71,7 +71,7 @@ func (s *Service) runUpdates(ctx context.Context) error {
 			return err
 		},
 		// One would do; with two, a claim that got the feed still waits before the next.
-		Workers: 2, Idle: s.opts.Idle, Log: s.opts.Log,
+		Workers: 2, Idle: s.shared.Idle, Log: s.shared.Log,
 	}
 	return loop.Run(ctx)
 }
@@ -80,7 +80,7 @@ func (s *Service) runUpdates(ctx context.Context) error {
 // that were: for hosts that bring their own scheduler. Zero also means that another
 // process is at it.
 func (s *Service) PullUpdates(ctx context.Context) (int, error) {
-	cursor, until, err := s.store.ClaimFeed(ctx, s.opts.LabName, s.opts.Lease)
+	cursor, until, err := s.store.ClaimFeed(ctx, s.opts.LabName, s.shared.Lease)
 	if err != nil || until.IsZero() {
 		return 0, err
 	}
@@ -92,9 +92,9 @@ func (s *Service) PullUpdates(ctx context.Context) (int, error) {
 // that exactly once.
 func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int, error) {
 	const batch = 100
-	taken, stop := 0, s.now().Add(s.opts.Lease-s.opts.LabTimeout)
+	taken, stop := 0, s.now().Add(s.shared.Lease-s.shared.LabTimeout)
 	for {
-		call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
+		call, cancel := context.WithTimeout(ctx, s.shared.LabTimeout)
 		b, err := s.lab.Updates(call, cursor, batch)
 		cancel()
 		if err == nil {

@@ -1,17 +1,19 @@
-package orders
+package exchange
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/internal/terms"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
@@ -109,7 +111,7 @@ type UnmatchedResult struct {
 	Note             *string           `json:"note"`
 	ResolutionAction *ReviewAction     `json:"resolution_action"`
 	ResolvedUserID   *healthlab.UserID `json:"resolved_user_id"`
-	ResolvedOrderID  *OrderID          `json:"resolved_order_id"`
+	ResolvedOrderID  *orders.OrderID   `json:"resolved_order_id"`
 	// AllowedActions are those that are accepted now; none after a decision.
 	AllowedActions []ReviewAction `json:"allowed_actions"`
 	// CandidateGroups are the orders that it may belong to, as they are now.
@@ -160,11 +162,11 @@ type CandidateGroup struct {
 
 // Candidate is an order that a result may belong to.
 type Candidate struct {
-	CandidateType      CandidateType   `json:"candidate_type"`
-	OrderID            *OrderID        `json:"order_id"`
-	OrderTransactionID *TransactionID  `json:"order_transaction_id"`
-	LastStatus         *LowLevel       `json:"last_status"`
-	ConfidenceLevel    ConfidenceLevel `json:"confidence_level"`
+	CandidateType      CandidateType         `json:"candidate_type"`
+	OrderID            *orders.OrderID       `json:"order_id"`
+	OrderTransactionID *orders.TransactionID `json:"order_transaction_id"`
+	LastStatus         *orders.LowLevel      `json:"last_status"`
+	ConfidenceLevel    ConfidenceLevel       `json:"confidence_level"`
 	// ConfidenceScore is 0 to 1.
 	ConfidenceScore *float64          `json:"confidence_score"`
 	Reasons         []CandidateReason `json:"reasons"`
@@ -204,7 +206,7 @@ type ResultQuery struct {
 	LabSlug   string
 	// CreatedFrom is inclusive, CreatedBefore exclusive.
 	CreatedFrom, CreatedBefore time.Time
-	// Search is the reported name, as in [Query], or the year, month or day of birth
+	// Search is the reported name, as in [orders.Query], or the year, month or day of birth
 	// (YYYY-MM-DD).
 	Search string
 	// Limit is 1 to 100, 50 if zero. Cursor is where the page before ended.
@@ -224,19 +226,19 @@ type ResultPage struct {
 // Assignment is which orders a decision changes.
 type Assignment struct {
 	// Order is there already; zero for none.
-	Order OrderID
+	Order orders.OrderID
 	// New is an order to be made: in the transaction of Order, or where that is zero in
 	// its own. Nil for none.
-	New *Record
+	New *orders.Record
 }
 
 // AssignChange edits a result under review and the orders that the decision changes. was is
 // nil where the assignment names no order, made where it has no new one. It is pure, as
-// [Change] is.
-type AssignChange func(item *RawResult, was, made *Record) ([]healthlab.Event, error)
+// [orders.Change] is.
+type AssignChange func(item *RawResult, was, made *orders.Record) ([]healthlab.Event, error)
 
 // ReviewStore keeps results under review, in the store that keeps the orders. What
-// [Store] promises holds here, too. Erasing a user removes the results that went to the
+// [orders.Store] promises holds here, too. Erasing a user removes the results that went to the
 // user's orders, and those that wait and belong to no other user ([RawResult.Owner]).
 type ReviewStore interface {
 	// InsertResult adds a result with its events. Conflict if its id is there; NotFound if
@@ -250,11 +252,11 @@ type ReviewStore interface {
 	// backup, results of persons whose key was deleted are left out of pages; the total has them.
 	Results(ctx context.Context, q ResultQuery) (ResultPage, error)
 	// UpdateResult lets change edit a result, and writes it with the events: as
-	// [Store.Update].
+	// [orders.Store.Update].
 	UpdateResult(ctx context.Context, team healthlab.TeamID, id RawResultID, change func(*RawResult) ([]healthlab.Event, error)) (RawResult, error)
 	// AssignResult lets change edit a result and orders together, and writes them with
-	// the events: all or nothing. Errors as [Store.Update] and [Store.InsertAfter], and
-	// for a new order alone as [Store.Insert].
+	// the events: all or nothing. Errors as [orders.Store.Update] and [orders.Store.InsertAfter], and
+	// for a new order alone as [orders.Store.Insert].
 	AssignResult(ctx context.Context, team healthlab.TeamID, id RawResultID, s Assignment, change AssignChange) (RawResult, error)
 }
 
@@ -305,7 +307,7 @@ func (q ResultQuery) Normal() (ResultQuery, error) {
 
 // Match reports whether the query asks for a result.
 func (q *ResultQuery) Match(r *RawResult) bool {
-	return q.MatchClear(r) && hasOne(r.SearchTerms(), q.SearchTerms())
+	return q.MatchClear(r) && terms.HaveOne(r.SearchTerms(), q.SearchTerms())
 }
 
 // MatchClear is Match without Search, which compares what a store may keep encrypted.
@@ -327,16 +329,16 @@ func (q *ResultQuery) MatchClear(r *RawResult) bool {
 
 // SearchTerms returns the terms by which a result is found, each once.
 func (r *RawResult) SearchTerms() []string {
-	return slices.Concat(termsOf(termPatient, r.ReportedName()), bornTerms(r.ReportedDOB()))
+	return slices.Concat(terms.Of(terms.Patient, r.ReportedName()), terms.Born(r.ReportedDOB()))
 }
 
-// SearchTerms returns lists of terms, as [Query.SearchTerms] does: a result that matches Search has all terms
+// SearchTerms returns lists of terms, as [orders.Query.SearchTerms] does: a result that matches Search has all terms
 // of one of the lists.
 func (q *ResultQuery) SearchTerms() [][]string {
 	if q.Search == "" {
 		return nil
 	}
-	return [][]string{wanted(termPatient, q.Search), {termBorn + q.Search}}
+	return [][]string{terms.Wanted(terms.Patient, q.Search), {terms.BirthDate + q.Search}}
 }
 
 // ReportedName is the reported first and last name after [healthlab.FoldText]; empty if there is
@@ -373,5 +375,9 @@ func (r *RawResult) newEvent(name string, id uuid.UUID, at healthlab.Time) ([]he
 	if r.ResolvedUserID != nil {
 		user = *r.ResolvedUserID
 	}
-	return event(n, healthlab.Event{ID: id, Type: name, Team: r.Team, User: user, Key: r.ID.String(), At: at.Time})
+	data, err := json.Marshal(n)
+	if err != nil {
+		return nil, fmt.Errorf("encode event: %w", err)
+	}
+	return []healthlab.Event{{ID: id, Type: name, Team: r.Team, User: user, Key: r.ID.String(), At: at.Time, Data: data}}, nil
 }

@@ -1,4 +1,4 @@
-package orders
+package exchange
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -23,8 +23,8 @@ type AcceptRequest struct {
 	// made for them.
 	UserID *healthlab.UserID `json:"user_id"`
 	// OrderID gets the result itself, or an order that takes its place does.
-	OrderID *OrderID `json:"order_id"`
-	Note    *string  `json:"note"`
+	OrderID *orders.OrderID `json:"order_id"`
+	Note    *string         `json:"note"`
 }
 
 // Accept gives a result to an order, and returns the order that has it now: the
@@ -41,48 +41,48 @@ type AcceptRequest struct {
 // RuleErrors: UNMATCHED_RESULTS_NOT_ENABLED; NotFound for a result that is not open, a
 // user or an order that the team does not have; Invalid: REVIEW_SELECTION_REQUIRED,
 // REVIEW_SELECTION_INCONSISTENT, REVIEW_NOT_POSSIBLE.
-func (v Reviews) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (Order, error) {
+func (v Reviews) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (orders.Order, error) {
 	store, err := v.s.reviews(ctx, team)
 	if err != nil {
-		return Order{}, err
+		return orders.Order{}, err
 	}
 	return v.s.acceptAs(ctx, store, team, id, req, MatchPendingCustomer)
 }
 
 // acceptAs lets those accept whom status waits for.
-func (s *Service) acceptAs(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req AcceptRequest, status MatchStatus) (Order, error) {
+func (s *Service) acceptAs(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req AcceptRequest, status MatchStatus) (orders.Order, error) {
 	var p healthlab.Problems
 	rules.Check{Problems: &p}.Optional(req.Note, "note", rules.MaxNotes)
 	if err := p.Err(); err != nil {
-		return Order{}, err
+		return orders.Order{}, err
 	}
 	o, err := s.accept(ctx, store, team, id, req, status)
 	if err != nil {
-		return Order{}, fmt.Errorf("accept unmatched result: %w", err)
+		return orders.Order{}, fmt.Errorf("accept unmatched result: %w", err)
 	}
 	return o, nil
 }
 
-func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req AcceptRequest, status MatchStatus) (Order, error) {
+func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req AcceptRequest, status MatchStatus) (orders.Order, error) {
 	item, err := store.Result(ctx, team, id)
 	if err != nil {
-		return Order{}, rules.NotFound(err, RawResultNotFound, "the team has no such result")
+		return orders.Order{}, rules.NotFound(err, RawResultNotFound, "the team has no such result")
 	}
 	if item.Status != status {
-		return Order{}, notReviewable()
+		return orders.Order{}, notReviewable()
 	}
 	if req.UserID == nil && req.OrderID == nil {
 		if req.OrderID, err = s.defaultOrder(ctx, item); err != nil {
-			return Order{}, err
+			return orders.Order{}, err
 		}
 	}
-	g := acceptance{item: item, req: req, specimen: item.Message.SampleID, at: s.now(), settings: Settings{}}
-	if g.settings, err = s.opts.Settings(ctx, team); err != nil {
-		return Order{}, fmt.Errorf("team settings: %w", err)
+	g := acceptance{item: item, req: req, specimen: item.Message.SampleID, at: s.now(), settings: orders.Settings{}}
+	if g.settings, err = s.orders.Settings(ctx, team); err != nil {
+		return orders.Order{}, err
 	}
 	if req.UserID != nil {
-		if err := people.CheckUser(ctx, s.users, team, *req.UserID); err != nil {
-			return Order{}, err
+		if err := s.orders.CheckUser(ctx, team, *req.UserID); err != nil {
+			return orders.Order{}, err
 		}
 	}
 	var to Assignment
@@ -90,44 +90,44 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 	if req.OrderID != nil {
 		was, err := s.store.Get(ctx, team, *req.OrderID)
 		if err != nil {
-			return Order{}, rules.NotFound(err, OrderNotFound, "the team has no such order")
+			return orders.Order{}, rules.NotFound(err, orders.OrderNotFound, "the team has no such order")
 		}
 		if g.needsNewOrder(&was) {
 			if was, err = s.successor(ctx, item.Message, was); err != nil {
-				return Order{}, fmt.Errorf("find order of specimen: %w", err)
+				return orders.Order{}, fmt.Errorf("find order of specimen: %w", err)
 			}
 		}
 		if req.UserID != nil && was.UserID != *req.UserID {
-			return Order{}, reviewError(ReviewInconsistent, "the order is another user's")
+			return orders.Order{}, reviewError(ReviewInconsistent, "the order is another user's")
 		}
 		to.Order, of = was.ID, was.LabTest
 		if g.needsNewOrder(&was) {
 			if to.New, err = s.replacement(ctx, item, was, g.at); err != nil {
-				return Order{}, err
+				return orders.Order{}, err
 			}
 		}
 		g.made = to.New != nil
 	} else {
 		if to.New, err = s.firstOrder(ctx, item, *req.UserID, g.at); err != nil {
-			return Order{}, err
+			return orders.Order{}, err
 		}
 		g.made = true
 	}
 	if to.New != nil {
 		if err := s.catalogue.StoreBuilt(ctx, team, &to.New.LabTest, g.at); err != nil {
-			return Order{}, err
+			return orders.Order{}, err
 		}
 		of = to.New.LabTest
 	}
 	if g.message, err = s.complete(ctx, item.Message, of); err != nil {
-		return Order{}, err
+		return orders.Order{}, err
 	}
 	file, err := s.fetchReport(ctx, item.Message)
 	if err != nil {
-		return Order{}, err
+		return orders.Order{}, err
 	}
 	for range 12 {
-		g.ids = append(g.ids, s.opts.NewID())
+		g.ids = append(g.ids, s.shared.NewID())
 	}
 	done, err := store.AssignResult(ctx, team, id, to, g.assign)
 	if errors.Is(err, healthlab.Conflict) && g.specimen != "" {
@@ -135,10 +135,10 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		done, err = store.AssignResult(ctx, team, id, to, g.assign)
 	}
 	if err != nil {
-		return Order{}, rules.NotFound(err, RawResultNotFound, "the team has no such result")
+		return orders.Order{}, rules.NotFound(err, RawResultNotFound, "the team has no such result")
 	}
-	s.moveReport(ctx, item.Message, done.Owner(), *done.ResolvedOrderID, file)
-	return s.Get(ctx, team, *done.ResolvedOrderID)
+	s.moveReport(ctx, item.Message, *done.ResolvedOrderID, file)
+	return s.orders.Get(ctx, team, *done.ResolvedOrderID)
 }
 
 func reviewError(rule, msg string) error {
@@ -146,7 +146,7 @@ func reviewError(rule, msg string) error {
 }
 
 // defaultOrder returns the one order that a result points to where there is no choice.
-func (s *Service) defaultOrder(ctx context.Context, item RawResult) (*OrderID, error) {
+func (s *Service) defaultOrder(ctx context.Context, item RawResult) (*orders.OrderID, error) {
 	w, err := s.evaluate(ctx, item.Message)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (s *Service) defaultOrder(ctx context.Context, item RawResult) (*OrderID, e
 		if w.named != nil {
 			return &w.named.ID, nil
 		}
-		open := slices.DeleteFunc(slices.Clone(w.patientMatches), func(o Order) bool { return o.LowLevel().Final() })
+		open := slices.DeleteFunc(slices.Clone(w.patientMatches), func(o orders.Order) bool { return o.LowLevel().Final() })
 		if len(open) == 1 {
 			return &open[0].ID, nil
 		}
@@ -178,20 +178,21 @@ type acceptance struct {
 	specimen string
 	req      AcceptRequest
 	at       time.Time
-	settings Settings
+	settings orders.Settings
 	ids      []uuid.UUID
 	// made: the order that gets the result is a new one.
 	made bool
 }
 
-func (g *acceptance) needsNewOrder(was *Record) bool {
+func (g *acceptance) needsNewOrder(was *orders.Record) bool {
 	low := was.LowLevel()
 	elsewhere := g.item.Message.Lab != "" && was.LabTest.Lab != nil && was.LabTest.Lab.Slug != g.item.Message.Lab
-	return elsewhere || low.Final() && !endings[low].TakesResult
+	e, _ := orders.EndingOf(low)
+	return elsewhere || low.Final() && !e.TakesResult
 }
 
 // assign applies the decision. It is pure, as [AssignChange] says.
-func (g *acceptance) assign(item *RawResult, was, made *Record) ([]healthlab.Event, error) {
+func (g *acceptance) assign(item *RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 	if item.Status != g.item.Status {
 		return nil, notReviewable()
 	}
@@ -199,15 +200,15 @@ func (g *acceptance) assign(item *RawResult, was, made *Record) ([]healthlab.Eve
 		switch {
 		case g.req.UserID != nil && was.UserID != *g.req.UserID:
 			return nil, reviewError(ReviewInconsistent, "the order is another user's")
-		case !patientKnown(was.Facts()):
+		case !was.Facts().PatientKnown():
 			return nil, reviewError(ReviewNotPossible, "nobody has registered the kit of the order")
 		case g.needsNewOrder(was) != g.made, made != nil && made.UserID != was.UserID:
 			return nil, reviewError(ReviewNotPossible, "the order has changed meanwhile; look at the result again")
 		}
 	}
 	ids := slices.Clone(g.ids)
-	next := func() Step {
-		st := Step{At: g.at, EventID: ids[0], NotifyPartial: g.settings.PartialWebhooks}
+	next := func() orders.Step {
+		st := orders.Step{At: g.at, EventID: ids[0], NotifyPartial: g.settings.PartialWebhooks}
 		ids = ids[1:]
 		return st
 	}
@@ -232,11 +233,11 @@ func (g *acceptance) assign(item *RawResult, was, made *Record) ([]healthlab.Eve
 	if to.ReportedAt.IsZero() {
 		to.ReportedAt = item.CreatedAt.Time
 	}
-	if err := do(to.takeResult(g.message, next())); err != nil {
+	if err := do(takeResult(to, g.message, next())); err != nil {
 		return nil, err
 	}
 	to.LatestReportAt = item.CreatedAt.Time
-	to.planCriticalMessage(g.at)
+	planCriticalMessage(to, g.at)
 	at := healthlab.At(g.at)
 	action, shown := ReviewAccept, item.visibleToTeam()
 	if g.req.Note != nil || item.Open() {
@@ -255,65 +256,56 @@ func (g *acceptance) assign(item *RawResult, was, made *Record) ([]healthlab.Eve
 
 // beginOrder begins a new order: in place of another one, which ends if it can, and leaves its
 // specimen to the new one if it has no result and will have none.
-func (g *acceptance) beginOrder(was, made *Record, st, first Step) ([]healthlab.Event, error) {
+func (g *acceptance) beginOrder(was, made *orders.Record, st, first orders.Step) ([]healthlab.Event, error) {
 	if was == nil {
-		return Begin(&made.Order, g.at, first.EventID)
+		return orders.Begin(&made.Order, g.at, first.EventID)
 	}
-	on := Trigger("")
+	on := orders.Trigger("")
 	if was.Cancellable() {
-		on = CancelRequested
+		on = orders.CancelRequested
 	}
 	dead := on != "" || was.LowLevel().Final()
 	if dead && was.Results == nil && was.SampleID != nil && *was.SampleID == g.specimen {
 		was.SampleID = nil
 	}
-	return addChild(was, made, st, on, first.EventID)
+	return orders.AddChild(was, made, st, on, first.EventID)
 }
 
 // takeResult gives an order a result that a person decided on: from wherever the order
 // stands, for the result is there.
-func (r *Record) takeResult(m Message, st Step) ([]healthlab.Event, error) {
+func takeResult(r *orders.Record, m Message, st orders.Step) ([]healthlab.Event, error) {
 	r.Messages = append(slices.Clone(r.Messages), m.ID)
-	r.noteCollection(m.CollectedAt)
-	done := endings[r.LowLevel()].TakesResult
+	r.NoteCollection(m.CollectedAt)
+	ending, _ := orders.EndingOf(r.LowLevel())
+	done := ending.TakesResult
 	if done {
-		m.On = CorrectedResult // what is read of an order that is done is final, whatever the lab calls it
+		m.On = orders.CorrectedResult // what is read of an order that is done is final, whatever the lab calls it
 	}
-	st.Corrected = r.setResults(m, st.At)
+	st.Corrected = setResults(r, m, st.At)
 	if f := m.ReportFile; f != "" && !slices.Contains(r.Files, f) {
 		r.Files = append(slices.Clone(r.Files), f)
 	}
 	r.Lab.Kit, r.Lab.Requisition = true, true // it needs no telling any more
-	to := Completed
+	to := orders.Completed
 	switch {
 	case done:
-		to = Corrected
-	case m.On == PartialResult && r.Method() == catalogue.Testkit:
+		to = orders.Corrected
+	case m.On == orders.PartialResult && r.Method() == catalogue.Testkit:
 		r.UpdatedAt = healthlab.At(st.At)
-		r.refreshTransaction()
-		r.planSubmission(st.At)
+		r.RefreshTransaction()
+		r.PlanSubmission(st.At)
 		return nil, nil
-	case m.On == PartialResult:
-		to = PartialResults
+	case m.On == orders.PartialResult:
+		to = orders.PartialResults
 	}
-	if r.endsVisit(to, st) != "" {
-		r.showVisit(nil)
-	}
-	events, err := appendEvent(&r.Order, to, st)
-	if err != nil {
-		return nil, err
-	}
-	more, err := r.endVisit(st)
-	events = append(events, more...)
-	r.planSubmission(st.At)
-	return events, err
+	return r.Enter(to, st)
 }
 
 // replacement is an order that takes the place of one which cannot take a result: at
 // the lab that the result came from.
-func (s *Service) replacement(ctx context.Context, item RawResult, was Record, at time.Time) (*Record, error) {
-	r := was.reorder(OrderID{s.opts.NewID()}, OriginRecreation, healthlab.At(at))
-	r.Details = NewDetails(was.Method(), s.opts.NewID(), s.opts.NewID(), healthlab.At(at))
+func (s *Service) replacement(ctx context.Context, item RawResult, was orders.Record, at time.Time) (*orders.Record, error) {
+	r := was.Reorder(orders.OrderID{UUID: s.shared.NewID()}, orders.OriginRecreation, healthlab.At(at))
+	r.Details = orders.NewDetails(was.Method(), s.shared.NewID(), s.shared.NewID(), healthlab.At(at))
 	r.ShippingDetails = nil
 	if slug := item.Message.Lab; slug != "" && was.LabTest.Lab != nil && was.LabTest.Lab.Slug != slug {
 		if err := s.changeLab(ctx, &r, item); err != nil {
@@ -324,7 +316,7 @@ func (s *Service) replacement(ctx context.Context, item RawResult, was Record, a
 }
 
 // changeLab changes what an order is of, to what the lab of a result has measured.
-func (s *Service) changeLab(ctx context.Context, r *Record, item RawResult) error {
+func (s *Service) changeLab(ctx context.Context, r *orders.Record, item RawResult) error {
 	t, account, err := s.measuredTest(ctx, r.TeamID, item)
 	if err != nil {
 		return err
@@ -376,18 +368,18 @@ func (s *Service) measuredTest(ctx context.Context, team healthlab.TeamID, item 
 	if err != nil {
 		return catalogue.LabTest{}, nil, err
 	}
-	return catalogue.BuildLabTest(nil, here, &lab, lab.DefaultMethod(), s.opts.NewID()), account, nil
+	return catalogue.BuildLabTest(nil, here, &lab, lab.DefaultMethod(), s.shared.NewID()), account, nil
 }
 
 // firstOrder is an order for a user who has none that a result could belong to: of what
 // the lab measured, for the patient of the user's newest order or demographics.
-func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab.UserID, at time.Time) (*Record, error) {
+func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab.UserID, at time.Time) (*orders.Record, error) {
 	t, account, err := s.measuredTest(ctx, item.Team, item)
 	if err != nil {
 		return nil, err
 	}
-	r := s.newRecord(item.Team, planned{OrderID{s.opts.NewID()}, TransactionID{s.opts.NewID()}}, user, catalogue.Chosen{LabTest: t, Method: t.Method}, account, at)
-	page, err := s.store.List(ctx, Query{Team: item.Team, User: user, Today: rules.UTCDay(at), Page: 1, Size: catalogue.MaxPageSize, Sort: SortCreatedAt, Direction: catalogue.Descending})
+	r := s.orders.Draft(item.Team, user, catalogue.Chosen{LabTest: t, Method: t.Method}, account, at)
+	page, err := s.store.List(ctx, orders.Query{Team: item.Team, User: user, Today: rules.UTCDay(at), Page: 1, Size: catalogue.MaxPageSize, Sort: orders.SortCreatedAt, Direction: catalogue.Descending})
 	if err != nil {
 		return nil, fmt.Errorf("find orders of user: %w", err)
 	}
@@ -397,15 +389,13 @@ func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab
 			return &r, nil
 		}
 	}
-	if s.opts.People != nil {
-		info, err := s.opts.People.UserInfo(ctx, item.Team, user)
-		if err == nil {
-			r.PatientDetails, r.PatientAddress = patientOf(info)
-			return &r, nil
-		}
-		if !errors.Is(err, healthlab.NotFound) {
-			return nil, fmt.Errorf("find demographics: %w", err)
-		}
+	info, err := s.orders.People().UserInfo(ctx, item.Team, user)
+	if err == nil {
+		r.PatientDetails, r.PatientAddress = patientOf(info)
+		return &r, nil
+	}
+	if !errors.Is(err, healthlab.NotFound) {
+		return nil, fmt.Errorf("find demographics: %w", err)
 	}
 	return nil, reviewError(ReviewNotPossible, "nothing is known of the user: set their demographics first")
 }

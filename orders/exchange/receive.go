@@ -1,4 +1,4 @@
-package orders
+package exchange
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
@@ -49,9 +50,9 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 			return nil
 		}
 		if w.to.IsZero() {
-			settings, err := s.opts.Settings(ctx, m.Team)
+			settings, err := s.orders.Settings(ctx, m.Team)
 			if err != nil {
-				return fmt.Errorf("team settings: %w", err)
+				return err
 			}
 			if err := s.opts.Accessed(ctx, m.Team, healthlab.UserID{}); err != nil {
 				return fmt.Errorf("record access: %w", err)
@@ -82,7 +83,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		return errOrderChanged
 	}
 	if errors.Is(err, healthlab.NotFound) {
-		s.opts.Log.Warn("lab message matches no order", "message", m.ID, "on", string(m.On))
+		s.shared.Log.Warn("lab message matches no order", "message", m.ID, "on", string(m.On))
 		return nil
 	}
 	if err != nil {
@@ -92,18 +93,18 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		return fmt.Errorf("record access: %w", err)
 	}
 	if !m.reportsResults() && m.contradicts(&r.Order) {
-		s.opts.Log.Warn("lab message is about another patient than the order's", "message", m.ID, "on", string(m.On))
+		s.shared.Log.Warn("lab message is about another patient than the order's", "message", m.ID, "on", string(m.On))
 		return nil
 	}
 	if m, err = s.complete(ctx, m, r.LabTest); err != nil {
 		return err
 	}
-	settings, err := s.opts.Settings(ctx, m.Team)
+	settings, err := s.orders.Settings(ctx, m.Team)
 	if err != nil {
-		return fmt.Errorf("team settings: %w", err)
+		return err
 	}
 	at := s.now()
-	ids := s.newSteps(maxImplied+1, at, settings)
+	ids := s.newSteps(orders.MaxImplied+1, at, settings)
 	if m.On != "" {
 		s.formURLs(ctx, &r, ids)
 	}
@@ -111,16 +112,16 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		return s.offerRedraw(ctx, r.ID, child, m, ids)
 	}
 	var refused error
-	_, err = s.allOrders.Update(ctx, m.Team, r.ID, func(r *Record) ([]healthlab.Event, error) {
+	_, err = s.allOrders.Update(ctx, m.Team, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
 		refused = nil
-		if err := r.markReceived(m); err != nil {
+		if err := markReceived(r, m); err != nil {
 			return nil, err
 		}
 		if m.reportsResults() && m.contradicts(&r.Order) {
 			return nil, errOrderChanged
 		}
-		events, err := r.receive(m, ids)
-		var transition *TransitionError
+		events, err := takeMessage(r, m, ids)
+		var transition *orders.TransitionError
 		var rule *healthlab.RuleError
 		if errors.As(err, &transition) && m.reportsResults() {
 			return nil, errOrderChanged
@@ -132,7 +133,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		if err != nil {
 			return nil, err
 		}
-		r.planCriticalMessage(at)
+		planCriticalMessage(r, at)
 		return events, nil
 	})
 	switch {
@@ -147,47 +148,47 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	case err != nil:
 		return fmt.Errorf("take in lab message: %w", err)
 	case refused != nil:
-		s.opts.Log.Warn("lab message makes no sense", "message", m.ID, "fault", refused.Error())
+		s.shared.Log.Warn("lab message makes no sense", "message", m.ID, "fault", refused.Error())
 	}
 	return nil
 }
 
 func (s *Service) logRejected(m Message, err error) {
 	// Handing the message in again will not help, and the feed must go on.
-	s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
+	s.shared.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 }
 
 // offerRedraw takes in a final report with results missing through the lab's fault:
 // the order ends with the offer, after the steps that it implies, and the patient's
 // second try begins.
-func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m Message, steps []Step) error {
-	first := s.opts.NewID()
-	_, _, err := s.store.InsertAfter(ctx, id, child, func(p, c *Record) ([]healthlab.Event, error) {
-		if err := p.markReceived(m); err != nil {
+func (s *Service) offerRedraw(ctx context.Context, id orders.OrderID, child orders.Record, m Message, steps []orders.Step) error {
+	first := s.shared.NewID()
+	_, _, err := s.store.InsertAfter(ctx, id, child, func(p, c *orders.Record) ([]healthlab.Event, error) {
+		if err := markReceived(p, m); err != nil {
 			return nil, err
 		}
 		if m.contradicts(&p.Order) {
 			return nil, errOrderChanged
 		}
-		path, ok := p.impliedPath(RedrawOffered)
+		path, ok := p.ImpliedPath(orders.RedrawOffered)
 		if !ok {
 			return nil, errOrderChanged
 		}
 		last := len(path) - 1
 		at := steps[last].At
-		p.setSampleID(m)
-		p.noteCollection(m.CollectedAt)
+		setSampleID(p, m)
+		p.NoteCollection(m.CollectedAt)
 		steps = slices.Clone(steps)
-		steps[last].Corrected = p.setResults(m, at)
-		events, err := p.applyPath(path[:last], m, steps)
+		steps[last].Corrected = setResults(p, m, at)
+		events, err := applyPath(p, path[:last], m, steps)
 		if err != nil {
 			return nil, err
 		}
-		offered, err := addChild(p, c, steps[last], RedrawOffered, first)
+		offered, err := orders.AddChild(p, c, steps[last], orders.RedrawOffered, first)
 		if err != nil {
 			return nil, err
 		}
-		p.planCriticalMessage(at)
+		planCriticalMessage(p, at)
 		return append(events, offered...), nil
 	})
 	switch {
@@ -204,7 +205,7 @@ func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m M
 }
 
 // markReceived notes that a message was taken in; errDuplicate if it was before.
-func (r *Record) markReceived(m Message) error {
+func markReceived(r *orders.Record, m Message) error {
 	if slices.Contains(r.Messages, m.ID) {
 		return errDuplicate
 	}
@@ -218,74 +219,74 @@ func (r *Record) markReceived(m Message) error {
 // errDuplicate ends an update that has nothing to do.
 var errDuplicate = errors.New("message was taken in before")
 
-// receive lets a message happen to an order. It is pure apart from r.
-func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
+// takeMessage lets a message happen to an order. It is pure apart from r.
+func takeMessage(r *orders.Record, m Message, steps []orders.Step) ([]healthlab.Event, error) {
 	if m.Visit != nil {
-		return r.receiveVisitUpdate(m.Visit, steps[0].At, steps[0].EventID)
+		return r.ReceiveVisitUpdate(m.Visit, steps[0].At, steps[0].EventID)
 	}
-	path, ok := r.impliedPath(m.On)
+	path, ok := r.ImpliedPath(m.On)
 	// A partial result of a kit has no status, and can be read all the same.
-	silent := !ok && m.On == PartialResult && r.takesSilentPartial()
+	silent := !ok && m.On == orders.PartialResult && r.TakesSilentPartial()
 	if !ok && !silent {
-		return nil, &TransitionError{Order: r.ID, From: r.LastEvent.Status, On: m.On, To: target(r.Method(), m.On)}
+		return nil, r.Refused(m.On)
 	}
 	at := steps[0].At
-	r.setSampleID(m)
-	if m.On == LabAccepted {
-		r.setNotice(m.Notice)
+	setSampleID(r, m)
+	if m.On == orders.LabAccepted {
+		setNotice(r, m.Notice)
 	}
-	r.updateTracking(m.Tracking, healthlab.At(at))
+	updateTracking(r, m.Tracking, healthlab.At(at))
 	if back := m.ReturnTracking; back != nil {
-		r.updateTracking(&Tracking{Inbound: true, Number: back.Number, URL: back.URL, Courier: back.Courier}, healthlab.At(at))
+		updateTracking(r, &Tracking{Inbound: true, Number: back.Number, URL: back.URL, Courier: back.Courier}, healthlab.At(at))
 	}
-	r.noteCollection(m.CollectedAt)
+	r.NoteCollection(m.CollectedAt)
 	var corrected []labresult.CorrectedMarker
 	if m.Results != nil {
-		corrected = r.setResults(m, at)
+		corrected = setResults(r, m, at)
 		steps = slices.Clone(steps)
 		steps[min(max(len(path)-1, 0), len(steps)-1)].Corrected = corrected
 	}
 	if silent {
 		r.UpdatedAt = healthlab.At(at)
-		r.refreshTransaction()
+		r.RefreshTransaction()
 		if len(corrected) == 0 {
 			return nil, nil
 		}
-		return r.newEvent(EventOrderUpdated, steps[0].EventID, healthlab.At(at))
+		return r.NewEvent(orders.EventOrderUpdated, steps[0].EventID, healthlab.At(at))
 	}
-	return r.applyPath(path, m, steps)
+	return applyPath(r, path, m, steps)
 }
 
 // applyPath applies the triggers of a path, each with its step; there are steps for the longest
 // path. It changes nothing but r.
-func (r *Record) applyPath(path []Trigger, m Message, steps []Step) (events []healthlab.Event, err error) {
+func applyPath(r *orders.Record, path []orders.Trigger, m Message, steps []orders.Step) (events []healthlab.Event, err error) {
 	for i, on := range path {
 		st := steps[min(i, len(steps)-1)]
 		st.On = on
 		if on == m.On {
 			st.Detail = m.Detail
 		}
-		more, err := r.apply(st)
+		more, err := r.Apply(st)
 		if err != nil {
 			return nil, err
 		}
 		events = append(events, more...)
-		if on == LabAccepted {
+		if on == orders.LabAccepted {
 			r.Lab.Requisition = true // it has it, whatever became of our call
-			r.planSubmission(st.At)
+			r.PlanSubmission(st.At)
 		}
 	}
 	return events, nil
 }
 
-func (r *Record) setSampleID(m Message) {
+func setSampleID(r *orders.Record, m Message) {
 	if m.SampleID != "" && r.SampleID == nil {
 		r.SampleID = &m.SampleID
 	}
 }
 
 // updateTracking notes news of the parcel.
-func (r *Record) updateTracking(t *Tracking, at healthlab.Time) {
+func updateTracking(r *orders.Record, t *Tracking, at healthlab.Time) {
 	if t == nil || r.Details.Testkit == nil || r.Details.Testkit.Shipment == nil {
 		return
 	}
@@ -307,14 +308,14 @@ func (r *Record) updateTracking(t *Tracking, at healthlab.Time) {
 	r.Details.Testkit = &kit
 }
 
-func (m Message) contradicts(o *Order) bool {
+func (m Message) contradicts(o *orders.Order) bool {
 	return !m.Attached && m.patient().Contradicts(o.PatientDetails)
 }
 
 // isUnderReview reports whether a message was held for review before: whatever its order could
 // take by now, and whatever was decided, a person decides.
 func (s *Service) isUnderReview(ctx context.Context, m Message) (bool, error) {
-	_, err := s.opts.Reviews.Result(ctx, m.Team, m.RawID())
+	_, err := s.reviewStore.Result(ctx, m.Team, m.RawID())
 	if errors.Is(err, healthlab.NotFound) {
 		return false, nil
 	}
@@ -325,14 +326,14 @@ func (s *Service) isUnderReview(ctx context.Context, m Message) (bool, error) {
 }
 
 // holdForReview keeps a result for review. One that is held already changes nothing.
-func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, settings Settings) error {
+func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, settings orders.Settings) error {
 	j := w.judgement
 	at := healthlab.At(s.now())
 	r := RawResult{Team: m.Team, Message: m, UnmatchedResult: UnmatchedResult{
 		ID: m.RawID(), Status: MatchPendingCustomer, DecisionCode: j.code, SubReasonCodes: rules.NonNil(j.sub), Reason: j.reason,
 		Lab: MatchLab{Slug: w.labSlug(m)}, Markers: []MatchMarker{}, CreatedAt: at, UpdatedAt: at,
 	}}
-	if p := m.patient(); p != (ReportedPatient{}) {
+	if p := m.patient(); p != (orders.ReportedPatient{}) {
 		r.Patient = &ReviewPatient{
 			FirstName: rules.NonEmpty(p.FirstName), LastName: rules.NonEmpty(cmp.Or(p.LastName, p.FullName)),
 			SecondName: p.SecondName, Suffix: p.Suffix, Gender: rules.NonEmpty(string(p.Gender)), DOBText: p.DOBText,
@@ -358,19 +359,19 @@ func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, se
 		return err
 	}
 	worst, status := labresult.Worst(whole.Results.Results), labresult.Final
-	if m.On == PartialResult {
+	if m.On == orders.PartialResult {
 		status = labresult.Partial
 	}
 	r.Interpretation, r.ResultStatus, r.Subject = &worst, &status, w.subject()
 	var events []healthlab.Event
 	if settings.UnmatchedResults {
-		if events, err = r.newEvent(EventMatchReviewCreated, s.opts.NewID(), at); err != nil {
+		if events, err = r.newEvent(EventMatchReviewCreated, s.shared.NewID(), at); err != nil {
 			return err
 		}
 	} else {
 		r.Status = MatchPendingOps
 	}
-	err = s.opts.Reviews.InsertResult(ctx, r, events)
+	err = s.reviewStore.InsertResult(ctx, r, events)
 	switch {
 	case errors.Is(err, healthlab.Conflict):
 		return nil
@@ -380,15 +381,52 @@ func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, se
 	case err != nil:
 		return fmt.Errorf("hold result: %w", err)
 	}
-	s.opts.Log.Info("result is held for review", "result", r.ID.String(), "decision", string(j.code))
+	s.shared.Log.Info("result is held for review", "result", r.ID.String(), "decision", string(j.code))
 	return nil
 }
 
 // newSteps are n steps, all at one time, with an id each for the event that will tell of it.
-func (s *Service) newSteps(n int, at time.Time, settings Settings) []Step {
-	steps := make([]Step, n)
+func (s *Service) newSteps(n int, at time.Time, settings orders.Settings) []orders.Step {
+	steps := make([]orders.Step, n)
 	for i := range steps {
-		steps[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
+		steps[i] = orders.Step{At: at, EventID: s.shared.NewID(), NotifyPartial: settings.PartialWebhooks}
 	}
 	return steps
+}
+
+func (s *Service) redraws(r *orders.Record, settings orders.Settings) bool {
+	return settings.Redraws && r.Method() == catalogue.WalkInTest && r.Origin == orders.OriginInitial &&
+		r.LabTest.Lab != nil && slices.Contains(s.opts.RedrawLabs, r.LabTest.Lab.Slug) &&
+		!slices.ContainsFunc(r.OrderTransaction.Orders, func(o orders.TransactionMember) bool { return o.Origin == orders.OriginRedraw })
+}
+
+// redraw returns the order that repeats what a lab lost by its own fault, if there is
+// to be one: for a walk-in order that is no second try itself, once per transaction,
+// where team and lab have redraws.
+func (s *Service) redraw(r *orders.Record, m Message, settings orders.Settings) (orders.Record, bool) {
+	if m.On != orders.FinalResult || m.Results == nil || !s.redraws(r, settings) {
+		return orders.Record{}, false
+	}
+	if _, ok := r.ImpliedPath(orders.RedrawOffered); !ok {
+		return orders.Record{}, false
+	}
+	var lost []catalogue.Marker
+	for _, marker := range r.LabTest.Markers {
+		if slices.ContainsFunc(m.Results.MissingResults, func(missing labresult.Missing) bool {
+			return missing.InferredFailureType == labresult.InternalLabFailure && slices.ContainsFunc(missing.SourceMarkers,
+				func(source labresult.SourceMarker) bool { return source.MarkerID == marker.ID })
+		}) {
+			lost = append(lost, marker)
+		}
+	}
+	if len(lost) == 0 {
+		return orders.Record{}, false
+	}
+	at := healthlab.At(s.now())
+	c := r.Reorder(orders.OrderID{UUID: s.shared.NewID()}, orders.OriginRedraw, at)
+	c.Details = orders.NewDetails(catalogue.WalkInTest, s.shared.NewID(), s.shared.NewID(), at)
+	c.LabTest.Markers = lost
+	c.LabTest.CommonTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.CommonTATDays })
+	c.LabTest.WorstCaseTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.WorstCaseTATDays })
+	return c, true
 }

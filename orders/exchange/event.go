@@ -1,0 +1,40 @@
+package exchange
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Names of the events that this package emits.
+const (
+	EventMatchReviewCreated = "labtest.match_review.created"
+	EventMatchReviewUpdated = "labtest.match_review.updated"
+)
+
+// EventTypes lists the events that this package emits. They have the id of the result as key.
+func EventTypes() []healthlab.EventType {
+	return []healthlab.EventType{
+		{Name: EventMatchReviewCreated, Mode: healthlab.Ordered, Data: MatchReviewNotice{},
+			Doc: "A result that matches no order for certain waits for the team's decision."},
+		{Name: EventMatchReviewUpdated, Mode: healthlab.Ordered, Data: MatchReviewNotice{},
+			Doc: "The review of such a result changed its status or its decision."},
+	}
+}
+
+// MatchReviewNotice is a notice about a result under review. The item itself is read
+// by its id.
+type MatchReviewNotice struct {
+	// ID is that of the raw result.
+	ID           uuid.UUID `json:"id"`
+	Status       string    `json:"status"`
+	DecisionCode string    `json:"decision_code"`
+	// SubReasonCodes are further reasons; empty if there are none.
+	SubReasonCodes []string `json:"sub_reason_codes"`
+	// ResolutionAction is set after a decision, the last two after a result was
+	// accepted.
+	ResolutionAction *string           `json:"resolution_action"`
+	ResolvedUserID   *healthlab.UserID `json:"resolved_user_id"`
+	ResolvedOrderID  *orders.OrderID   `json:"resolved_order_id"`
+}

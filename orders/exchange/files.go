@@ -1,0 +1,68 @@
+package exchange
+
+import (
+	"context"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// fetchReport reads the report of results that are held for review; empty if there is
+// none.
+func (s *Service) fetchReport(ctx context.Context, m Message) ([]byte, error) {
+	if m.ReportFile == "" {
+		return nil, nil
+	}
+	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
+	var file []byte
+	if err == nil {
+		file, err = s.orders.LabReportFile(ctx, &r, m.ReportFile)
+	}
+	if healthlab.KindOf(err) == healthlab.NotFound {
+		return nil, nil
+	}
+	return file, err
+}
+
+// moveReport takes the report of results to the order that has them now, from the
+// one that they named. What fails is logged: our own report is printed then.
+func (s *Service) moveReport(ctx context.Context, m Message, to orders.OrderID, file []byte) {
+	if len(file) == 0 || to == m.Order {
+		return
+	}
+	if err := s.orders.StoreReport(ctx, m.Team, to, m.ReportFile, file); err != nil {
+		s.shared.Log.Warn("report of results cannot be moved", "order", to.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
+		return // it stays where it is
+	}
+	s.dropReport(ctx, m)
+}
+
+func (s *Service) dropReport(ctx context.Context, m Message) {
+	// What fails is logged: the file goes with the order.
+	if err := s.orders.DropReport(ctx, m.Team, m.Order, m.ReportFile); err != nil {
+		s.shared.Log.Warn("report of results cannot be deleted", "order", m.Order.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
+	}
+}
+
+// formURL returns the URL of the requisition of an order that has none yet; empty where no URLs
+// are made, and where making one fails: no order waits for that.
+func (s *Service) formURL(ctx context.Context, r *orders.Record, now time.Time) string {
+	if s.opts.RequisitionURL == nil || r.Reached(orders.RequisitionCreated) {
+		return ""
+	}
+	url, err := s.opts.RequisitionURL(ctx, r.TeamID, r.ID, now)
+	if err != nil {
+		s.shared.Log.Warn("requisition gets no URL", "order", r.ID.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
+		return ""
+	}
+	return url
+}
+
+func (s *Service) formURLs(ctx context.Context, r *orders.Record, steps []orders.Step) {
+	url := s.formURL(ctx, r, steps[0].At)
+	for i := range steps {
+		steps[i].FormURL = url
+	}
+}

@@ -1,0 +1,106 @@
+package exchange
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
+)
+
+// complete returns a message whose report was completed for a test; the same one, where
+// it has no report.
+func (s *Service) complete(ctx context.Context, m Message, t catalogue.LabTest) (Message, error) {
+	if m.Results == nil {
+		return m, nil
+	}
+	expected, err := s.catalogue.ExpectedResults(ctx, t.MarkerIDs())
+	if err != nil {
+		return m, fmt.Errorf("find expected results: %w", err)
+	}
+	results := labresult.Complete(*m.Results, t, expected, m.On != orders.PartialResult)
+	m.Results = &results
+	return m, nil
+}
+
+// dayText is the day of an instant in UTC; nil for no instant.
+func dayText(at time.Time) *string {
+	if at.IsZero() {
+		return nil
+	}
+	day := rules.UTCDay(at).String()
+	return &day
+}
+
+// fillHead fills in what the head of a report leaves out, from the order that it belongs to.
+func fillHead(r *orders.Record, h *labresult.Metadata, m Message) {
+	at := m.At
+	if at.IsZero() {
+		at = r.LastEvent.CreatedAt.Time
+	}
+	own := r.ReportHead(at)
+	for to, from := range map[*string]string{&h.Age: own.Age, &h.DOB: own.DOB, &h.Patient: own.Patient, &h.SpecimenNumber: own.SpecimenNumber, &h.DateReported: own.DateReported} {
+		*to = cmp.Or(*to, from)
+	}
+	h.Laboratory = cmp.Or(h.Laboratory, own.Laboratory)
+	h.DateCollected = cmp.Or(h.DateCollected, dayText(m.CollectedAt), dayText(r.ReachedAt(orders.DrawCompleted)), dayText(r.ReachedAt(orders.TransitLab)))
+	h.DateReceived = cmp.Or(h.DateReceived, dayText(r.ReachedAt(orders.DeliveredToLab)))
+	if h.AccountID == nil && r.LabAccountNumber != "" {
+		account := r.LabAccountNumber
+		h.AccountID = &account
+	}
+	if h.Provider == nil && r.Physician != nil {
+		name := r.Physician.FirstName + " " + r.Physician.LastName
+		h.Provider = &name
+	}
+}
+
+// setResults sets the results that the lab reported, received at an instant, and returns the
+// markers whose results the report corrected.
+func setResults(r *orders.Record, m Message, at time.Time) (corrected []labresult.CorrectedMarker) {
+	results := *m.Results
+	results.Results = rules.NonNil(results.Results)
+	results.Metadata.Status = labresult.Final
+	switch {
+	case m.On == orders.PartialResult:
+		results.Metadata.Status = labresult.Partial
+	case m.On == orders.CorrectedResult && r.Results != nil:
+		results.Metadata.Status = labresult.Corrected
+		results.Results, corrected = labresult.MarkCorrected(r.Results.Results, results.Results, healthlab.At(at))
+	}
+	if m.On != orders.CorrectedResult && r.Results != nil {
+		results.Results, corrected = labresult.MarkChanged(r.Results.Results, results.Results, healthlab.At(at))
+	}
+	results.Metadata.SpecimenNumber = cmp.Or(results.Metadata.SpecimenNumber, m.SampleID)
+	fillHead(r, &results.Metadata, m)
+	worst := labresult.Worst(results.Results)
+	results.Metadata.Interpretation = &worst
+	missing := len(results.MissingResults) > 0
+	r.CriticalSent = r.CriticalSent && r.Results != nil && labresult.AllCriticalIn(*r.Results, results)
+	r.Results, r.Interpretation, r.HasMissingResults = &results, &worst, &missing
+	r.ReportFile = m.ReportFile
+	r.ReportedPatient = nil
+	if p := m.patient(); p != (orders.ReportedPatient{}) {
+		r.ReportedPatient = &p
+	}
+	if r.ReportedAt.IsZero() {
+		r.ReportedAt = at
+	}
+	r.LatestReportAt = at
+	return corrected
+}
+
+// planCriticalMessage plans the message to the team about a critical result, if one came that it has
+// no message about.
+func planCriticalMessage(r *orders.Record, at time.Time) {
+	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != labresult.Critical {
+		return
+	}
+	r.CriticalSent, r.Notifications.Alarmed = true, healthlab.At(at).Time
+	r.PlanMessages()
+}

@@ -1,0 +1,234 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
+)
+
+// Simulate walks an order to a status, in a sandbox only: along the success path of
+// its method as far as that leads there, with all events, and with generated results.
+// An empty final status means completed. A kit that is not registered stops where the
+// patient has it.
+//
+// RuleErrors: SANDBOX_ONLY (NotFound) in production and without [Options].Simulator,
+// STATUS_OF_OTHER_METHOD, STATUS_NOT_REACHABLE.
+func (s *Service) Simulate(ctx context.Context, team healthlab.TeamID, id orders.OrderID, final orders.Status, flags orders.SimulationFlags) (orders.Order, error) {
+	return s.SimulateSlowly(ctx, team, id, final, flags, 0)
+}
+
+// SimulateSlowly is [Service.Simulate] with a time between two steps: the first happens
+// at once, the others in the background ([Service.Run]). An order that goes another
+// way meanwhile is left alone.
+func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id orders.OrderID, final orders.Status, flags orders.SimulationFlags, delay time.Duration) (orders.Order, error) {
+	if s.orders.Environment() != healthlab.Sandbox || s.opts.Simulator == nil {
+		return orders.Order{}, rules.Missing(orders.SandboxOnly, "orders are simulated in a sandbox only")
+	}
+	if err := checkFlags(flags, final); err != nil {
+		return orders.Order{}, err
+	}
+	settings, err := s.orders.Settings(ctx, team)
+	if err != nil {
+		return orders.Order{}, err
+	}
+	kept, err := s.store.Get(ctx, team, id)
+	if err != nil {
+		return orders.Order{}, fmt.Errorf("simulate order: %w", rules.NotFound(err, orders.OrderNotFound, "the team has no such order"))
+	}
+	expected, err := s.catalogue.ExpectedResults(ctx, kept.LabTest.MarkerIDs())
+	if err != nil {
+		return orders.Order{}, fmt.Errorf("find expected results: %w", err)
+	}
+	at := s.now()
+	if again := orders.StatusOf(kept.Method(), orders.RedrawAvailable); final == again && kept.Method() == catalogue.WalkInTest {
+		return s.simulateRedraw(ctx, kept, flags, expected, settings, at, delay)
+	}
+	steps := s.newSteps(maxSimulated, at, settings)
+	s.formURLs(ctx, &kept, steps)
+	r, err := s.store.Update(ctx, team, id, func(r *orders.Record) ([]healthlab.Event, error) {
+		return simulateSteps(r, s.opts.Simulator, final, flags, expected, steps, delay)
+	})
+	if err != nil {
+		return orders.Order{}, fmt.Errorf("simulate order: %w", rules.NotFound(err, orders.OrderNotFound, "the team has no such order"))
+	}
+	return r.Order, nil
+}
+
+// simulateRedraw lets the lab of an order lose one of its results by its own fault: the
+// order ends with the offer of a redraw, which is an order of its own. Before that, the
+// lab has accepted it.
+func (s *Service) simulateRedraw(ctx context.Context, r orders.Record, flags orders.SimulationFlags, expected map[int][]catalogue.ExpectedResult, settings orders.Settings, at time.Time, delay time.Duration) (orders.Order, error) {
+	unreachable := fmt.Errorf("simulate order: %w", rules.Broken(orders.StatusNotReachable, "the order cannot get there: team, lab or order have no redraws"))
+	if !s.redraws(&r, settings) {
+		return orders.Order{}, unreachable
+	}
+	lost := true
+	flags.HasMissingResults = &lost
+	if _, ok := orders.Next(r.Method(), r.LowLevel(), orders.RedrawOffered, r.Facts()); !ok {
+		steps := s.newSteps(maxSimulated, at, settings)
+		s.formURLs(ctx, &r, steps)
+		accepted, err := s.store.Update(ctx, r.TeamID, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
+			events, err := simulateSteps(r, s.opts.Simulator, orders.StatusOf(r.Method(), orders.RequisitionCreated), flags, expected, steps, 0)
+			if err == nil && delay > 0 {
+				planSimulation(r, &orders.Simulation{Final: orders.StatusOf(r.Method(), orders.RedrawAvailable), Flags: flags, Delay: delay, Next: at.Add(delay)})
+			}
+			return events, err
+		})
+		if err != nil || delay > 0 {
+			return accepted.Order, err
+		}
+		r = accepted
+	}
+	m := s.opts.Simulator.Report(&r.Order, orders.FinalResult, at, flags, expected)
+	m.ID, m.Team, m.Order = "simulated "+s.shared.NewID().String(), r.TeamID, r.ID
+	child, ok := s.redraw(&r, m, settings)
+	if !ok {
+		return orders.Order{}, unreachable
+	}
+	if err := s.offerRedraw(ctx, r.ID, child, m, s.newSteps(orders.MaxImplied+1, at, settings)); errors.Is(err, errOrderChanged) {
+		return orders.Order{}, unreachable
+	} else if err != nil {
+		return orders.Order{}, fmt.Errorf("simulate order: %w", err)
+	}
+	return s.orders.Get(ctx, r.TeamID, r.ID)
+}
+
+// maxSimulated bounds the steps of one simulation; the longest life has fewer.
+const maxSimulated = 20
+
+func simulateSteps(r *orders.Record, lab Simulator, final orders.Status, flags orders.SimulationFlags, expected map[int][]catalogue.ExpectedResult, steps []orders.Step, delay time.Duration) ([]healthlab.Event, error) {
+	target := orders.Completed
+	if final != "" {
+		final, _ = orders.ParseStatus(string(final))
+		if final.Method() != r.Method() {
+			return nil, rules.Broken(orders.StatusOfOtherMethod, "the status belongs to another collection method")
+		}
+		target = final.LowLevel()
+	}
+	stop := target
+	path, ok := lab.Route(&r.Order, stop)
+	if !ok && !r.Facts().PatientKnown() {
+		stop = orders.WithCustomer
+		path, ok = lab.Route(&r.Order, stop)
+	}
+	if !ok {
+		return nil, rules.Broken(orders.StatusNotReachable, "the order cannot get there from where it stands")
+	}
+	slow := delay > 0 && len(path) > 1
+	var later *orders.Simulation
+	if slow {
+		later = &orders.Simulation{Final: orders.StatusOf(r.Method(), target), Flags: flags, Delay: delay, Next: steps[0].At.Add(delay)}
+	}
+	planSimulation(r, later)
+	var events []healthlab.Event
+	for i := 0; len(path) > 0 && i < len(steps); i++ {
+		on, st := path[0], steps[i]
+		m := lab.Report(&r.Order, on, st.At, flags, expected)
+		more, err := takeMessage(r, m, []orders.Step{st})
+		if err != nil {
+			return nil, err
+		}
+		planCriticalMessage(r, st.At)
+		events = append(events, more...)
+		if slow || r.LowLevel() == stop {
+			break
+		}
+		// An appointment may have taken the order further than one step.
+		path, _ = lab.Route(&r.Order, stop)
+	}
+	// What was simulated needs no lab any more.
+	r.Lab.Kit = r.Lab.Kit || r.SampleID != nil
+	r.Lab.Requisition = r.Lab.Requisition || r.Reached(orders.RequisitionCreated)
+	r.PlanSubmission(steps[0].At)
+	return events, nil
+}
+
+func planSimulation(r *orders.Record, next *orders.Simulation) {
+	r.Simulation, r.SimulationWork = next, orders.Work{}
+	if next != nil {
+		r.SimulationWork.Due = next.Next
+	}
+}
+
+// ContinueSimulations does the steps of simulations that are due now, and returns how many orders it looked
+// at: for hosts that bring their own scheduler.
+func (s *Service) ContinueSimulations(ctx context.Context) (int, error) {
+	return s.simulationLoop().Once(ctx, batchSize)
+}
+
+func (s *Service) simulationLoop() *work.Loop[orders.Record] {
+	return s.loop("simulations", s.store.ClaimSimulations, s.continueSimulation)
+}
+
+// continueSimulation does the next step of a simulation. One that leads nowhere any more ends.
+func (s *Service) continueSimulation(ctx context.Context, claimed orders.Record) error {
+	sim, now := claimed.Simulation, s.now()
+	if sim == nil {
+		return nil
+	}
+	settings, err := s.orders.Settings(ctx, claimed.TeamID)
+	if err != nil {
+		return err
+	}
+	expected, err := s.catalogue.ExpectedResults(ctx, claimed.LabTest.MarkerIDs())
+	if err != nil {
+		return fmt.Errorf("find expected results: %w", err)
+	}
+	var rule *healthlab.RuleError
+	var step orders.Change
+	if sim.Final.LowLevel() == orders.RedrawAvailable {
+		_, err := s.simulateRedraw(ctx, claimed, sim.Flags, expected, settings, now, sim.Delay)
+		if err != nil && !errors.As(err, &rule) {
+			return fmt.Errorf("go on with simulation: %w", err)
+		}
+		step = func(r *orders.Record) ([]healthlab.Event, error) {
+			planSimulation(r, nil)
+			return nil, nil
+		}
+	} else {
+		steps := s.newSteps(maxSimulated, now, settings)
+		s.formURLs(ctx, &claimed, steps)
+		step = func(r *orders.Record) ([]healthlab.Event, error) {
+			sim := r.Simulation
+			if sim == nil || sim.Next.After(now) {
+				planSimulation(r, sim)
+				return nil, nil
+			}
+			planSimulation(r, nil)
+			events, err := simulateSteps(r, s.opts.Simulator, sim.Final, sim.Flags, expected, steps, sim.Delay)
+			if errors.As(err, &rule) {
+				return nil, nil // the order has gone another way
+			}
+			return events, err
+		}
+	}
+	if _, err := s.store.Update(ctx, claimed.TeamID, claimed.ID, step); err != nil {
+		return fmt.Errorf("go on with simulation: %w", err)
+	}
+	return nil
+}
+
+// checkFlags returns Invalid with every problem of the flags and of the status that is asked for.
+func checkFlags(f orders.SimulationFlags, final orders.Status) error {
+	var p healthlab.Problems
+	if final != "" {
+		if _, ok := orders.ParseStatus(string(final)); !ok {
+			rules.OneOf(&p, final, orders.Statuses(), "final_status")
+		}
+	}
+	if f.Interpretation != "" {
+		rules.OneOf(&p, f.Interpretation, labresult.Interpretations(), "interpretation")
+	}
+	for i, t := range f.ResultTypes {
+		rules.OneOf(&p, t, []labresult.Type{labresult.Numeric, labresult.Range, labresult.Comment, labresult.CodedValue}, "result_types", i)
+	}
+	return p.Err()
+}

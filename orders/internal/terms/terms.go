@@ -1,0 +1,78 @@
+// Package terms answers the question: by which words is a name or a birth date found?
+//
+// A store that encrypts names and birth dates keeps one token for each term and compares tokens (see package
+// personkey). A term is the kind of the text and a word, or the beginning of a word, of at least three letters.
+package terms
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// The kinds of texts, as terms begin.
+const (
+	Patient   = "patient "
+	Recipient = "recipient "
+	BirthDate = "born "
+)
+
+// minLetters is the length of the shortest beginning of a word that is a term.
+const minLetters = 3
+
+// Of returns the terms of a text: its words and their beginnings, each once.
+func Of(kind, text string) []string {
+	var out []string
+	for _, w := range words(text) {
+		letters := []rune(w)
+		for n := minLetters; n < len(letters); n++ {
+			out = append(out, kind+string(letters[:n]))
+		}
+		out = append(out, kind+w)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Born returns the terms of a birth date YYYY-MM-DD: its year, its month and its day. Text of another form has
+// none.
+func Born(date string) []string {
+	year, rest, ok := strings.Cut(date, "-")
+	month, _, whole := strings.Cut(rest, "-")
+	if !ok || !whole {
+		return nil
+	}
+	return []string{BirthDate + year, BirthDate + year + "-" + month, BirthDate + date}
+}
+
+// Wanted returns the terms that a name has if it has all words of a text. A text without words is found
+// nowhere.
+func Wanted(kind, text string) []string {
+	found := words(text)
+	if len(found) == 0 {
+		return []string{kind}
+	}
+	out := make([]string, len(found))
+	for i, w := range found {
+		out[i] = kind + w
+	}
+	return out
+}
+
+func words(text string) []string {
+	return strings.FieldsFunc(healthlab.FoldText(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
+	})
+}
+
+// HaveAll reports whether all wanted terms are among the terms.
+func HaveAll(terms, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(w string) bool { return !slices.Contains(terms, w) })
+}
+
+// HaveOne reports whether all terms of one of the lists are among the terms, or there is no list.
+func HaveOne(terms []string, lists [][]string) bool {
+	return len(lists) == 0 || slices.ContainsFunc(lists, func(l []string) bool { return HaveAll(terms, l) })
+}

@@ -1,0 +1,184 @@
+package visits
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+)
+
+// refundBefore is how long before a visit what was paid is still given back.
+const refundBefore = 24 * time.Hour
+
+// Reschedule gives an order's appointment the time of another slot of the same
+// provider; a visit at home stays at its address. RuleErrors APPOINTMENT_NOT_FOUND,
+// APPOINTMENT_NOT_RESCHEDULABLE, and as [Bookings.Book]; after BOOKING_NOT_CONFIRMED
+// the appointment stays where it was until the outcome is known.
+func (s *Service) Reschedule(ctx context.Context, team healthlab.TeamID, id orders.OrderID, t appointment.Type, req RescheduleRequest) (orders.Appointment, error) {
+	check := BookRequest{BookingKey: req.BookingKey, AppointmentNotes: req.Notes}
+	if err := check.Check(); err != nil {
+		return orders.Appointment{}, err
+	}
+	if _, err := s.checkScheduling(ctx, team, t); err != nil {
+		return orders.Appointment{}, err
+	}
+	at := s.now()
+	key, err := s.places.OpenKey(ctx, team, t, req.BookingKey, at)
+	if err != nil {
+		return orders.Appointment{}, err
+	}
+	if _, err := s.placeOf(ctx, orders.Appointment{}, key); err != nil {
+		return orders.Appointment{}, err
+	}
+	var visit uuid.UUID
+	r, err := s.store.Update(ctx, team, id, func(r *orders.Record) ([]healthlab.Event, error) {
+		i := r.ShownVisit(t)
+		if i < 0 {
+			return nil, noAppointment()
+		}
+		v := &r.Visits[i]
+		visit = v.ID
+		switch {
+		case !v.CanReschedule:
+			return nil, rules.Broken(NotReschedulable, "the appointment cannot get another time now")
+		case v.Provider != key.Slot.Provider || t == appointment.Phlebotomy && !samePlace(v.Address, key.Address):
+			return nil, rules.Broken(SlotOfOtherPlace, "the slot is another provider's, or at another address")
+		case r.VisitWork.Lease.After(r.StoreTime), v.Move != nil && v.Move.Key != key.ID:
+			return nil, rules.Broken(NotReschedulable, "the appointment is being changed")
+		case r.UsesKey(key.ID):
+			return nil, &orders.ReservedError{Name: orders.SlotReservation + key.ID.String()}
+		}
+		notes := req.Notes
+		if req.KeepNotes {
+			notes = v.AppointmentNotes
+		}
+		v.Move, v.Next, v.Attempts = &orders.VisitMove{Key: key.ID, Slot: key.Slot, Notes: notes}, at, 0
+		r.VisitWork.Lease = r.StoreTime.Add(s.shared.Lease)
+		r.PlanVisits()
+		return nil, nil
+	})
+	if err != nil {
+		return orders.Appointment{}, s.bookingError(t, err)
+	}
+	i := r.VisitIndex(visit)
+	call, cancel := context.WithTimeout(ctx, s.shared.LabTimeout)
+	booked, callErr := s.opts.Bookings.MoveVisit(call, bookingOf(&r, &r.Visits[i]))
+	cancel()
+	if ctx.Err() != nil {
+		return orders.Appointment{}, ctx.Err()
+	}
+	r, err = s.recordMove(ctx, team, id, visit, key.ID, r.VisitWork.Lease, booked, callErr)
+	if err != nil {
+		return orders.Appointment{}, err
+	}
+	switch kind := healthlab.KindOf(callErr); {
+	case callErr == nil:
+		return r.Visits[r.VisitIndex(visit)].Appointment, nil
+	case kind == healthlab.NotFound:
+		return orders.Appointment{}, appointment.SlotGone()
+	case kind == healthlab.Invalid, kind == healthlab.Precondition:
+		return orders.Appointment{}, rules.Broken(NotReschedulable, "the provider does not move the appointment")
+	}
+	return orders.Appointment{}, notConfirmed()
+}
+
+func samePlace(a appointment.Address, b *appointment.Address) bool {
+	same := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+	return b != nil && a.FirstLine == b.FirstLine && same(a.SecondLine, b.SecondLine) && a.City == b.City && a.State == b.State &&
+		a.ZipCode == b.ZipCode && same(a.Unit, b.Unit)
+}
+
+// recordMove records what the provider said to another time.
+func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id orders.OrderID, visit, key uuid.UUID, lease time.Time, b Booked, callErr error) (orders.Record, error) {
+	at, event := s.now(), s.shared.NewID()
+	r, err := s.allOrders.Update(ctx, team, id, func(r *orders.Record) ([]healthlab.Event, error) {
+		releaseLease(r, lease)
+		i := r.VisitIndex(visit)
+		if i < 0 || r.Visits[i].Move == nil || r.Visits[i].Move.Key != key {
+			r.PlanVisits()
+			return nil, nil
+		}
+		return applyMove(r, i, b, callErr, orders.NewVisitStep(appointment.VisitRescheduled, at, event), s)
+	})
+	if err != nil {
+		return r, fmt.Errorf("record reschedule: %w", err)
+	}
+	return r, nil
+}
+
+// applyMove records what a provider answered to the call that moves.
+func applyMove(r *orders.Record, i int, b Booked, callErr error, step orders.VisitStep, s *Service) ([]healthlab.Event, error) {
+	v := &r.Visits[i]
+	_, movable := appointment.Next(v.Type, v.Status, appointment.VisitRescheduled, appointment.Facts{Timed: true, Requisition: r.HasRequisition()})
+	switch kind := healthlab.KindOf(callErr); {
+	case !movable:
+		v.Move, v.Attempts = nil, 0 // it has begun meanwhile, as it was
+	case callErr == nil:
+		m := *v.Move
+		v.Move, v.Attempts, v.Slot, v.AppointmentNotes = nil, 0, m.Slot, m.Notes
+		v.Keys = append(slices.Clone(v.Keys), m.Key)
+		v.SetProviderIDs(b.ProviderID, b.ExternalID)
+		step.Start, step.End = m.Slot.Start, m.Slot.End
+		step.Data = orders.VisitData(map[string]any{"origin": "patient", "is_reschedule": true})
+		return r.ApplyVisit(i, step)
+	case kind == healthlab.NotFound, kind == healthlab.Invalid, kind == healthlab.Precondition:
+		v.Move, v.Attempts = nil, 0
+	default:
+		v.Attempts++
+		v.Next = step.At.Add(s.shared.Retry(v.Attempts))
+	}
+	r.PlanVisits()
+	return nil, nil
+}
+
+// Cancel cancels an order's appointment. The provider is called in the background.
+// RuleErrors APPOINTMENT_NOT_FOUND, APPOINTMENT_NOT_CANCELLABLE,
+// CANCELLATION_REASON_UNKNOWN.
+func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID, t appointment.Type, reason uuid.UUID, notes *string) (orders.Appointment, error) {
+	var p healthlab.Problems
+	rules.Check{Problems: &p}.Optional(notes, "notes", rules.MaxNotes)
+	if err := p.Err(); err != nil {
+		return orders.Appointment{}, err
+	}
+	reasons := s.opts.CancellationReasons(t)
+	why := slices.IndexFunc(reasons, func(r appointment.CancellationReason) bool { return r.ID == reason })
+	at, event := s.now(), s.shared.NewID()
+	var visit int
+	r, err := s.store.Update(ctx, team, id, func(r *orders.Record) ([]healthlab.Event, error) {
+		if visit = r.ShownVisit(t); visit < 0 {
+			return nil, noAppointment()
+		}
+		v := &r.Visits[visit]
+		switch {
+		case why < 0:
+			return nil, rules.Broken(CancellationReasonUnknown, "is not one of the reasons")
+		case v.Status.Final(), v.PatientManaged:
+			return nil, rules.Broken(NotCancellable, "the appointment cannot be cancelled now")
+		}
+		v.Reason = reasons[why].Name
+		data := map[string]any{"origin": "patient", "cancellation_reason_id": reason.String(), "cancellation_reason": v.Reason,
+			"is_refundable": reasons[why].IsRefundable && (t != appointment.Phlebotomy || v.StartAt == nil || !at.After(v.StartAt.Add(-refundBefore)))}
+		if notes != nil {
+			v.Remark, data["notes"] = *notes, *notes
+		}
+		st := orders.NewVisitStep(appointment.VisitCalledOff, at, event)
+		st.Data = orders.VisitData(data)
+		return r.ApplyVisit(visit, st)
+	})
+	if err != nil {
+		return orders.Appointment{}, fmt.Errorf("cancel appointment: %w", rules.NotFound(err, orders.OrderNotFound, "the team has no such order"))
+	}
+	return r.Visits[visit].Appointment, nil
+}
+
+// CancellationReasons returns why appointments of a type can be cancelled.
+func (s *Service) CancellationReasons(t appointment.Type) []appointment.CancellationReason {
+	return slices.Clone(s.opts.CancellationReasons(t))
+}

@@ -1,0 +1,100 @@
+package visits
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+)
+
+// BookRequest books a slot.
+type BookRequest struct {
+	healthlab.Private
+
+	// BookingKey is from an answer about free slots.
+	BookingKey string `json:"booking_key"`
+	// AppointmentNotes are instructions for this visit.
+	AppointmentNotes *string `json:"appointment_notes"`
+	// AsyncConfirmation takes pending as an answer, where the provider is slow: it is
+	// then asked again in the background. For visits to centers; else it is passed
+	// over, as are the next two.
+	AsyncConfirmation bool `json:"async_confirmation" wire:"opt"`
+	// SyncConfirmationTimeoutMillisecond is how long to wait for the provider before
+	// that: 1,000 to 10,000, 2,500 if not given.
+	SyncConfirmationTimeoutMillisecond *int `json:"sync_confirmation_timeout_millisecond"`
+	// AsyncConfirmationTimeoutMillisecond is how long to go on asking before the
+	// appointment is cancelled: 60,000 to 172,800,000 (48 hours), 900,000 if not given.
+	AsyncConfirmationTimeoutMillisecond *int `json:"async_confirmation_timeout_millisecond"`
+}
+
+const (
+	defaultSyncTimeout  = 2500 * time.Millisecond
+	defaultAsyncTimeout = 15 * time.Minute
+	maxKeyText          = 8192
+)
+
+// Check returns Invalid with every problem of the request itself.
+func (r *BookRequest) Check() error {
+	var p healthlab.Problems
+	c := rules.Check{Problems: &p}
+	c.Text(r.BookingKey, "booking_key", 1, maxKeyText)
+	c.Optional(r.AppointmentNotes, "appointment_notes", rules.MaxNotes)
+	for _, t := range []struct {
+		n         *int
+		low, high int
+		name      string
+	}{
+		{r.SyncConfirmationTimeoutMillisecond, 1000, 10_000, "sync_confirmation_timeout_millisecond"},
+		{r.AsyncConfirmationTimeoutMillisecond, 60_000, 172_800_000, "async_confirmation_timeout_millisecond"},
+	} {
+		if t.n != nil && (*t.n < t.low || *t.n > t.high) {
+			c.Add("out_of_range", fmt.Sprintf("is %d to %d", t.low, t.high), t.name)
+		}
+	}
+	return p.Err()
+}
+
+func millis(n *int, def time.Duration) time.Duration {
+	if n == nil {
+		return def
+	}
+	return time.Duration(*n) * time.Millisecond
+}
+
+// VisitRequest asks for a visit at home, whose time the provider finds.
+type VisitRequest struct {
+	healthlab.Private
+
+	Address appointment.AddressInput `json:"address"`
+	// Provider must be bookable by request at the address.
+	Provider         string  `json:"provider"`
+	AppointmentNotes *string `json:"appointment_notes"`
+}
+
+// RescheduleRequest gives an appointment another time.
+type RescheduleRequest struct {
+	healthlab.Private
+
+	BookingKey string
+	// Notes replace those of the appointment; null clears them. KeepNotes leaves them
+	// as they are.
+	Notes     *string
+	KeepNotes bool
+}
+
+// Names of the rules of this package, as a [healthlab.RuleError] and the wire carry them.
+const (
+	PatientAddressMissing     = "PATIENT_ADDRESS_MISSING"
+	AppointmentExists         = "APPOINTMENT_EXISTS"
+	NotCancellable            = "APPOINTMENT_NOT_CANCELLABLE"
+	NotReschedulable          = "APPOINTMENT_NOT_RESCHEDULABLE"
+	BookingNotConfirmed       = "BOOKING_NOT_CONFIRMED"
+	BookingRefused            = "BOOKING_REFUSED"
+	SlotOfOtherPlace          = "SLOT_OF_OTHER_PLACE"
+	OrderNotBookable          = "ORDER_NOT_BOOKABLE"
+	ProviderNotAvailable      = "PROVIDER_NOT_AVAILABLE"
+	CancellationReasonUnknown = "CANCELLATION_REASON_UNKNOWN"
+	PatientTooYoung           = "PATIENT_TOO_YOUNG"
+)
