@@ -31,7 +31,7 @@ func main() { run(context.Background(), os.Stdout) }
 
 func run(ctx context.Context, out io.Writer) {
 	lab := newDouble()
-	api := httptest.NewServer(lab) // until the program ends
+	api := httptest.NewServer(lab)                                                            // until the program ends
 	store := memory.New(&memory.Options{Events: stores.NoEvents, UsersElsewhere: true})       // or stores.New over sqlite.Open
 	hasUser := func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil } // asks the host
 	service := must(orders.New(store.Orders(), people.UsersFunc(hasUser), must(catalogue.ReadStaticCatalog(bytes.NewReader(menu))), &orders.Options{Environment: healthlab.Production}))
