@@ -115,11 +115,11 @@ MCP         ?= .bin/mcp-conformance-$(MCP_VERSION)
 conformance: ## the public scenarios of the Model Context Protocol against the server and against fixtures behind adapters/operations/mcp; fetches them with npm
 	npm install --prefix "$(MCP)" --no-audit --no-fund @modelcontextprotocol/conformance@$(MCP_VERSION) node@22
 	export PATH="$(abspath $(MCP))/node_modules/.bin:$$PATH"; \
-	go test ./examples/server -run '^TestAssistants_conform$$' -count 1 -v -args -conformance "$(abspath $(MCP))/node_modules/.bin/conformance"; \
+	go test ./examples/server -run '^TestMCP_passesTheConformanceScenarios$$' -count 1 -v -args -conformance "$(abspath $(MCP))/node_modules/.bin/conformance"; \
 	go test ./adapters/operations/mcp -run '^TestConformance$$' -count 1 -v -args -conformance "$(abspath $(MCP))/node_modules/.bin/conformance"
 
 pictures: ## take the pictures of docs/console.md anew in headless Chromium
-	HEALTHLABTEST_SCREENSHOTS=$(CURDIR)/docs/console go test ./examples/server -run '^TestPicturesOfTheConsole$$' -count 1
+	HEALTHLABTEST_SCREENSHOTS=$(CURDIR)/docs/console go test ./examples/server -run '^TestConsole_takesThePicturesOfTheDocs$$' -count 1
 
 fuzz: ## each fuzz target in turn, FUZZTIME=30s each
 	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | \

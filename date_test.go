@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-func TestParseDate(t *testing.T) {
+func TestParseDate_readsWhatStringWrites(t *testing.T) {
 	for _, tt := range []struct {
 		name, in string
 		want     healthlab.Date
@@ -31,7 +31,7 @@ func TestParseDate(t *testing.T) {
 	}
 }
 
-func TestParseDateRefuses(t *testing.T) {
+func TestParseDate_refusesOtherFormsAndImpossibleDates(t *testing.T) {
 	for _, tt := range []struct{ name, in string }{
 		{"empty", ""},
 		{"year 0", "0000-01-01"},
@@ -56,7 +56,7 @@ func TestParseDateRefuses(t *testing.T) {
 	}
 }
 
-func TestDateOrder(t *testing.T) {
+func TestDate_comparesByCalendarOrder(t *testing.T) {
 	days := []healthlab.Date{
 		{},
 		{Year: 1, Month: 1, Day: 1},
@@ -75,7 +75,7 @@ func TestDateOrder(t *testing.T) {
 	}
 }
 
-func TestDateAddDays(t *testing.T) {
+func TestDateAddDays_isUndoneByTheNegativeNumber(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := healthlab.Date{Year: 2000, Month: time.January, Day: 1}.AddDays(rapid.IntRange(-700_000, 2_900_000).Draw(t, "day"))
 		n := rapid.IntRange(0, 20_000).Draw(t, "n")
@@ -87,7 +87,7 @@ func TestDateAddDays(t *testing.T) {
 	})
 }
 
-func TestDateAt(t *testing.T) {
+func TestDateAt_isTheFirstInstantOfTheDayInTheZone(t *testing.T) {
 	for _, tt := range []struct {
 		name, zone, day string
 		want            string // in UTC
@@ -117,7 +117,7 @@ func TestDateAt(t *testing.T) {
 
 // The first instant of a day is in the day, or after it if the zone left it out, and
 // the instant before is earlier.
-func TestDateAtIsFirst(t *testing.T) {
+func TestDateAt_noEarlierInstantBelongsToTheDay(t *testing.T) {
 	zones := []string{"UTC", "America/Sao_Paulo", "Asia/Amman", "Asia/Tehran", "Europe/London",
 		"America/Havana", "Asia/Gaza", "Africa/Casablanca", "Australia/Lord_Howe", "Pacific/Apia"}
 	first := healthlab.Date{Year: 1975, Month: time.January, Day: 1}
@@ -134,7 +134,7 @@ func TestDateAtIsFirst(t *testing.T) {
 	}
 }
 
-func TestDateJSON(t *testing.T) {
+func TestDate_encodesAndDecodesAsJSON(t *testing.T) {
 	type person struct {
 		Born *healthlab.Date `json:"born"`
 	}

@@ -24,7 +24,7 @@ var kinds = map[healthlab.ErrorKind]string{
 	healthlab.Unimplemented:   "unimplemented",
 }
 
-func TestKind(t *testing.T) {
+func TestErrorKind_isFoundInWrappedErrors(t *testing.T) {
 	for k, text := range kinds {
 		t.Run(text, func(t *testing.T) {
 			require.Equal(t, text, k.Error())
@@ -40,7 +40,7 @@ func TestKind(t *testing.T) {
 	require.Len(t, kinds, int(healthlab.Unimplemented)+1)
 }
 
-func TestKindOf(t *testing.T) {
+func TestKindOf_returnsTheKindOfAnyError(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error

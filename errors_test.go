@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-func TestInvalidErrorText(t *testing.T) {
+func TestInvalidError_textNamesPathsAndMessages(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		add  func(p *healthlab.Problems)
@@ -52,14 +52,14 @@ func TestInvalidErrorText(t *testing.T) {
 	}
 }
 
-func TestProblemsErrOfNone(t *testing.T) {
+func TestProblems_withoutAProblemAreNoError(t *testing.T) {
 	var p healthlab.Problems
 	err := p.Err()
 	require.True(t, err == nil) // the interface itself, not a nil pointer in it
 	require.EqualError(t, &healthlab.InvalidError{}, "invalid")
 }
 
-func TestProblemsUnder(t *testing.T) {
+func TestProblemsUnder_prefixesThePathOfACopy(t *testing.T) {
 	var item healthlab.Problems
 	item.Add("missing", "required", "marker_id")
 	item = append(item, healthlab.Problem{Code: "limit", Msg: "too many", Context: map[string]any{"max": 3}})
@@ -83,7 +83,7 @@ func TestProblemsUnder(t *testing.T) {
 	require.Equal(t, []any{"marker_id"}, item[0].Path, "the part is as it was")
 }
 
-func TestRuleError(t *testing.T) {
+func TestRuleError_hasItsTypeTextAndKind(t *testing.T) {
 	err := error(&healthlab.RuleError{Type: "CANCEL_NOT_ALLOWED", Msg: "the sample has arrived"})
 	require.EqualError(t, err, "CANCEL_NOT_ALLOWED: the sample has arrived")
 	require.ErrorIs(t, err, healthlab.Precondition)

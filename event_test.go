@@ -14,7 +14,7 @@ import (
 )
 
 // A log shows which event it was, and neither its payload nor whom it is about.
-func TestEventInLogs(t *testing.T) {
+func TestEvent_printsNoPayloadUserOrKey(t *testing.T) {
 	e := healthlab.Event{
 		ID:   uuid.MustParse(textA),
 		Type: "labtest.result.critical",
@@ -46,7 +46,7 @@ func TestEventInLogs(t *testing.T) {
 	}
 }
 
-func TestModeString(t *testing.T) {
+func TestMode_printsItsName(t *testing.T) {
 	for mode, want := range map[healthlab.Mode]string{
 		healthlab.Independent: "independent",
 		healthlab.Ordered:     "ordered",

@@ -15,7 +15,7 @@ const (
 	textB = "7b1f8a52-0e8c-4a35-9d77-5c2f1e0b9a64"
 )
 
-func TestIDsInJSON(t *testing.T) {
+func TestID_encodesAndDecodesAsJSON(t *testing.T) {
 	type row struct {
 		Team  healthlab.TeamID           `json:"team"`
 		User  *healthlab.UserID          `json:"user"`
@@ -35,7 +35,7 @@ func TestIDsInJSON(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"team":"no id"}`), &out))
 }
 
-func TestIDsInSQL(t *testing.T) {
+func TestID_isStoredAndScannedAsSQL(t *testing.T) {
 	want := healthlab.UserID{UUID: uuid.MustParse(textB)}
 	v, err := want.Value()
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestIDsInSQL(t *testing.T) {
 	require.Error(t, got.Scan(3))
 }
 
-func TestIDsZero(t *testing.T) {
+func TestID_zeroValueIsZeroAndOmitted(t *testing.T) {
 	require.True(t, healthlab.TeamID{}.IsZero())
 	require.True(t, healthlab.UserID{}.IsZero())
 	require.False(t, healthlab.TeamID{UUID: uuid.MustParse(textA)}.IsZero())

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-func TestParseNumber(t *testing.T) {
+func TestParseNumber_readsPointsAndCommasAndRefusesAmbiguity(t *testing.T) {
 	for text, want := range map[string]float64{
 		"0": 0, "12": 12, "-12.5": -12.5, "+3": 3, " 7 ": 7, "\u22123.5": -3.5, ".5": 0.5, "5.": 5, "1e3": 1000, "1.5E-2": 0.015,
 		"12,5": 12.5, "0,123": 0.123, "-0,5": -0.5, "1234,567": 1234.567, "12,3456": 12.3456, "12,5e1": 125,
@@ -30,7 +30,7 @@ func TestParseNumber(t *testing.T) {
 }
 
 // Every number is read as it is written with a point, and with a comma unless that is ambiguous.
-func TestParseNumberRoundTrip(t *testing.T) {
+func TestParseNumber_readsEveryWrittenNumber(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Float64().Filter(func(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }).Draw(t, "v")
 		for _, form := range []byte("fge") {

@@ -43,7 +43,7 @@ func TestPrivate_printsNoField(t *testing.T) {
 	require.Contains(t, out.String(), "[redacted]")
 }
 
-func TestPrivate_isNotEncoded(t *testing.T) {
+func TestPrivate_isEncodedAsJSONInFull(t *testing.T) {
 	b, err := json.Marshal(diagnosis{Text: "planted", Value: 1})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"text":"planted","value":1}`, string(b))

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-func TestAESSealer(t *testing.T) {
+func TestAESSealer_opensWithEachKeyAndOnlyItsContext(t *testing.T) {
 	ctx := t.Context()
 	keys := map[string][]byte{"a": bytes.Repeat([]byte{1}, 32), "b": bytes.Repeat([]byte{2}, 32)}
 	old, err := healthlab.NewAESSealer("a", map[string][]byte{"a": keys["a"]})

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-func TestFoldText(t *testing.T) {
+func TestFoldText_removesCaseAndAccents(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "MUÑOZ": "munoz", "Mun\u0303oz": "munoz", "José": "jose", "Straße": "strasse", "STRASSE": "strasse", "Søren": "søren", "ŁUKASZ": "łukasz",
 		"ﬁrst": "first", "Ⅳ": "iv", "ΣΊΣΥΦΟΣ": "σισυφοσ", "İpek": "ipek", "O’Brien": "o’brien", "한글": "한글", "Ａｎａ": "ana",

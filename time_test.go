@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-func TestParseTime(t *testing.T) {
+func TestParseTime_readsEachFormWithItsOffset(t *testing.T) {
 	for _, tt := range []struct {
 		name, in, want string
 		offset         int // seconds
@@ -58,7 +58,7 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-func TestParseTimeRefuses(t *testing.T) {
+func TestParseTime_errorNamesTheExpectedForm(t *testing.T) {
 	const shape, none, offset, year = "YYYY-MM-DDTHH:MM:SS", "no such date", "18 hours", "0001 to 9999"
 	for _, tt := range []struct{ name, in, want string }{
 		{"empty", "", shape},
@@ -104,7 +104,7 @@ func TestParseTimeRefuses(t *testing.T) {
 }
 
 // An offset that was not written is told from Z, and alone it is read as in a time.
-func TestParseTimeZone(t *testing.T) {
+func TestParseTimeZone_distinguishesNoneZAndOffsets(t *testing.T) {
 	for text, want := range map[string]*int{"": nil, "Z": new(0), "z": new(0), "+00:00": new(0), "+0545": new(20_700), "-05": new(-18_000), " +0100": new(3600),
 		" UTC": new(0), "GMT": new(0), "UTC+2": new(7200), " GMT-3:30": new(-12_600), "UTC+0530": new(19_800), "UTC-08:00": new(-28_800)} {
 		_, offset, err := healthlab.ParseTimeZone("2026-03-01T07:00:00" + text)
@@ -159,7 +159,7 @@ func FuzzParseTime(f *testing.F) {
 	})
 }
 
-func TestTimeRoundTrip(t *testing.T) {
+func TestTime_survivesJSONAndTextUnchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sec := rapid.Int64Range(-62135596800, 253402300799).Draw(t, "sec")
 		nano := rapid.Int64Range(0, 999_999_999).Draw(t, "nano")
@@ -179,7 +179,7 @@ func TestTimeRoundTrip(t *testing.T) {
 	})
 }
 
-func TestTimeJSON(t *testing.T) {
+func TestTime_encodesAndDecodesAsJSON(t *testing.T) {
 	const seven = "2026-03-01T07:00:00+00:00"
 	for _, tt := range []struct{ name, in, want string }{
 		{"plain", `"2026-03-01T08:00:00+01:00"`, seven},
@@ -208,7 +208,7 @@ func TestTimeJSON(t *testing.T) {
 	require.ErrorIs(t, new(healthlab.Time).UnmarshalJSON([]byte(`"`)), healthlab.Invalid)
 }
 
-func TestTimeOutsideTheYears(t *testing.T) {
+func TestTime_outsideYears1To9999IsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		at   time.Time
@@ -226,7 +226,7 @@ func TestTimeOutsideTheYears(t *testing.T) {
 	}
 }
 
-func TestTimeAppendsWithoutAllocating(t *testing.T) {
+func TestTime_appendAllocatesNothing(t *testing.T) {
 	at := healthlab.At(time.Date(2026, 3, 1, 7, 0, 0, 123_000, time.UTC))
 	buf := make([]byte, 0, 64)
 	require.Zero(t, testing.AllocsPerRun(100, func() { buf = at.Append(buf[:0]) }))

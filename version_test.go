@@ -11,7 +11,7 @@ import (
 )
 
 // The newest release in the changelog is the library's version.
-func TestVersionIsTheNewestRelease(t *testing.T) {
+func TestVersion_isTheNewestReleaseOfTheChangelog(t *testing.T) {
 	text, err := os.ReadFile("CHANGELOG.md")
 	require.NoError(t, err)
 	newest := regexp.MustCompile(`(?m)^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d{2}-\d{2}$`).FindSubmatch(text)

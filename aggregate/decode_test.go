@@ -34,7 +34,7 @@ func faults(t *testing.T, err error) []string {
 
 const week = `"timeframe":{"type":"relative","anchor":"2026-03-01","past":{"unit":"week"}}`
 
-func TestRefusedRequests(t *testing.T) {
+func TestDecode_eachInvalidRequestNamesItsField(t *testing.T) {
 	query := func(q string) string { return `{` + week + `,"queries":[` + q + `]}` }
 	frame := func(f string) string {
 		return `{"timeframe":` + f + `,"queries":[{"select":[{"func":"count","arg":{"index":"sleep"}}]}]}`
@@ -167,7 +167,7 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-func TestUnknownKeysMayPass(t *testing.T) {
+func TestDecode_unknownKeysAreRefusedOrPass(t *testing.T) {
 	s := service(t, queryoracle.NewPerson(), nil)
 	body := []byte(`{` + week + `,"colour":1,"queries":[{"select":[{"func":"count","arg":{"index":"sleep"}}],"x":2}]}`)
 	_, err := s.Decode(body, false)
@@ -176,14 +176,14 @@ func TestUnknownKeysMayPass(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestOverridesAreOfKnownSources(t *testing.T) {
+func TestDecode_priorityOverridesMustBeKnownProviders(t *testing.T) {
 	s := service(t, queryoracle.NewPerson(), &aggregate.Options{Known: func(slug string) bool { return slug == "acme_band" }})
 	body := `{` + week + `,"queries":[{"select":[{"func":"count","arg":{"index":"sleep"}}]}],"config":{"provider_priority_overrides":["acme_band","nobody"]}}`
 	_, err := s.Decode([]byte(body), false)
 	require.Equal(t, []string{"unknown_provider at config.provider_priority_overrides.1"}, faults(t, err))
 }
 
-func TestProblemsNameTheNearestNameAndNoValue(t *testing.T) {
+func TestDecode_errorNamesTheNearestNameAndNoValue(t *testing.T) {
 	_, err := aggregate.Decode([]byte(`{` + week + `,"queries":[{"select":[{"func":"mean","arg":{"sleep":"eficiency"}}],"where":"latency_secnd > 99"}]}`))
 	var invalid *healthlab.InvalidError
 	require.True(t, errors.As(err, &invalid))
@@ -193,7 +193,7 @@ func TestProblemsNameTheNearestNameAndNoValue(t *testing.T) {
 	require.NotContains(t, err.Error(), "99")
 }
 
-func TestColumnNames(t *testing.T) {
+func TestQuery_columnsAreNamedByFunctionOrAlias(t *testing.T) {
 	p := queryoracle.NewPerson()
 	mean := func(col string) string { return `{"func":"mean","arg":{"sleep":"` + col + `"}}` }
 	day := `"group_by":[{"date_trunc":{"unit":"day"},"arg":{"index":"sleep"}},{"source":"source_type"}]`
@@ -257,7 +257,7 @@ func TestColumnNames(t *testing.T) {
 // Every column can be selected, and asked for with every function that takes its type,
 // and grouped and filtered by, unless it is a list. Printed and read again, the
 // request is the same.
-func TestEveryColumn(t *testing.T) {
+func TestQuery_everyColumnCanBeSelectedGroupedAndFiltered(t *testing.T) {
 	s := service(t, queryoracle.NewPerson(), nil)
 	columns, resources := 0, 0
 	try := func(e aggregate.Expr, name string, typ tables.ColumnType) {

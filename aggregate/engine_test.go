@@ -32,7 +32,7 @@ func rising(i int) float64 { return float64(i) }
 
 // Autumn: the clock goes back an hour, and two real hours share one bucket. Spring: an
 // hour is left out, and has no bucket.
-func TestChangesOfTheClock(t *testing.T) {
+func TestBuckets_repeatedHourIsOneAndSkippedHourNone(t *testing.T) {
 	p := queryoracle.NewPerson()
 	k := key("heartrate", "acme_watch", healthdata.SourceWatch, "")
 	p.Measure(t, k, series.PerMinute, false, tick("2026-10-25T00:00:00Z", 2, 30*time.Minute, 7200, func(int) float64 { return 50 })...)
@@ -50,7 +50,7 @@ func TestChangesOfTheClock(t *testing.T) {
 }
 
 // The person's midnight is what counts, at both ends of the window, and on a journey.
-func TestWindowsAreOnThePersonsClock(t *testing.T) {
+func TestWindow_startsAndEndsAtThePersonsMidnight(t *testing.T) {
 	p := queryoracle.NewPerson()
 	k := key("heartrate", "acme_watch", healthdata.SourceWatch, "")
 	p.Measure(t, k, series.PerSecond, false, // each in a chunk of its own
@@ -67,7 +67,7 @@ func TestWindowsAreOnThePersonsClock(t *testing.T) {
 
 // Of samples with equal clock times the better source wins, then the type that comes first;
 // within one series, whose clock was set back, the later instant wins. Both paths agree.
-func TestTiesBetweenSamples(t *testing.T) {
+func TestQuery_tieOfSamplesIsDecidedBySourceThenType(t *testing.T) {
 	lipid := func(provider string, st healthdata.SourceType, part string) healthdata.SeriesKey {
 		return key("cholesterol", provider, st, "cholesterol/"+part)
 	}
@@ -110,7 +110,7 @@ func TestTiesBetweenSamples(t *testing.T) {
 
 // The aggregates of the parts of a range, combined, are those of the whole range, wherever it
 // is cut.
-func TestPartsMakeTheWhole(t *testing.T) {
+func TestQuery_partsOfARangeAddUpToTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := queryoracle.Draw(t, true)
 		s := service(t, w.Person, nil)
@@ -143,7 +143,7 @@ func TestPartsMakeTheWhole(t *testing.T) {
 }
 
 // The answer has the same bytes however the samples are stored.
-func TestStorageDoesNotShow(t *testing.T) {
+func TestQuery_answerDoesNotDependOnHowSamplesAreStored(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	samples := tick("2026-03-01T00:00:00Z", 5000, 97*time.Second, 3600, func(int) float64 { return r.Float64() * 100 })
 	body := over("10", "2026-03-08", `{"select":[{"group_key":"*"},{"func":"sum","arg":{"timeseries":"heartrate","field":"value"}},`+
@@ -193,7 +193,7 @@ func busy(t *testing.T) *queryoracle.Person {
 }
 
 // The answer has the same bytes with one goroutine and with many.
-func TestParallelAnswersAreTheSame(t *testing.T) {
+func TestQuery_answerDoesNotDependOnParallelism(t *testing.T) {
 	p := busy(t)
 	k := key("heartrate", "acme_watch", healthdata.SourceWatch, "")
 	p.Measure(t, k, series.PerSecond, true, tick("2026-03-04T07:00:00Z", 500, time.Second, 3600, rising)...)
@@ -233,7 +233,7 @@ func (v slowView) Load(ctx context.Context, k healthdata.SeriesKey, starts []int
 
 // Nothing more is read once the caller has gone, on either path and with any number of
 // goroutines.
-func TestCancelledQueriesStop(t *testing.T) {
+func TestQuery_cancelledContextStopsReading(t *testing.T) {
 	data := busy(t)
 	for _, f := range []aggregate.Func{aggregate.Sum, aggregate.Median} {
 		for _, workers := range []int{1, 4} {
@@ -255,7 +255,7 @@ func TestCancelledQueriesStop(t *testing.T) {
 
 // Days are answered from headers: only the chunks at their edges are read, and none of a
 // source that loses everywhere.
-func TestOnlyWhatIsNeededIsRead(t *testing.T) {
+func TestQuery_daysAreReadFromChunkHeaders(t *testing.T) {
 	p := queryoracle.NewPerson()
 	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 10*8640, 10*time.Second, 0, rising)...)
 	p.Measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 12*8640, 10*time.Second, 0, rising)...)
@@ -281,7 +281,7 @@ won 2026-03-11T00:00:00 to 2026-03-12T00:00:00 (2): acme_phone phone`, e.String(
 }
 
 // Samples of a source that loses are not read, also where the winner's samples must be.
-func TestLosersAreNotRead(t *testing.T) {
+func TestQuery_samplesOfALosingSourceAreNotRead(t *testing.T) {
 	p := queryoracle.NewPerson()
 	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 40*1440, time.Minute, 0, rising)...)
 	s := service(t, p, nil)
@@ -294,7 +294,7 @@ func TestLosersAreNotRead(t *testing.T) {
 	require.Equal(t, 2*loads, p.Loads)
 }
 
-func TestTooManyValues(t *testing.T) {
+func TestQuery_moreValuesThanTheLimitAreRefused(t *testing.T) {
 	p := queryoracle.NewPerson()
 	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 20_000, time.Minute, 0, func(i int) float64 { return 1 / float64(i+1) })...)
 	q := over("60", "2026-04-10", `{"select":[{"func":"median","arg":{"timeseries":"heartrate","field":"value"}}]}`)
@@ -309,7 +309,7 @@ func TestTooManyValues(t *testing.T) {
 	require.InDelta(t, (1.0/10001+1.0/10000)/2, columnOf(t, &out.Frames[0], "median").Float(0), 1e-18)
 }
 
-func TestTooManyRows(t *testing.T) {
+func TestQuery_moreRowsThanTheLimitAreRefused(t *testing.T) {
 	p := queryoracle.NewPerson()
 	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 11, time.Minute, 0, rising)...)
 	for i := range 11 {
@@ -333,7 +333,7 @@ func TestTooManyRows(t *testing.T) {
 }
 
 // A sample holds until the next one, but not over a long gap.
-func TestFunctionsOverTime(t *testing.T) {
+func TestTimeFunctions_valueHoldsUntilTheNextSampleOrALongGap(t *testing.T) {
 	p := queryoracle.NewPerson()
 	k := key("glucose", "acme_cgm", healthdata.SourceAutomatic, "")
 	sample := func(at_ string, v float64) series.Sample { return series.Sample{Time: at(at_), Value: v} }
@@ -378,7 +378,7 @@ func decodeAll(t *testing.T, chunks []series.Chunk) (out []series.Sample) {
 }
 
 // Several resources in one query are rows side by side, each with its own source.
-func TestSeveralResources(t *testing.T) {
+func TestQuery_severalResourcesAreRowsSideBySide(t *testing.T) {
 	p := steps(t)
 	p.Measure(t, key("glucose", "acme_cgm", healthdata.SourceAutomatic, ""), series.PerMinute, false, tick("2026-03-01T08:00:00Z", 4, 30*time.Minute, 0, rising)...)
 	s := service(t, p, nil)
@@ -389,7 +389,7 @@ func TestSeveralResources(t *testing.T) {
 	require.JSONEq(t, `{"index":["2026-03-01T08:30:00","2026-03-01T09:00:00","2026-03-01T09:30:00"],"steps.value":[700,null,null],"glucose.value":[null,2,3]}`, got)
 }
 
-func TestNotes(t *testing.T) {
+func TestQuery_noteTagsAreCounted(t *testing.T) {
 	p := queryoracle.NewPerson()
 	k := key("note", "acme_app", healthdata.SourceApp, "")
 	p.Measure(t, k, series.Sparse, false,
@@ -406,7 +406,7 @@ func TestNotes(t *testing.T) {
 }
 
 // The hot path allocates for its result and its tasks, not for samples or buckets.
-func TestAllocations(t *testing.T) {
+func TestQuery_allocatesForResultsNotForSamples(t *testing.T) {
 	p := queryoracle.NewPerson()
 	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 20*8640, 10*time.Second, 3600, func(i int) float64 { return float64(60 + i%80) })...)
 	s := service(t, p, &aggregate.Options{Parallel: 1})
@@ -431,7 +431,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-func TestWhoMayAsk(t *testing.T) {
+func TestQuery_refusesUnknownUsersAndTeamsWithoutTheFeature(t *testing.T) {
 	s := service(t, queryoracle.NewPerson(), nil)
 	req := aggregate.Ask(aggregate.Last(1, date("2026-03-01")), aggregate.Query{Select: []aggregate.Expr{aggregate.Count.Of(aggregate.Index{Table: "sleep"})}})
 	_, err := s.Query(t.Context(), team, healthlab.UserID(team), req)
@@ -445,7 +445,7 @@ func TestWhoMayAsk(t *testing.T) {
 
 // The answer names the winning sources on every path: by headers, by samples, and of
 // summaries.
-func TestWinnersAreTold(t *testing.T) {
+func TestExplain_namesTheWinningSources(t *testing.T) {
 	p := queryoracle.NewPerson()
 	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 2*1440, time.Minute, 0, rising)...)
 	p.Measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 5*1440, time.Minute, 0, rising)...)
@@ -505,7 +505,7 @@ func columnOf(t require.TestingT, f *aggregate.Frame, name string) *aggregate.Co
 }
 
 // A column that the result does not have is an error that names those it has.
-func TestFrame_columnThatIsNotThere(t *testing.T) {
+func TestFrame_unknownColumnErrorNamesTheColumns(t *testing.T) {
 	mean, err := aggregate.NewColumn("mean", tables.TypeFloat64, []any{1.5})
 	require.NoError(t, err)
 	f := aggregate.Frame{Columns: []aggregate.Column{mean}}

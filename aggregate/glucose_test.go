@@ -68,7 +68,7 @@ func requireMeasure(t *testing.T, want any, a aggregate.Aggregate, samples ...se
 func glucose(f aggregate.Func) aggregate.Aggregate { return f.Of(aggregate.Samples("glucose")) }
 
 // The table of Bergenstal et al. 2018: mean glucose in mg/dL and the indicator in percent.
-func TestGMIOfThePaper(t *testing.T) {
+func TestGMI_equalsThePublishedTable(t *testing.T) {
 	for mean, want := range map[float64]float64{
 		100: 5.7, 125: 6.3, 150: 6.9, 175: 7.5, 200: 8.1, 225: 8.7, 250: 9.3, 275: 9.9, 300: 10.5, 350: 11.7,
 	} {
@@ -80,7 +80,7 @@ func TestGMIOfThePaper(t *testing.T) {
 
 // Kovatchev et al. 1997: the transformed scale has 0 at 112.5 mg/dL, and a risk of 100 at 20 and
 // at 600 mg/dL; the paper's parameters have three decimals.
-func TestRiskIndexesOfThePaper(t *testing.T) {
+func TestGlucoseRiskIndexes_equalThePublishedScale(t *testing.T) {
 	for _, c := range []struct{ value, low, high, off float64 }{
 		{112.5, 0, 0, 1e-3}, {20, 100, 0, 0.1}, {600, 0, 100, 0.1},
 	} {
@@ -103,7 +103,7 @@ func TestRiskIndexesOfThePaper(t *testing.T) {
 
 // Each number that a meter shows, in either unit, is in the band in which the consensus prints
 // it.
-func TestBandsInBothUnits(t *testing.T) {
+func TestGlucoseBands_agreeInBothUnits(t *testing.T) {
 	share := func(band aggregate.Band, v float64) float64 {
 		return measured(t, aggregate.TimeInRange.In(band), series.Sample{Time: at("2026-03-01T08:00:00Z"), Value: v}).(float64)
 	}
@@ -140,7 +140,7 @@ func TestBandsInBothUnits(t *testing.T) {
 }
 
 // A band counts readings, whatever lies between them.
-func TestBandsCountReadings(t *testing.T) {
+func TestGlucoseBands_countReadingsNotTime(t *testing.T) {
 	gap := append(readings(100, 200), series.Sample{Time: at("2026-03-01T20:00:00Z"), Value: mgdL(50)}, series.Sample{Time: at("2026-03-02T20:00:00Z"), Value: mgdL(60)})
 	requireMeasure(t, 25.0, aggregate.TimeInRange.In(aggregate.InTarget), gap...)
 	requireMeasure(t, 50.0, aggregate.TimeInRange.In(aggregate.BelowRange), gap...)
@@ -148,7 +148,7 @@ func TestBandsCountReadings(t *testing.T) {
 }
 
 // Klonoff et al. 2023: GRI = 3.0 VLow + 2.4 Low + 1.6 VHigh + 0.8 High, at most 100.
-func TestGRI(t *testing.T) {
+func TestGRI_equalsThePublishedFormula(t *testing.T) {
 	day := slices.Concat(several(1, 50), several(4, 60), several(70, 100), several(20, 200), several(5, 300))
 	requireMeasure(t, 3.0*1+2.4*4+1.6*5+0.8*20, glucose(aggregate.GRI), readings(day...)...)
 	requireMeasure(t, 0.0, glucose(aggregate.GRI), readings(100)...)
@@ -156,14 +156,14 @@ func TestGRI(t *testing.T) {
 	requireMeasure(t, nil, glucose(aggregate.GRI))
 }
 
-func TestCV(t *testing.T) {
+func TestCV_isNullForOneReading(t *testing.T) {
 	requireMeasure(t, 100*math.Sqrt(1000)/120, glucose(aggregate.CV), readings(80, 100, 120, 140, 160)...)
 	requireMeasure(t, nil, glucose(aggregate.CV), readings(100)...)
 	requireMeasure(t, 0.0, glucose(aggregate.CV), readings(100, 100)...)
 }
 
 // The deviation of a series of excursions between 80 and 180 is about half of their height.
-func TestMAGE(t *testing.T) {
+func TestMAGE_isTheMeanHeightOfLargeExcursions(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		values []float64
@@ -195,7 +195,7 @@ func TestMAGE(t *testing.T) {
 	}
 }
 
-func TestMODD(t *testing.T) {
+func TestMODD_comparesReadingsADayApart(t *testing.T) {
 	at8 := func(day int, after time.Duration, v float64) series.Sample {
 		return series.Sample{Time: at("2026-03-01T08:00:00Z") + int64(day)*24*time.Hour.Microseconds() + after.Microseconds(), Value: mgdL(v)}
 	}
@@ -215,7 +215,7 @@ func TestMODD(t *testing.T) {
 
 // The worked example of Danne et al. as implementations print it: of 0, 5, 10 and 15 minutes
 // one is missing.
-func TestSensorActive(t *testing.T) {
+func TestSensorActive_isTheShareOfExpectedReadings(t *testing.T) {
 	none := math.NaN()
 	requireMeasure(t, 75.0, glucose(aggregate.SensorActive), readings(100, none, 100, 100)...)
 	requireMeasure(t, 100.0, glucose(aggregate.SensorActive), readings(100, 100, 100)...)
@@ -225,7 +225,7 @@ func TestSensorActive(t *testing.T) {
 	requireMeasure(t, 100.0, glucose(aggregate.SensorActive), readings(100, none, none, 100)...)     // every 15 minutes
 }
 
-func TestEpisodes(t *testing.T) {
+func TestEpisodes_countAfter15MinutesOutsideTheBand(t *testing.T) {
 	none := math.NaN()
 	fine := several(10, 100)
 	for _, c := range []struct {
@@ -271,7 +271,7 @@ func TestEpisodes(t *testing.T) {
 }
 
 // Readings of one instant count as their mean where time matters.
-func TestReadingsOfOneInstant(t *testing.T) {
+func TestGlucoseFunctions_readingsOfOneInstantAreAveraged(t *testing.T) {
 	p := queryoracle.NewPerson()
 	other := key("glucose", "acme_meter", healthdata.SourceAutomatic, "")
 	p.Measure(t, sensor, series.PerFiveMinutes, false, readings(100, 100, 60, 60, 60, 100, 100)...)
@@ -304,7 +304,7 @@ func glucoseFunctions() (out []aggregate.Aggregate) {
 
 // Storage decides nothing: a log of segments gives what chunks give, and each week asked alone
 // what weeks in a group give. Values that are kept are limited.
-func TestGlucoseFunctionsOfWeeks(t *testing.T) {
+func TestGlucoseFunctions_weeksGroupedOrAloneAreEqual(t *testing.T) {
 	year := yearOfGlucose(28 * 288)
 	var frames []aggregate.Frame
 	for _, inLog := range []bool{false, true} {

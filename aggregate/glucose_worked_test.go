@@ -23,7 +23,7 @@ import (
 //
 // Their sum is 2120 and their mean 132.5; the sum of the squared distances from it is 66,700, so the standard
 // deviation is the root of 66,700 / 15, 66.683331.
-func TestGlucoseWorkedByHand(t *testing.T) {
+func TestGlucoseFunctions_equalTheExampleWorkedByHand(t *testing.T) {
 	first := readings(50, 100, 150, 200, 260, 120, 60, 100)
 	second := readings(60, 110, 140, 220, 250, 100, 80, 120)
 	for i := range second {
@@ -133,7 +133,7 @@ func extremes(values []float64) (out []float64) {
 }
 
 // Two ways to find excursions agree on random days: walks, noise, steps and steady values, with gaps.
-func TestMAGEEqualsElimination(t *testing.T) {
+func TestMAGE_twoMethodsAgreeOnRandomDays(t *testing.T) {
 	const daysAtOnce = 100
 	random := rand.New(rand.NewPCG(46, 1))
 	for range prove.Count(3, 100) {

@@ -40,7 +40,7 @@ func joined(t *testing.T, p *queryoracle.Person, results []aggregate.LabResult, 
 const monthlySteps = `"select":[{"func":"sum","arg":{"activity":"steps"}}],"group_by":[{"date_trunc":{"unit":"month"},"arg":{"placeholder":true}}]`
 
 // LDL before and after the month in which steps doubled.
-func TestLastResultBesideMonths(t *testing.T) {
+func TestJoin_asOfGivesTheLastLabResultOfEachMonth(t *testing.T) {
 	s := labsOf(t, walker(t),
 		lipid("2025-12-10", "ldl", "2089-1", ptr(4.1)), lipid("2026-02-27", "ldl", "2089-1", ptr(3.0)), lipid("2026-02-03", "ldl", "2089-1", ptr(3.6)),
 		lipid("2026-03-01", "hdl", "2085-9", ptr(1.5)), lipid("2026-04-01", "ldl", "2089-1", ptr(1.0)))
@@ -57,7 +57,7 @@ func TestLastResultBesideMonths(t *testing.T) {
 }
 
 // A join follows the buckets of the query: its other keys, and those that align adds.
-func TestJoinedBuckets(t *testing.T) {
+func TestJoin_followsTheBucketsOfTheQuery(t *testing.T) {
 	p := queryoracle.NewPerson()
 	for _, day := range []string{"2026-03-02", "2026-03-05"} {
 		p.Put(t, "activity", "acme_band", healthdata.SourceWatch, date(day).At(time.UTC), 0, &healthdata.Activity{CalendarDate: date(day), Steps: ptr(int64(100))})
@@ -94,7 +94,7 @@ func TestJoinedBuckets(t *testing.T) {
 }
 
 // Of one day the result that was collected last counts, of one source.
-func TestLastOfOneDay(t *testing.T) {
+func TestJoin_lastCollectedResultOfADayCounts(t *testing.T) {
 	p := queryoracle.NewPerson()
 	p.Put(t, "activity", "acme_band", healthdata.SourceWatch, date("2026-03-02").At(time.UTC), 0, &healthdata.Activity{CalendarDate: date("2026-03-02"), Steps: ptr(int64(100))})
 	for _, late := range []int{0, 1, 2} {
@@ -116,7 +116,7 @@ func TestLastOfOneDay(t *testing.T) {
 }
 
 // One column has one analyte in one unit, in joins too.
-func TestJoinsMixNoAnalytes(t *testing.T) {
+func TestJoin_columnOfMixedAnalytesOrUnitsIsRefused(t *testing.T) {
 	s := labsOf(t, walker(t), lipid("2026-03-01", "ldl", "2089-1", ptr(3.5)), lipid("2026-03-02", "hdl", "2085-9", ptr(1.5)))
 	for _, j := range []string{
 		`"select":[{"func":"mean","arg":{"lab_result":"value"}}]`, `"select":[{"lab_result":"value"},{"lab_result":"analyte"}],"asof":{"max_age":{"unit":"year"}}`,
@@ -129,7 +129,7 @@ func TestJoinsMixNoAnalytes(t *testing.T) {
 	}
 }
 
-func TestRefusedJoins(t *testing.T) {
+func TestJoin_eachInvalidJoinNamesItsField(t *testing.T) {
 	query := func(select_, joins string) string {
 		return `{` + week + `,"queries":[{` + select_ + `,"join":` + joins + `}]}`
 	}
@@ -176,7 +176,7 @@ func TestRefusedJoins(t *testing.T) {
 }
 
 // Random results beside random days: the last one that a loop over all of them finds.
-func TestLastByExhaustion(t *testing.T) {
+func TestJoin_asOfEqualsASearchOverAllResults(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	start := date("2026-01-01")
 	for range 200 {

@@ -30,7 +30,7 @@ func lipid(day, analyte, code string, value *float64) aggregate.LabResult {
 }
 
 // The columns of a laboratory result, a function over one analyte, and what has no day.
-func TestLabResults(t *testing.T) {
+func TestLabResults_columnsFunctionsAndUndatedResults(t *testing.T) {
 	s := labs(t,
 		lipid("2026-03-01", "ldl", "2089-1", ptr(3.5)), lipid("2026-03-15", "ldl", "22748-8", ptr(2.5)), lipid("2026-03-20", "ldl", "2089-1", nil),
 		lipid("2026-02-28", "ldl", "2089-1", ptr(9.0)), lipid("", "ldl", "2089-1", ptr(9.0)), lipid("2026-03-10", "hdl", "2085-9", ptr(1.5)))
@@ -59,7 +59,7 @@ func TestLabResults(t *testing.T) {
 }
 
 // Numbers of two analytes, and of two units of one, are not put together.
-func TestAnalytesAreNotMixed(t *testing.T) {
+func TestLabResults_mixedAnalytesOrUnitsAreRefused(t *testing.T) {
 	perDay := lipid("2026-03-02", "ldl", "2089-1", ptr(2.5))
 	perDay.Unit = ptr("mmol/(24.h)")
 	for name, second := range map[string]aggregate.LabResult{"analytes": lipid("2026-03-02", "hdl", "2085-9", ptr(1.5)), "units": perDay} {
@@ -75,7 +75,7 @@ func TestAnalytesAreNotMixed(t *testing.T) {
 	}
 }
 
-func TestLabResultsElsewhere(t *testing.T) {
+func TestLabResults_withoutASourceAreUnimplemented(t *testing.T) {
 	s := service(t, queryoracle.NewPerson(), nil)
 	req, err := s.Decode([]byte(over("31", "2026-03-31", `{"select":[{"lab_result":"value"}]}`)), false)
 	require.NoError(t, err)

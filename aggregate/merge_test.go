@@ -59,7 +59,7 @@ func repeat(v float64, n int) []float64 {
 
 // A phone counts 8,000 steps on each of 7 days, a watch 9,000 on the last: 57,000, however
 // the question groups them.
-func TestDaysAddUp(t *testing.T) {
+func TestMergeSources_daysAddUpHoweverGrouped(t *testing.T) {
 	p := queryoracle.NewPerson()
 	for d := range 7 {
 		from := at(fmt.Sprintf("2026-03-%02dT08:00:00Z", 2+d))
@@ -83,7 +83,7 @@ func TestDaysAddUp(t *testing.T) {
 	require.Equal(t, []float64{65_000, 65_000, 65_000, 65_000, 65_000, 65_000}, sums(t, s, aggregate.Samples("steps"), 7, "2026-03-08", aggregate.Config{OverlapPolicy: aggregate.AllSources}))
 }
 
-func TestMergeIntervals(t *testing.T) {
+func TestMergeSources_betterSourceCoversOverlappingIntervals(t *testing.T) {
 	s := service(t, steps(t), nil)
 	for _, row := range []struct{ name, query, config, want string }{
 		{"by day", `{` + sumSteps + `,` + byDay + `}`, ``, `{"index":["2026-03-01T00:00:00"],"sum":[1400]}`},
@@ -112,7 +112,7 @@ func TestMergeIntervals(t *testing.T) {
 
 // An interval of a better source that crosses the border of the window covers what lies
 // inside, as it does for a longer window.
-func TestMergeAtTheBorderOfTheWindow(t *testing.T) {
+func TestMergeSources_intervalAcrossTheWindowCoversItsInside(t *testing.T) {
 	p := queryoracle.NewPerson()
 	p.Measure(t, key("steps", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false,
 		series.Sample{Time: at("2026-03-01T23:00:00Z"), End: at("2026-03-02T01:00:00Z"), Value: 100})
@@ -125,7 +125,7 @@ func TestMergeAtTheBorderOfTheWindow(t *testing.T) {
 
 // For points, the best source of each local hour counts; values that cannot be summed are
 // never cut.
-func TestMergePoints(t *testing.T) {
+func TestMergeSources_bestSourceOfEachHourGivesThePoints(t *testing.T) {
 	p := queryoracle.NewPerson()
 	measure := func(resource, provider string, st healthdata.SourceType, list ...series.Sample) {
 		p.Measure(t, key(resource, provider, st, ""), series.PerMinute, false, list...)
@@ -145,7 +145,7 @@ func TestMergePoints(t *testing.T) {
 }
 
 // A session is dropped if a better source's covers more than half of the shorter one.
-func TestMergeSessions(t *testing.T) {
+func TestMergeSources_sessionCoveredByABetterSourceIsDropped(t *testing.T) {
 	p := queryoracle.NewPerson()
 	night := func(id byte, provider string, st healthdata.SourceType, from, to string) {
 		stop := time.UnixMicro(at(to)).UTC()
@@ -164,7 +164,7 @@ func TestMergeSessions(t *testing.T) {
 
 // Dated summaries are merged column by column; rows of one date that cannot be one row keep
 // the columns that they are used for.
-func TestMergeDates(t *testing.T) {
+func TestMergeSources_datedSummariesMergeByColumn(t *testing.T) {
 	p := queryoracle.NewPerson()
 	body := func(provider string, st healthdata.SourceType, when string, weight, fat *float64) {
 		at := time.UnixMicro(at(when)).UTC()
@@ -179,7 +179,7 @@ func TestMergeDates(t *testing.T) {
 		`{"select":[{"func":"count","arg":{"index":"body"}},{"func":"mean","arg":{"body":"weight_kilogram"}},{"func":"mean","arg":{"body":"fat_mass_percentage"}}]}`)))
 }
 
-func TestMergeIsExplained(t *testing.T) {
+func TestExplain_countsUsedAndReplacedSamplesOfEachSource(t *testing.T) {
 	s := service(t, steps(t), nil)
 	req, err := s.Decode([]byte(configured(over("3", "2026-03-02", `{`+sumSteps+`}`), `"explain":true`)), false)
 	require.NoError(t, err)
@@ -202,7 +202,7 @@ func TestMergeIsExplained(t *testing.T) {
 }
 
 // An explanation names the app and the device of what was used, and of what it lost to.
-func TestMergeOfOriginsIsExplained(t *testing.T) {
+func TestExplain_namesAppAndDeviceOfEachShare(t *testing.T) {
 	p := queryoracle.NewPerson()
 	watch := uuid.UUID{7}
 	of := func(app string, device uuid.UUID) healthdata.SeriesKey {

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/queryoracle"
 )
 
-func TestRandomQuestionsAgainstTheOracle(t *testing.T) {
+func TestQuery_randomRequestsEqualTheOracle(t *testing.T) {
 	// rapid draws 100 worlds each time, 30 in a plain go test; 600, 2,000 and 100,000 questions.
 	const each = 20
 	for range prove.Count(1, 50) {

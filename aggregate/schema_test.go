@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write docs/query-columns.md")
 
 // docs/query-columns.md lists what queries can name.
-func TestSchemaIsDocumented(t *testing.T) {
+func TestSchema_documentListsEveryColumn(t *testing.T) {
 	s := aggregate.Describe()
 	var b strings.Builder
 	b.WriteString(`# Tables and columns of queries
@@ -69,7 +69,7 @@ Functions: ` + "`" + strings.Join(s.Functions, "`, `") + "` and `percentile_0` t
 	}
 	got, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, b.String(), string(got), "run go test ./aggregate -run SchemaIsDocumented -update")
+	require.Equal(t, b.String(), string(got), "run go test ./aggregate -run TestSchema_documentListsEveryColumn -update")
 }
 
 func code(list []string) string {
@@ -80,7 +80,7 @@ func code(list []string) string {
 }
 
 // Every name of the schema is one that a query can use, and every alias asks the same.
-func TestAliases(t *testing.T) {
+func TestSchema_everyNameAndAliasCanBeQueried(t *testing.T) {
 	s := service(t, queryoracle.NewPerson(), &aggregate.Options{
 		LabResults: func(context.Context, healthlab.TeamID, healthlab.UserID) ([]aggregate.LabResult, error) {
 			return nil, nil

@@ -42,7 +42,7 @@ func cycle(t require.TestingT, p *queryoracle.Person, sleep uuid.UUID, end strin
 	p.Put(t, "sleep_cycle", "acme_ring", healthdata.SourceRing, stop.Add(-time.Hour), 3600, c)
 }
 
-func TestSleepMacros(t *testing.T) {
+func TestSleepMacros_areDerivedFromTheSession(t *testing.T) {
 	p := queryoracle.NewPerson()
 	id := night(t, p, "acme_ring", healthdata.SourceRing, "2026-03-01T07:00:00", 8*time.Hour, func(s *healthdata.Sleep) {
 		s.Total, s.REM, s.Deep, s.Light = ptr(int64(25200)), ptr(int64(5400)), ptr(int64(5940)), ptr(int64(13860))
@@ -60,7 +60,7 @@ func TestSleepMacros(t *testing.T) {
 }
 
 // The chronotype depends on the middle of the sleep session.
-func TestChronotypes(t *testing.T) {
+func TestChronotype_dependsOnTheMiddleOfTheSleep(t *testing.T) {
 	rows := map[string]string{
 		"03:30:00": "lark", "03:30:01": "third", "06:00:00": "third", "06:00:01": "owl", "16:59:59": "owl", "17:00:00": "lark",
 	}
@@ -74,7 +74,7 @@ func TestChronotypes(t *testing.T) {
 	}
 }
 
-func TestHouseSleepScore(t *testing.T) {
+func TestHouseSleepScore_dependsOnStagesLatencyAndEfficiency(t *testing.T) {
 	i := func(v int64) *int64 { return &v }
 	rows := []struct {
 		name  string
@@ -95,7 +95,7 @@ func TestHouseSleepScore(t *testing.T) {
 	}
 }
 
-func TestReadiness(t *testing.T) {
+func TestReadiness_comparesTheNightWithTheNightsBefore(t *testing.T) {
 	p := queryoracle.NewPerson()
 	for d := 1; d <= 9; d++ {
 		end := time.Date(2026, 3, d, 7, 0, 0, 0, time.UTC).Format("2006-01-02T15:04:05")
@@ -126,7 +126,7 @@ func TestReadiness(t *testing.T) {
 	require.JSONEq(t, `{"index":[0],"mean":[76]}`, got)
 }
 
-func TestHostsBringTheirOwnModels(t *testing.T) {
+func TestOptions_hostsReplaceSleepScoreAndReadiness(t *testing.T) {
 	p := queryoracle.NewPerson()
 	night(t, p, "acme_ring", healthdata.SourceRing, "2026-03-01T07:00:00", 8*time.Hour, nil)
 	s := service(t, p, &aggregate.Options{
@@ -137,7 +137,7 @@ func TestHostsBringTheirOwnModels(t *testing.T) {
 	require.JSONEq(t, `{"index":["2026-03-01T00:00:00"],"sleep_score":[42],"recovery_zone":["Green"],"strain_zone":["Very High"]}`, got)
 }
 
-func TestListsOfACycle(t *testing.T) {
+func TestMenstrualCycle_listColumnsAreCountedAndAveraged(t *testing.T) {
 	p := queryoracle.NewPerson()
 	flow := func(days ...string) (out []healthdata.FlowDay) {
 		for i, f := range days {
@@ -165,7 +165,7 @@ func TestListsOfACycle(t *testing.T) {
 	require.JSONEq(t, `{"index":["2026-01-01T00:00:00"],"mean":[2.5]}`, got)
 }
 
-func TestProfilesAreInUTC(t *testing.T) {
+func TestProfile_timesAreInUTC(t *testing.T) {
 	p := queryoracle.NewPerson()
 	p.Put(t, "profile", "acme_app", healthdata.SourceApp, time.Date(2026, 3, 1, 23, 30, 0, 0, time.UTC), 0, &healthdata.Profile{Height: ptr(int64(171))})
 	s := service(t, p, nil)
@@ -176,7 +176,7 @@ func TestProfilesAreInUTC(t *testing.T) {
 }
 
 // The functions over zero, one and two values, and over a column of nulls.
-func TestFewValues(t *testing.T) {
+func TestFunctions_ofZeroOneTwoAndNullValues(t *testing.T) {
 	p := queryoracle.NewPerson()
 	s := service(t, p, nil)
 	all := func(col string) string {
@@ -204,7 +204,7 @@ func TestFewValues(t *testing.T) {
 		table(t, s, over("5", "2026-03-03", `{"select":[{"func":"mean","arg":{"sleep":"session_end"}},{"func":"min","arg":{"index":"sleep"}},{"func":"median","arg":{"sleep":"session_end"}},{"func":"mean","arg":{"value_macro":"asleep_at"}}]}`)))
 }
 
-func TestSumsThatDoNotFit(t *testing.T) {
+func TestSum_overflowIsRefused(t *testing.T) {
 	p := queryoracle.NewPerson()
 	for _, end := range []string{"2026-03-01T07:00:00", "2026-03-02T07:00:00"} {
 		night(t, p, "acme_ring", healthdata.SourceRing, end, 8*time.Hour, func(s *healthdata.Sleep) { s.Score = ptr(int64(1) << 62) })
@@ -219,7 +219,7 @@ func TestSumsThatDoNotFit(t *testing.T) {
 	require.InDelta(t, float64(int64(1)<<62), columnOf(t, &out.Frames[0], "mean").Float(0), 0)
 }
 
-func TestTiesGoToTheBetterSource(t *testing.T) {
+func TestQuery_tieOfSummariesGoesToTheBetterSource(t *testing.T) {
 	p := queryoracle.NewPerson()
 	for i, provider := range []string{"zeta", "alpha"} {
 		night(t, p, provider, healthdata.SourceRing, "2026-03-01T07:00:00", 8*time.Hour, func(s *healthdata.Sleep) { s.Score = ptr(int64(70 + i)) })
@@ -242,7 +242,7 @@ func TestTiesGoToTheBetterSource(t *testing.T) {
 	require.JSONEq(t, `{"index":[0],"oldest":[71],"newest":[71]}`, table(t, service(t, p, nil), over("5", "2026-03-03", q)))
 }
 
-func TestAlign(t *testing.T) {
+func TestAlign_fillsMissingBucketsByCarry(t *testing.T) {
 	p := queryoracle.NewPerson()
 	for end, score := range map[string]int64{"2026-03-01T07:00:00": 60, "2026-03-04T07:00:00": 70, "2026-03-05T07:00:00": 0} {
 		night(t, p, "acme_ring", healthdata.SourceRing, end, 8*time.Hour, func(s *healthdata.Sleep) {
@@ -272,7 +272,7 @@ func TestAlign(t *testing.T) {
 }
 
 // Between two values that are equally near, the earlier one is carried.
-func TestAlignTies(t *testing.T) {
+func TestAlign_carryNearestPrefersTheEarlierValue(t *testing.T) {
 	p := queryoracle.NewPerson()
 	for end, score := range map[string]int64{"2026-03-01T07:00:00": 60, "2026-03-03T07:00:00": 70} {
 		night(t, p, "acme_ring", healthdata.SourceRing, end, 8*time.Hour, func(s *healthdata.Sleep) { s.Score = &score })

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
 )
 
-func TestWhereIsReadAsItBinds(t *testing.T) {
+func TestWhere_operatorsBindNotThenAndThenOr(t *testing.T) {
 	rows := []struct{ text, want string }{
 		{"type = 'long_sleep'", "type = 'long_sleep'"},
 		{"strain_score >= 14", "strain_score >= 14"},
@@ -41,7 +41,7 @@ func TestWhereIsReadAsItBinds(t *testing.T) {
 	}
 }
 
-func TestWhereFaults(t *testing.T) {
+func TestWhere_syntaxErrorHasItsOffset(t *testing.T) {
 	rows := []struct {
 		text   string
 		offset int
@@ -169,7 +169,7 @@ func unplaced(n condition.Cond) condition.Cond {
 	return n
 }
 
-func TestPrintedConditionsAreTheSame(t *testing.T) {
+func TestWhere_printedConditionParsesToItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCond(t, 5)
 		text := condition.Spell(c)

@@ -18,7 +18,7 @@ func wall(s string) int64 {
 	return t.UnixMicro()
 }
 
-func TestTimeframeBounds(t *testing.T) {
+func TestTimeframe_endsWithTheAnchorDay(t *testing.T) {
 	rows := []struct {
 		anchor   string
 		past     Period
@@ -42,7 +42,7 @@ func TestTimeframeBounds(t *testing.T) {
 	}
 }
 
-func TestBuckets(t *testing.T) {
+func TestPeriod_truncatesAndAdvancesByEachUnit(t *testing.T) {
 	rows := []struct {
 		p               Period
 		at, start, next string
@@ -71,7 +71,7 @@ func TestBuckets(t *testing.T) {
 
 // The edges of a window are those that truncate and next give, cut to it, however it
 // is cut into slabs.
-func TestEdges(t *testing.T) {
+func TestEdges_doNotDependOnSlabs(t *testing.T) {
 	w := window{wall("2025-12-30T10:10"), wall("2026-03-02T00:00")}
 	for _, p := range []Period{Minutes(7), Hours(5), Days(1), Weeks(2), Months(1), Years(3)} {
 		for _, limit := range []int{1, 3, 1 << 20} {
@@ -95,7 +95,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-func TestDateParts(t *testing.T) {
+func TestDatePart_ofEachUnitIsRead(t *testing.T) {
 	rows := []struct {
 		part Part
 		at   string
@@ -122,7 +122,7 @@ func TestDateParts(t *testing.T) {
 	}
 }
 
-func TestIntervalsMeet(t *testing.T) {
+func TestIntervals_meetOnlyIfTheyOverlap(t *testing.T) {
 	var taken intervals
 	taken.add([]interval{{10, 20}, {40, 50}, {15, 17}, {30, 30}})
 	rows := []struct {
@@ -147,7 +147,7 @@ func TestIntervalsMeet(t *testing.T) {
 	}
 }
 
-func TestSourceOrder(t *testing.T) {
+func TestSourceOrder_isOverridePriorityTypeThenName(t *testing.T) {
 	o := newOrder([]string{"p9", "p8", "p9"}, []Priority{
 		{"p1", "", 1}, {"p2", "", 5}, {"p1", "sleep", 9}, {"p3", "activity", 99},
 	}, "sleep")
@@ -179,7 +179,7 @@ func TestSourceOrder(t *testing.T) {
 	require.Equal(t, "source_type", rule)
 }
 
-func TestFloatsAreWrittenShort(t *testing.T) {
+func TestJSON_floatsAreWrittenInTheirShortestForm(t *testing.T) {
 	rows := map[float64]string{
 		0: "0", 1: "1", -3: "-3", 97.5: "97.5", 0.1: "0.1", 1e21: "1e+21", 1e20: "100000000000000000000",
 		1e-7: "1e-07", 123456789012345680: "123456789012345680", 1.0 / 3: "0.3333333333333333",

@@ -7,9 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// Activity sums up one local day of one source. Expect many updates in a day; a
-// provider that computes basal energy on its servers changes it even when the device
-// is not worn.
+// Activity is the summary of one local day of one source. A day is usually updated many times. A provider that
+// computes basal energy on its servers changes the day even if the device is not worn.
 type Activity struct {
 	Head
 	// CalendarDate is the local day.
@@ -20,17 +19,17 @@ type Activity struct {
 	CaloriesTotal *float64 `json:"calories_total"`
 	// CaloriesActive is the energy of movement in kcal.
 	CaloriesActive *float64 `json:"calories_active"`
-	// Steps is a count.
+	// Steps is the number of steps.
 	Steps *int64 `json:"steps" wire:"tolerant"`
 	// DailyMovement is movement as metres of walking. Deprecated.
 	DailyMovement *float64 `json:"daily_movement"`
 	// Distance is in metres.
 	Distance *float64 `json:"distance"`
-	// Low, Medium and High are minutes at that intensity.
+	// Low, Medium and High are the minutes of activity at that intensity.
 	Low    *float64 `json:"low"`
 	Medium *float64 `json:"medium"`
 	High   *float64 `json:"high"`
-	// FloorsClimbed is a count.
+	// FloorsClimbed is the number of floors.
 	FloorsClimbed *int64 `json:"floors_climbed" wire:"tolerant"`
 	// TimeZone is an IANA identifier, null when the source gives none.
 	TimeZone *string `json:"time_zone"`
@@ -40,7 +39,7 @@ type Activity struct {
 	HeartRate *ActivityHeartRate `json:"heart_rate"`
 	// WheelchairUse is true or null, never false.
 	WheelchairUse *bool `json:"wheelchair_use"`
-	// WheelchairPush is a count.
+	// WheelchairPush is the number of pushes.
 	WheelchairPush *int64 `json:"wheelchair_push" wire:"tolerant"`
 }
 
@@ -75,7 +74,7 @@ func (a *Activity) check(p *healthlab.Problems) {
 }
 
 func trueOrNull(b *bool) *bool {
-	// The flag is never published as false.
+	// WheelchairUse is never published as false.
 	if b == nil || !*b {
 		return nil
 	}

@@ -12,12 +12,11 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// Bounds are the values that a measurement can have, both ends included. They are wide:
-// what a body or a device can do, not what is healthy. A value outside is an error of the
-// source.
+// Bounds are the least and the greatest value that a measurement can have. They are wide: they limit what a body
+// or a device can do, not what is healthy. A value outside of them is an error of the source.
 type Bounds struct {
 	Low, High float64
-	// Unit is the unit of both.
+	// Unit is the unit of Low and High.
 	Unit string
 }
 
@@ -27,8 +26,8 @@ func (b Bounds) String() string {
 	return strings.TrimSpace(number(b.Low) + " to " + number(b.High) + " " + b.Unit)
 }
 
-// sampleBounds are the bounds of timeseries by slug, in the unit of the resource. What is
-// not listed takes every finite number.
+// sampleBounds has the least and the greatest value of timeseries by slug, in the unit of the resource. A
+// resource that is not listed accepts every finite number.
 var sampleBounds = map[string][2]float64{
 	"heartrate":                      {10, 400},
 	"hrv":                            {0.1, 2000},
@@ -81,7 +80,7 @@ var sampleBounds = map[string][2]float64{
 	"handwashing":                    {0, 10_000},
 }
 
-// pressureBounds are those of both numbers of a blood pressure, in mmHg.
+// pressureBounds has the bounds of the systolic and the diastolic number, in mmHg.
 var pressureBounds = map[string]Bounds{
 	"systolic":  {20, 400, "mmHg"},
 	"diastolic": {10, 300, "mmHg"},
@@ -118,23 +117,22 @@ var summaryBounds = map[string]map[string]Bounds{
 	},
 }
 
-// Bounds returns the values that a sample of the resource can have, in its unit; false if
-// every finite number is taken. The numbers of a blood pressure have [Resource.PartBounds].
+// Bounds returns the values that a sample of the resource can have, in the resource's unit. It returns false if
+// every finite number is accepted. The numbers of a blood pressure have [Resource.PartBounds].
 func (r *Resource) Bounds() (Bounds, bool) {
 	b, ok := sampleBounds[r.Slug]
 	return Bounds{b[0], b[1], r.Unit}, ok
 }
 
-// IntervalBounds says how far apart the start and the end of an item are.
+// IntervalBounds are the limits of the time between the start and the end of an item.
 type IntervalBounds struct {
-	// Start and End are the JSON names of both.
+	// Start and End are the JSON names of the two times.
 	Start, End string
-	// Required says that there must be an end. Samples may have their timestamp in place of
-	// the start.
+	// Required reports whether an item must have an end. A sample may use its timestamp as the start.
 	Required bool
-	// Positive says that the end is after the start. Else it may be the same instant.
+	// Positive reports whether the end must be after the start. Otherwise both may be the same instant.
 	Positive bool
-	// Longest is the longest that is taken.
+	// Longest is the longest accepted interval.
 	Longest time.Duration
 }
 
@@ -145,8 +143,8 @@ var sessionBounds = map[string]IntervalBounds{
 	"workouts":    {"time_start", "time_end", true, true, longestWorkout},
 }
 
-// IntervalBounds returns how long an interval or a session of the resource is; false for a resource
-// of instants or days.
+// IntervalBounds returns the accepted lengths of an interval or a session of the resource. It returns false for
+// a resource of instants or days.
 func (r *Resource) IntervalBounds() (IntervalBounds, bool) {
 	if r.Class == ClassTimeseries && r.Shape != Discrete {
 		return IntervalBounds{"start", "end", r.Shape == Interval, r.Spans, r.Longest}, true
@@ -175,7 +173,7 @@ func (b Bounds) check(p *healthlab.Problems, v float64, path ...any) {
 	}
 }
 
-// checkBounds notes the numbers of a summary that cannot be.
+// checkBounds reports the numbers of a summary that are outside of their bounds.
 func checkBounds(p *healthlab.Problems, resource string, item Summary) {
 	bounds := summaryBounds[resource]
 	check.EachField(reflect.ValueOf(item), nil, func(v reflect.Value, path []any) {
@@ -191,7 +189,7 @@ func checkBounds(p *healthlab.Problems, resource string, item Summary) {
 		}
 	})
 	if s, ok := item.(*Sleep); ok {
-		session := wholeSeconds(s.BedtimeStop.Sub(s.BedtimeStart.Time)) + 60 // sources round to minutes
+		session := wholeSeconds(s.BedtimeStop.Sub(s.BedtimeStart.Time)) + 60 // a source may round its times to minutes
 		if !s.BedtimeStart.IsZero() && session >= 60 && s.Total != nil && *s.Total > session {
 			p.Add(check.CodeBounds, "must be at most the time from bedtime_start to bedtime_stop", "total")
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 // An item with an impossible value or time is refused alone; the others are stored.
-func TestItemsThatCannotBe(t *testing.T) {
+func TestIngest_impossibleSampleIsRefusedAloneAndNamesItsField(t *testing.T) {
 	at := ago(time.Hour)
 	pressure := func(high, low float64) healthdata.Sample {
 		return healthdata.Sample{Timestamp: at, Unit: "mmHg", Systolic: &high, Diastolic: &low}
@@ -57,7 +57,7 @@ func TestItemsThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestSummariesThatCannotBe(t *testing.T) {
+func TestIngest_impossibleSummaryIsRefusedAloneAndNamesItsField(t *testing.T) {
 	start, stop := ago(10*time.Hour), ago(2*time.Hour)
 	for _, c := range []struct {
 		name  string
@@ -89,7 +89,7 @@ func TestSummariesThatCannotBe(t *testing.T) {
 
 // Intervals have the lengths of their resource, and sessions those of theirs. What has another
 // length is refused alone.
-func TestLengths(t *testing.T) {
+func TestIngest_itemOfAnotherLengthThanItsResourceIsRefusedAlone(t *testing.T) {
 	const most, hour = 24 * time.Hour, time.Hour
 	offset := 3600
 	kept := func(s *station, resource string, from time.Time, length time.Duration) bool {
@@ -159,7 +159,7 @@ func TestLengths(t *testing.T) {
 }
 
 // The embedded tables name resources and fields that exist.
-func TestBoundsAreOfResources(t *testing.T) {
+func TestBounds_nameExistingResourcesAndFields(t *testing.T) {
 	for _, r := range healthdata.Resources() {
 		if b, ok := r.Bounds(); ok {
 			require.Less(t, b.Low, b.High, r.Slug)
@@ -171,7 +171,7 @@ func TestBoundsAreOfResources(t *testing.T) {
 var update = flag.Bool("update", false, "write docs/bounds.md")
 
 // docs/bounds.md lists the bounds of every resource.
-func TestBoundsAreDocumented(t *testing.T) {
+func TestBounds_documentListsEveryResource(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Bounds of values
 
@@ -208,10 +208,10 @@ field that is not listed takes every finite number.
 	}
 	got, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, b.String(), string(got), "run go test ./healthdata -run BoundsAreDocumented -update")
+	require.Equal(t, b.String(), string(got), "run go test ./healthdata -run TestBounds_documentListsEveryResource -update")
 }
 
-func TestDaysBefore1900(t *testing.T) {
+func TestDates_before1900AreRefusedAsTooEarly(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	birth := *day("1899-12-31")
 	_, err := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{FallbackBirthDate: healthdata.SetTo(birth)})

@@ -43,25 +43,23 @@ func connectionEventTypes() []healthlab.EventType {
 type ConnectionCreated struct {
 	UserID   healthlab.UserID `json:"user_id"`
 	Provider ProviderName     `json:"provider"`
-	// Source says the same as Provider, under its older name.
+	// Source is the same as Provider, under its older name.
 	Source ProviderName `json:"source"`
 	// ExternalUserID is the provider's own name for the person; null where it has
 	// none, as for on-device stores.
 	ExternalUserID *string `json:"external_user_id"`
-	// ResourceAvailability says by resource whether data will come. Never nil on the
-	// wire.
+	// ResourceAvailability says for each resource whether data will arrive. It is never null in JSON.
 	ResourceAvailability map[string]Availability `json:"resource_availability"`
 }
 
 // ConnectionFailed is the payload of [EventConnectionError].
 type ConnectionFailed struct {
 	UserID healthlab.UserID `json:"user_id"`
-	// Provider is the slug.
+	// Provider is the slug of the provider.
 	Provider string `json:"provider"`
-	// ErrorType is a stable name from an open list: token_refresh_failed,
-	// user_not_found, …
+	// ErrorType is a stable name such as token_refresh_failed or user_not_found. The list is open.
 	ErrorType string `json:"error_type"`
-	// Message and ErrorDetails are for people.
+	// Message and ErrorDetails are texts for people.
 	Message      string `json:"message"`
 	ErrorDetails string `json:"error_details"`
 }
@@ -70,7 +68,7 @@ type ConnectionFailed struct {
 type ConnectionDeleted struct {
 	UserID   healthlab.UserID `json:"user_id"`
 	Provider ProviderName     `json:"provider"`
-	// Source says the same as Provider, under its older name.
+	// Source is the same as Provider, under its older name.
 	Source ProviderName `json:"source"`
 }
 
@@ -79,40 +77,35 @@ func ConnectionKey(user healthlab.UserID, provider string) string {
 	return user.String() + "/connection/" + provider
 }
 
-// NewConnection says which source is connected to a user.
+// NewConnection describes the source that is connected to a user.
 type NewConnection struct {
 	// Provider is the slug of a configured provider.
 	Provider string
-	// ExternalUserID is the provider's own name for the person; nil where it has
-	// none.
+	// ExternalUserID is the provider's own name for the person; nil if the provider has no such name.
 	ExternalUserID *string
-	// Scopes are the grants that the person gave, for providers that have any.
+	// Scopes are the grants that the person gave, for providers with scopes.
 	Scopes []string
-	// Demo says that its data is generated.
+	// Demo reports whether the data of the connection is generated.
 	Demo bool
-	// Client is as in [Connection].
+	// Client is the same as in [Connection].
 	Client string
-	// Consent is what the person agreed to by connecting; its Provider and GrantedAt are set
-	// with the connection. Nil if the person is not the one who connects: a consent that
-	// was withdrawn is in the way then.
+	// Consent is what the person agreed to by connecting; Connect sets its Provider and GrantedAt. It is nil if
+	// another party connects the source. In that case a withdrawn consent refuses the connection.
 	Consent *Consent
 }
 
-// LogValue shows neither whose account it is nor what was granted.
+// LogValue contains neither the external account nor the scopes.
 func (n NewConnection) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("provider", n.Provider), slog.Bool("demo", n.Demo))
 }
 
-// Connect connects a source that data is pushed to us from: an on-device store, a
-// device of the mobile SDK, or a team's own data ([SlugManual]). One that is connected
-// already is left as it is, without an event; one that failed, was paused or was
-// removed is connected anew. Cloud providers are linked in their own way and refused
-// here.
+// Connect connects a source that sends its data to the service: an on-device store, a device of the mobile SDK,
+// or a team's own data ([SlugManual]). A connected source is not changed and has no event. A source that failed,
+// was paused or was removed is connected again. A cloud provider is refused: a person links it.
 //
-// [healthlab.Invalid] if the provider is not configured, or is a cloud provider;
-// [healthlab.NotFound] if the team has no such user; a [*healthlab.RuleError] of type
-// [RuleInvalidRequest] if a demo connection would stand beside a real one, and of type
-// [RuleConsentWithdrawn].
+// [healthlab.Invalid] if the provider is not configured, or is a cloud provider; [healthlab.NotFound] if the
+// team has no such user; a [*healthlab.RuleError] of type [RuleInvalidRequest] if the user would have a demo
+// connection and a real one, and of type [RuleConsentWithdrawn] if the person withdrew the consent.
 func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
 	p, err := s.connectable(n)
 	if err == nil && p.Class == classCloud {
@@ -137,9 +130,8 @@ func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthl
 	return s.present(u), nil
 }
 
-// ConnectLinked records that a user has linked a provider of any class, for the first time
-// or again, and announces it: the last step of linking. Errors as of
-// [Service.Connect].
+// ConnectLinked records that a user has linked a provider of any class, for the first time or again, and sends
+// an event. It is the last step of linking. Errors as of [Service.Connect].
 func (s *Service) ConnectLinked(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
 	change, err := s.ConnectingLinked(n)
 	if err != nil {
@@ -152,11 +144,10 @@ func (s *Service) ConnectLinked(ctx context.Context, team healthlab.TeamID, id h
 	return s.present(u), nil
 }
 
-// ConnectingLinked is [Service.ConnectLinked] as a change of a user, for a caller whose store
-// writes it in one step with something of its own. It is pure, and one connection's:
-// its event has an id already. [healthlab.Invalid] as of ConnectLinked; the change itself
-// returns [healthlab.NotFound] of a deleted user and a [*healthlab.RuleError] as
-// ConnectLinked does.
+// ConnectingLinked is [Service.ConnectLinked] as a change of a user, for a caller that writes the change in one
+// transaction with its own rows. The function is pure and is for one connection, because the id of its event is
+// fixed. [healthlab.Invalid] as ConnectLinked returns it; the change itself returns [healthlab.NotFound] for a
+// deleted user and a [*healthlab.RuleError] as ConnectLinked does.
 func (s *Service) ConnectingLinked(n NewConnection) (func(*User) ([]healthlab.Event, error), error) {
 	p, err := s.connectable(n)
 	if err != nil {
@@ -171,9 +162,8 @@ func (s *Service) ConnectingLinked(n NewConnection) (func(*User) ([]healthlab.Ev
 	}, nil
 }
 
-// Disconnect removes a connection, and announces it. The data stays. An on-device
-// store whose app connects by itself comes back with its next call of
-// [Service.Connect].
+// Disconnect removes a connection and sends an event. The data stays. An app that connects an on-device store by
+// itself connects it again with its next call of [Service.Connect].
 //
 // [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the
 // team has no such user, or the user has not connected the provider.
@@ -189,9 +179,8 @@ func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, id heal
 	return nil
 }
 
-// Disconnecting is [Service.Disconnect] as a change of a user, for a caller whose store
-// writes it in one step with something of its own. Errors as of Disconnect, those about
-// the user from the change itself.
+// Disconnecting is [Service.Disconnect] as a change of a user, for a caller that writes the change in one
+// transaction with its own rows. The errors are those of Disconnect; the change returns those about the user.
 func (s *Service) Disconnecting(provider string) (func(*User) ([]healthlab.Event, error), error) {
 	p, err := s.provider(provider)
 	if err != nil {
@@ -213,8 +202,8 @@ func (s *Service) Disconnecting(provider string) (func(*User) ([]healthlab.Event
 	}, nil
 }
 
-// Pause closes a working connection until the person links again: its status is [Paused].
-// It leaves others alone, and has no event. What it was fetched with stays. Errors as of
+// Pause closes a working connection until the person links again: its status is [Paused]. It does not change a
+// connection of another status and sends no event. The credential stays. The errors are those of
 // [Service.Disconnect].
 func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
 	change, err := s.Pausing(provider)
@@ -228,8 +217,8 @@ func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, id healthlab
 	return nil
 }
 
-// Pausing returns the change of a user that closes a working connection until the person
-// links again: its status is [Paused]. It leaves others alone, and has no event.
+// Pausing returns the change of a user that closes a working connection until the person links again: its status
+// is [Paused]. It does not change a connection of another status and sends no event.
 func (s *Service) Pausing(provider string) (func(*User) ([]healthlab.Event, error), error) {
 	if _, err := s.provider(provider); err != nil {
 		return nil, fmt.Errorf("pause: %w", err)
@@ -247,7 +236,7 @@ func (s *Service) Pausing(provider string) (func(*User) ([]healthlab.Event, erro
 	}, nil
 }
 
-// establish connects a source and completes the event that says so.
+// establish connects a source and completes the event that reports the connection.
 func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]healthlab.Event, error) {
 	for _, c := range u.Connections {
 		if c.Status != Deregistered && c.Demo != n.Demo {
@@ -291,7 +280,7 @@ func (c *Connection) rest() {
 	}
 }
 
-// connectable returns the provider that is to be connected, if it may be.
+// connectable returns the provider of a new connection, or an error if it may not be connected this way.
 func (s *Service) connectable(n NewConnection) (*Provider, error) {
 	p, err := s.provider(n.Provider)
 	if err == nil && n.Demo && (s.opts.Environment != healthlab.Sandbox || !p.Demo) {
@@ -316,30 +305,29 @@ func providerProblem(code, msg string) error {
 	return p.Err()
 }
 
-// ConnectionView is a connection as it is published: what became of it, and what data
-// will come.
+// ConnectionView is a connection as the API shows it: its status, and which data will arrive.
 type ConnectionView struct {
 	Name string `json:"name"`
 	Slug string `json:"slug"`
 	// Logo is a URL; empty if the provider has none.
 	Logo string `json:"logo"`
-	// CreatedOn is when it was (last) connected.
+	// CreatedOn is the time of the last connection.
 	CreatedOn healthlab.Time   `json:"created_on"`
 	Status    ConnectionStatus `json:"status"`
 	// ExternalUserID is the provider's own name for the person; null where it has none.
 	ExternalUserID *string `json:"external_user_id"`
 	// ErrorDetails is null unless the status is error.
 	ErrorDetails *ConnectionErrorDetails `json:"error_details"`
-	// ResourceAvailability says by resource whether data will come. Never nil on the
-	// wire; empty for a provider that is no longer configured.
+	// ResourceAvailability says for each resource whether data will arrive. It is never null in JSON, and empty
+	// for a provider that is no longer configured.
 	ResourceAvailability map[string]Availability `json:"resource_availability"`
 }
 
-// ConnectionErrorDetails says why a connection failed for good.
+// ConnectionErrorDetails is the reason why a connection failed permanently.
 type ConnectionErrorDetails struct {
 	// ErrorType is one of the Failure names (open).
 	ErrorType string `json:"error_type"`
-	// ErrorMessage is for people.
+	// ErrorMessage is a text for people.
 	ErrorMessage string         `json:"error_message"`
 	ErroredAt    healthlab.Time `json:"errored_at"`
 }
@@ -378,9 +366,9 @@ func (s *Service) Connections(ctx context.Context, team healthlab.TeamID, id hea
 	return out, nil
 }
 
-// FailConnection records that a provider refuses us for good: the connection stays, in
-// [ConnectionError], until the person links again, and that is announced once. One that
-// is not [Connected] is left as it is, without an event.
+// FailConnection records that a provider refuses access permanently. The connection has the status
+// [ConnectionError] until the person links again, and one event is sent. A connection that is not [Connected] is
+// not changed and has no event.
 //
 // [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team
 // has no such user, or the user has not connected the provider.
@@ -402,9 +390,9 @@ func (s *Service) FailConnection(ctx context.Context, team healthlab.TeamID, id 
 	return nil
 }
 
-// Failing is [Service.FailConnection] as a change of a user, for a caller whose store
-// writes it in one step with something of its own. It has no events if it changed
-// nothing. Errors as of FailConnection, those about the user from the change itself.
+// Failing is [Service.FailConnection] as a change of a user, for a caller that writes the change in one
+// transaction with its own rows. It returns no event if nothing changed. The errors are those of FailConnection;
+// the change returns those about the user.
 func (s *Service) Failing(provider string, f ConnectionFailure) (func(*User) ([]healthlab.Event, error), error) {
 	if _, err := s.provider(provider); err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (w *fixture) written(i *ids) []webhook.Message {
 	return out
 }
 
-func TestConnect(t *testing.T) {
+func TestConnect_connectsAPushedProviderOnceAndSendsEvents(t *testing.T) {
 	var i ids
 	w := newFixture(t, healthdata.Options{NewID: i.next})
 	u := w.create("ann")
@@ -105,7 +105,7 @@ func TestConnect(t *testing.T) {
 	}`, string(messages[3].Body))
 }
 
-func TestConnectRenews(t *testing.T) {
+func TestConnect_reconnectsAPausedOrFailedConnection(t *testing.T) {
 	for _, status := range []healthdata.ConnectionStatus{healthdata.ConnectionError, healthdata.Paused} {
 		t.Run(string(status), func(t *testing.T) {
 			var i ids
@@ -129,7 +129,7 @@ func TestConnectRenews(t *testing.T) {
 	}
 }
 
-func TestConnectRefused(t *testing.T) {
+func TestConnect_refusesUnknownOrPulledProvidersAndUnknownUsers(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	for _, tt := range []struct{ provider, code string }{
@@ -148,7 +148,7 @@ func TestConnectRefused(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
-func TestConnectLinked(t *testing.T) {
+func TestConnectLinked_storesScopesAndUpdatesThemWhenLinkedAgain(t *testing.T) {
 	var i ids
 	w := newFixture(t, healthdata.Options{NewID: i.next})
 	u := w.create("ann")
@@ -183,7 +183,7 @@ func TestConnectLinked(t *testing.T) {
 	require.Nil(t, stored.Connections[0].Scopes, "grants do not outlive the connection")
 }
 
-func TestConnectLinkedDemo(t *testing.T) {
+func TestConnectLinked_demoRequiresASandboxAndADemoProvider(t *testing.T) {
 	for _, tt := range []struct {
 		name, provider string
 		env            healthlab.Environment
@@ -203,7 +203,7 @@ func TestConnectLinkedDemo(t *testing.T) {
 	}
 }
 
-func TestDeleteUserDeregisters(t *testing.T) {
+func TestDeleteUser_deregistersItsConnections(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	for _, p := range []string{"manual", "apple_health_kit", "acme_ring"} {
@@ -219,7 +219,7 @@ func TestDeleteUserDeregisters(t *testing.T) {
 	}
 }
 
-func TestAvailability(t *testing.T) {
+func TestAvailability_dependsOnTheGrantedScopes(t *testing.T) {
 	p := &healthdata.Provider{
 		Resources: []healthdata.ProviderResource{{Resource: "sleep"}, {Resource: "steps"}},
 		Scopes: map[string]healthdata.Scopes{
@@ -250,7 +250,7 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-func TestConnectionEventTypes(t *testing.T) {
+func TestConnectionEvents_areOrderedAndHaveAStructAsData(t *testing.T) {
 	found := 0
 	for _, e := range healthdata.EventTypes() {
 		if e.Name == healthdata.EventConnectionCreated || e.Name == healthdata.EventConnectionError {
@@ -262,7 +262,7 @@ func TestConnectionEventTypes(t *testing.T) {
 	require.Equal(t, 2, found)
 }
 
-func TestLogsKeepQuiet(t *testing.T) {
+func TestLogs_containNoExternalIDScopeOrClientUserID(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	const secret = "ann@example.com"
 	n := healthdata.NewConnection{Provider: "acme_ring", ExternalUserID: new(secret), Scopes: []string{secret}}
@@ -277,7 +277,7 @@ func TestLogsKeepQuiet(t *testing.T) {
 }
 
 // A source to which data is sent stays connected when the ingestion window ends.
-func TestSourcesOutliveTheIngestionWindow(t *testing.T) {
+func TestConnection_staysConnectedAfterTheIngestionEnd(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	store := healthdata.NewConnection{Provider: "acme_store"}
 	status := func() healthdata.ConnectionStatus {
@@ -298,7 +298,7 @@ func TestSourcesOutliveTheIngestionWindow(t *testing.T) {
 	require.Equal(t, healthdata.Connected, status())
 }
 
-func TestFailConnection(t *testing.T) {
+func TestFailConnection_marksItFailedUntilItIsLinkedAgain(t *testing.T) {
 	var i ids
 	w := newFixture(t, healthdata.Options{NewID: i.next})
 	u := w.create("ann")

@@ -11,18 +11,18 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// EventConsentWithdrawn is the name of the event type of a withdrawal.
+// EventConsentWithdrawn is the event type that is sent when a person withdraws a consent.
 const EventConsentWithdrawn = "provider.consent.withdrawn"
 
-// consentMeans lists the means of a new consent.
+// consentMeans are the ways to give a consent that a caller may record.
 var consentMeans = []ConsentMeans{ConsentByLink, ConsentByApp, ConsentInWriting, ConsentSpoken}
 
-// NewConsent is a consent to be recorded.
+// NewConsent is the consent that [Service.RecordConsent] records.
 type NewConsent struct {
 	Provider string
-	// Version names the text; 1 to 64 printable characters, or empty for none.
+	// Version names the text that the person agreed to: 1 to 64 printable characters, or empty for none.
 	Version string
-	// Means is any but ConsentUnknown.
+	// Means is how the person agreed: any value but ConsentUnknown.
 	Means ConsentMeans
 }
 
@@ -34,14 +34,14 @@ type ConsentWithdrawn struct {
 }
 
 func consentEventType() healthlab.EventType {
-	// The event has the key of the connection.
+	// The key of the event is that of the connection.
 	return healthlab.EventType{
 		Name: EventConsentWithdrawn, Mode: healthlab.Ordered, Data: ConsentWithdrawn{},
 		Doc: "A person has withdrawn the consent for a provider. The connection has ended, and data of the provider is refused.",
 	}
 }
 
-// maxConsentVersion is the longest version of a text, in characters.
+// maxConsentVersion is the greatest length of the version of a consent text, in characters.
 const maxConsentVersion = 64
 
 func checkConsentVersion(p *healthlab.Problems, version string, path ...any) {
@@ -54,11 +54,11 @@ func checkConsentVersion(p *healthlab.Problems, version string, path ...any) {
 type ConsentText struct {
 	// Version is recorded with each consent: 1 to 64 characters.
 	Version string `json:"version"`
-	// URL is an https address that the link pages lead to; empty for none.
+	// URL is an https address of the text that the link pages show as a link; empty for none.
 	URL string `json:"url,omitempty"`
 }
 
-// Problems lists what is wrong with the text, by the names in JSON.
+// Problems returns the invalid fields of the text by their JSON names.
 func (t ConsentText) Problems() healthlab.Problems {
 	var p healthlab.Problems
 	if t.Version == "" {
@@ -76,7 +76,7 @@ func goodPage(s string) bool {
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && len(s) <= 2048
 }
 
-// Consents returns the consents of a user, oldest first; withdrawn ones are among them.
+// Consents returns the consents of a user, oldest first, with the withdrawn ones. It returns
 // [healthlab.NotFound] if the team has no such user.
 func (s *Service) Consents(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) ([]Consent, error) {
 	u, err := s.live(ctx, team, id)
@@ -86,8 +86,8 @@ func (s *Service) Consents(ctx context.Context, team healthlab.TeamID, id health
 	return u.Consents, nil
 }
 
-// RecordConsent records that a person agreed to data of a provider. It ends a withdrawal. It
-// connects nothing and has no event.
+// RecordConsent records that a person agreed to the collection of a provider's data. It ends an earlier
+// withdrawal. It connects no source and sends no event.
 //
 // [healthlab.Invalid] if the provider is not configured, or the version or the means is
 // wrong; [healthlab.NotFound] if the team has no such user.
@@ -113,9 +113,9 @@ func (s *Service) RecordConsent(ctx context.Context, team healthlab.TeamID, id h
 	return c, nil
 }
 
-// WithdrawConsent ends the consent of a person for a provider, and with it the connection.
-// Data that is stored stays; data that comes later is refused with [RuleConsentWithdrawn]. A
-// consent that is withdrawn already stays as it is, without an event.
+// WithdrawConsent ends the consent of a person for a provider, and removes the connection. Stored data stays;
+// later data is refused with [RuleConsentWithdrawn]. A consent that is already withdrawn is not changed, without
+// an event.
 //
 // [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team has
 // no such user. Where providers are linked, call linking.Service.WithdrawConsent, which also
@@ -132,8 +132,8 @@ func (s *Service) WithdrawConsent(ctx context.Context, team healthlab.TeamID, id
 	return nil
 }
 
-// WithdrawingConsent is [Service.WithdrawConsent] as a change of a user, for a caller whose
-// store writes it in one step with something of its own. It is pure.
+// WithdrawingConsent is [Service.WithdrawConsent] as a change of a user, for a caller that writes the change in
+// one transaction with its own rows. The function is pure.
 func (s *Service) WithdrawingConsent(provider string) (func(*User) ([]healthlab.Event, error), error) {
 	p, err := s.provider(provider)
 	if err != nil {

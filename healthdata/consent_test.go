@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-func TestConsentIsWithdrawnAndGivenAgain(t *testing.T) {
+func TestConsent_withdrawnBlocksConnectingUntilGivenAgain(t *testing.T) {
 	var i ids
 	w := newFixture(t, healthdata.Options{NewID: i.next})
 	u := w.create("ann")
@@ -53,7 +53,7 @@ func TestConsentIsWithdrawnAndGivenAgain(t *testing.T) {
 	require.NoError(t, connect())
 }
 
-func TestConsentOfTheOneWhoConnects(t *testing.T) {
+func TestConnectLinked_recordsTheConsentThatItReceives(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	require.NoError(t, w.WithdrawConsent(t.Context(), team, u.ID, "manual"))
@@ -70,7 +70,7 @@ func TestConsentOfTheOneWhoConnects(t *testing.T) {
 	}, list)
 }
 
-func TestConsentsAreBounded(t *testing.T) {
+func TestConsents_keepTheNewest50OfAProvider(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	for range 60 {
@@ -86,7 +86,7 @@ func TestConsentsAreBounded(t *testing.T) {
 	require.Equal(t, w.at(), *list[49].GrantedAt, "the newest stay")
 }
 
-func TestConsentErrors(t *testing.T) {
+func TestConsent_refusesInvalidFieldsAndUnknownUsers(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	good := healthdata.NewConsent{Provider: "manual", Version: "1", Means: healthdata.ConsentByApp}

@@ -16,7 +16,7 @@ const (
 	EventDeviceUpdated = "provider.device.updated"
 )
 
-// deviceSlug is the resource under which devices are kept.
+// deviceSlug is the resource slug under which devices are stored.
 const deviceSlug = "device"
 
 func deviceEventTypes() []healthlab.EventType {
@@ -26,28 +26,27 @@ func deviceEventTypes() []healthlab.EventType {
 	}
 }
 
-// Device is what recorded data, as far as its source tells.
+// Device is a device that recorded data, as its source describes it.
 type Device struct {
-	// ID is ours; source.device_id of data names it.
+	// ID is the service's id of the device. The field source.device_id of data has the same id.
 	ID     uuid.UUID        `json:"id"`
 	UserID healthlab.UserID `json:"user_id"`
-	// Provider is the slug of the source that told of it.
+	// Provider is the slug of the source that reported the device.
 	Provider string `json:"provider"`
-	// SourceType is that of the first data that said one.
+	// SourceType is the type of the first data with a type.
 	SourceType SourceType `json:"source_type"`
-	// AppID names the app that recorded with it, of several the first; null but for stores
-	// that many apps write to.
+	// AppID names the first app that recorded with the device. It is null except for stores that many apps write
+	// to.
 	AppID        *string `json:"app_id"`
 	Manufacturer *string `json:"device_manufacturer"`
 	Model        *string `json:"device_model"`
-	// Version is that of its software.
+	// Version is the version of the device's software.
 	Version *string `json:"device_version"`
-	// DeviceID is the source's own id of it, which is no UUID.
+	// DeviceID is the source's own id of the device, which is not a UUID.
 	DeviceID *string `json:"device_id"`
 }
 
-// mergedWith adds to a device what was known of it: who told of it first stays, and so does
-// what is not told now.
+// mergedWith fills empty fields of a device from its earlier version. The first app and source type stay.
 func (d Device) mergedWith(was *Device) Device {
 	if was.SourceType != "" && was.SourceType != SourceUnknown {
 		d.SourceType = was.SourceType
@@ -66,15 +65,15 @@ func firstNonEmpty(a, b *string) *string {
 	return a
 }
 
-// knownDevice is a device as it is stored.
+// knownDevice is a device in its stored form.
 type knownDevice struct {
 	Device
-	// ReportedAt is the instant of the data that first told what is known. Older data may come
-	// later, as a history does, and does not bring back what was true before.
+	// ReportedAt is the instant of the newest data that described the device. Older data that arrives later does
+	// not overwrite the description.
 	ReportedAt healthlab.Time `json:"told_at,omitzero"`
 }
 
-// update merges d, which data of the instant told describes, into what is known of the device.
+// update merges a description d from data of the instant told into the stored device.
 func (k *knownDevice) update(d Device, told healthlab.Time) knownDevice {
 	next := d.mergedWith(&k.Device)
 	older := told.Before(k.ReportedAt.Time)
@@ -89,22 +88,21 @@ func (k *knownDevice) update(d Device, told healthlab.Time) knownDevice {
 	return knownDevice{next, told}
 }
 
-// DeviceInfo is what a source says of the device that recorded some data.
+// DeviceInfo is a source's description of the device that recorded some data.
 type DeviceInfo struct {
-	// Manufacturer, Model and Version are null where the source does not say: what is known
-	// of the device then stays.
+	// Manufacturer, Model and Version are null if the source does not state them. The stored values then stay.
 	Manufacturer *string
 	Model        *string
 	Version      *string
-	// ID is the source's own id of the device. Without one, a device is known by its
-	// source type, app, manufacturer and model.
+	// ID is the source's own id of the device. A device without an id is identified by its source type, app,
+	// manufacturer and model.
 	ID *string
-	// Raw is the payload as it came, a JSON document; nil where the source has none of the
-	// device alone. It is kept for teams that keep payloads, the last one of a device.
+	// Raw is the provider's JSON document about the device; nil if the source has none for the device alone. The
+	// last one of a device is stored for teams that keep payloads.
 	Raw json.RawMessage
 }
 
-// check notes what is wrong with it.
+// check reports the invalid fields of the description.
 func (d *DeviceInfo) check(p *healthlab.Problems) {
 	for _, f := range [...]struct {
 		name string
@@ -117,8 +115,8 @@ func (d *DeviceInfo) check(p *healthlab.Problems) {
 	}
 }
 
-// kept leaves out what of it cannot be kept, for what a provider says of a device is no
-// reason to refuse what was measured with it. Nil if nothing tells the device apart then.
+// kept returns the description without the fields that cannot be stored: a bad description must not refuse the
+// measurements. It returns nil if nothing identifies the device then.
 func (d *DeviceInfo) kept() *DeviceInfo {
 	if d == nil {
 		return nil

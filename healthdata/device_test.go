@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-func TestDevices(t *testing.T) {
+func TestDevices_areStoredOnceAndListedWithTheirLatestData(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	text := func(v string) *string { return &v }
 	up := healthdata.Upload{
@@ -89,7 +89,7 @@ func TestDevices(t *testing.T) {
 	require.Contains(t, string(doc), `"app_id":null`)
 }
 
-func TestADeviceThatTwoAppsTellOfIsOne(t *testing.T) {
+func TestDevices_reportedByTwoAppsAreOneDevice(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	told := func() (n int) {
 		for _, e := range s.events() {
@@ -126,7 +126,7 @@ func TestADeviceThatTwoAppsTellOfIsOne(t *testing.T) {
 
 // A history arrives after newer data. Older data does not overwrite what is known of a device;
 // it fills what is unknown.
-func TestOlderDataDoesNotTakeADeviceBack(t *testing.T) {
+func TestDevices_olderDataOnlyFillsUnknownAttributes(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	told := func() (n int) {
 		for _, e := range s.events() {
@@ -176,7 +176,7 @@ func (s *station) lastDevice() healthdata.Device {
 
 // Data without a device belongs to the only known device of the connection. It belongs to no
 // device if the connection has several, or if the provider collects data of other sources.
-func TestTheOnlyDeviceOfAConnection(t *testing.T) {
+func TestSamples_withoutADeviceBelongToTheOnlyDeviceOfTheConnection(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	_, err := s.ConnectLinked(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: "acme_store"})
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestTheOnlyDeviceOfAConnection(t *testing.T) {
 }
 
 // Attributes of a device that cannot be stored are left out; the data is kept.
-func TestAnOddDeviceRefusesNothing(t *testing.T) {
+func TestDevices_invalidAttributesAreLeftOutAndTheDataKept(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	long := strings.Repeat("x", 300)
 	send := func(info healthdata.DeviceInfo) {
@@ -232,7 +232,7 @@ func TestAnOddDeviceRefusesNothing(t *testing.T) {
 
 // A provider's payload of a device is kept unchanged for teams that keep payloads. A changed
 // payload alone makes no event.
-func TestPayloadsOfDevices(t *testing.T) {
+func TestRawDevices_keepTheProvidersPayloadIfTheTeamWantsIt(t *testing.T) {
 	var settings healthdata.TeamSettings
 	s := newStation(t, healthdata.Options{
 		Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) { return settings, nil },

@@ -14,7 +14,7 @@ import (
 
 // Entries of one hour are one sample: amounts are added, in the unit of the resource, texts
 // stand below each other, tags are united.
-func TestEntriesOfOneHourAreCombined(t *testing.T) {
+func TestCombineEntries_addsEntriesOfOneHour(t *testing.T) {
 	ten, eleven := ago(2*time.Hour), ago(time.Hour)
 	later := healthlab.At(ten.Add(30 * time.Minute))
 	entry := func(at healthlab.Time, v *healthdata.Value, unit string) healthdata.Sample {
@@ -57,7 +57,7 @@ func TestEntriesOfOneHourAreCombined(t *testing.T) {
 }
 
 // An entry that cannot be stored is not added to another one; it alone is refused.
-func TestInvalidEntryIsNotAdded(t *testing.T) {
+func TestCombineEntries_invalidEntryIsRefusedAloneAndNotAdded(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	at := ago(time.Hour)
 	entry := func(v *healthdata.Value, unit string) healthdata.Sample {
@@ -79,7 +79,7 @@ func TestInvalidEntryIsNotAdded(t *testing.T) {
 
 // Combining entries, in any order and in one or several calls, neither loses an amount nor
 // counts it twice.
-func TestCombiningKeepsTheSum(t *testing.T) {
+func TestCombineEntries_keepsTheSumInAnyOrderOfCalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		amounts := rapid.SliceOf(rapid.IntRange(0, 100)).Draw(t, "amounts")
 		var all []healthdata.Sample

@@ -10,11 +10,11 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Historical is the payload of the historical events: that the backfill of a resource
-// is complete. It carries no data; read it for the provider and range.
+// Historical is the payload of the historical events, which report that the backfill of a resource is complete.
+// It has no data: read the data of the provider and range.
 type Historical struct {
 	UserID healthlab.UserID `json:"user_id"`
-	// StartDate and EndDate bound the range that was searched, whatever was found.
+	// StartDate and EndDate bound the range that was fetched, even if it had no data.
 	StartDate healthlab.Time `json:"start_date"`
 	EndDate   healthlab.Time `json:"end_date"`
 	// IsFinal is always true. Deprecated.
@@ -22,8 +22,8 @@ type Historical struct {
 	Provider string `json:"provider"`
 }
 
-// HistoricalEvent returns the event that says that the backfill of a resource from from to
-// to is complete. ok is false for resources that have none.
+// HistoricalEvent returns the event which reports that the backfill of a resource between two times is complete.
+// ok is false for a resource without such an event.
 func (s *Service) HistoricalEvent(team healthlab.TeamID, user healthlab.UserID, provider, resource string, from, to time.Time,
 ) (e healthlab.Event, ok bool, err error) {
 	r := ResourceBySlug(resource)
@@ -43,7 +43,7 @@ func (s *Service) HistoricalEvent(team healthlab.TeamID, user healthlab.UserID, 
 
 // SummaryDeleted is the payload of the deleted events of summaries and of workout streams.
 type SummaryDeleted struct {
-	// ID is that of the summary; of a stream, its workout's.
+	// ID is the id of the summary, or the id of the workout of a stream.
 	ID     uuid.UUID        `json:"id"`
 	UserID healthlab.UserID `json:"user_id"`
 	Source Source           `json:"source"`
@@ -53,22 +53,21 @@ type SummaryDeleted struct {
 // were removed, ascending by timestamp.
 type SamplesDeleted struct {
 	UserID healthlab.UserID `json:"user_id"`
-	// SourceID is as in [Batch].
+	// SourceID is the same as in [Batch].
 	SourceID int             `json:"source_id"`
 	Source   Source          `json:"source"`
 	Data     []DeletedSample `json:"data"`
 }
 
-// DeletedSample names a sample.
+// DeletedSample identifies a removed sample.
 type DeletedSample struct {
 	Timestamp healthlab.Time `json:"timestamp"`
-	// Type is null for a sample without one.
+	// Type is null for a sample without a type.
 	Type *string `json:"type"`
 }
 
-// EventTypes lists the events that this package emits: for every resource that has
-// them, daily.data.<slug>.created, .updated and .deleted, and historical.data.<slug>.created;
-// and those about connections and devices.
+// EventTypes lists the events that this package sends: daily.data.<slug>.created, .updated and .deleted, and
+// historical.data.<slug>.created for each resource with events, and the events about connections and devices.
 func EventTypes() []healthlab.EventType {
 	var out []healthlab.EventType
 	for _, r := range Resources() {
@@ -110,8 +109,8 @@ func (s *Service) summaryData(item Summary, res PutResult, now healthlab.Time) (
 	return shrink(item, s.opts.BatchBytes)
 }
 
-// shrink encodes a summary within a limit: one that is larger goes without what may
-// be empty and is large, and says so.
+// shrink encodes a summary within a size limit. A larger summary is encoded without its large optional parts and
+// marked as truncated.
 func shrink(item Summary, limit int) ([]byte, error) {
 	data, err := json.Marshal(item)
 	if err != nil || len(data) <= limit {
@@ -123,8 +122,8 @@ func shrink(item Summary, limit int) ([]byte, error) {
 	return append(data[:len(data)-1], `,"truncated":true}`...), nil
 }
 
-// withoutLargeParts returns a copy of a summary without what has no bound of its own: maps,
-// foods, stages and days. What is left is a few texts and numbers.
+// withoutLargeParts returns a copy of a summary without its parts of unlimited size: maps, foods, stages and
+// days.
 func withoutLargeParts(item Summary) Summary {
 	switch v := item.(type) {
 	case *Workout:
@@ -154,5 +153,5 @@ func withoutLargeParts(item Summary) Summary {
 	}
 }
 
-// usualZones is how many zones of the heart rate there are; other numbers are kept.
+// usualZones is the usual number of heart rate zones. Other numbers of zones are kept.
 const usualZones = 6

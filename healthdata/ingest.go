@@ -14,10 +14,10 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// futureLimit is how far ahead of our clock a timestamp may be.
+// futureLimit is how far a timestamp may be in the future.
 const futureLimit = 24 * time.Hour
 
-// intake is an upload that was found good, with what is needed to read its items.
+// intake is an accepted upload with the data that is needed to read its items.
 type intake struct {
 	Upload
 	team     healthlab.TeamID
@@ -27,12 +27,12 @@ type intake struct {
 	clock    clock
 	now      healthlab.Time
 	settings TeamSettings
-	origin   Origin // what the sender names
+	origin   Origin // the app and device that the sender named
 	log      *slog.Logger
 }
 
-// admit checks an upload's head: that the user is there, the provider known and
-// connected, and the source well said.
+// admit checks the fields of an upload other than its items: the user exists, the provider is configured and
+// connected, and the source is valid.
 func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, up Upload, r *Resource) (*intake, error) {
 	now := s.now()
 	u, err := s.live(ctx, team, id)
@@ -105,8 +105,8 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	return in, nil
 }
 
-// autoConnect connects an on-device store whose app uploads, unless the team wants stores to
-// be connected explicitly. Other providers are connected by the person.
+// autoConnect connects an on-device store when its app uploads, unless the team requires an explicit connection.
+// A person connects other providers.
 func (s *Service) autoConnect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, p *Provider, settings TeamSettings) (User, error) {
 	switch {
 	case p.Class != classStore:
@@ -146,7 +146,7 @@ func (in *intake) checkFuture(p *healthlab.Problems, t healthlab.Time, path ...a
 	}
 }
 
-// event makes an event of this upload.
+// event returns an event of this upload.
 func (s *Service) event(in *intake, outcome PutOutcome, key string, data []byte) healthlab.Event {
 	verb := verbCreated
 	if in.settings.VerbMode == VerbSplit && outcome == PutChanged {
@@ -158,7 +158,7 @@ func (s *Service) event(in *intake, outcome PutOutcome, key string, data []byte)
 	}
 }
 
-// reportUpload tells what became of an upload.
+// reportUpload calls Options.Uploaded with the result of an upload.
 func (s *Service) reportUpload(ctx context.Context, in *intake, got *Received) {
 	if s.opts.Uploaded == nil {
 		return
@@ -168,7 +168,7 @@ func (s *Service) reportUpload(ctx context.Context, in *intake, got *Received) {
 	}
 }
 
-// device is the device of an upload; its id is the same whenever it is seen.
+// device returns the device of an upload. Its id is derived, so that it is the same in every upload.
 func (in *intake) device() Device {
 	d, src := in.Upload.Device, &in.Source
 	key := "id\x00" + deref(d.ID)
@@ -187,9 +187,9 @@ func (in *intake) device() Device {
 	return out
 }
 
-// soleDevice returns the one device that is known of a connection, for data that does not
-// say what recorded it; nil if there are several, or it is of another kind. What stores and
-// apps hand over may come from anywhere.
+// soleDevice returns the only known device of a connection, for data without a device. It returns nil if there
+// are several devices, or if the device is of another source type. Data of stores and apps may come from any
+// device.
 func (s *Service) soleDevice(ctx context.Context, in *intake) (*uuid.UUID, error) {
 	if in.provider.Class == classStore || in.provider.Class == classManual {
 		return nil, nil //nolint:nilnil // there is none, which is no error

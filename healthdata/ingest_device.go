@@ -13,11 +13,11 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// ReceiveDevice keeps a device that a provider listed by itself, and announces one that is
-// new or has changed: up.Device, which up.Source.Type says how it records. One that nothing
-// tells apart is told as refused, and what of it cannot be kept is left out.
+// ReceiveDevice stores the device up.Device from a provider's list of devices, and sends an event if it is new
+// or changed. up.Source.Type is the type of the device. A device without an id and a model is reported as
+// refused. Fields that cannot be stored are left out.
 //
-// Errors: as of [Service.ReceiveSamples].
+// The errors are those of [Service.ReceiveSamples].
 func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, up Upload) (Received, error) {
 	var got Received
 	up.Device = up.Device.kept()
@@ -41,8 +41,8 @@ func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user
 	return got, nil
 }
 
-// putDevice stores the device of a checked upload, whose latest data is of the instant told, and
-// announces one that is new or has changed. It runs before the data is stored.
+// putDevice stores the device of a checked upload, whose latest data is of the instant told, and sends an event
+// if the device is new or changed. It runs before the data is stored.
 func (s *Service) putDevice(ctx context.Context, in *intake, told time.Time) error {
 	if in.Upload.Device == nil {
 		return nil
@@ -61,7 +61,7 @@ func (s *Service) putDevice(ctx context.Context, in *intake, told time.Time) err
 	if err != nil {
 		return fmt.Errorf("encode device: %w", err)
 	}
-	news := len(known) == 0 || !reflect.DeepEqual(d, known[0].Device) // a payload alone is none
+	news := len(known) == 0 || !reflect.DeepEqual(d, known[0].Device) // a changed payload alone is no change
 	raw, err := s.devicePayload(ctx, in, d.ID)
 	if err != nil {
 		return fmt.Errorf("keep device: %w", err)
@@ -95,8 +95,8 @@ func (s *Service) putDevice(ctx context.Context, in *intake, told time.Time) err
 	return nil
 }
 
-// devicePayload is what is kept of what the source said of a device: what it says now, else
-// what it said before.
+// devicePayload returns the payload about a device to store: the new one if the source sent it, otherwise the
+// stored one.
 func (s *Service) devicePayload(ctx context.Context, in *intake, id uuid.UUID) (raw []byte, err error) {
 	switch {
 	case !in.settings.ProviderRawData:

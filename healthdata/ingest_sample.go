@@ -15,14 +15,12 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// IngestSamples stores samples of one timeseries and one source, and announces what is new
-// or changed. Of samples with one identity the last stays. Values are converted to the
-// resource's unit.
+// IngestSamples stores samples of one timeseries and one source, and sends events about new and changed samples.
+// Of several samples with one identity the last one is stored. Values are converted to the resource's unit.
 //
-// A sample that cannot be read or cannot be true is refused alone (Counts.Refused), and the
-// others are stored. If none is left, or one is refused and the upload is Atomic, nothing is
-// stored and the error is healthlab.Invalid with the problems by index and field, of at most
-// [MostRefusals] items.
+// A sample that is unreadable or impossible is refused alone (Counts.Refused), and the others are stored. If no
+// sample is left, or if a sample is refused and the upload is Atomic, nothing is stored and the error is
+// healthlab.Invalid with the problems by index and field, of at most [MostRefusals] items.
 //
 // Errors: healthlab.NotFound without such a user, healthlab.Invalid, also with every problem of
 // the upload's own fields, and a healthlab.RuleError of type [RuleNoConnection] or
@@ -52,11 +50,11 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 	return got.Counts, nil
 }
 
-// ReceiveSamples is [Service.IngestSamples] of what a provider sent. Its items are judged
-// one by one: refused ones are reported, and the others are stored. If the source is
-// not well said, all are refused; what of its device cannot be kept is left out.
+// ReceiveSamples stores samples that a provider sent, as [Service.IngestSamples] does. Each sample is checked
+// alone: refused samples are reported, and the others are stored. An invalid source refuses all samples. Device
+// fields that cannot be stored are left out.
 //
-// Errors: as of IngestSamples, but for problems of items and the source.
+// The errors are those of IngestSamples, without those about items and the source.
 func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Received, error) {
 	r, err := resourceOf(resource, ClassTimeseries)
 	if err != nil {
@@ -81,7 +79,7 @@ func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, use
 	return got, nil
 }
 
-// merge writes batches, and adds what became of them.
+// merge writes batches of samples and adds the outcome to the result.
 func (s *Service) merge(ctx context.Context, in *intake, batches []SampleBatch, assumed []assumedTimes, got *Received) error {
 	if len(batches) == 0 {
 		return nil
@@ -117,8 +115,8 @@ func (s *Service) merge(ctx context.Context, in *intake, batches []SampleBatch, 
 	return nil
 }
 
-// columns checks samples and sorts them into series. A sample with problems is refused and
-// left out. For each batch it returns the times whose offset is assumed.
+// columns checks samples and sorts them into series. A sample with problems is refused and left out. For each
+// batch, columns returns the times of samples without an offset of their own.
 func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Problems)) ([]SampleBatch, []assumedTimes, Received) {
 	var got Received
 	var assumed []assumedTimes
@@ -170,7 +168,7 @@ func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Probl
 	return batches, assumed, got
 }
 
-// attrs is what all samples of an upload carry.
+// attrs returns the attributes that all samples of an upload share.
 func (in *intake) attrs() series.Attrs {
 	a := series.Attrs{App: deref(in.Source.AppID), Sport: deref(in.Source.Sport)}
 	if in.Source.DeviceID != nil {
@@ -185,8 +183,7 @@ func (in *intake) attrs() series.Attrs {
 	return a
 }
 
-// part returns what tells the series of a sample apart beside provider and source
-// type.
+// part returns the part of a series key beside provider and source type: the sample type or the workout.
 func (in *intake) part(row *series.Sample) string {
 	switch in.resource.Key {
 	case KeyType:
@@ -205,7 +202,7 @@ func (in *intake) seriesByDevice() bool {
 	return in.settings.DevicesApart && in.provider.Class == classStore && in.resource.Movement
 }
 
-// sample turns one sample into a row of columns, which has the attributes of the upload, and notes what is wrong with it.
+// sample converts one sample to a row with the attributes of the upload, and reports its invalid fields.
 func (in *intake) sample(p *healthlab.Problems, v *Sample, row *series.Sample) {
 	in.sampleTime(p, v, row)
 	in.sampleFields(p, v, row)
@@ -216,7 +213,7 @@ func (in *intake) sample(p *healthlab.Problems, v *Sample, row *series.Sample) {
 	}
 }
 
-// sampleTime reads when a sample was measured, and where.
+// sampleTime reads the time and the UTC offset of a sample.
 func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sample) {
 	at := v.Timestamp
 	if at.IsZero() && v.Start != nil {
@@ -257,8 +254,7 @@ func (s *Sample) ownOffset() *int {
 	return writtenOffset(&s.Timestamp, s.Start, s.End)
 }
 
-// checkLength notes an interval that is too long or too short for the resource. A local day may
-// have 25 hours.
+// checkLength reports an interval that is too long or too short for the resource. A local day may have 25 hours.
 func (in *intake) checkLength(p *healthlab.Problems, start, end healthlab.Time) {
 	longest := in.resource.Longest
 	wall := func(t healthlab.Time) time.Time {
@@ -276,7 +272,7 @@ func (in *intake) checkLength(p *healthlab.Problems, start, end healthlab.Time) 
 	}
 }
 
-// sampleFields reads what a sample carries beside time and value.
+// sampleFields reads the fields of a sample beside time and value.
 func (in *intake) sampleFields(p *healthlab.Problems, v *Sample, row *series.Sample) {
 	row.Type = deref(v.Type)
 	if row.Type == "" && in.resource.TypeRequired {
@@ -373,7 +369,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 	}
 }
 
-// sampleSource keeps the unit and the numbers of a sample that the source sent in another unit.
+// sampleSource stores the unit and the numbers of a sample that the source sent in another unit.
 func (in *intake) sampleSource(v *Sample, row *series.Sample) {
 	switch {
 	case in.resource.Value == ValuePressure:
@@ -383,7 +379,7 @@ func (in *intake) sampleSource(v *Sample, row *series.Sample) {
 	}
 }
 
-// samplePressure reads both numbers of a blood pressure.
+// samplePressure reads the systolic and the diastolic number of a blood pressure.
 func samplePressure(p *healthlab.Problems, v *Sample, row *series.Sample, convert func(n float64, name string) float64) {
 	if v.Systolic == nil {
 		p.Add("missing", "blood pressure needs both numbers", "systolic")
@@ -404,7 +400,7 @@ func samplePressure(p *healthlab.Problems, v *Sample, row *series.Sample, conver
 	}
 }
 
-// Span says how the series of a resource are cut into chunks.
+// Span returns the length of time that one chunk of the resource's series covers.
 func (r *Resource) Span() series.Span {
 	switch r.Rate {
 	case Seconds:
@@ -416,8 +412,8 @@ func (r *Resource) Span() series.Span {
 	}
 }
 
-// eventKey orders the events of samples: user, resource, provider, source type, and
-// the workout where it is part of a sample's identity.
+// eventKey returns the ordering key of sample events: user, resource, provider, source type, and the workout if
+// it identifies the sample.
 func (in *intake) eventKey() string {
 	key := in.user.ID.String() + "/" + in.resource.Slug + "/" + in.Provider + "/" + string(in.Source.Type)
 	if in.resource.Key == KeyWorkout {
@@ -426,8 +422,7 @@ func (in *intake) eventKey() string {
 	return key
 }
 
-// changedSamples gathers the samples of one upload that were new or changed, over all the
-// series that it touched.
+// changedSamples are the new and changed samples of one upload, over all series of the upload.
 type changedSamples struct {
 	blocks []*series.Block
 	fresh  [][]bool
@@ -450,8 +445,8 @@ func (n *changedSamples) len() int {
 	return total
 }
 
-// all returns the samples ascending by timestamp, then type, and whether each is new. The samples of a
-// large upload are expanded one at a time.
+// all yields the samples ascending by timestamp, then type, each with whether it is new. The samples of a large
+// upload are decoded one at a time.
 func (n *changedSamples) all() iter.Seq2[series.Sample, bool] {
 	return func(yield func(series.Sample, bool) bool) {
 		if len(n.blocks) == 1 {
@@ -470,14 +465,14 @@ func (n *changedSamples) all() iter.Seq2[series.Sample, bool] {
 	}
 }
 
-// samplePlace is where a changed sample stands, with what orders it.
+// samplePlace is the position of a changed sample with its sort keys.
 type samplePlace struct {
 	time     int64
 	kind     string
 	block, i int
 }
 
-// places returns the places of the samples, ascending by timestamp, then type.
+// places returns the positions of the samples, ascending by timestamp, then type.
 func (n *changedSamples) places() []samplePlace {
 	out := make([]samplePlace, 0, n.len())
 	for b, block := range n.blocks {
@@ -491,8 +486,7 @@ func (n *changedSamples) places() []samplePlace {
 	return out
 }
 
-// sampleEvents makes the events of new and changed samples: consecutive parts, each
-// within the limits of one message.
+// sampleEvents returns the events about new and changed samples. Each event is small enough for one message.
 func (s *Service) sampleEvents(in *intake, news *changedSamples) []healthlab.Event {
 	var events []healthlab.Event
 	head := s.batchHead(in)
@@ -524,8 +518,8 @@ func (s *Service) sampleEvents(in *intake, news *changedSamples) []healthlab.Eve
 	return events
 }
 
-// batchHead is the beginning of the payload of every part, up to the samples. Its
-// capacity is its length, so that appending to it copies.
+// batchHead returns the start of a batch's JSON, up to the samples. Its capacity is its length, so that each
+// append copies it.
 func (s *Service) batchHead(in *intake) []byte {
 	b := append([]byte(nil), `{"user_id":`...)
 	b = appendString(b, in.user.ID.String())

@@ -17,9 +17,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// IngestSummaries stores summaries of one resource, and announces what is new or changed. The
-// summaries are changed: ids, source and what the source left out are filled in. Refused items and
-// errors are as of [Service.IngestSamples].
+// IngestSummaries stores summaries of one resource, and sends events about new and changed summaries. It fills
+// in the id, the source and missing fields of the given summaries. Refused items and errors are those of
+// [Service.IngestSamples].
 func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, items []Summary) (Counts, error) {
 	r, err := resourceOf(resource, ClassSummary)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	var out Counts
 	refused.addTo(&out)
 	kept := in.last(good, &out)
-	size := max(len(kept), 1) // of a part
+	size := max(len(kept), 1) // the number of summaries in a part
 	if up.Within != nil && size > SummariesOfPart {
 		slices.SortStableFunc(kept, func(a, b Summary) int { return a.index().Compare(b.index()) })
 		size = SummariesOfPart
@@ -69,7 +69,7 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 				return err
 			}
 			told := got
-			if begin == 0 { // with what was not written
+			if begin == 0 { // including the summaries that were not written
 				told.Counts = out
 				told.Counts.add(&got.Counts)
 			}
@@ -84,7 +84,7 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	return out, nil
 }
 
-// newestOf returns the last instant of summaries.
+// newestOf returns the latest instant of some summaries.
 func newestOf(items []Summary) (newest time.Time) {
 	for _, item := range items {
 		if at := item.index(); at.After(newest) {
@@ -94,15 +94,13 @@ func newestOf(items []Summary) (newest time.Time) {
 	return newest
 }
 
-// ReceiveSummaries is [Service.IngestSummaries] of the answer of a provider, and returns
-// what became of each part. Its items are checked one by one: those that are refused are
-// told, and the others are stored; of a part whose source is not well said all are refused,
-// and what of a device cannot be kept is left out. An item without a Raw payload leaves the
-// payload that is stored.
-// Items of one identity that differ, in any part, are refused, all of them: it is not known
-// which one is meant. The parts are of one provider.
+// ReceiveSummaries stores the parts of a provider's answer as [Service.IngestSummaries] does, and returns the
+// result of each part. Each summary is checked alone: refused summaries are reported, and the others are stored.
+// An invalid source refuses all summaries of its part. Device fields that cannot be stored are left out. A
+// summary without a Raw payload keeps the stored payload. Different summaries with one identity are all refused,
+// in whichever parts they are. All parts must be of one provider.
 //
-// Errors: as of IngestSummaries, but for problems of items and sources.
+// The errors are those of IngestSummaries, without those about items and sources.
 func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, parts []SummaryPart) ([]Received, error) {
 	r, err := resourceOf(resource, ClassSummary)
 	if err != nil {
@@ -141,8 +139,8 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 	return out, nil
 }
 
-// keepPayloads gives items without a payload the one that is stored. A recording comes with its
-// workout, but not with what the provider said of that.
+// keepPayloads sets the stored payload on items without a payload. The workout of a recording, for example,
+// arrives without the provider's document about the workout.
 func (s *Service) keepPayloads(ctx context.Context, in *intake, items []Summary) error {
 	bare := func(item Summary) bool { return item.head().Raw == nil }
 	if !in.settings.ProviderRawData || !slices.ContainsFunc(items, bare) {
@@ -160,14 +158,14 @@ func (s *Service) keepPayloads(ctx context.Context, in *intake, items []Summary)
 	})
 }
 
-// checkedPart is what of a part may be stored, and where that stands in it.
+// checkedPart has the accepted items of a part and their positions in the part.
 type checkedPart struct {
-	in   *intake // nil if nothing may be
+	in   *intake // nil if the whole part is refused
 	good []Summary
 	at   []int
 }
 
-// checkItems refuses items one by one.
+// checkItems checks each item and leaves out those that are invalid.
 func (in *intake) checkItems(items []Summary, got *Received) checkedPart {
 	part := checkedPart{in: in}
 	for i, item := range items {
@@ -181,7 +179,7 @@ func (in *intake) checkItems(items []Summary, got *Received) checkedPart {
 	return part
 }
 
-// dropAmbiguous leaves out items of one identity that differ.
+// dropAmbiguous refuses items with one identity and different content.
 func dropAmbiguous(parts []checkedPart, got []Received) error {
 	first := map[uuid.UUID][]byte{}
 	differ := map[uuid.UUID]bool{}
@@ -216,7 +214,7 @@ func dropAmbiguous(parts []checkedPart, got []Received) error {
 	return nil
 }
 
-// put writes summaries, and adds what became of them.
+// put writes summaries and adds the outcome to the result.
 func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Received) error {
 	kept := in.last(items, &got.Counts)
 	if len(kept) == 0 {
@@ -238,8 +236,8 @@ func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Rec
 	return nil
 }
 
-// prepare fills in what summaries take from what is stored, and returns the function that writes them and
-// sets what became of them. It may run more than once.
+// prepare completes summaries from stored data and returns the function that writes them and sets their outcome.
+// That function may run more than once.
 func (s *Service) prepare(ctx context.Context, in *intake, kept []Summary, got *Received) (write func(context.Context) error, err error) {
 	if err := s.keepSummaryOffsets(ctx, in, kept); err != nil {
 		return nil, err
@@ -291,8 +289,8 @@ func summaryOf(written []Summary, i int, res PutResult) (Summary, error) {
 	return written[i], nil
 }
 
-// sessionEvent makes the event of a summary that was put, or whose mark has changed. What is covered is not
-// announced, and what is no longer counted is withdrawn.
+// sessionEvent returns the event about a summary that was written or whose covering session changed. A covered
+// session has no created event, and a session that becomes covered has a deleted event.
 func (s *Service) sessionEvent(in *intake, item Summary, res PutResult) ([]healthlab.Event, error) {
 	id := item.head().ID.String()
 	outcome := res.Outcome
@@ -321,8 +319,8 @@ func (s *Service) sessionEvent(in *intake, item Summary, res PutResult) ([]healt
 	return []healthlab.Event{s.event(in, outcome, id, data)}, nil
 }
 
-// receive makes a summary ours: it reads the source's clock, derives the id and what
-// was left out, and notes what is wrong.
+// receive completes an uploaded summary: it resolves local times, derives the id and missing fields, and reports
+// invalid fields.
 func (in *intake) receive(p *healthlab.Problems, item Summary) {
 	if newSummary := in.resource.New(); !sameType(item, newSummary) {
 		p.Add("type", "not a summary of this resource")
@@ -365,8 +363,8 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 	}
 }
 
-// readOffsets fills in the offsets that the times of a summary are written with, and notes those
-// that no zone has.
+// readOffsets sets the UTC offsets that are written in the times of a summary, and reports offsets that no time
+// zone has.
 func readOffsets(p *healthlab.Problems, item Summary) {
 	offset, zone := item.zone()
 	if offset == nil {
@@ -399,8 +397,8 @@ func readOffsets(p *healthlab.Problems, item Summary) {
 	}
 }
 
-// checkDay notes a local day before 1900 and, where a summary has no instant, one that has
-// not come yet. A predicted cycle may begin later.
+// checkDay reports a local day before 1900 and, for a summary without an instant, a day in the future. A
+// predicted cycle may begin later.
 func (in *intake) checkDay(p *healthlab.Problems, item Summary) {
 	name := "calendar_date"
 	cycle, isCycle := item.(*MenstrualCycle)
@@ -417,7 +415,7 @@ func (in *intake) checkDay(p *healthlab.Problems, item Summary) {
 	in.checkFuture(p, healthlab.At(item.day().At(in.clock.loc)), name)
 }
 
-// place settles the offset of a summary.
+// place sets the UTC offset of a summary.
 func (in *intake) place(item Summary) {
 	offset, name := item.zone()
 	if offset == nil {
@@ -453,8 +451,7 @@ func (in *intake) summaryID(resource, natural string) uuid.UUID {
 	return SummaryID(in.team, in.user.ID, in.Provider, in.Source.Type, resource, natural)
 }
 
-// last drops what is outside the user's bounds, and of items with one id all but the
-// last.
+// last leaves out summaries outside of the user's ingestion window, and all but the last of those with one id.
 func (in *intake) last(items []Summary, c *Counts) []Summary {
 	newest := make(map[uuid.UUID]int, len(items))
 	for i, item := range items {
@@ -476,7 +473,7 @@ func (in *intake) last(items []Summary, c *Counts) []Summary {
 	return kept
 }
 
-// record returns a summary as it is stored.
+// record returns a summary in its stored form.
 func (in *intake) record(item Summary) (Record, error) {
 	doc, err := encodeRecord(item)
 	if err != nil {

@@ -167,7 +167,7 @@ func ExampleService_IngestSamples() {
 	// 2026-03-01T07:30:00+00:00 +3600 s: 5.0 mmol/L
 }
 
-func TestSampleTypesShareAnInstant(t *testing.T) {
+func TestSamples_oneInstantHoldsOneSampleOfEachType(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	at := ago(time.Hour)
 	ldl, hdl := reading("mmol/L", at, 2.9), reading("mmol/L", at, 1.4)
@@ -188,7 +188,7 @@ func TestSampleTypesShareAnInstant(t *testing.T) {
 	require.Equal(t, "stood", *got[0].Type)
 }
 
-func TestSampleReplaces(t *testing.T) {
+func TestSamples_sameStartReplacesAndIdenticalResendIsANoOp(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	at := ago(2 * time.Hour)
 	require.Equal(t, healthdata.Counts{New: 1}, s.samples("steps", band, bucket("count", at, 10*time.Minute, 120)))
@@ -204,7 +204,7 @@ func TestSampleReplaces(t *testing.T) {
 	require.Len(t, s.events(), 3, "an identical resend tells nobody")
 }
 
-func TestSourcesAreNotMerged(t *testing.T) {
+func TestSamples_ofDifferentSourcesAreNotMerged(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	at := ago(time.Hour)
 	phone := band
@@ -215,7 +215,7 @@ func TestSourcesAreNotMerged(t *testing.T) {
 	require.Len(t, s.read("heartrate"), 3)
 }
 
-func TestVerbMode(t *testing.T) {
+func TestVerbMode_decidesBetweenCreatedAndUpdatedEvents(t *testing.T) {
 	for mode, want := range map[healthdata.VerbMode][]string{
 		healthdata.VerbUpsert: {"created", "created", "created"},
 		healthdata.VerbSplit:  {"created", "updated", "created"},
@@ -241,7 +241,7 @@ func TestVerbMode(t *testing.T) {
 	}
 }
 
-func TestBatchesAreSplit(t *testing.T) {
+func TestEvents_batchOf5001SamplesIsSplitInTwo(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	many := make([]healthdata.Sample, 5001)
 	for i := range many {
@@ -262,7 +262,7 @@ func TestBatchesAreSplit(t *testing.T) {
 	require.Equal(t, []int{5000, 1}, sizes)
 }
 
-func TestEventPayload(t *testing.T) {
+func TestEvents_sampleBatchHasTheDocumentedJSON(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	up := band
 	up.Source.AppID = ptr("com.example.run")
@@ -280,7 +280,7 @@ func TestEventPayload(t *testing.T) {
 	}`, string(events[0].Data))
 }
 
-func TestHistoricalIsSilent(t *testing.T) {
+func TestEvents_historicalDataIsSentOnlyIfTheTeamWantsIt(t *testing.T) {
 	for push, want := range map[bool]int{false: 0, true: 2} {
 		s := newStation(t, healthdata.Options{Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) {
 			return healthdata.TeamSettings{PushHistoricalData: push}, nil
@@ -295,7 +295,7 @@ func TestHistoricalIsSilent(t *testing.T) {
 	}
 }
 
-func TestFloatingTime(t *testing.T) {
+func TestFloatingTimes_areReadInTheUsersZone(t *testing.T) {
 	floating := healthdata.Upload{Provider: "acme_float"}
 	clock := instant(t, "2023-09-27T07:48:00Z")
 
@@ -323,7 +323,7 @@ func TestFloatingTime(t *testing.T) {
 	require.Equal(t, 0, *got[0].TimezoneOffset)
 }
 
-func TestReinterpret(t *testing.T) {
+func TestReinterpret_resolvesSkippedAndRepeatedLocalTimes(t *testing.T) {
 	newYork, err := time.LoadLocation("America/New_York")
 	require.NoError(t, err)
 	for digits, want := range map[string]string{
@@ -337,7 +337,7 @@ func TestReinterpret(t *testing.T) {
 	}
 }
 
-func TestIngestionBounds(t *testing.T) {
+func TestIngestionWindow_samplesOutsideOfItAreDropped(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	_, err := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{
 		IngestionStart: healthdata.SetTo(*day("2026-03-01")), IngestionEnd: healthdata.SetTo(*day("2026-03-03")),
@@ -354,7 +354,7 @@ func TestIngestionBounds(t *testing.T) {
 	require.Len(t, s.events(), 1, "what is dropped tells nobody")
 }
 
-func TestUnitsAreConverted(t *testing.T) {
+func TestUnits_areConvertedToTheResourcesUnit(t *testing.T) {
 	for _, c := range []struct {
 		resource, kind, unit string
 		in, want             float64
@@ -378,7 +378,7 @@ func TestUnitsAreConverted(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestSamplesRefused(t *testing.T) {
+func TestIngestSamples_invalidSampleIsRefusedAlone(t *testing.T) {
 	at := ago(time.Hour)
 	good := reading("bpm", at, 60)
 	change := func(f func(*healthdata.Sample)) healthdata.Sample {
@@ -474,7 +474,7 @@ func problems(t *testing.T, err error) (out []string) {
 	return out
 }
 
-func TestUploadsRefused(t *testing.T) {
+func TestIngestSamples_refusesInvalidUploadFields(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	one := []healthdata.Sample{reading("bpm", ago(time.Hour), 60)}
 	ingest := func(up healthdata.Upload) error {
@@ -493,7 +493,7 @@ func TestUploadsRefused(t *testing.T) {
 	require.Equal(t, []string{"source workout_id: missing", "source sport: missing"}, problems(t, err))
 }
 
-func TestEveryResourceComesBack(t *testing.T) {
+func TestSamples_ofEveryResourceAreReadAsWritten(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	workout := uuid.New()
 	for _, r := range healthdata.Timeseries() {
@@ -566,7 +566,7 @@ func mustData(t *testing.T, group []byte) json.RawMessage {
 func ptr[T any](v T) *T { return &v }
 
 // The offset that a time is written with is that of the item, where it has none of its own.
-func TestWrittenOffsets(t *testing.T) {
+func TestOffsets_itemTakesTheOffsetWrittenInItsTime(t *testing.T) {
 	written := func(text string, seconds int) healthlab.Time {
 		return healthlab.Time{Time: instant(t, text).In(time.FixedZone("", seconds))}
 	}
@@ -629,7 +629,7 @@ func TestWrittenOffsets(t *testing.T) {
 }
 
 // Both offsets of a session are kept: of a flight, and of a night in which the clocks change.
-func TestSessionOffsets(t *testing.T) {
+func TestOffsets_sessionKeepsItsStartAndEndOffsets(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	_, err := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{FallbackTimeZone: healthdata.SetTo("America/New_York")})
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-func TestValueJSON(t *testing.T) {
+func TestValue_encodesAndDecodesNumbersAndTextsAsJSON(t *testing.T) {
 	for text, want := range map[string]healthdata.Value{
 		`0`:          {},
 		`-0`:         {Number: math.Copysign(0, -1)},

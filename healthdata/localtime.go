@@ -7,14 +7,13 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// Reinterpret takes the clock digits of an instant written as UTC and reads them in a
-// zone: how floating time, which has digits and no zone, becomes an instant. A wall
-// time that the zone skips moves forward by the size of the gap; one that occurs twice
-// is the earlier of the two.
+// Reinterpret reads the clock digits of an instant in UTC as a local time of a zone. It converts times without a
+// zone to instants. A local time that the zone skips moves forward by the size of the gap; a local time that
+// occurs twice is the earlier of the two.
 func Reinterpret(digits healthlab.Time, loc *time.Location) healthlab.Time {
 	wall := digits.UTC()
-	// The two offsets that can be in force around here: transitions are further
-	// apart than two days in every zone of the tz database.
+	// These two offsets are the only possible ones at this time: in every zone of the tz database, transitions
+	// are more than two days apart.
 	_, before := wall.Add(-24 * time.Hour).In(loc).Zone()
 	_, after := wall.Add(24 * time.Hour).In(loc).Zone()
 	early := wall.Add(-time.Duration(max(before, after)) * time.Second)
@@ -25,16 +24,16 @@ func Reinterpret(digits healthlab.Time, loc *time.Location) healthlab.Time {
 	if _, o := late.In(loc).Zone(); o == min(before, after) {
 		return healthlab.At(late)
 	}
-	// Skipped: the offset from before the gap gives the wall time behind it.
+	// The local time is skipped: the offset before the gap gives the local time after the gap.
 	return healthlab.At(wall.Add(-time.Duration(before) * time.Second))
 }
 
-// clock reads a source's times as one user's data: it knows what the provider knows of
-// zones, and the user's fallback zone.
+// clock reads the times of one source and one user, with the provider's affinity to time zones and the user's
+// fallback zone.
 type clock struct {
 	loc      *time.Location
-	floating bool // digits without a zone
-	verbatim bool // leave floating digits as they are
+	floating bool // times have clock digits without a zone
+	verbatim bool // treat clock digits as UTC
 }
 
 func (s *Service) clockOf(u *User, p *Provider, resource string) clock {
@@ -52,8 +51,8 @@ func (c clock) instant(t healthlab.Time) healthlab.Time {
 	return Reinterpret(t, c.loc)
 }
 
-// offset returns the seconds east of UTC at an instant: the source's own where it has
-// one, else those of the zone that it names, else those of the fallback zone.
+// offset returns the seconds east of UTC at an instant: the item's own offset, otherwise that of the item's
+// zone, otherwise that of the fallback zone.
 func (c clock) offset(at time.Time, own *int, zone *string) int {
 	if c.floating {
 		if c.verbatim {
@@ -71,8 +70,8 @@ func (c clock) offset(at time.Time, own *int, zone *string) int {
 	return o
 }
 
-// writtenOffset returns the offset of the first of some times whose location is a place: neither
-// UTC, which says only the instant, nor the zone of this machine. Nil if there is none.
+// writtenOffset returns the offset of the first time whose location is a place. UTC and the zone of the machine
+// are no places. It returns nil if there is none.
 func writtenOffset(times ...*healthlab.Time) *int {
 	for _, t := range times {
 		if t == nil || t.Location() == time.UTC || t.Location() == time.Local {
@@ -98,8 +97,8 @@ func zoneOffset(zone *string, at healthlab.Time) *int {
 	return &offset
 }
 
-// DayRange is a range of calendar days, both inclusive, on the clock that each item was
-// recorded under: its time plus its own offset. A zero day is no bound.
+// DayRange is a range of calendar days, both inclusive. The day of an item is the local day at the item's own
+// offset. A zero day is no bound.
 type DayRange struct {
 	From, To healthlab.Date
 }
@@ -107,8 +106,7 @@ type DayRange struct {
 // IsZero reports whether neither end is bounded.
 func (d DayRange) IsZero() bool { return d.From.IsZero() && d.To.IsZero() }
 
-// has reports whether an instant lies in the range, given the offset of its clock in
-// seconds east of UTC.
+// has reports whether an instant is in the range, at the given offset in seconds east of UTC.
 func (d DayRange) has(at time.Time, offset int) bool {
 	if d.IsZero() {
 		return true
@@ -124,8 +122,7 @@ func (d DayRange) check() error {
 	return checkRange(d.From.At(time.UTC), d.To.At(time.UTC))
 }
 
-// narrow returns the part of a range of instants in which items of these days can lie,
-// whatever their offsets are.
+// narrow returns the range of instants that can be on these days at any offset.
 func (d DayRange) narrow(from, to time.Time) (time.Time, time.Time) {
 	if !d.From.IsZero() {
 		if first := d.From.At(time.UTC).Add(-check.MaxOffset * time.Second); from.Before(first) {

@@ -9,25 +9,24 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// Meal is one meal. Its totals are the source's own: they are not recomputed from the
-// foods.
+// Meal is one meal. Its totals are those of the source: they are not computed from the foods.
 type Meal struct {
 	Head
 	// ProviderID is the same as ID. Deprecated.
 	ProviderID string `json:"provider_id" wire:"out"`
 	// PriorityID is always 0. Deprecated.
 	PriorityID int `json:"priority_id" wire:"out"`
-	// SourceID is the number of the provider inside the service. Deprecated.
+	// SourceID is the number of the provider in the service. Deprecated.
 	SourceID int `json:"source_id" wire:"out"`
-	// Timestamp is when it was eaten, in UTC.
+	// Timestamp is when the meal was eaten, in UTC.
 	Timestamp healthlab.Time `json:"timestamp" wire:"offset"`
 	// TimezoneOffset is seconds east of UTC at Timestamp; never null on output.
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
-	// CalendarDate is the local day, as the user recorded it.
+	// CalendarDate is the local day that the user recorded.
 	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
 	// Name is the name of the meal.
 	Name string `json:"name"`
-	// Energy, Macros and Micros are null when not known.
+	// Energy, Macros and Micros are null if they are not known.
 	Energy *Energy `json:"energy"`
 	Macros *Macros `json:"macros"`
 	Micros *Micros `json:"micros"`
@@ -72,15 +71,15 @@ type Fats struct {
 	Total           *float64 `json:"total"`
 }
 
-// Micros are amounts of nutrients by name; a group of which nothing is known is empty.
-// The wire has no units: [MicroUnit] knows them.
+// Micros are amounts of nutrients by name. An unknown group is empty. The JSON has no units: [MicroUnit] returns
+// them.
 type Micros struct {
 	Minerals      map[string]float64 `json:"minerals" wire:"opt"`
 	TraceElements map[string]float64 `json:"trace_elements" wire:"opt"`
 	Vitamins      map[string]float64 `json:"vitamins" wire:"opt"`
 }
 
-// microUnits holds the unit of every nutrient of [Micros] that is known.
+// microUnits has the unit of each known nutrient of [Micros].
 var microUnits = map[string]string{
 	"sodium": "mg", "potassium": "mg", "calcium": "mg", "phosphorus": "mg", "magnesium": "mg",
 	"iron": "mg", "zinc": "mg", "fluoride": "mg", "chloride": "mg",
@@ -127,7 +126,7 @@ func (m *Meal) complete() {
 	}
 }
 
-// complete makes empty groups of nil ones.
+// complete replaces nil groups by empty ones.
 func (m *Micros) complete() {
 	if m == nil {
 		return
@@ -154,7 +153,7 @@ func (m *Meal) check(p *healthlab.Problems) {
 	check.Numbers(p, m)
 }
 
-// energyUnit is the one unit of energy.
+// energyUnit is the unit of every energy.
 const energyUnit = "kcal"
 
 func kilocalories(e *Energy) (v float64, ok bool) {
@@ -164,8 +163,8 @@ func kilocalories(e *Energy) (v float64, ok bool) {
 	return ResourceBySlug("calories_active").Convert(e.Value, e.Unit, "")
 }
 
-// energies visits the energy of the meal and of each food, with the path of what has
-// it; a food's name is not part of it.
+// energies calls visit with the energy of the meal and of each food, and with the path of its field. The path
+// has no name of a food.
 func (m *Meal) energies(visit func(e *Energy, path ...any)) {
 	if m.Energy != nil {
 		visit(m.Energy)

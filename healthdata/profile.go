@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// Profile is what one source says about the person.
+// Profile is the description of the person by one source.
 type Profile struct {
 	Head
 	// Height is in cm.
@@ -42,22 +42,22 @@ func (f *Profile) check(p *healthlab.Problems) {
 	}
 }
 
-// Electrocardiogram is one recording. The voltages are not in it: read the timeseries
-// electrocardiogram_voltage between SessionStart and SessionEnd.
+// Electrocardiogram is one recording, without its voltages: read the timeseries electrocardiogram_voltage
+// between SessionStart and SessionEnd.
 type Electrocardiogram struct {
 	Head
 	SessionStart healthlab.Time `json:"session_start" wire:"offset"`
 	SessionEnd   healthlab.Time `json:"session_end" wire:"offset"`
 	// VoltageSampleCount is how many voltages were recorded.
 	VoltageSampleCount int64 `json:"voltage_sample_count" wire:"tolerant"`
-	// HeartRateMean is beats per minute.
+	// HeartRateMean is in beats per minute.
 	HeartRateMean *int64 `json:"heart_rate_mean" wire:"tolerant"`
 	// SamplingFrequencyHz is in Hz.
 	SamplingFrequencyHz *float64 `json:"sampling_frequency_hz"`
 	// Classification is sinus_rhythm, atrial_fibrillation or inconclusive (open).
 	Classification *string `json:"classification"`
-	// InconclusiveCause goes with inconclusive only: high_heart_rate,
-	// low_heart_rate or poor_reading (open).
+	// InconclusiveCause is set only if Classification is inconclusive: high_heart_rate, low_heart_rate or
+	// poor_reading (open).
 	InconclusiveCause *string `json:"inconclusive_cause"`
 	AlgorithmVersion  *string `json:"algorithm_version"`
 	// TimeZone is an IANA identifier, null when the source gives none.
@@ -65,7 +65,7 @@ type Electrocardiogram struct {
 	// TimezoneOffset is seconds east of UTC at SessionStart; never null on output.
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	flatSource
-	// SourceDeviceModel is null when not known.
+	// SourceDeviceModel is null if it is not known.
 	SourceDeviceModel *string `json:"source_device_model"`
 }
 
@@ -93,16 +93,15 @@ func (e *Electrocardiogram) check(p *healthlab.Problems) {
 	check.Numbers(p, e)
 }
 
-// MenstrualCycle is one cycle. The arrays are sorted by date and never nil on the
-// wire.
+// MenstrualCycle is one cycle. The arrays are sorted by date and never null in JSON.
 type MenstrualCycle struct {
 	Head
 	PeriodStart healthlab.Date `json:"period_start"`
 	// PeriodEnd is the last day of bleeding.
 	PeriodEnd *healthlab.Date `json:"period_end"`
-	// CycleEnd is the day before the next period, when known.
+	// CycleEnd is the day before the next period, if it is known.
 	CycleEnd *healthlab.Date `json:"cycle_end"`
-	// IsPredicted says that the cycle was foreseen and not recorded.
+	// IsPredicted reports whether the cycle was predicted and not recorded.
 	IsPredicted           bool              `json:"is_predicted" wire:"opt"`
 	MenstrualFlow         []FlowDay         `json:"menstrual_flow" wire:"opt"`
 	CervicalMucus         []MucusDay        `json:"cervical_mucus" wire:"opt"`
@@ -117,7 +116,7 @@ type MenstrualCycle struct {
 	flatSource
 }
 
-// Day is a day on which something was seen.
+// Day is the date of an observation.
 type Day struct {
 	Date healthlab.Date `json:"date"`
 }
@@ -156,7 +155,7 @@ type TestDay struct {
 	TestResult string         `json:"test_result"`
 }
 
-// SexualActivity is a day of it; ProtectionUsed is null when not said.
+// SexualActivity is a day with sexual activity. ProtectionUsed is null if it is not stated.
 type SexualActivity struct {
 	Date           healthlab.Date `json:"date"`
 	ProtectionUsed *bool          `json:"protection_used"`
@@ -217,8 +216,8 @@ func sortDays[T any](days *[]T, date func(T) healthlab.Date) {
 // Body is one measurement of body composition.
 type Body struct {
 	Head
-	// MeasuredAt is the instant of the measurement, in UTC. It is given on the way
-	// in; the published object says the day only.
+	// MeasuredAt is the instant of the measurement, in UTC. Uploads have it; published objects have only the
+	// day.
 	MeasuredAt healthlab.Time `json:"measured_at,omitzero" wire:"in,offset"`
 	// CalendarDate is the local day of the measurement.
 	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
@@ -228,7 +227,7 @@ type Body struct {
 	Date healthlab.Time `json:"date" wire:"out"`
 	// Weight is in kg.
 	Weight *float64 `json:"weight"`
-	// Fat is percent of the body.
+	// Fat is the percentage of body fat.
 	Fat                  *float64 `json:"fat"`
 	WaterPercentage      *float64 `json:"water_percentage"`
 	MuscleMassPercentage *float64 `json:"muscle_mass_percentage"`

@@ -13,7 +13,7 @@ import (
 )
 
 // Of several profiles that of the preferred provider counts, whichever changed last.
-func TestProfileOfThePreferredProvider(t *testing.T) {
+func TestProfile_isThatOfThePreferredProvider(t *testing.T) {
 	numbers := map[string]int{}
 	s := newStation(t, healthdata.Options{
 		Preference: func(context.Context, healthlab.TeamID) (map[string]int, error) { return numbers, nil },

@@ -12,83 +12,83 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
-// The on-device stores whose slugs are part of the interface, beside manual.
+// Slugs of the on-device stores that are part of the API, beside manual.
 const (
 	SlugAppleHealthKit = "apple_health_kit"
 	SlugHealthConnect  = "health_connect"
 	SlugSamsungHealth  = "samsung_health"
 )
 
-// Provider is a data source that people can connect: one record of the configured
-// list. A provider is opaque to this library: what it can do is what its record says.
+// Provider is a data source that people can connect: one record of the configured list. The library knows of a
+// provider only what its record states.
 type Provider struct {
-	// Slug names it: lower-case snake_case.
+	// Slug is the name of the provider in lower-case snake_case.
 	Slug        string `json:"slug"`
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	// Logo is a URL; null if it has none.
+	// Logo is a URL; null if the provider has none.
 	Logo *string `json:"logo"`
-	// Group is a name for sets of providers, free of meaning here.
+	// Group names a set of providers. The library does not interpret it.
 	Group string `json:"group,omitempty"`
 	// AuthType says how a person signs in: oauth, team_oauth, sdk, password, email,
 	// app, or empty.
 	AuthType string `json:"auth_type"`
 	// Category is app, ble, device, lab or provider.
 	Category string `json:"source_type"`
-	// Class says how data comes: cloud, sdk_store, sdk_device or manual.
+	// Class says how data arrives: cloud, sdk_store, sdk_device or manual.
 	Class string `json:"class"`
 	// UpdateModel is push, poll, hybrid or sdk.
 	UpdateModel string `json:"update_model,omitempty"`
 	// OAuthVersion is 1 or 2 where AuthType is oauth.
 	OAuthVersion int `json:"oauth_version,omitempty"`
-	// Scopes says by resource slug which scopes are needed; empty when the provider
-	// has no such thing.
+	// Scopes lists the required and optional scopes by resource slug; empty for a provider without scopes.
 	Scopes map[string]Scopes `json:"scopes,omitempty"`
-	// Resources are what it can deliver.
+	// Resources are the resources that the provider can deliver.
 	Resources []ProviderResource `json:"resources"`
-	// Backfill says how far back history is fetched.
+	// Backfill is how many days of history are fetched.
 	Backfill Backfill `json:"backfill,omitzero"`
-	// RelinkRerunsBackfill says whether linking again fetches history again.
+	// RelinkRerunsBackfill reports whether history is fetched again when a person links again.
 	RelinkRerunsBackfill *bool `json:"relink_reruns_backfill,omitempty"`
-	// Regions are the values that its region field accepts, the default first, by
-	// region of the service.
+	// Regions are the accepted values of the provider's region field by region of the service, the default
+	// first.
 	Regions map[string][]string `json:"regions,omitempty"`
-	// MFA says that signing in with a password may ask for a code.
+	// MFA reports whether a sign-in with a password may require a code.
 	MFA bool `json:"mfa,omitempty"`
-	// PasswordRotation says that it may force a new password.
+	// PasswordRotation reports whether the provider may require a new password.
 	PasswordRotation bool `json:"password_rotation,omitempty"`
-	// AllScopesRequired says that it cannot tell which scopes were granted.
+	// AllScopesRequired reports whether the provider does not state the granted scopes, so that all are
+	// required.
 	AllScopesRequired bool `json:"all_scopes_required,omitempty"`
-	// MultiApp says that many apps write to it, so that records of different apps
-	// must be told apart.
+	// MultiApp reports whether many apps write to the provider, so that records of different apps must be kept
+	// apart.
 	MultiApp bool `json:"multi_app,omitempty"`
-	// OwnSite says that people run the provider themselves: where AuthType is password, the
-	// name is the address of their site, and the password a token of it.
+	// OwnSite reports whether people run the provider's server themselves. If AuthType is password, the user
+	// name is then the address of their site, and the password is a token of that site.
 	OwnSite bool `json:"own_site,omitempty"`
-	// Demo says that synthetic connections are allowed.
+	// Demo reports whether demo connections with generated data are allowed.
 	Demo bool `json:"demo,omitempty"`
-	// Throttle is its class in bulk backfills.
+	// Throttle is the provider's throttling class in bulk backfills.
 	Throttle string `json:"throttle,omitempty"`
-	// RateLimits are how many requests it takes.
+	// RateLimits are the provider's limits on requests.
 	RateLimits RateLimits `json:"rate_limits,omitzero"`
 }
 
 // RateLimits are the limits that a provider sets on requests.
 type RateLimits struct {
-	// App holds for all users together, User for each one.
+	// App is the limit of all users together, User that of each user.
 	App  []RateLimit `json:"app,omitempty"`
 	User []RateLimit `json:"user,omitempty"`
 }
 
-// RateLimit is how many requests there may be in any stretch of time of some seconds.
+// RateLimit is the allowed number of requests in any period of some seconds.
 type RateLimit struct {
 	Requests int `json:"requests"`
 	Seconds  int `json:"seconds"`
-	// Burst is how many of them may come at once; the others are spread. 0 means 1.
+	// Burst is how many of the requests may be sent at once; the others are spread over the period. 0 means 1.
 	Burst int `json:"burst,omitempty"`
 }
 
-// Scopes are the grants that a resource needs, in the provider's own words.
+// Scopes are the required and optional grants of a resource, by the provider's names.
 type Scopes struct {
 	Required []string `json:"required"`
 	Optional []string `json:"optional"`
@@ -96,29 +96,28 @@ type Scopes struct {
 
 // ProviderResource is a resource that a provider delivers.
 type ProviderResource struct {
-	// Resource is the slug.
+	// Resource is the slug of the resource.
 	Resource string `json:"resource"`
-	// RefreshPath is its name in the answer of a refresh; derived when empty.
+	// RefreshPath is the resource's name in the answer of a refresh; derived if it is empty.
 	RefreshPath string `json:"refresh_path,omitempty"`
-	// Affinity says what the provider knows of time zones. Empty is Native.
+	// Affinity is what the provider states about time zones. Empty means Native.
 	Affinity Affinity `json:"affinity,omitempty"`
 }
 
-// Backfill says how far back history is fetched when a source is connected. [NewProviders] gives a
-// provider of class cloud with neither DefaultDays nor Days, and whose mode is pull,
-// [DefaultHistoryDays], at most MaxDays; mode none is how a provider has no history.
+// Backfill is how many days of history are fetched when a source is connected. A cloud provider with neither
+// DefaultDays nor Days, and with the mode pull, gets [DefaultHistoryDays], at most MaxDays. A provider without
+// history has the mode none.
 type Backfill struct {
 	DefaultDays  int  `json:"default_days,omitempty"`
 	MaxDays      int  `json:"max_days,omitempty"`
 	Configurable bool `json:"configurable,omitempty"`
-	// Days fixes the days of single resources.
+	// Days is the number of days by resource, for resources with another number than DefaultDays.
 	Days map[string]int `json:"days,omitempty"`
-	// Mode is pull, push_incremental or none. Empty is pull.
+	// Mode is pull, push_incremental or none. Empty means pull.
 	Mode string `json:"mode,omitempty"`
 }
 
-// DefaultHistoryDays is how many days of history are fetched from a provider whose record does not
-// say.
+// DefaultHistoryDays is how many days of history are fetched from a provider whose record states no number.
 const DefaultHistoryDays = 30
 
 // modePull is the mode of a provider whose history is fetched.
@@ -136,10 +135,10 @@ type HistoryChoice struct {
 	Resources map[string]int `json:"resources,omitempty"`
 }
 
-// mostHistory is how many days of history are fetched at most, of any provider.
+// mostHistory is the greatest number of days of history that is fetched, for any provider.
 const mostHistory = 365
 
-// Limit returns how many days of history a team can want at most.
+// Limit returns the greatest number of days of history that a team can choose.
 func (b *Backfill) Limit() int {
 	if b.MaxDays > 0 {
 		return min(b.MaxDays, mostHistory)
@@ -147,9 +146,8 @@ func (b *Backfill) Limit() int {
 	return mostHistory
 }
 
-// Range returns how many days of a resource's history are fetched for a team that wants so
-// many, and how many it could want at most: a choice of zero is none, and what the provider
-// does not do is cut off.
+// Range returns how many days of a resource's history are fetched for a team's choice, and how many the team
+// could choose at most. A choice of zero fetches none, and a choice above the limit is cut to it.
 func (b *Backfill) Range(resource string, want HistoryChoice) (days, limit int) {
 	if fixed, ok := b.Days[resource]; ok {
 		fixed = min(fixed, mostHistory)
@@ -169,13 +167,13 @@ func (b *Backfill) Range(resource string, want HistoryChoice) (days, limit int) 
 	return min(days, limit), limit
 }
 
-// Affinity is what a provider knows of the time zone of one kind of its data.
+// Affinity is what a provider states about the time zone of one resource's data.
 type Affinity string
 
 const (
-	// AffinityNative: UTC, and the offset comes with the data.
+	// AffinityNative: times are UTC, and data has its offset.
 	AffinityNative Affinity = "native"
-	// AffinityFallback: UTC without offset; the user's fallback zone supplies it.
+	// AffinityFallback: times are UTC without an offset. The user's fallback zone gives the offset.
 	AffinityFallback Affinity = "fallback_or_utc"
 	// AffinityFallbackOrAbsent is treated as AffinityFallback, because every user has a
 	// fallback zone.
@@ -183,14 +181,13 @@ const (
 	// AffinityInferred is treated as AffinityFallback, unless the offset follows from the
 	// data itself, such as from coordinates.
 	AffinityInferred Affinity = "inferred_or_absent"
-	// AffinityAbsent: UTC, and the provider knows no offset. It is treated as AffinityFallback.
+	// AffinityAbsent: times are UTC, and the provider knows no offset. It is treated as AffinityFallback.
 	AffinityAbsent Affinity = "absent"
-	// AffinityFloating: clock digits without any zone. They are read in the user's
-	// fallback zone.
+	// AffinityFloating: times are clock digits without a zone. They are read in the user's fallback zone.
 	AffinityFloating Affinity = "floating"
 )
 
-// Affinity returns what the provider knows of the zone of a resource's data.
+// Affinity returns what the provider states about the time zone of a resource's data.
 func (p *Provider) Affinity(resource string) Affinity {
 	for _, r := range p.Resources {
 		if r.Resource == resource && r.Affinity != "" {
@@ -216,25 +213,25 @@ func (p *Provider) display() ProviderName {
 // Providers is the configured list of data sources. Immutable, and safe for
 // concurrent use.
 type Providers struct {
-	list []Provider // by name, then slug
+	list []Provider // sorted by name, then slug
 	slug map[string]*Provider
 }
 
 var slugForm = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 
-// reservedSlugs are words that paths give another meaning.
+// reservedSlugs cannot be slugs of providers, because URL paths use these words.
 var reservedSlugs = []string{"info", "insurance", "device", "sign_in_token", "create_portal_url", SlugDefault}
 
-// classCloud is the class of providers that we fetch from, or that call us.
+// classCloud is the class of providers whose API the service calls, or which send data to the service.
 const classCloud = "cloud"
 
 // classStore is the class of the stores on people's phones.
 const classStore = "sdk_store"
 
-// classManual is the class of what a team sends of its own.
+// classManual is the class of a team's own data.
 const classManual = "manual"
 
-// Closed lists of a provider's record.
+// The allowed values of fields of a provider's record.
 var (
 	authTypes          = []string{"oauth", "team_oauth", "sdk", "password", "email", "app", ""}
 	providerCategories = []string{"app", "ble", "device", "lab", "provider"}
@@ -246,11 +243,11 @@ var (
 	}
 )
 
-// ProviderCategories returns what a Provider.Category may be.
+// ProviderCategories returns the allowed values of Provider.Category.
 func ProviderCategories() []string { return slices.Clone(providerCategories) }
 
-// NewProviders checks a list and returns it. [healthlab.Invalid] names every problem
-// by position and field.
+// NewProviders checks a list of providers and returns it. A [healthlab.Invalid] error names each problem by
+// position and field.
 func NewProviders(list []Provider) (*Providers, error) {
 	var p healthlab.Problems
 	out := &Providers{list: slices.Clone(list), slug: make(map[string]*Provider, len(list))}
@@ -278,8 +275,7 @@ func NewProviders(list []Provider) (*Providers, error) {
 	return out, nil
 }
 
-// WithLogos returns the same providers; one without a logo has that which url returns for its
-// slug.
+// WithLogos returns the same providers, and sets url(slug) as the logo of each provider without one.
 func (p *Providers) WithLogos(url func(slug string) string) *Providers {
 	out := &Providers{list: slices.Clone(p.list), slug: make(map[string]*Provider, len(p.list))}
 	for i := range out.list {
@@ -293,8 +289,8 @@ func (p *Providers) WithLogos(url func(slug string) string) *Providers {
 	return out
 }
 
-// ReadProviders reads a JSON array of providers, strictly: a key that no record has is
-// a mistake. Errors as of [NewProviders].
+// ReadProviders reads a JSON array of providers. A key that is not in the record is an error. The errors are
+// those of [NewProviders].
 func ReadProviders(r io.Reader) (*Providers, error) {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
@@ -348,7 +344,7 @@ func checkProvider(p *healthlab.Problems, v *Provider) {
 	}
 }
 
-// Expected says what must be in place of a slug that no provider has.
+// Expected returns the error text for an unknown slug: the nearest known slugs.
 func (p *Providers) Expected(slug string) string {
 	slugs := make([]string, len(p.list))
 	for i := range p.list {
@@ -367,15 +363,15 @@ func oneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {
 	}
 }
 
-// List returns the providers by name. A category other than the empty string keeps
-// those of that category. The slice is the caller's.
+// List returns the providers of a category by name, or all if category is empty. The slice belongs to the
+// caller.
 func (p *Providers) List(category string) []Provider {
 	return slices.DeleteFunc(slices.Clone(p.list), func(v Provider) bool {
 		return category != "" && v.Category != category
 	})
 }
 
-// Get returns a provider by its slug, or nil. It is shared: do not change it.
+// Get returns the provider of a slug, or nil. The provider is shared: do not change it.
 func (p *Providers) Get(slug string) *Provider { return p.slug[slug] }
 
 func (p *Providers) name(slug string) ProviderName {
@@ -391,7 +387,7 @@ const (
 	Unavailable = "unavailable"
 )
 
-// Availability says whether data of one resource will come through a connection.
+// Availability says whether data of one resource will arrive through a connection.
 type Availability struct {
 	// Status is [Available] or [Unavailable] (open).
 	Status string `json:"status"`
@@ -399,16 +395,15 @@ type Availability struct {
 	ScopeRequirements *ScopeRequirements `json:"scope_requirements"`
 }
 
-// ScopeRequirements says which of the grants that a resource needs the person gave.
+// ScopeRequirements lists the granted and the denied scopes of a resource.
 type ScopeRequirements struct {
 	UserGranted Scopes `json:"user_granted"`
 	UserDenied  Scopes `json:"user_denied"`
 }
 
-// Availability returns, by resource, whether data will come from this provider for a
-// person who granted these scopes. A resource is available if no scope that it requires
-// was denied; a denied optional scope may cost it some fields. Everything that a
-// provider without scopes supports is available. The map is the caller's and never nil.
+// Availability returns by resource whether data will arrive for a person who granted these scopes. A resource is
+// available if none of its required scopes was denied; without an optional scope some fields may be missing. All
+// resources of a provider without scopes are available. The map is the caller's and never nil.
 func (p *Provider) Availability(granted []string) map[string]Availability {
 	out := make(map[string]Availability, len(p.Resources))
 	for _, r := range p.Resources {

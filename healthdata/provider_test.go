@@ -23,7 +23,7 @@ func exampleProviders(t *testing.T) *healthdata.Providers {
 	return p
 }
 
-func TestExampleProviders(t *testing.T) {
+func TestExampleProviders_coverEverySignInAndBackfillMode(t *testing.T) {
 	p := exampleProviders(t)
 	all := p.List("")
 	count := func(has func(healthdata.Provider) bool) (n int) {
@@ -69,7 +69,7 @@ func TestExampleProviders(t *testing.T) {
 	}
 }
 
-func TestProvidersList(t *testing.T) {
+func TestProviders_listIsSortedFilteredAndACopy(t *testing.T) {
 	p := exampleProviders(t)
 	all := p.List("")
 	require.True(t, slices.IsSortedFunc(all, func(a, b healthdata.Provider) int { return strings.Compare(a.Name, b.Name) }))
@@ -82,7 +82,7 @@ func TestProvidersList(t *testing.T) {
 	require.NotEqual(t, "scribbled", p.List("")[0].Slug, "the list is the caller's")
 }
 
-func TestReadProvidersInvalid(t *testing.T) {
+func TestReadProviders_refusesInvalidRecords(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"no JSON", `[`, ""},
 		{"an unknown key", `[{"slug":"a","nam":"A"}]`, ""},
@@ -111,7 +111,7 @@ func TestReadProvidersInvalid(t *testing.T) {
 }
 
 // A provider that is asked and whose record says nothing of history has some; mode none has none.
-func TestHistoryByDefault(t *testing.T) {
+func TestBackfill_defaultDaysDependOnClassAndMode(t *testing.T) {
 	for name, c := range map[string]struct {
 		class string
 		plan  healthdata.Backfill
@@ -140,7 +140,7 @@ func TestHistoryByDefault(t *testing.T) {
 	}
 }
 
-func TestPlansOfHistoryThatAreRefused(t *testing.T) {
+func TestBackfill_invalidPlanIsRefused(t *testing.T) {
 	for name, plan := range map[string]healthdata.Backfill{
 		"an unknown mode":                {Mode: "push"},
 		"negative days":                  {DefaultDays: -1},

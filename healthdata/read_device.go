@@ -62,9 +62,9 @@ func (s *Service) devices(ctx context.Context, team healthlab.TeamID, user healt
 	return out, err
 }
 
-// RawDevices returns what sources said of devices by itself, as they said it, in no order
-// that means anything; of one provider, if it is not empty. Teams that do not keep payloads
-// have none. healthlab.NotFound if the team has no such user.
+// RawDevices returns the providers' documents about devices, unchanged and in no defined order; of one provider,
+// if provider is not empty. Teams that do not keep payloads have none. It returns healthlab.NotFound if the team
+// has no such user.
 func (s *Service) RawDevices(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) ([]RawRecord, error) {
 	out := []RawRecord{}
 	err := s.data.View(ctx, team, user, func(v View) error {

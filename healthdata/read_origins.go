@@ -7,8 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// ByPublished sorts series into lists with one published key each: the origins of what readers see as
-// one series.
+// ByPublished groups series by their published key. The series of a group differ in app and device; readers see
+// them as one series.
 func ByPublished(all []Series) [][]Series {
 	slices.SortStableFunc(all, func(a, b Series) int { return a.Key.Compare(b.Key) })
 	var out [][]Series
@@ -22,9 +22,9 @@ func ByPublished(all []Series) [][]Series {
 	return out
 }
 
-// ReadPublished calls visit with the samples of series of one published key inside a range, in order of
-// time, until it says no: each timestamp once, as it was received last. A block is good until visit
-// returns.
+// ReadPublished calls visit with the samples of the series of one published key inside a range, in order of
+// time, until visit returns false. Of several samples with one timestamp it visits the one that was received
+// last. A block is valid until visit returns.
 func ReadPublished(ctx context.Context, v View, origins []Series, r series.Range, visit func(*series.Block) bool) error {
 	if len(origins) == 1 {
 		return readSeries(ctx, v, &origins[0], r, visit)
@@ -51,10 +51,10 @@ func ReadPublished(ctx context.Context, v View, origins []Series, r series.Range
 	return nil
 }
 
-// apartChunks is how many chunks of all origins are read at a time, about.
+// apartChunks is about how many chunks of all origins are read at a time.
 const apartChunks = 64
 
-// apart cuts a range where chunks begin, so that not all samples are in memory at once.
+// apart cuts a range at the starts of chunks, so that only a part of the samples is in memory at once.
 func apart(origins []Series, r series.Range) []series.Range {
 	var starts []int64
 	for i := range origins {

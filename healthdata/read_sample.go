@@ -18,8 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// SampleQuery says which samples of a timeseries to read. The zero values of the
-// filters mean any.
+// SampleQuery selects samples of a timeseries. A zero filter matches all.
 type SampleQuery struct {
 	// Resource is the slug of a timeseries.
 	Resource string
@@ -27,13 +26,11 @@ type SampleQuery struct {
 	From, To time.Time
 	// Days bounds the local days of the timestamps.
 	Days DayRange
-	// Provider keeps the samples of one provider. One that is not configured has
-	// none.
+	// Provider keeps the samples of one provider. A provider that is not configured has no samples.
 	Provider string
-	// Type keeps the samples of one type. [Service.Samples] does not take it.
+	// Type keeps the samples of one type. [Service.Samples] ignores it.
 	Type string
-	// Cursor continues after an earlier page: its Next. All else must be as it was
-	// there.
+	// Cursor is the Next of an earlier page with the same query. The result continues after that page.
 	Cursor string
 
 	sourceType SourceType
@@ -57,7 +54,7 @@ func (q *SampleQuery) series() SeriesQuery {
 	return SeriesQuery{Resources: []string{q.Resource}, From: r.From, To: r.To, Provider: q.Provider}
 }
 
-// check refuses a resource that has no samples and a range that ends before it begins.
+// check refuses a resource without samples and a range that ends before it begins.
 func (q *SampleQuery) check() error {
 	if _, err := resourceOf(q.Resource, ClassTimeseries); err != nil {
 		return err
@@ -74,8 +71,8 @@ func (q *SampleQuery) has(s *series.Sample) bool {
 
 // SamplePage is a page of samples, grouped by source.
 type SamplePage struct {
-	// Groups are sorted by provider, then source. A group may go on in the next
-	// page: groups with equal sources belong together.
+	// Groups are sorted by provider, then source. A group may continue in the next page: groups with equal
+	// sources belong together.
 	Groups []SampleGroup
 	// Next is the cursor of the next page; empty after the last.
 	Next string
@@ -102,8 +99,7 @@ func (g *SampleGroup) All() iter.Seq[Sample] {
 	}
 }
 
-// AppendJSON appends the group as it is published, {"source":…,"data":[…]}, without
-// making a struct of every sample.
+// AppendJSON appends the group as published JSON, {"source":…,"data":[…]}, without a struct per sample.
 func (g *SampleGroup) AppendJSON(b []byte) []byte {
 	b = append(b, `{"source":`...)
 	b = appendJSON(b, g.Source)
@@ -117,9 +113,8 @@ func (g *SampleGroup) AppendJSON(b []byte) []byte {
 	return append(b, ']', '}')
 }
 
-// Samples returns one page of samples grouped by source. Pages walk by provider,
-// source type and timestamp; a sample stands on one page only, whatever is written
-// meanwhile.
+// Samples returns one page of samples grouped by source. Pages are ordered by provider, source type and
+// timestamp. Each sample is on one page only, even if samples are written between pages.
 //
 // Errors: healthlab.NotFound without such a user or timeseries, healthlab.Invalid for a
 // range that ends before it begins and for a cursor that is damaged or belongs to
@@ -163,9 +158,8 @@ func (s *Service) Samples(ctx context.Context, team healthlab.TeamID, user healt
 	return page, nil
 }
 
-// AllSamples returns all samples that fit, whatever their source, ascending by
-// timestamp, then provider and source type. It has no pages: bound the range. Errors
-// as of [Service.Samples].
+// AllSamples returns all samples of the query from all sources, ascending by timestamp, then provider and source
+// type. It has no pages: bound the range. The errors are those of [Service.Samples].
 func (s *Service) AllSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q SampleQuery) ([]Sample, error) {
 	if err := q.check(); err != nil {
 		return nil, fmt.Errorf("read samples: %w", err)
@@ -186,7 +180,7 @@ func (s *Service) AllSamples(ctx context.Context, team healthlab.TeamID, user he
 	return out, nil
 }
 
-// eachSample visits the samples that fit, series by series.
+// eachSample visits the samples of a query, series by series.
 func eachSample(ctx context.Context, v View, q SampleQuery, visit func(Sample)) error {
 	r := ResourceBySlug(q.Resource)
 	all, err := v.Series(ctx, q.series())
@@ -215,8 +209,8 @@ func eachSample(ctx context.Context, v View, q SampleQuery, visit func(Sample)) 
 // chunksAtOnce is how many chunks of a series are loaded at a time.
 const chunksAtOnce = 4
 
-// readSeries calls visit with the samples of a series inside a range, in order, until
-// it says no. Chunks are loaded a few at a time, so a page costs what a page holds.
+// readSeries calls visit with the samples of a series inside a range, in order, until visit returns false. It
+// loads a few chunks at a time, so that a page reads little more than it returns.
 func readSeries(ctx context.Context, v View, s *Series, r series.Range, visit func(*series.Block) bool) error {
 	var scan series.Scanner
 	chunks := slices.DeleteFunc(slices.Clone(s.Chunks), func(c series.Chunk) bool { return !c.Overlaps(r.From, r.To) })
@@ -252,7 +246,7 @@ func readSeries(ctx context.Context, v View, s *Series, r series.Range, visit fu
 	}
 }
 
-// bySource sorts series into lists with one provider and source type each.
+// bySource groups series by provider and source type.
 func bySource(all []Series) [][]Series {
 	slices.SortFunc(all, func(a, b Series) int { return a.Key.Compare(b.Key) })
 	var out [][]Series
@@ -266,14 +260,14 @@ func bySource(all []Series) [][]Series {
 	return out
 }
 
-// groupKey is a full source context.
+// groupKey identifies a group of a page: a source with all its fields.
 type groupKey struct {
 	provider string
 	source   SourceType
 	attrs    series.Attrs // App, Device, Workout and Sport only
 }
 
-// walk gathers one page.
+// walk collects the groups of one page.
 type walk struct {
 	view   View
 	query  *SampleQuery
@@ -282,8 +276,8 @@ type walk struct {
 	groups map[groupKey]*SampleGroup
 }
 
-// source takes samples of one provider and source type in order of time, from a
-// cursor on, and reports whether there are more than the page holds.
+// source adds samples of one provider and source type to the page in order of time, starting at a cursor. It
+// reports whether more samples remain.
 func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool, err error) {
 	key := all[0].Key
 	switch cmp.Or(cmp.Compare(key.Provider, from.Provider), cmp.Compare(key.SourceType, from.SourceType)) {
@@ -297,7 +291,7 @@ func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool
 		h := &seriesReader{key: all[i].Key}
 		r := w.query.span()
 		if from.Provider != "" {
-			// What comes after the last sample of the page before.
+			// The first place after the last sample of the previous page.
 			after := from.Time
 			if all[i].Key.Part <= from.Part {
 				after++
@@ -335,7 +329,7 @@ func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool
 		w.take(h)
 		heads = slices.DeleteFunc(heads, func(o *seriesReader) bool {
 			if o.key.Part == h.key.Part && len(o.samples) > 0 && o.samples[0].Time == at {
-				o.samples = o.samples[1:] // another origin told it before
+				o.samples = o.samples[1:] // another origin has a sample of the same time
 			}
 			return len(o.samples) == 0
 		})
@@ -343,7 +337,7 @@ func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool
 	return false, nil
 }
 
-// seriesReader is the samples of one series that were read and not taken yet.
+// seriesReader is a series with its samples that were read and not yet added to the page.
 type seriesReader struct {
 	key     SeriesKey
 	samples []series.Sample
@@ -382,11 +376,9 @@ func (w *walk) sorted(s *Service) []SampleGroup {
 	return out
 }
 
-// cursor is a place in the samples of a user: just after this sample. The zero value
-// is the start.
+// cursor is the position after a sample of a user. The zero value is the start.
 type cursor struct {
-	// Sum binds the cursor to what was asked, and the place to the cursor: one that
-	// was damaged on the way is not another place.
+	// Sum is a checksum over the query and the position, so that a damaged cursor is refused.
 	Sum        []byte     `json:"q"`
 	Provider   string     `json:"p"`
 	SourceType SourceType `json:"s"`
@@ -394,8 +386,8 @@ type cursor struct {
 	Part       string     `json:"x,omitempty"`
 }
 
-// sum names the query and the place that a cursor belongs to. It is no secret and no
-// signature: a cursor shows nothing that its query would not.
+// sum returns the checksum over the query and the position of a cursor. It is not a secret: a cursor reads
+// nothing that its query could not read.
 func (c *cursor) sum(user healthlab.UserID, q *SampleQuery) []byte {
 	h := sha256.New()
 	for _, part := range [...]string{
@@ -421,7 +413,7 @@ func (c cursor) seal(user healthlab.UserID, q *SampleQuery) string {
 	return base64.RawURLEncoding.EncodeToString(appendJSON(nil, c))
 }
 
-// openCursor reads a cursor of the same query. Any other text is healthlab.Invalid.
+// openCursor reads a cursor of the same query. It returns healthlab.Invalid for any other text.
 func openCursor(text string, user healthlab.UserID, q *SampleQuery) (cursor, error) {
 	if text == "" {
 		return cursor{}, nil
@@ -431,7 +423,7 @@ func openCursor(text string, user healthlab.UserID, q *SampleQuery) (cursor, err
 	if err == nil {
 		err = json.Unmarshal(b, &c)
 	}
-	// A cursor is written in one way only.
+	// Each cursor has only one valid text.
 	if err != nil || c.Provider == "" || text != c.seal(user, q) {
 		var p healthlab.Problems
 		p.Add("cursor", "damaged, or of another query", "next_cursor")

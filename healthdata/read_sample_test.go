@@ -105,7 +105,7 @@ func everyMinute(n int) []healthdata.Sample {
 	return out
 }
 
-func TestPagesOfTwelveThousand(t *testing.T) {
+func TestSamplePages_hold5000SamplesEach(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	in := everyMinute(12_000)
 	s.samples("heartrate", band, in...)
@@ -127,7 +127,7 @@ func TestPagesOfTwelveThousand(t *testing.T) {
 	require.Len(t, got, len(in))
 }
 
-func TestFullLastPageHasNoNext(t *testing.T) {
+func TestSamplePages_fullLastPageHasNoCursor(t *testing.T) {
 	s := newStation(t, healthdata.Options{PageSize: 4})
 	s.samples("heartrate", band, everyMinute(8)...)
 	q := healthdata.SampleQuery{Resource: "heartrate"}
@@ -138,7 +138,7 @@ func TestFullLastPageHasNoNext(t *testing.T) {
 	require.Empty(t, last.Next)
 }
 
-func TestCursorBelongsToItsQuery(t *testing.T) {
+func TestSamplePages_cursorOfAnotherQueryIsRefused(t *testing.T) {
 	s := newStation(t, healthdata.Options{PageSize: 2})
 	s.samples("heartrate", band, everyMinute(9)...)
 	s.samples("hrv", band, reading("rmssd", ago(time.Minute), 40))
@@ -198,7 +198,7 @@ func TestCursorBelongsToItsQuery(t *testing.T) {
 }
 
 // A cursor stays valid when the installation's page size changes.
-func TestCursorOutlivesThePageSize(t *testing.T) {
+func TestSamplePages_cursorStaysValidWhenThePageSizeChanges(t *testing.T) {
 	s := newStation(t, healthdata.Options{PageSize: 3})
 	s.samples("heartrate", band, everyMinute(20)...)
 	wider, err := healthdata.New(s.store.Users(), s.store.Data(), s.providers, &healthdata.Options{Environment: healthlab.Sandbox, PageSize: 100})
@@ -216,7 +216,7 @@ func TestCursorOutlivesThePageSize(t *testing.T) {
 	}
 }
 
-func TestWritesBetweenPages(t *testing.T) {
+func TestSamplePages_writesBetweenPagesNeverRepeatASample(t *testing.T) {
 	s := newStation(t, healthdata.Options{PageSize: 3})
 	s.samples("heartrate", band, everyMinute(6)...)
 	q := healthdata.SampleQuery{Resource: "heartrate"}
@@ -233,7 +233,7 @@ func TestWritesBetweenPages(t *testing.T) {
 	require.Equal(t, 99.0, all(s.page(q))[0].Value)
 }
 
-func TestGroupsAreSourceContexts(t *testing.T) {
+func TestSamplePages_haveOneGroupPerSourceContext(t *testing.T) {
 	s := newStation(t, healthdata.Options{PageSize: 100})
 	device, workout := uuid.New(), uuid.New()
 	at := ago(time.Hour)
@@ -294,7 +294,7 @@ func TestGroupsAreSourceContexts(t *testing.T) {
 	require.Len(t, s.page(healthdata.SampleQuery{Resource: "workout_distance"}).Groups, 2)
 }
 
-func TestSampleBoundsAreInclusive(t *testing.T) {
+func TestSamples_rangeIncludesBothEnds(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	times := []string{
 		"2023-02-12T23:59:59.999999Z", "2023-02-13T00:00:00Z", "2023-02-13T23:59:59Z", "2023-02-13T23:59:59.999Z", "2023-02-14T00:00:00Z",
@@ -334,7 +334,7 @@ func TestSampleBoundsAreInclusive(t *testing.T) {
 }
 
 // Samples and AllSamples return NotFound for an unknown team, user or resource.
-func TestSamplesOfUnknownUser(t *testing.T) {
+func TestSamples_unknownTeamUserOrResourceIsNotFound(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	s.samples("heartrate", band, reading("bpm", ago(time.Hour), 60))
 	read := func(team healthlab.TeamID, user healthlab.UserID, resource string) error {
@@ -355,7 +355,7 @@ func TestSamplesOfUnknownUser(t *testing.T) {
 
 // Pages of any size, with writes between them, show what was there once each, and
 // without writes they are what an unpaged read shows.
-func TestPagesShowEachSampleOnce(t *testing.T) {
+func TestSamplePages_showEachSampleOnceWhateverTheirSize(t *testing.T) {
 	quiet := 0
 	walk := func(rt *rapid.T) {
 		s := newStation(t, healthdata.Options{})
@@ -435,7 +435,7 @@ func TestPagesShowEachSampleOnce(t *testing.T) {
 	require.Positive(t, quiet)
 }
 
-func TestEncodingAGroupCostsFewAllocations(t *testing.T) {
+func TestGroupAppendJSON_allocatesOncePerGroupNotPerSample(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	s.samples("heartrate", band, everyMinute(5000)...)
 	p := s.page(healthdata.SampleQuery{Resource: "heartrate"})
@@ -496,7 +496,7 @@ func FuzzCursor(f *testing.F) {
 
 // A name that is no resource is answered with the nearest ones, and a resource of another shape with its class, by
 // each method that takes one.
-func TestService_unknownResource(t *testing.T) {
+func TestResource_unknownNameIsAnsweredWithTheNearestNames(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	calls := map[string]func(resource string) error{
 		"Samples": func(r string) error {

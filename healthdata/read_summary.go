@@ -14,28 +14,25 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// SummaryQuery says which summaries of a resource to read. The zero values of the
-// filters mean any.
+// SummaryQuery selects summaries of a resource. A zero filter matches all.
 type SummaryQuery struct {
 	// Resource is the slug of a summary.
 	Resource string
-	// From and To bound what the resource is indexed by, both inclusive: the local
-	// day of activity, the end of a sleep, the start of a workout or of an
-	// electrocardiogram, the end of a sleep cycle, the instant of a measurement or a
-	// meal, the start of a period. Days are compared as days: the clock of From and
-	// To does not count for them.
+	// From and To bound the index time of the resource, both inclusive: the local day of activity, the end of a
+	// sleep, the start of a workout or of an electrocardiogram, the end of a sleep cycle, the instant of a
+	// measurement or a meal, the start of a period. A local day is compared with the days of From and To,
+	// without their time of day.
 	From, To time.Time
-	// Days bounds the local day of the same index.
+	// Days bounds the local day of the index time.
 	Days DayRange
-	// Provider keeps the summaries of one provider. One that is not configured has
-	// none.
+	// Provider keeps the summaries of one provider. A provider that is not configured has no summaries.
 	Provider string
 }
 
 // dayIndexed are the resources whose index is a calendar day.
 var dayIndexed = map[string]bool{"activity": true, "menstrual_cycle": true}
 
-// record returns the query as a store understands it.
+// record converts the query to one of a store.
 func (q SummaryQuery) record() (RecordQuery, error) {
 	r, err := resourceOf(q.Resource, ClassSummary)
 	if err != nil {
@@ -60,9 +57,8 @@ func (q SummaryQuery) record() (RecordQuery, error) {
 	return out, nil
 }
 
-// Summaries returns the summaries that fit, by what they are indexed by, then id.
-// Summaries of different sources are never merged. Sessions that are covered by another one of the same
-// app and device are left out.
+// Summaries returns the summaries of the query by index time, then id. Summaries of different sources are never
+// merged. Sessions that are covered by another one of the same app and device are left out.
 //
 // Errors: healthlab.NotFound without such a user or resource, healthlab.Invalid for a
 // range that ends before it begins.
@@ -102,7 +98,7 @@ func (s *Service) records(ctx context.Context, team healthlab.TeamID, user healt
 		}
 		offset := r.Offset
 		if dayIndexed[r.Resource] {
-			offset = 0 // the index is the local day itself
+			offset = 0 // the index is a local day
 		}
 		return !q.Days.has(r.Index, offset)
 	})
@@ -126,8 +122,8 @@ func (r *Record) Decode() (Summary, error) {
 	return out, nil
 }
 
-// fillOffsets gives a summary without offsets that of its record. A document may have been written
-// before the resource had a place for them.
+// fillOffsets sets the record's offset on a summary without offsets: older documents of some resources have no
+// field for them.
 func (r *Record) fillOffsets(item Summary) {
 	own := func() *int { return new(r.Offset) }
 	if offset, _ := item.zone(); offset != nil && *offset == nil {
@@ -139,7 +135,7 @@ func (r *Record) fillOffsets(item Summary) {
 	}
 }
 
-// decode returns the summary that a record holds, as readers see it.
+// decode returns the summary of a record as readers see it.
 func (s *Service) decode(r *Record) (Summary, error) {
 	out, err := r.Decode()
 	if err != nil {
@@ -149,9 +145,9 @@ func (s *Service) decode(r *Record) (Summary, error) {
 	return out, nil
 }
 
-// Profile returns what the sources say about the person: of several profiles that of the
-// provider that the team prefers, then the one that changed last. healthlab.NotFound if
-// there is none, or no such user.
+// Profile returns the profile of the person. Of several profiles it returns that of the team's preferred
+// provider, otherwise the one that changed last. It returns healthlab.NotFound if there is no profile or no such
+// user.
 func (s *Service) Profile(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (*Profile, error) {
 	all, err := s.Summaries(ctx, team, user, SummaryQuery{Resource: "profile", Provider: provider})
 	if err != nil {
@@ -166,8 +162,8 @@ func (s *Service) Profile(ctx context.Context, team healthlab.TeamID, user healt
 	return preferred(ctx, s, team, list, func(p *Profile) (string, healthlab.Time) { return p.Source.Provider, p.UpdatedAt })
 }
 
-// RawProfile returns the payload of the profile that [Service.Profile] returns. NotFound
-// without one, as in teams that do not keep payloads.
+// RawProfile returns the payload of the profile that [Service.Profile] returns. It returns NotFound if there is
+// no payload, as in teams that do not keep payloads.
 func (s *Service) RawProfile(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (RawRecord, error) {
 	all, err := s.RawSummaries(ctx, team, user, SummaryQuery{Resource: "profile", Provider: provider})
 	if err != nil {
@@ -176,8 +172,7 @@ func (s *Service) RawProfile(ctx context.Context, team healthlab.TeamID, user he
 	return preferred(ctx, s, team, all, func(r RawRecord) (string, healthlab.Time) { return r.Source.Provider, r.UpdatedAt })
 }
 
-// preferred returns the profile of the provider that the team prefers, of several the
-// newest.
+// preferred returns the profile of the team's preferred provider; of several, the newest.
 func preferred[T any](ctx context.Context, s *Service, team healthlab.TeamID, all []T, of func(T) (string, healthlab.Time)) (best T, err error) {
 	if len(all) == 0 {
 		return best, fmt.Errorf("read profile: %w", healthlab.NotFound)
@@ -196,21 +191,21 @@ func preferred[T any](ctx context.Context, s *Service, team healthlab.TeamID, al
 // RawRecord is a record's payload as the source sent it.
 type RawRecord struct {
 	ID uuid.UUID
-	// At is what the record is indexed by.
+	// At is the index time of the record.
 	At time.Time
-	// Source says who recorded it.
+	// Source is the source that recorded the data.
 	Source Source
-	// Sport is the workout's; zero for other resources.
+	// Sport is the sport of a workout; zero for other resources.
 	Sport Sport
-	// ProviderID is the source's own id of the record, ours where it has none.
+	// ProviderID is the source's own id of the record, or the service's id if the source has none.
 	ProviderID string
 	// Data is the payload.
 	Data                 json.RawMessage
 	CreatedAt, UpdatedAt healthlab.Time
 }
 
-// RawSummaries returns the payloads of the summaries that fit, in the order of
-// [Service.Summaries]. Teams that do not keep payloads have none. Errors as there.
+// RawSummaries returns the payloads of the query's summaries, in the order of [Service.Summaries]. Teams that do
+// not keep payloads have none. The errors are those of Summaries.
 func (s *Service) RawSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q SummaryQuery) ([]RawRecord, error) {
 	records, err := s.records(ctx, team, user, q, true)
 	if err != nil {
@@ -238,7 +233,7 @@ func (s *Service) RawSummaries(ctx context.Context, team healthlab.TeamID, user 
 	return out, nil
 }
 
-// recordOfWorkout is the document of a stored workout. Its mark is not published.
+// recordOfWorkout is the stored document of a workout. The mark zones_of_stream is not published.
 type recordOfWorkout struct {
 	*Workout
 	ZonesOfStream bool `json:"zones_of_stream,omitempty"`
@@ -275,7 +270,7 @@ func decodeRecord(doc []byte, item Summary) error {
 	return nil
 }
 
-// publish makes a summary what readers see.
+// publish sets the fields of a summary that only readers see.
 func (s *Service) publish(item Summary, created, updated healthlab.Time) {
 	h := item.head()
 	h.Source = s.source(h.Source)

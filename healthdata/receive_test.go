@@ -15,7 +15,7 @@ import (
 
 // In one answer, different items of one identity are refused wherever they stand, and equal
 // ones are stored once. A part with an invalid source is refused alone.
-func TestPartsOfOneAnswer(t *testing.T) {
+func TestReceiveSummaries_differentItemsOfOneIDAreRefused(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	night := func(id string, score int64) *healthdata.Sleep {
 		before := time.Duration(id[0]-'a') * 24 * time.Hour
@@ -55,7 +55,7 @@ func TestPartsOfOneAnswer(t *testing.T) {
 }
 
 // A summary without a payload, such as the workout of a recording, leaves the one that is stored.
-func TestReceivedWithoutPayload(t *testing.T) {
+func TestReceiveSummaries_withoutPayloadKeepsTheStoredPayload(t *testing.T) {
 	s := newStation(t, healthdata.Options{Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) {
 		return healthdata.TeamSettings{ProviderRawData: true}, nil
 	}})
@@ -98,7 +98,7 @@ func (s *station) scores() (out []int64) {
 }
 
 // The energy of meals is converted, as all units are.
-func TestMealsInJoules(t *testing.T) {
+func TestMeals_energyInJoulesIsConvertedToKilocalories(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	energy := func(unit string, v float64) *healthdata.Energy { return &healthdata.Energy{Unit: unit, Value: v} }
 	meal := &healthdata.Meal{

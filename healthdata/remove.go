@@ -15,14 +15,13 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// RemoveSamples removes samples that a person has deleted where they were uploaded from, all
-// of them or none, and returns how many there were. up says whose they are, as it did when
-// they came: where it names an app or a device, samples that another one has replaced since
-// stay. kind is the type of the samples where it is part of their identity, empty
-// elsewhere. What is not there is no error, so a call may be repeated. Events announce what was
-// removed.
+// RemoveSamples removes samples that a person has deleted at their source, all of them or none, and returns
+// their number. up is the source of the samples, as in their upload. If up names an app or a device, samples
+// that another app or device has replaced since then stay. kind is the type of the samples, if the type
+// identifies them, otherwise empty. Missing samples are no error, so a call may be repeated. Events report the
+// removed samples.
 //
-// Errors: as of [Service.IngestSamples].
+// The errors are those of [Service.IngestSamples].
 func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, kind string, at []healthlab.Time) (int, error) {
 	r, err := resourceOf(resource, ClassTimeseries)
 	if err != nil {
@@ -71,8 +70,8 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 	return n, nil
 }
 
-// seriesOfOrigins returns the series that may have samples of a published key: those of its origins, and
-// of its devices where these are, or were, kept apart.
+// seriesOfOrigins returns the series that may have samples of a published key: one for each app and device of
+// the source.
 func (s *Service) seriesOfOrigins(ctx context.Context, in *intake, key SeriesKey) (keys []SeriesKey, err error) {
 	apart := in.resource.Movement && in.provider.Class == classStore
 	err = s.data.View(ctx, in.team, in.user.ID, func(v View) error {
@@ -88,12 +87,11 @@ func (s *Service) seriesOfOrigins(ctx context.Context, in *intake, key SeriesKey
 	return keys, err
 }
 
-// RemoveSummaries removes summaries that a person has deleted where they were uploaded from,
-// by the source's own ids, as [Service.RemoveSamples] does. The streams of workouts and the
-// stages of nights go with them.
+// RemoveSummaries removes summaries that a person has deleted at their source, by the source's own ids, as
+// [Service.RemoveSamples] does. It also removes the streams of workouts and the stages of nights.
 //
-// Errors: as of [Service.IngestSummaries]; healthlab.Invalid for a resource whose summaries
-// are not known by the source's ids: there is one a day, or one at all.
+// The errors are those of [Service.IngestSummaries], and healthlab.Invalid for a resource whose summaries have
+// no ids of the source, such as one a day.
 func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, external []string) (int, error) {
 	r, err := resourceOf(resource, ClassSummary)
 	if err != nil {
@@ -120,7 +118,7 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 		switch r.Slug {
 		case "workouts":
 			out.Parts, out.PartIDs = streamSlug, append(out.PartIDs, sum)
-		case "sleep": // stages have the night's id, or name the night
+		case "sleep": // stages have the id of the night, or refer to it
 			named := Head{Source: in.Source}
 			out.Parts = "sleep_cycle"
 			out.PartIDs = append(out.PartIDs, in.summaryID(out.Parts, h.key("")), in.summaryID(out.Parts, named.key(sum.String())))
@@ -136,8 +134,7 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 	return n, nil
 }
 
-// summariesDeleted makes the events of removed summaries of an upload's resource, and of their
-// parts.
+// summariesDeleted returns the deleted events of removed summaries and of their parts.
 func (s *Service) summariesDeleted(in *intake, parts string, gone *Removed) ([]healthlab.Event, error) {
 	if !in.emitsEvents() {
 		return nil, nil
@@ -179,15 +176,15 @@ func (s *Service) summariesDeleted(in *intake, parts string, gone *Removed) ([]h
 	return events, nil
 }
 
-// samplesDeleted makes the events of removed samples: consecutive parts, each within the limits of
-// one message. Where readers see the sample of another origin in their place, the event has that.
+// samplesDeleted returns the events of removed samples, each small enough for one message. If readers see the
+// sample of another app or device instead, the event has that sample.
 func (s *Service) samplesDeleted(in *intake, gone *Removed) ([]healthlab.Event, error) {
 	if !in.emitsEvents() {
 		return nil, nil
 	}
 	all := slices.Clone(gone.Gone)
 	slices.SortFunc(all, func(a, b series.Gone) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Type, b.Type)) })
-	all = slices.Compact(all) // of several devices
+	all = slices.Compact(all) // several devices may have one time
 	payload := SamplesDeleted{UserID: in.user.ID, SourceID: SourceNumber(in.Provider), Source: s.source(in.Source)}
 	perEvent := min(s.opts.BatchSamples, max(1, s.opts.BatchBytes/deletedSampleBytes))
 	var events []healthlab.Event
@@ -217,7 +214,7 @@ func (s *Service) samplesDeleted(in *intake, gone *Removed) ([]healthlab.Event, 
 	return events, nil
 }
 
-// deletedSampleBytes is room for a removed sample in an event, with a type of the usual length.
+// deletedSampleBytes is the estimated size of a removed sample in an event, with a type of usual length.
 const deletedSampleBytes = 128
 
 func (s *Service) deletedEvent(in *intake, slug, key string, data []byte) healthlab.Event {

@@ -25,7 +25,7 @@ func stages(id string) *healthdata.SleepCycle {
 	return c
 }
 
-func TestRemovedNightsTakeTheirStagesAlong(t *testing.T) {
+func TestRemoveSummaries_ofANightRemovesItsStages(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	app := band
 	app.Source.AppID = ptr("com.acme.sleep")
@@ -59,7 +59,7 @@ func TestRemovedNightsTakeTheirStagesAlong(t *testing.T) {
 	}
 }
 
-func TestRemovedWorkoutsTakeTheirStreamsAlong(t *testing.T) {
+func TestRemoveSummaries_ofAWorkoutRemovesItsStream(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	id, stream := s.run()
 	_, err := s.IngestWorkoutStream(t.Context(), s.team, s.user, id, band, stream)
@@ -71,7 +71,7 @@ func TestRemovedWorkoutsTakeTheirStreamsAlong(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
-func TestAnAppsRemovalLeavesTheSamplesOfOthers(t *testing.T) {
+func TestRemoveSamples_removesOnlySamplesOfTheSameAppAndDevice(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	by := func(app string) healthdata.Upload {
 		up := band
@@ -136,7 +136,7 @@ func (s *station) deletions() map[string][]json.RawMessage {
 	return out
 }
 
-func TestRemovedSummariesAreAnnounced(t *testing.T) {
+func TestRemoveSummaries_sendsDeletedEvents(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	first, second := night("n-1"), night("n-2")
 	second.BedtimeStart, second.BedtimeStop = ago(33*time.Hour), ago(25*time.Hour)
@@ -173,7 +173,7 @@ func TestRemovedSummariesAreAnnounced(t *testing.T) {
 	require.Empty(t, s.deletions())
 }
 
-func TestRemovedSamplesAreAnnounced(t *testing.T) {
+func TestRemoveSamples_sendsDeletedEvents(t *testing.T) {
 	s := newStation(t, healthdata.Options{BatchSamples: 2})
 	typed := func(at time.Duration) healthdata.Sample {
 		v := bucket("count", ago(at), time.Hour, 1)

@@ -11,22 +11,21 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// An item that says nothing of its zone is placed by the user's fallback zone. When that
-// zone changes, and the item is sent again, it keeps the offset that it was stored with:
-// the person was where they were.
+// The user's fallback zone gives the offset of an item without a zone. If the same item is sent again after the
+// fallback zone has changed, it keeps its stored offset, because the person was elsewhere when it was recorded.
 
 func (in *intake) assumes(at time.Time, own *int, zone *string) bool {
-	// An earlier fallback zone may have been in force when the item was first stored.
+	// The fallback zone may have been another one when the item was first stored.
 	zoneOfUser := in.user.FallbackTimeZone
 	return own == nil && zone == nil && in.TimeZone == "" && !in.clock.floating &&
 		zoneOfUser.UpdatedAt.After(in.user.CreatedOn.Time) && at.Before(zoneOfUser.UpdatedAt.Add(futureLimit))
 }
 
-// assumedTimes are the samples of a batch whose offset is assumed, by their time.
+// assumedTimes has the times of those samples of a batch whose offset comes from the fallback zone.
 type assumedTimes map[int64]bool
 
-// keepSampleOffsets gives samples with an assumed offset the one that they are stored with.
-// assumed has an entry for each batch.
+// keepSampleOffsets sets the stored offset on samples whose offset comes from the fallback zone. assumed has an
+// entry for each batch.
 func (s *Service) keepSampleOffsets(ctx context.Context, in *intake, batches []SampleBatch, assumed []assumedTimes) error {
 	for i := range batches {
 		if len(assumed[i]) == 0 {
@@ -51,7 +50,7 @@ func (s *Service) keepSampleOffsets(ctx context.Context, in *intake, batches []S
 	return nil
 }
 
-// storedOffsets returns the stored offsets of the assumed times.
+// storedOffsets returns the stored offsets at the times of a batch without offsets of their own.
 func (s *Service) storedOffsets(ctx context.Context, in *intake, batch *SampleBatch, assumed assumedTimes) (map[int64]int32, error) {
 	r := series.Range{From: series.MaxTime, To: series.MinTime}
 	for at := range assumed {
@@ -85,7 +84,7 @@ func (s *Service) storedOffsets(ctx context.Context, in *intake, batch *SampleBa
 	return out, err
 }
 
-// keepSummaryOffsets gives summaries with an assumed offset the one that they are stored with.
+// keepSummaryOffsets sets the stored offset on summaries whose offset comes from the fallback zone.
 func (s *Service) keepSummaryOffsets(ctx context.Context, in *intake, items []Summary) error {
 	assumed := map[uuid.UUID]Summary{}
 	var q RecordQuery
@@ -136,7 +135,8 @@ func (s *Service) keepSummaryOffsets(ctx context.Context, in *intake, items []Su
 	return nil
 }
 
-// dateOf returns the calendar date of a summary that can derive it; nil for others.
+// dateOf returns a pointer to the calendar date of a summary whose date is derived from its times; nil for
+// others.
 func dateOf(item Summary) *healthlab.Date {
 	switch v := item.(type) {
 	case *Sleep:

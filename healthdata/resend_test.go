@@ -11,7 +11,7 @@ import (
 
 // An item without a zone of its own keeps its offset when it is sent again after the
 // fallback zone has changed.
-func TestResendKeepsOffset(t *testing.T) {
+func TestOffsets_resentItemKeepsItsOffsetAfterAZoneChange(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	zone := func(id string) {
 		t.Helper()

@@ -10,21 +10,21 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
-// Class says what shape the data of a resource has.
+// Class is the form of a resource's data.
 type Class string
 
 const (
-	// ClassSummary is an object with an identity: a day, a session, a profile.
+	// ClassSummary is an object with an id: a day, a session, a profile.
 	ClassSummary Class = "summary"
 	// ClassTimeseries is a sequence of samples.
 	ClassTimeseries Class = "timeseries"
 	// ClassStream is the detailed recording of one session.
 	ClassStream Class = "stream"
-	// ClassMetadata is about sources, not about people.
+	// ClassMetadata describes sources, not people.
 	ClassMetadata Class = "metadata"
 )
 
-// SampleShape says whether samples are instants or intervals.
+// SampleShape is whether samples are instants or intervals.
 type SampleShape uint8
 
 const (
@@ -32,17 +32,15 @@ const (
 	Discrete SampleShape = iota
 	// Interval samples cover the half-open time from start to end.
 	Interval
-	// MaybeInterval samples are instants that keep a start and an end where the
-	// source gives them.
+	// MaybeInterval samples are instants, with a start and an end if the source sends them.
 	MaybeInterval
 )
 
-// KeyPart says what belongs to the identity of a sample beside provider, source type
-// and timestamp.
+// KeyPart is the part of a sample's identity beside provider, source type and timestamp.
 type KeyPart uint8
 
 const (
-	// KeyPlain: nothing more. A later sample of that instant replaces the earlier.
+	// KeyPlain: a sample has no further key. A later sample of the same instant replaces the earlier one.
 	KeyPlain KeyPart = iota
 	// KeyType: the sample's type. One instant may hold several, such as the four
 	// kinds of cholesterol of one blood draw.
@@ -51,20 +49,20 @@ const (
 	KeyWorkout
 )
 
-// ValueShape says what a sample's value is.
+// ValueShape is the form of a sample's value.
 type ValueShape uint8
 
 const (
 	// ValueNumber is one number.
 	ValueNumber ValueShape = iota
-	// ValuePressure is a systolic and a diastolic number, and no value.
+	// ValuePressure is a systolic and a diastolic number in place of a value.
 	ValuePressure
 	// ValueText is a text.
 	ValueText
 )
 
-// Rate is how dense the samples of a resource are expected to be. It decides how a
-// store cuts a series, never what is accepted.
+// Rate is the expected density of a resource's samples. It decides how a store cuts a series, not what is
+// accepted.
 type Rate uint8
 
 const (
@@ -80,57 +78,54 @@ const (
 type Resource struct {
 	// Slug names the resource in events, availability and preferences.
 	Slug string
-	// Path names it in read URLs. It differs from the slug for two resources.
+	// Path is the name of the resource in read URLs. It differs from the slug for two resources.
 	Path string
-	// Class is its shape.
+	// Class is the form of the data.
 	Class Class
-	// Events says whether daily.data.<slug> and historical.data.<slug> exist.
+	// Events reports whether the events daily.data.<slug> and historical.data.<slug> exist.
 	Events bool
 
-	// The rest of the fields but the last group is for timeseries.
+	// The following fields, up to the last group, are for timeseries.
 
-	// Shape says whether samples are instants or intervals.
+	// Shape is whether samples are instants or intervals.
 	Shape SampleShape
-	// Unit is the exact text of the published unit. Values are stored in it.
+	// Unit is the exact text of the published unit. Values are stored in this unit.
 	Unit string
 	// Value is the shape of a sample's value.
 	Value ValueShape
-	// Key is what identifies a sample beside provider, source type and timestamp.
+	// Key is the identity of a sample beside provider, source type and timestamp.
 	Key KeyPart
 	// Types lists the known sample types. The list is open; empty means that
 	// samples of this resource have none.
 	Types []string
-	// TypeRequired says that a sample must name its type.
+	// TypeRequired reports whether a sample must have a type.
 	TypeRequired bool
-	// Fields names the keys that samples of this resource have beside the common
-	// ones; each is always written, null where it is not known, and tags as a list.
+	// Fields are the further JSON keys of samples of this resource. They are always written: null if not known,
+	// tags as a list.
 	Fields []string
-	// Legacy says that the ungrouped read exists beside the grouped one.
+	// Legacy reports whether the deprecated read without groups exists too.
 	Legacy bool
-	// Rate says how dense samples are expected to be.
+	// Rate is the expected density of samples.
 	Rate Rate
-	// Additive says that the values of intervals add up: half of the time has half of the
-	// value.
+	// Additive reports whether the values of intervals add up: half of the time has half of the value.
 	Additive bool
-	// Spans says that a value is of a stretch of time, such as steps: an interval of no length
-	// is refused. Others, such as a temperature, and those that may be instants, may start and end at
-	// one.
+	// Spans reports whether a value covers a period, as steps do, so that an interval of length zero is refused.
+	// Other resources, such as a temperature, accept it.
 	Spans bool
-	// Longest is the longest interval that is taken.
+	// Longest is the longest accepted interval.
 	Longest time.Duration
-	// Movement says that samples are shares of a day's activity, of which several
-	// devices count the same.
+	// Movement reports whether samples are parts of a day's activity that several devices may count twice.
 	Movement bool
 
 	// ReadKey is the name of the array in the answer of a summary's read.
 	ReadKey string
-	// DatesOnly says that a summary's read takes dates and no date-times.
+	// DatesOnly reports whether the summary's read accepts only dates, without a time of day.
 	DatesOnly bool
-	// Raw says that the payload as received can be read too.
+	// Raw reports whether the provider's payload can be read too.
 	Raw bool
-	// Table is the name in aggregate queries of a summary's table.
+	// Table is the name of the summary's table in aggregate queries.
 	Table string
-	// New returns an empty summary of this resource; nil if it is not one.
+	// New returns an empty summary of this resource. New is nil if the resource is not a summary.
 	New func() Summary
 }
 
@@ -139,8 +134,7 @@ var (
 	insulinFields  = []string{"delivery_mode", "delivery_form", "bolus_purpose"}
 )
 
-// catalogue is the one table. Adding a resource is adding a row and, for a summary, a
-// struct.
+// catalogue lists all resources. A new resource is a new row and, for a summary, a struct.
 var catalogue = []Resource{
 	summary("activity", "activity", newOf[Activity], "activity", false, true),
 	summary("sleep", "sleep", newOf[Sleep], "sleep", false, true),
@@ -158,7 +152,7 @@ var catalogue = []Resource{
 
 	{Slug: "heartrate", Unit: "bpm", Legacy: true, Rate: Seconds},
 	{Slug: "hrv", Unit: "rmssd", Legacy: true, Rate: Minutes},
-	// SDNN is another measure than the RMSSD of hrv: neither is turned into the other.
+	// SDNN is another measure than the RMSSD of hrv: they are not converted.
 	{Slug: "hrv_sdnn", Unit: "ms", Rate: Minutes},
 	{Slug: "blood_oxygen", Unit: "%", Legacy: true, Rate: Minutes},
 	{Slug: "blood_pressure", Unit: "mmHg", Value: ValuePressure, Legacy: true},
@@ -190,7 +184,7 @@ var catalogue = []Resource{
 	{Slug: "heart_rate_alert", Shape: Interval, Unit: "count", Key: KeyType, TypeRequired: true, Types: []string{
 		"low_heart_rate", "high_heart_rate", "irregular_rhythm",
 	}},
-	{Slug: "afib_burden", Shape: Interval, Unit: "%", Longest: 8 * longestInterval}, // its samples are of a week
+	{Slug: "afib_burden", Shape: Interval, Unit: "%", Longest: 8 * longestInterval}, // a sample covers a week
 	{Slug: "forced_expiratory_volume_1", Shape: Interval, Unit: "L"},
 	{Slug: "forced_vital_capacity", Shape: Interval, Unit: "L"},
 	{Slug: "peak_expiratory_flow_rate", Shape: Interval, Unit: "L/min"},
@@ -214,11 +208,11 @@ var catalogue = []Resource{
 	{Slug: "daylight_exposure", Additive: true, Spans: true, Shape: Interval, Unit: "min", Rate: Minutes},
 	{Slug: "handwashing", Additive: true, Shape: Interval, Unit: "count"},
 	{Slug: "note", Shape: Interval, Unit: "text", Value: ValueText, Fields: []string{"tags"}},
-	// The deprecated stages of sleep: readable, never announced.
+	// The deprecated stages of sleep can be read and have no events.
 	{Slug: "hypnogram", Spans: true, Shape: Interval, Unit: "stage", Legacy: true, Class: ClassTimeseries},
 }
 
-// longestInterval is [Resource.Longest] of most resources.
+// longestInterval is the default of [Resource.Longest].
 const longestInterval = 24 * time.Hour
 
 var bySlug, byPath = index(catalogue)
@@ -237,8 +231,7 @@ func newOf[T any, P interface {
 	return P(new(T))
 }
 
-// index fills in what rows of timeseries leave out, and returns the table by slug and
-// by path.
+// index sets the defaults of timeseries and returns the resources by slug and by path.
 func index(rows []Resource) (slugs, paths map[string]*Resource) {
 	slugs, paths = make(map[string]*Resource, len(rows)), make(map[string]*Resource, len(rows))
 	for i := range rows {
@@ -278,10 +271,10 @@ func ofClass(c Class) []*Resource {
 	return slices.DeleteFunc(Resources(), func(r *Resource) bool { return r.Class != c })
 }
 
-// ResourceBySlug returns the resource that events call slug, or nil.
+// ResourceBySlug returns the resource with this slug in event names, or nil.
 func ResourceBySlug(slug string) *Resource { return bySlug[slug] }
 
-// ResourceByPath returns the resource that read URLs call path, or nil.
+// ResourceByPath returns the resource with this name in read URLs, or nil.
 func ResourceByPath(path string) *Resource { return byPath[path] }
 
 func unknownResource(name string, of []*Resource) string {
@@ -293,7 +286,7 @@ func NearestNames(name string, known []string) string {
 	return strings.Join(nearest.Names(name, known, 3), ", ")
 }
 
-// resourceOf returns the resource of a class that events call slug, or the error that says which there are.
+// resourceOf returns the resource of a slug and class, or an error that lists the nearest ones.
 func resourceOf(slug string, class Class) (*Resource, error) {
 	r := ResourceBySlug(slug)
 	switch {

@@ -16,8 +16,8 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// DataTables declares what [NewData] keeps. encryptSamples says whether samples are encrypted as records
-// are; otherwise samples are kept in clear, but for those that are texts. Samples in both forms are read.
+// DataTables declares the tables of [NewData]. encryptSamples encrypts samples as records are encrypted; without
+// it samples are stored in clear, except texts. Both forms can be read.
 func DataTables(encryptSamples bool) []store.Definition {
 	out := []store.Definition{recordTable.Definition(), rawTable.Definition(), recordVersions.Definition()}
 	for _, d := range []store.Definition{headTable.Definition(), headerTable.Definition(), chunkTable.Definition()} {
@@ -29,34 +29,33 @@ func DataTables(encryptSamples bool) []store.Definition {
 
 // DataOptions adjusts what NewData returns. The zero value, and nil, mean the defaults.
 type DataOptions struct {
-	// Events takes the events of writes. Default: no event is written.
+	// Events appends the events of writes. Default: no event is written.
 	Events store.Events
-	// Changes is called by writes. Default: none.
+	// Changes is called in the transaction of each write. Default: none.
 	Changes Changes
-	// UsersElsewhere says that the store does not keep all users: one that it does not know is taken
-	// for a live one. Default: such a user is healthlab.NotFound.
+	// UsersElsewhere reports whether the store does not contain all users: an unknown user is then treated as
+	// live. Default: an unknown user is healthlab.NotFound.
 	UsersElsewhere bool
 }
 
-// Span is a stretch of time in microseconds since 1970, both ends included.
+// Span is a period in microseconds since 1970, both ends included.
 type Span struct{ From, To int64 }
 
 func (s Span) union(o Span) Span { return Span{min(s.From, o.From), max(s.To, o.To)} }
 
-// Changes schedules what depends on a user's data, in the transaction of a write. It must be safe for
-// concurrent use.
+// Changes is notified of changed data in the transaction of the write, to schedule dependent work. It must be
+// safe for concurrent use.
 type Changes interface {
-	// Queries returns what Changed reads of a team. A write reads it with its first queries, so
-	// that it costs no trip of its own.
+	// Queries returns the rows of a team that Changed reads. A write reads them together with its own rows, so
+	// that they need no further round trip.
 	Queries(team healthlab.TeamID) []store.Query
-	// Changed is called with where a write changed something, by resource: the timestamps of
-	// samples, and the Index of records, of a changed record also the Index that it had. The row of
-	// the user is read as Shared.
+	// Changed receives the changed period of each resource: from the first to the last timestamp of changed
+	// samples, and Index of changed records with their former Index. The row of the user is read as Shared.
 	Changed(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, spans map[string]Span) error
 }
 
-// NewData returns a Data that keeps its rows in s, whose tables include [DataTables]. The rows of
-// users are those of table [store.UserTable].
+// NewData returns a Data that stores its rows in s, whose tables include [DataTables]. Users are the rows of
+// table [store.UserTable].
 func NewData(s store.Store, opts *DataOptions) Data {
 	d := &dataRows{s: s}
 	if opts != nil {
@@ -78,8 +77,8 @@ func (d *dataRows) admitted(u store.UserState) error {
 	return healthlab.NotFound
 }
 
-// begin reads the row of the user, what Changes needs and more, in one trip. It returns
-// healthlab.NotFound if the user's data may not be written.
+// begin reads the row of the user and the rows that Changes and the write need, in one round trip. It returns
+// healthlab.NotFound if the user does not exist or is deleted.
 func (d *dataRows) begin(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, more []store.Query) error {
 	q := append([]store.Query{store.User(team, user)}, more...)
 	if d.opts.Changes != nil {
@@ -92,11 +91,11 @@ func (d *dataRows) begin(tx store.Tx, team healthlab.TeamID, user healthlab.User
 	return d.admitted(store.StateOf(got[0]))
 }
 
-// eventsAtOnce is how many events are appended at once.
+// eventsAtOnce is how many events one append writes.
 const eventsAtOnce = 1000
 
-// finish writes the events of a write and schedules what depends on what it changed. It clears the list of
-// events as it goes, so that many need not be in memory in two forms.
+// finish appends the events of a write and calls Changes. It clears the list of events as it goes, to free their
+// memory.
 func (d *dataRows) finish(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, events []healthlab.Event, spans changedSpans) error {
 	for part := range slices.Chunk(events, eventsAtOnce) {
 		if err := store.AppendEvents(ctx, d.opts.Events, tx, part); err != nil {
@@ -110,7 +109,7 @@ func (d *dataRows) finish(ctx context.Context, tx store.Tx, team healthlab.TeamI
 	return d.opts.Changes.Changed(ctx, tx, team, user, spans)
 }
 
-// changedSpans is where a write changed something, by resource.
+// changedSpans is the changed period of each resource in a write.
 type changedSpans map[string]Span
 
 func (c changedSpans) add(resource string, from, to int64) {
@@ -121,7 +120,7 @@ func (c changedSpans) add(resource string, from, to int64) {
 	c[resource] = span
 }
 
-// isOfTexts reports whether the samples of a series are texts. The id is that of any row of the series.
+// isOfTexts reports whether the samples of a series are texts. id is the id of any row of the series.
 func isOfTexts(id string) bool {
 	if len(id) < 16 {
 		return false
@@ -131,7 +130,7 @@ func isOfTexts(id string) bool {
 	return r != nil && r.Value == ValueText
 }
 
-// owner is whose a row is.
+// owner is the user and team of a row.
 type owner struct {
 	team healthlab.TeamID
 	user healthlab.UserID
@@ -147,7 +146,7 @@ func resourceID(user healthlab.UserID, resource string) string {
 }
 
 func (k *SeriesKey) id(user healthlab.UserID) string {
-	// The id of an origin begins with that of all origins.
+	// The id of a row of one app and device begins with the id of the published series.
 	return k.publishedID(user) + store.Text(k.Origin.App) + store.UUID(k.Origin.Device)
 }
 
@@ -155,7 +154,7 @@ func (k *SeriesKey) publishedID(user healthlab.UserID) string {
 	return resourceID(user, k.Resource) + store.Text(k.Provider) + store.Text(string(k.SourceType)) + store.Text(k.Part)
 }
 
-// parseSeriesID returns the key whose id is given.
+// parseSeriesID returns the key of a series from the id of its row.
 func parseSeriesID(id string) (k SeriesKey, err error) {
 	if len(id) < 16 {
 		return k, errDamagedID
@@ -182,7 +181,7 @@ type recordRow struct {
 	Record
 }
 
-// recordMeta is the first line of the document of a record. The rest is its Doc.
+// recordMeta is the first line of a record's stored document. The rest of the document is the record's Doc.
 type recordMeta struct {
 	Resource   string     `json:"r"`
 	Provider   string     `json:"p"`
@@ -205,7 +204,7 @@ func recordID(user healthlab.UserID, resource string, id uuid.UUID) string {
 
 func foundBy(resource string, id uuid.UUID) string { return store.Text(resource) + store.UUID(id) }
 
-// recordTable has the records but for Raw, ordered by the time of the index in the first index value.
+// recordTable has the records without Raw. The first index value is the index time.
 var recordTable = store.Table[recordRow]{
 	Name: "record", PerUser: true,
 	Row: func(r *recordRow) store.Row {
@@ -236,14 +235,14 @@ var recordTable = store.Table[recordRow]{
 			Origin: Origin{m.App, m.Device}, Session: series.Range{From: m.Begin, To: m.End}, CoveredBy: m.CoveredBy, Index: m.Index, Offset: m.Offset, Doc: doc, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 		}
 		if m.HasRaw {
-			r.Raw = []byte{} // it is in the other table
+			r.Raw = []byte{} // the payload is in rawTable
 		}
 		return nil
 	},
 }
 
-// rawTable has Record.Raw where it is kept, under the key and the first index value of the record, so
-// that a list of records reads no payloads.
+// rawTable has Record.Raw, under the key and the first index value of the record, so that lists of records read
+// no payloads.
 var rawTable = store.Table[recordRow]{
 	Name: "record_raw", PerUser: true,
 	Row: func(r *recordRow) store.Row {
@@ -254,7 +253,7 @@ var rawTable = store.Table[recordRow]{
 	Encode: func(r *recordRow) ([]byte, error) { return r.Raw, nil },
 }
 
-// recordVersion has a revision that every change of a user's records of a resource counts up.
+// recordVersion is a row that every change of a user's records of a resource increments.
 type recordVersion struct {
 	owner
 	resource string
@@ -269,21 +268,21 @@ var recordVersions = store.Table[recordVersion]{
 	Decode: func(store.Row, *recordVersion) error { return nil },
 }
 
-// seriesHead is the row of a series. Every change of the series puts it.
+// seriesHead is the first row of a series. Every change of the series writes it.
 type seriesHead struct {
 	owner
 	id string
 	// version counts the changes of the series.
 	version int64
-	// closed is no earlier than the last sample of the closed chunks; series.MinTime - 1 for none.
+	// closed is at or after the last sample of the closed chunks; series.MinTime - 1 if there are none.
 	closed int64
-	// closedEnd is no earlier than the end of any interval of the closed chunks.
+	// closedEnd is at or after the end of every interval of the closed chunks.
 	closedEnd int64
-	// open is the last chunk while it is small; N is 0 for none. It begins after closed.
+	// open is the last chunk while it is small; N is 0 if there is none. It begins after closed.
 	open series.Chunk
 }
 
-// headForm is the first byte of a head, headBytes the length of what stands before its open chunk.
+// headForm is the first byte of a head. headBytes is the number of bytes before its open chunk.
 const (
 	headForm  = 1
 	headBytes = 25
@@ -329,16 +328,17 @@ func parseChunk(doc []byte) (c series.Chunk, err error) {
 	}
 	n := 1 + int(doc[0])
 	if c.Header, err = series.ParseHeader(doc[1:n]); err == nil {
-		c.Data = doc[n:len(doc):len(doc)] // a row shares its memory with none
+		c.Data = doc[n:len(doc):len(doc)] // a row does not share its memory
 	}
 	return c, err
 }
 
-// closedChunk is a chunk of a series that is not open, or its header alone.
+// closedChunk is a full chunk of a series, or only its header.
 type closedChunk struct {
 	owner
 	head string // the id of the series
-	// version is that of the series when the chunk was written. No two contents of a chunk have one.
+	// version is the version of the series when the chunk was written. Different contents of a chunk have
+	// different versions.
 	version int64
 	series.Chunk
 }
@@ -356,15 +356,15 @@ func (c *closedChunk) parse(r store.Row) (rest []byte, err error) {
 	return r.Doc[9:], nil
 }
 
-// chunkForm is the first byte of a closed chunk and its header.
+// chunkForm is the first byte of a stored closed chunk.
 const chunkForm = 1
 
 func (c *closedChunk) versioned() []byte {
 	return binary.LittleEndian.AppendUint64([]byte{chunkForm}, uint64(c.version))
 }
 
-// headerTable has the headers of closed chunks, by series and start, so that a query is planned and
-// sums are read without data.
+// headerTable has the headers of closed chunks, by series and start, so that queries are planned and sums are
+// computed without reading data.
 var headerTable = store.Table[closedChunk]{
 	Name: "series_header", PerUser: true,
 	Row:    func(c *closedChunk) store.Row { return c.row() },

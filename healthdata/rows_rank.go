@@ -9,18 +9,19 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Samples that tell the same time, of one series or of several origins of one source, are ordered by
-// when they were received: see [series.Attrs.Rank]. A write ranks what it adds above what is stored.
+// Samples of one time, of one series or of several apps and devices of one source, are ordered by when they were
+// received: see [series.Attrs.Rank]. A write gives its samples a higher rank than the stored ones.
 
-// hourMicros is how far apart points of two origins still compete: an hour is decided as a whole.
+// hourMicros is one hour: points of two origins in the same hour compete, because the whole hour is decided at
+// once.
 var hourMicros = time.Hour.Microseconds()
 
-// rival is a stored sample that may tell the same time as one that is written.
+// rival is a stored sample that may compete with a written one.
 type rival struct {
 	from, to int64
 	point    bool
 	rank     uint32
-	own      bool // of the series that is written to
+	own      bool // of the written series
 }
 
 func extent(from, end int64) (to int64, point bool) {
@@ -39,7 +40,7 @@ func (r *rival) competes(o *rival) bool {
 
 func floorTo(t, step int64) int64 { return t - ((t%step)+step)%step }
 
-// competingRange returns the times at which samples can begin that compete with those of a batch.
+// competingRange returns the start times of samples that can compete with those of a batch.
 func (w *seriesWrite) competingRange(b *series.Block) series.Range {
 	r := series.Range{From: floorTo(b.Time[0], hourMicros), To: floorTo(b.Time[b.Len()-1], hourMicros) + hourMicros}
 	if b.End == nil {
@@ -52,8 +53,8 @@ func (w *seriesWrite) competingRange(b *series.Block) series.Range {
 	return r
 }
 
-// rivalQueries returns the queries for closed chunks with samples that compete with a batch: none if all
-// of them end before it.
+// rivalQueries returns the queries for closed chunks with samples that can compete with a batch. It returns none
+// if all chunks end before the batch.
 func (w *seriesWrite) rivalQueries(b *series.Block, own bool) []store.Query {
 	r, h := w.competingRange(b), &w.head.Value
 	first := b.Time[0]
@@ -67,8 +68,7 @@ func (w *seriesWrite) rivalQueries(b *series.Block, own bool) []store.Query {
 	return []store.Query{w.lastClosed(from), w.chunks(from, chunkID(w.id, r.To))}
 }
 
-// dayQueries returns the queries for the headers of the closed chunks of another origin that may have
-// samples of the local days of a batch.
+// dayQueries returns the queries for the chunk headers of another origin on the local days of a batch.
 func (w *seriesWrite) dayQueries(b *series.Block) []store.Query {
 	margin := 2 * 24 * hourMicros
 	from, to := b.Time[0]-margin, b.Time[b.Len()-1]+margin
@@ -80,7 +80,7 @@ func (w *seriesWrite) dayQueries(b *series.Block) []store.Query {
 	return []store.Query{before, {Key: table, By: store.ByID, From: chunkID(w.id, from), To: chunkID(w.id, to), Lock: store.Plain}}
 }
 
-// arrival orders what origins told of a local day: the one with the greatest was received last.
+// arrival orders the origins of a local day by when their data was received.
 type arrival struct {
 	rank uint32
 	at   int64
@@ -90,7 +90,7 @@ func (a arrival) compare(b arrival) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.at, b.at))
 }
 
-// latest returns the greatest arrival that a series can have from one time to another.
+// latest returns the greatest arrival of a series between two times.
 func (w *seriesWrite) latest(from, to int64) (out arrival, ok bool) {
 	see := func(h *series.Header) {
 		if a := (arrival{h.MaxRank, h.Stop}); h.Overlaps(from, to) && (!ok || a.compare(out) > 0) {
@@ -106,7 +106,7 @@ func (w *seriesWrite) latest(from, to int64) (out arrival, ok bool) {
 	return out, ok
 }
 
-// raise makes a batch, of which some samples change something, the latest of its origins on each local day.
+// raise ranks a batch with changes above the other origins on each of its local days.
 func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
 	const day = 24 * int64(time.Hour/time.Microsecond)
 	for i := 0; i < len(list); {
@@ -136,7 +136,7 @@ func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
 				best = arrival{s.Rank, s.Time}
 			}
 		}
-		// Of intervals of one batch that overlap, the later one holds: raising s does not change that.
+		// Of overlapping intervals in one batch the later one wins; the rank of s does not change that.
 		until, _ := extent(s.Time, s.End)
 		for k := last + 1; k < len(list) && list[k].Time < until; k++ {
 			if changes[k] {
@@ -148,7 +148,7 @@ func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
 	}
 }
 
-// rivals returns the samples of a series that may compete with a batch.
+// rivals returns the samples of a series that can compete with a batch.
 func (w *seriesWrite) rivals(b *series.Block, own bool) ([]rival, error) {
 	r := w.competingRange(b)
 	var out []rival
@@ -173,8 +173,8 @@ func (w *seriesWrite) rivals(b *series.Block, own bool) ([]rival, error) {
 	return out, nil
 }
 
-// rankSamples returns a batch with ranks, and for each sample whether another origin has one at its time.
-// shared is nil if none has.
+// rankSamples returns a batch with ranks, and reports for each sample whether another origin has a sample of its
+// time. shared is nil if there is none.
 func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared []bool, err error) {
 	if len(w.siblings) == 0 && (b.End == nil || len(w.old) == 0 && w.head.Value.open.MaxEnd <= b.Time[0]) {
 		return b, nil, nil
@@ -196,7 +196,7 @@ func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared
 	}
 	shared = make([]bool, b.Len())
 	list, changes := make([]series.Sample, 0, b.Len()), make([]bool, b.Len())
-	var before rival // what of the batch itself reaches furthest
+	var before rival // the sample of the batch that ends last so far
 	for i, s := range b.All() {
 		v := rival{from: s.Time}
 		v.to, v.point = extent(s.Time, s.End)
@@ -230,7 +230,7 @@ func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared
 	return ranked, shared, nil
 }
 
-// above raises the rank of a sample that is received after another one.
+// above gives a sample a higher rank than one that was received earlier.
 func (r *rival) above(o *rival) {
 	switch {
 	case o.own && (o.from == r.from || o.point && r.point), !r.competes(o):
@@ -241,7 +241,7 @@ func (r *rival) above(o *rival) {
 	}
 }
 
-// allRivals returns the samples of all origins that may compete with a batch, by the time at which they begin.
+// allRivals returns the samples of all origins that can compete with a batch, by start time.
 func (w *seriesWrite) allRivals(b *series.Block) ([]rival, error) {
 	out, err := w.rivals(b, true)
 	if err != nil {
@@ -258,7 +258,7 @@ func (w *seriesWrite) allRivals(b *series.Block) ([]rival, error) {
 	return out, nil
 }
 
-// stored returns the samples of the series at some times, ascending.
+// stored returns the stored samples of the series at some times, ascending.
 func (w *seriesWrite) stored(times []int64) (map[int64]series.Sample, error) {
 	out := map[int64]series.Sample{}
 	var block series.Block
@@ -280,7 +280,8 @@ func (w *seriesWrite) stored(times []int64) (map[int64]series.Sample, error) {
 	return out, nil
 }
 
-// published counts samples that another origin has as changed: readers saw one at their time.
+// published counts samples at a time of another origin's sample as changed, because readers saw a value at that
+// time.
 func published(o *series.Outcome, shared []bool) {
 	for i, s := range shared {
 		if s && o.States[i] == series.New {
@@ -291,7 +292,7 @@ func published(o *series.Outcome, shared []bool) {
 	}
 }
 
-// originTold is what an origin told at some times before a removal, and what of it was removed.
+// originTold has an origin's samples at some times before a removal, and which of them were removed.
 type originTold struct {
 	key    SeriesKey
 	before map[int64]series.Sample
@@ -300,7 +301,8 @@ type originTold struct {
 
 type originsTold []originTold
 
-// visibleChanges returns what readers no longer see after a removal, and what they see in its place.
+// visibleChanges returns the samples that readers no longer see after a removal, and those that readers see
+// instead.
 func (o originsTold) visibleChanges() (gone []series.Gone, shown []ShownSample) {
 	type place struct {
 		key SeriesKey
@@ -327,7 +329,7 @@ func (o originsTold) visibleChanges() (gone []series.Gone, shown []ShownSample) 
 			}
 			done[p] = true
 			if was, _ := latest(p, func(int) bool { return true }); !removed(was, g.Time) {
-				continue // readers saw that of another origin
+				continue // readers saw the sample of another origin
 			}
 			if next, s := latest(p, func(i int) bool { return !removed(i, g.Time) }); next >= 0 {
 				shown = append(shown, ShownSample{o[next].key, s})

@@ -27,7 +27,7 @@ func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 		}
 		part := records[:min(len(records), recordsAtOnce)]
 		first := w.at.recordQueries(w.resource, idsOf(part))
-		if len(part) == len(records) { // what new sessions are compared with
+		if len(part) == len(records) { // the sessions that new ones are compared with
 			times := sessions{}
 			for i := range part {
 				if part[i].isSession() {
@@ -66,8 +66,7 @@ func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 	})
 }
 
-// recordsAtOnce is how many records are read and put at once. Of the others a write keeps what waits for
-// the commit alone.
+// recordsAtOnce is how many records are read and written at a time, so that a large write needs little memory.
 const recordsAtOnce = 1000
 
 func idsOf(records []Record) []uuid.UUID {
@@ -78,17 +77,17 @@ func idsOf(records []Record) []uuid.UUID {
 	return ids
 }
 
-// recordWrite is a write of records under way.
+// recordWrite is a running write of records.
 type recordWrite struct {
 	at       owner
 	resource string
 	version  *store.Entry[recordVersion]
 	results  []PutResult
 	spans    changedSpans
-	sessions sessions // that changed
+	sessions sessions // the changed sessions
 }
 
-// put puts records and adds their results.
+// put writes records and appends their results.
 func (w *recordWrite) put(tx store.Tx, records []Record) error {
 	stored, err := w.at.storedRecords(tx, w.resource, idsOf(records))
 	if err != nil {
@@ -130,7 +129,7 @@ func (w *recordWrite) put(tx store.Tx, records []Record) error {
 	return nil
 }
 
-// withMarks adds what has become of the marks of sessions.
+// withMarks adds the records whose covering session changed to the results.
 func withMarks(results []PutResult, records []Record, marked []*Record) []PutResult {
 	if len(marked) == 0 {
 		return results
@@ -150,16 +149,16 @@ func withMarks(results []PutResult, records []Record, marked []*Record) []PutRes
 	return results
 }
 
-// storedRecords is some records of a resource as a transaction holds them.
+// storedRecords has some stored records of a resource in a transaction.
 type storedRecords struct {
 	owner
 	version *store.Entry[recordVersion]
-	// records are in the order of the ids, with Raw and the Revision 0 where there is none.
+	// records are in the order of the ids, with Raw. A missing record has Revision 0.
 	records []*store.Entry[recordRow]
 	raws    []int64 // revisions of the rows with Raw, 0 for none
 }
 
-// recordQueries returns what storedRecords reads.
+// recordQueries returns the queries that storedRecords needs.
 func (o owner) recordQueries(resource string, ids []uuid.UUID) []store.Query {
 	if len(ids) == 0 {
 		return nil
@@ -172,7 +171,7 @@ func (o owner) recordQueries(resource string, ids []uuid.UUID) []store.Query {
 	return q
 }
 
-// storedRecords reads records by their ids, of which there is at least one.
+// storedRecords reads records by their ids. ids must not be empty.
 func (o owner) storedRecords(tx store.Tx, resource string, ids []uuid.UUID) (*storedRecords, error) {
 	got, err := tx.Read(o.recordQueries(resource, ids)...)
 	if err != nil {
@@ -218,7 +217,7 @@ func (s *storedRecords) put(tx store.Tx, i int, r *Record) error {
 	return recordTable.Put(tx, e)
 }
 
-// removeRecords removes records and returns how many there were.
+// removeRecords removes records and returns their number.
 func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, spans changedSpans, out *Removed) (gone []uuid.UUID, err error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -257,7 +256,7 @@ func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, span
 	return gone, err
 }
 
-// normalRecord returns a record as it is kept.
+// normalRecord returns a record in its stored form.
 func normalRecord(r *Record) Record {
 	k := *r
 	k.Doc, k.Raw, k.Replaces, k.CoveredBy = bytes.Clone(r.Doc), bytes.Clone(r.Raw), nil, uuid.Nil

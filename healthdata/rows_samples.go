@@ -10,8 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// The open chunk of a series is closed when it has more samples, or more bytes, than this: each
-// append writes all of it.
+// The open chunk of a series is closed above this number of samples or bytes, because each append rewrites it.
 const (
 	openSamples = 256
 	openBytes   = 4096
@@ -71,7 +70,7 @@ func (d *dataRows) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 	})
 }
 
-// addBatch adds those samples of a batch that are new or changed.
+// addBatch adds the period of a batch's new and changed samples.
 func (c changedSpans) addBatch(b *SampleBatch, o *series.Outcome) {
 	news := func(s series.State) bool { return s != series.Same }
 	first, last := slices.IndexFunc(o.States, news), len(o.States)-1
@@ -81,28 +80,28 @@ func (c changedSpans) addBatch(b *SampleBatch, o *series.Outcome) {
 	c.add(b.Key.Resource, b.Samples.Time[first], b.Samples.Time[last])
 }
 
-// seriesWrite is a series that a transaction writes to.
+// seriesWrite is a series in a write transaction.
 type seriesWrite struct {
 	owner
 	id    string
 	span  series.Span
-	from  int64          // the first time that is written
-	cells []series.Range // what is written to
-	n     int            // how many samples it adds at most
+	from  int64          // the first written time
+	cells []series.Range // the cells of the grid that are written
+	n     int            // the greatest number of added samples
 	adds  *series.Block  // nil in a removal
 	// longest is the length of the longest interval of the resource, in microseconds.
 	longest int64
-	all     string // what the ids of all origins of the series begin with
-	// siblings are the series of the other origins, which are only read. Their heads are held, so
-	// that what all origins add is ranked in one order.
+	all     string // the common id prefix of all origins of the series
+	// siblings are the series of other apps and devices of the source. They are only read, and their heads are
+	// locked so that samples of all origins are ranked in one order.
 	siblings []*seriesWrite
-	headers  []series.Header // of another origin, about the days of a batch
+	headers  []series.Header // headers of another origin, on the days of a batch
 	head     *store.Entry[seriesHead]
-	old      []series.Chunk  // the closed chunks that take part, ascending
+	old      []series.Chunk  // the affected closed chunks, ascending
 	known    map[int64]int64 // the revisions of their rows, by start
 }
 
-// newSeriesWrite returns a write at some times, of which there is at least one, that adds at most n samples.
+// newSeriesWrite returns a write at some times that adds at most n samples. times must not be empty.
 func newSeriesWrite(o owner, key *SeriesKey, span series.Span, times []int64, n int) *seriesWrite {
 	longest := longestInterval
 	if r := ResourceBySlug(key.Resource); r != nil {
@@ -122,8 +121,8 @@ func (o owner) headsOf(all string) store.Query {
 	return store.Query{Key: headTable.Key(store.Key{Team: o.team, User: o.user}), By: store.ByID, From: all, To: store.End(all), Lock: store.Held}
 }
 
-// first returns what a write reads first: the heads and, if it is long, the last closed chunk, with which
-// what an open chunk cannot hold is merged.
+// first returns the queries of the first read: the heads and, for a long write, the last closed chunk, which
+// takes what the open chunk cannot hold.
 func (w *seriesWrite) first() []store.Query {
 	q := []store.Query{w.heads()}
 	if w.n > openSamples {
@@ -142,8 +141,7 @@ func (w *seriesWrite) chunks(from, to string) store.Query {
 	return store.Query{Key: chunkTable.Key(store.Key{Team: w.team, User: w.user}), By: store.ByID, From: from, To: to, Lock: store.Held}
 }
 
-// readSeriesWrites reads the heads of some series, and in one more trip, if there is need, the chunks that
-// take part.
+// readSeriesWrites reads the heads of some series and, if necessary in a second round trip, the affected chunks.
 func readSeriesWrites(tx store.Tx, writes []*seriesWrite) error {
 	var more []store.Query
 	var whose []*seriesWrite
@@ -183,7 +181,7 @@ func readSeriesWrites(tx store.Tx, writes []*seriesWrite) error {
 	return nil
 }
 
-// takeHeads takes the head of the series, and those of its other origins.
+// takeHeads reads the head rows of the series and of its other origins.
 func (w *seriesWrite) takeHeads(rows []store.Row) error {
 	heads, err := headTable.Decoded(rows)
 	if err != nil {
@@ -200,8 +198,8 @@ func (w *seriesWrite) takeHeads(rows []store.Row) error {
 	return nil
 }
 
-// chunkQueries returns the queries for the closed chunks that take part. Behind all closed chunks, what the open
-// chunk can hold needs none, and what it cannot is merged with the last closed chunk of its cell.
+// chunkQueries returns the queries for the affected closed chunks. Samples after all closed chunks need none if
+// they fit into the open chunk; otherwise they are merged with the last closed chunk of their cell.
 func (w *seriesWrite) chunkQueries() []store.Query {
 	open := &w.head.Value.open
 	if w.from > w.head.Value.closed {
@@ -218,20 +216,20 @@ func (w *seriesWrite) chunkQueries() []store.Query {
 	}
 	want := slices.Clone(w.cells)
 	if open.N > 0 {
-		// A chunk of a longer grid may own what follows in its last cell, the open chunk among it: what lies
-		// between the two takes part.
+		// A chunk of a longer grid may own the rest of its last cell, with the open chunk in it: everything
+		// between the two is affected.
 		want = append(want, series.Range{From: open.Start, To: open.Stop + 1})
 	}
 	_, load := series.Reach(w.span, want, w.pending())
 	q := make([]store.Query, 0, 2*len(load))
 	for _, r := range load {
 		from := chunkID(w.id, r.From)
-		q = append(q, w.lastClosed(from), w.chunks(from, chunkID(w.id, r.To))) // the first one may reach into the range
+		q = append(q, w.lastClosed(from), w.chunks(from, chunkID(w.id, r.To))) // the chunk before the range may reach into it
 	}
 	return q
 }
 
-// take adds the chunks of an answer to those that take part.
+// take adds the chunks of an answer to the affected ones.
 func (w *seriesWrite) take(rows []store.Row) error {
 	if len(rows) > 0 && rows[0].Table == headerTable.Name {
 		list, err := headerTable.Decoded(rows)
@@ -261,8 +259,8 @@ func (w *seriesWrite) pending() []series.Segment {
 	return []series.Segment{w.head.Value.open}
 }
 
-// write puts what a change of the series leads to. The last chunk of the series becomes the open one,
-// if it is small and all others are closed before it.
+// write writes the chunks of a change. The last chunk of the series becomes the open one if it is small; all
+// others are closed.
 func (w *seriesWrite) write(tx store.Tx, change *series.Change) error {
 	h := &w.head.Value
 	put := change.Put
@@ -281,7 +279,7 @@ func (w *seriesWrite) write(tx store.Tx, change *series.Change) error {
 	for i := range put {
 		c := closedChunk{owner: w.owner, head: w.id, version: h.version, Chunk: put[i]}
 		h.closed, h.closedEnd = max(h.closed, c.Stop), max(h.closedEnd, c.MaxEnd)
-		// Both rows of a chunk are always written together, so they have one revision.
+		// The two rows of a chunk are always written together, so their revision is the same.
 		revision := w.known[c.Start]
 		if err := chunkTable.Put(tx, &store.Entry[closedChunk]{Value: c, Revision: revision}); err != nil {
 			return err

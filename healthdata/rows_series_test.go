@@ -111,7 +111,7 @@ func (l *lane) read(ctx context.Context) (out []series.Sample, err error) {
 }
 
 // Random writes of one series keep what a map keeps, whatever the lengths of batches and the grid.
-func TestSeriesOverRows_model(t *testing.T) {
+func TestSeriesOverRows_randomWritesKeepWhatAMapKeeps(t *testing.T) {
 	ctx := t.Context()
 	rapid.Check(t, func(r *rapid.T) {
 		l, model, at := newLane(t, nil), map[int64]series.Sample{}, 0
@@ -196,7 +196,7 @@ func (l *lane) put(ctx context.Context, r *rapid.T, span series.Span, model map[
 }
 
 // Late writes on grids of other lengths keep the chunks of a series and its open chunk apart.
-func TestSeriesOverRows_mixedGrids(t *testing.T) {
+func TestSeriesOverRows_lateWritesOnOtherGridsLoseNoSample(t *testing.T) {
 	l, ctx := newLane(t, nil), t.Context()
 	want := map[int64]bool{}
 	for _, w := range []struct {
@@ -232,7 +232,7 @@ func TestSeriesOverRows_mixedGrids(t *testing.T) {
 
 // A sample that is appended puts the head alone, which stays small; once in some hundreds, a chunk. A
 // batch that changes nothing puts nothing.
-func TestSeriesOverRows_fewBytes(t *testing.T) {
+func TestSeriesOverRows_appendWritesOnlyTheHeadRow(t *testing.T) {
 	l, ctx := newLane(t, nil), t.Context()
 	const n = 3000
 	l.s.rows, l.s.bytes = 0, 0
@@ -259,7 +259,7 @@ func TestSeriesOverRows_fewBytes(t *testing.T) {
 }
 
 // A range finds the chunk that begins before it, and no other that it does not overlap.
-func TestSeriesOverRows_ranges(t *testing.T) {
+func TestSeriesOverRows_rangeReadsOnlyOverlappingChunks(t *testing.T) {
 	l, ctx := newLane(t, nil), t.Context()
 	var all []series.Sample
 	for i := range 20_000 {
@@ -284,7 +284,7 @@ func TestSeriesOverRows_ranges(t *testing.T) {
 }
 
 // A view that meets a write at every run is read in the end while writers of the user wait.
-func TestView_overRowsUnderWrites(t *testing.T) {
+func TestView_isReadInTheEndWhileWritersWait(t *testing.T) {
 	l, ctx := newLane(t, nil), t.Context()
 	_, err := l.merge(ctx, series.PerMinute, healthdatatest.Sample(0, 1))
 	require.NoError(t, err)
@@ -343,7 +343,7 @@ func TestView_overRowsUnderWrites(t *testing.T) {
 }
 
 // A store whose users are kept elsewhere takes those that it does not know.
-func TestData_overRowsUsersElsewhere(t *testing.T) {
+func TestData_acceptsUnknownUsersIfUsersAreKeptElsewhere(t *testing.T) {
 	l, ctx := newLane(t, &healthdata.DataOptions{UsersElsewhere: true}), t.Context()
 	healthdatatest.DeleteUser(t, healthdata.NewUsers(l.s, nil), l.user.Team, l.user.ID)
 	_, err := l.merge(ctx, series.PerMinute, healthdatatest.Sample(0, 1))

@@ -12,11 +12,11 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// sessionMargin is how far from the times of a session the Index of one that it overlaps can be: the
-// longest session, and a day.
+// sessionMargin is how far the Index of an overlapping session can be from the times of a session: the longest
+// session and a day.
 const sessionMargin = 8 * 24 * time.Hour
 
-// sessionTeller is whose sessions are compared.
+// sessionTeller identifies the source whose sessions are compared.
 type sessionTeller struct {
 	provider   string
 	sourceType SourceType
@@ -32,8 +32,8 @@ func sameSession(a, b series.Range) bool {
 	return 2*common > min(a.To-a.From, b.To-b.From)
 }
 
-// covering returns for each of some sessions of one teller the one that covers it; zero for none. Longer
-// sessions come first, then those that changed last.
+// covering returns for each session of one source the session that covers it, or zero. A longer session covers a
+// shorter one; of equal ones the one that changed last.
 func covering(list []*Record) map[uuid.UUID]uuid.UUID {
 	list = slices.SortedFunc(slices.Values(list), func(a, b *Record) int {
 		return cmp.Or(cmp.Compare(b.Session.To-b.Session.From, a.Session.To-a.Session.From),
@@ -52,13 +52,12 @@ func covering(list []*Record) map[uuid.UUID]uuid.UUID {
 	return out
 }
 
-// sessions are stretches of time of sessions, by teller.
+// sessions has the changed periods of sessions by source.
 type sessions map[sessionTeller][]series.Range
 
 func (s sessions) add(r *Record) { s[r.teller()] = append(s[r.teller()], r.Session) }
 
-// sessionQuery returns the query for the records whose sessions may overlap some stretches of time, of which
-// there is at least one.
+// sessionQuery returns the query for records whose sessions can overlap some periods. times must not be empty.
 func (o owner) sessionQuery(resource string, times []series.Range) store.Query {
 	all := times[0]
 	for _, t := range times {
@@ -71,8 +70,8 @@ func (o owner) sessionQuery(resource string, times []series.Range) store.Query {
 	}
 }
 
-// coverSessions sets the marks of the sessions that overlap, directly or through others, a session that was
-// put or removed, and returns those whose marks have changed, by ID.
+// coverSessions updates which session covers which, among those that overlap the changed ones directly or
+// through others. It returns the records whose mark changed, by ID.
 func (o owner) coverSessions(tx store.Tx, resource string, changed sessions, spans changedSpans) ([]*Record, error) {
 	var out []*Record
 	for teller, times := range changed {
@@ -113,7 +112,7 @@ func (o owner) coverSessions(tx store.Tx, resource string, changed sessions, spa
 	return out, nil
 }
 
-// connected returns the records whose sessions overlap some times, or one another's that do.
+// connected returns the records whose sessions overlap some times, directly or through other sessions.
 func connected(entries []*store.Entry[recordRow], times []series.Range) []*store.Entry[recordRow] {
 	reached := slices.Clone(times)
 	var out []*store.Entry[recordRow]

@@ -35,7 +35,7 @@ func dataOfRows(s store.Store) healthdatatest.DataHarness {
 	}
 }
 
-func TestData_overRows(t *testing.T) {
+func TestData_overRowsPassesTheSuite(t *testing.T) {
 	for name, encrypt := range map[string]bool{"clear": false, "encrypted": true} {
 		newStore := func(t testing.TB) healthdatatest.DataHarness { return dataOfRows(newRows(t, encrypt)) }
 		t.Run(name, func(t *testing.T) { healthdatatest.RunData(t, newStore) })
@@ -44,7 +44,7 @@ func TestData_overRows(t *testing.T) {
 }
 
 // Users and Data over one store keep the promises of Users about data.
-func TestUsers_overRowsWithData(t *testing.T) {
+func TestUsers_overRowsWithDataPassesTheSuite(t *testing.T) {
 	newStore := func(t testing.TB) healthdatatest.UsersHarness {
 		h := dataOfRows(newRows(t, false))
 		return healthdatatest.UsersHarness{Users: h.Users, Messages: h.Messages, Data: h.Data}

@@ -13,17 +13,16 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// viewTries is how often a view is read without locks. After that it keeps writers of the user out.
+// viewTries is how often a view is read without locks. After that the view locks out writers of the user.
 const viewTries = 4
 
-// errMoved ends a read of a view whose answers are not of one instant.
+// errMoved ends a read whose answers are from different instants.
 var errMoved = errors.New("the data changed while it was read")
 
 // View implements [Data].
 //
-// Each query of a view is a snapshot of its own. With it the view reads what tells whether an earlier
-// answer is still true: the heads of the series and the versions of the records that were asked for. If
-// one is not, read is called again.
+// Each query of a view is a snapshot of its own. The view also reads the heads and versions of earlier answers.
+// If one of them changed, the earlier answer is outdated and read is called again.
 func (d *dataRows) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error {
 	for try := range viewTries {
 		if try > 0 {
@@ -58,25 +57,25 @@ type rowView struct {
 	data  *dataRows
 	fetch func(context.Context, ...store.Query) ([][]store.Row, error)
 
-	known   bool  // the user may be read
-	refused error // why not, if that was found out
-	moved   bool  // an answer is not of the instant of an earlier one
+	known   bool  // the user exists
+	refused error // the error if the user cannot be read
+	moved   bool  // an answer is from another instant than an earlier one
 	witness []witness
-	// loaded are the chunks that Series returned: open ones with their data.
+	// loaded has the chunks that Series returned. Open chunks have their data.
 	loaded map[SeriesKey]map[int64]closedChunk
 }
 
-// witness is a query whose answer changes with every answer that the view gave about a resource.
+// witness is a query whose answer changes whenever an earlier answer about a resource changes.
 type witness struct {
 	q    store.Query
 	rows []store.Row // without documents
 }
 
-// run calls read. moved says that read must be called again.
+// run calls read. moved reports whether read must be called again.
 func (v *rowView) run(ctx context.Context, read func(View) error) (moved bool, err error) {
 	v.loaded = map[SeriesKey]map[int64]closedChunk{}
 	err = read(v)
-	if !v.known && v.refused == nil && !v.moved && err == nil { // read asked for nothing
+	if !v.known && v.refused == nil && !v.moved && err == nil { // read made no query
 		_, err = v.ask(ctx)
 	}
 	if v.refused != nil {
@@ -85,7 +84,7 @@ func (v *rowView) run(ctx context.Context, read func(View) error) (moved bool, e
 	return v.moved, err
 }
 
-// ask answers queries of the instant of all earlier answers.
+// ask answers queries at the same instant as all earlier answers.
 func (v *rowView) ask(ctx context.Context, q ...store.Query) ([][]store.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -124,7 +123,7 @@ func (v *rowView) ask(ctx context.Context, q ...store.Query) ([][]store.Row, err
 
 func sameRevision(a, b store.Row) bool { return a.ID == b.ID && a.Revision == b.Revision }
 
-// trust keeps the answer of a query as a witness.
+// trust keeps a query and its answer as a witness.
 func (v *rowView) trust(q store.Query, rows []store.Row) {
 	q.Bare = true
 	if slices.ContainsFunc(v.witness, func(w witness) bool { return w.q == q }) {
@@ -172,8 +171,8 @@ func (v *rowView) Records(ctx context.Context, q RecordQuery) ([]Record, error) 
 	return out, nil
 }
 
-// viewedRecords returns what [View].Records asks: for the version of the records, for the records, and for
-// what providers said.
+// viewedRecords returns the queries of [View].Records: the version of the records, the records, and the
+// payloads.
 func (o owner) viewedRecords(q *RecordQuery) []store.Query {
 	version := recordVersions.One(o.key(resourceID(o.user, q.Resource)), store.Plain)
 	version.Bare = true
@@ -205,14 +204,14 @@ func (o owner) recordRange(q *RecordQuery) store.Query {
 	return find
 }
 
-// Queries returns what reads a user and asks [View].Records for q, for [store.Ahead]. Views that are no rows
-// do not ask it.
+// Queries returns the queries that read a user and answer [View].Records for q, to announce them to
+// [store.Ahead]. Views of other stores do not use it.
 func (q RecordQuery) Queries(team healthlab.TeamID, user healthlab.UserID) []store.Query {
 	return append(owner{team, user}.viewedRecords(&q), store.User(team, user))
 }
 
-// Queries returns what reads a user and asks [View].Series for q, for [store.Ahead], but for headers of closed
-// chunks. Views that are no rows do not ask it.
+// Queries returns the queries that read a user and answer [View].Series for q, without the headers of closed
+// chunks, to announce them to [store.Ahead]. Views of other stores do not use it.
 func (q SeriesQuery) Queries(team healthlab.TeamID, user healthlab.UserID) []store.Query {
 	return append(owner{team, user}.viewedHeads(&q), store.User(team, user))
 }
@@ -241,7 +240,7 @@ func (v *rowView) Series(ctx context.Context, q SeriesQuery) ([]Series, error) {
 	return out, nil
 }
 
-// viewedHeads returns what [View].Series asks first.
+// viewedHeads returns the first queries of [View].Series.
 func (o owner) viewedHeads(q *SeriesQuery) []store.Query {
 	var heads []store.Query
 	for _, resource := range q.Resources {
@@ -262,11 +261,11 @@ func (o owner) viewedHeads(q *SeriesQuery) []store.Query {
 	return heads
 }
 
-// headers reads the headers of series in the range of q. Series without one are left out.
+// headers reads the chunk headers of series in the range of q. Series without chunks are left out.
 func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.Entry[seriesHead]) ([]Series, error) {
 	ranged := q.From != 0 || q.To != 0
 	var find []store.Query
-	var whose []int // the place of the head of a query
+	var whose []int // the index of the head of each query
 	for i, h := range heads {
 		id, end := h.Value.id, store.End(h.Value.id)
 		switch {
@@ -276,7 +275,7 @@ func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.En
 			find, whose = append(find, v.byID(headerTable.Name, id, end)), append(whose, i)
 			continue
 		}
-		before := v.byID(headerTable.Name, id, chunkID(id, q.From)) // it may reach into the range
+		before := v.byID(headerTable.Name, id, chunkID(id, q.From)) // the chunk may reach into the range
 		before.Desc, before.Limit = true, 1
 		find = append(find, before, v.byID(headerTable.Name, chunkID(id, q.From), chunkID(id, max(q.From, q.To))))
 		whose = append(whose, i, i)
@@ -326,7 +325,7 @@ func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.En
 	return out, nil
 }
 
-// Load implements [View]. A chunk is of the instant of its header if it has the version of that.
+// Load implements [View]. A chunk belongs to the instant of its header if both have the same version.
 func (v *rowView) Load(ctx context.Context, key SeriesKey, starts []int64) ([]series.Chunk, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -16,30 +16,29 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// Sample is one measurement of a timeseries, as it is published. What may be null and
-// what is required depends on the resource: see [Resource].
+// Sample is one measurement of a timeseries in its published form. Nullable and required fields depend on the
+// resource: see [Resource].
 type Sample struct {
-	// Timestamp is the instant of the measurement, in UTC; of an interval, its
-	// start.
+	// Timestamp is the instant of the measurement, or the start of an interval, in UTC.
 	Timestamp healthlab.Time `json:"timestamp" wire:"opt,offset"`
 	// Start and End bound an interval, half open. Both are nil for an instant.
 	Start *healthlab.Time `json:"start,omitempty" wire:"offset"`
 	End   *healthlab.Time `json:"end,omitempty" wire:"offset"`
-	// TimezoneOffset is seconds east of UTC where it was measured; never null on output.
-	// Where it is null on the way in, it is the offset of the location of Timestamp, Start
-	// or End, if that is neither UTC nor time.Local; else the source does not know.
+	// TimezoneOffset is seconds east of UTC where the sample was measured; never null on output. If an upload
+	// has null, the offset is that of the location of Timestamp, Start or End, unless that is UTC or time.Local.
+	// Otherwise the source states no offset.
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
-	// Type is the sample's type, for resources that have any.
+	// Type is the sample's type, for resources with types.
 	Type *string `json:"type"`
 	// Unit is the unit of the value. On output it is always the resource's.
 	Unit string `json:"unit"`
-	// Value is nil for blood pressure only.
+	// Value is nil only for blood pressure.
 	Value *Value `json:"value,omitempty"`
 	// Systolic and Diastolic are in mmHg, for blood pressure only.
 	Systolic  *float64 `json:"systolic,omitempty"`
 	Diastolic *float64 `json:"diastolic,omitempty"`
-	// SourceUnit is the unit that the source sent, where it is another one than Unit, and
-	// SourceValue, SourceSystolic and SourceDiastolic are the numbers that it sent in it.
+	// SourceUnit is the unit that the source sent if it differs from Unit. SourceValue, SourceSystolic and
+	// SourceDiastolic are the numbers in that unit.
 	SourceUnit      *string  `json:"source_unit,omitempty" wire:"out"`
 	SourceValue     *float64 `json:"source_value,omitempty" wire:"out"`
 	SourceSystolic  *float64 `json:"source_systolic,omitempty" wire:"out"`
@@ -53,8 +52,7 @@ type Sample struct {
 	DeliveryMode *string `json:"delivery_mode,omitempty"`
 	DeliveryForm *string `json:"delivery_form,omitempty"`
 	BolusPurpose *string `json:"bolus_purpose,omitempty"`
-	// Tags says what a note is about: food, exercise, insulin_injection,
-	// unspecified.
+	// Tags are the topics of a note: food, exercise, insulin_injection, unspecified.
 	Tags []string `json:"tags,omitempty" wire:"opt"`
 }
 
@@ -62,7 +60,7 @@ type Sample struct {
 type Value struct {
 	Number float64
 	Text   string
-	// IsText says which of the two it is.
+	// IsText reports whether the value is a text.
 	IsText bool
 }
 
@@ -93,7 +91,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 		*v = Value{Text: s, IsText: true}
 		return nil
 	}
-	// ParseFloat alone reads more than JSON has: NaN, 0x1p4, +1.
+	// ParseFloat accepts more than JSON allows: NaN, 0x1p4, +1.
 	n, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || !isNumber(b) {
 		return fmt.Errorf("%w: a value must be a number or a text", healthlab.Invalid)
@@ -102,7 +100,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// isNumber reports whether b is a number as JSON writes them.
+// isNumber reports whether b is a JSON number.
 func isNumber(b []byte) bool {
 	digits := func() bool {
 		n := 0
@@ -138,8 +136,7 @@ func isNumber(b []byte) bool {
 // ascending by timestamp.
 type Batch struct {
 	UserID healthlab.UserID `json:"user_id"`
-	// SourceID is a number that names the provider inside the service. It has no
-	// meaning for receivers.
+	// SourceID is a number for the provider in the service. Receivers must not interpret it.
 	SourceID int      `json:"source_id"`
 	Source   Source   `json:"source"`
 	Data     []Sample `json:"data"`
@@ -175,7 +172,7 @@ func optionalID(id uuid.UUID) *uuid.UUID {
 // tagSeparator joins tags in a column.
 const tagSeparator = ","
 
-// SplitTags returns the tags of a note from the form in which a block holds them.
+// SplitTags returns the tags of a note from the text in which a block stores them.
 func SplitTags(tags string) []string {
 	if tags == "" {
 		return nil
@@ -207,7 +204,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendJSON writes a value of our own that always marshals.
+// appendJSON appends a value that always marshals.
 func appendJSON(b []byte, v any) []byte {
 	j, err := json.Marshal(v)
 	if err != nil {
@@ -229,7 +226,7 @@ func appendTime(b []byte, micros int64) []byte {
 	return append(b, '"')
 }
 
-// appendSample writes a sample as it is published.
+// appendSample appends the JSON of a stored sample.
 func (r *Resource) appendSample(b []byte, s *series.Sample) []byte {
 	b = append(b, `{"timestamp":`...)
 	b = appendTime(b, s.Time)
@@ -272,8 +269,8 @@ func (r *Resource) appendSample(b []byte, s *series.Sample) []byte {
 	return append(b, '}')
 }
 
-// AppendSample appends a sample of the resource as it is published, with the keys that
-// the resource always has. The sample must be one that was read from here.
+// AppendSample appends the published JSON of a sample, with all keys of the resource. The sample must be one
+// that this package returned.
 func (r *Resource) AppendSample(b []byte, s *Sample) []byte {
 	row := series.Sample{Time: s.Timestamp.UnixMicro(), End: series.NoEnd}
 	row.Type, row.Location, row.Intensity = deref(s.Type), deref(s.SensorLocation), deref(s.Intensity)
@@ -301,7 +298,7 @@ func appendTags(b []byte, tags string) []byte {
 	return appendJSON(b, strings.Split(tags, tagSeparator))
 }
 
-// ownField returns the field of a column that a resource's own key names.
+// ownField returns the attribute of a stored sample for one of the resource's further keys.
 func ownField(a *series.Attrs, name string) string {
 	switch name {
 	case "sensor_location":
@@ -319,7 +316,7 @@ func ownField(a *series.Attrs, name string) string {
 	}
 }
 
-// sample returns a sample as it is published.
+// sample converts a stored sample to its published form.
 func (r *Resource) sample(s *series.Sample) Sample {
 	offset := int(s.Offset)
 	out := Sample{
@@ -362,20 +359,16 @@ func unquote(b []byte) (string, error) {
 	return s, nil
 }
 
-// Diary reports whether people write a resource down themselves, so that several entries
-// may have one identity where a source rounds their time: carbohydrates, insulin_injection
-// and note.
+// Diary reports whether people enter the resource themselves, so that several entries may have the same rounded
+// time: carbohydrates, insulin_injection and note.
 func (r *Resource) Diary() bool {
 	return r.Slug == "carbohydrates" || r.Slug == "insulin_injection" || r.Slug == "note"
 }
 
-// CombineEntries makes one sample of the entries of a diary that have one identity: one
-// timestamp, and for insulin one type. Amounts are added, texts stand below each other in
-// their order, tags are united, and the interval is the longest. It is for those who read a
-// source that rounds, before they hand over what it recorded; the samples are of one source.
-//
-// An entry that cannot be stored stays as it is, so that it is refused by itself. Samples
-// of other resources are returned as they are. The samples are not changed.
+// CombineEntries merges diary entries with one timestamp, and for insulin one type, into one sample. Amounts are
+// added, texts are joined by line breaks, tags are merged, and the interval is the longest. Connectors call it
+// for a source that rounds times, before they return its samples; all samples must be of one source. An entry
+// that cannot be stored is not merged, so that it is refused alone.
 func CombineEntries(resource string, samples []Sample) []Sample {
 	r := ResourceBySlug(resource)
 	if r == nil || !r.Diary() || len(samples) < 2 {
@@ -408,8 +401,7 @@ func CombineEntries(resource string, samples []Sample) []Sample {
 	return out
 }
 
-// entry returns the amount of an entry in the resource's unit. ok is false if it has none
-// that could be stored.
+// entry returns the amount of an entry in the resource's unit. ok is false if the amount cannot be stored.
 func (r *Resource) entry(s *Sample) (amount float64, ok bool) {
 	if s.Timestamp.IsZero() || s.Value == nil || s.Value.IsText != (r.Value == ValueText) {
 		return 0, false
@@ -440,7 +432,7 @@ func (r *Resource) join(to, s *Sample, amount float64) {
 	to.BolusPurpose = purpose(to.BolusPurpose, s.BolusPurpose)
 }
 
-// united has the tags of both, each once.
+// united returns the tags of both lists without duplicates.
 func united(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, tag := range b {
@@ -458,7 +450,7 @@ func agreed(a, b *string) *string {
 	return a
 }
 
-// purpose is what injections were for that are one now.
+// purpose returns the purpose of two merged injections.
 func purpose(a, b *string) *string {
 	if a == nil || b == nil || *a == *b {
 		return agreed(a, b)

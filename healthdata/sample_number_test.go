@@ -12,7 +12,7 @@ import (
 )
 
 // A value reads the numbers that JSON has, and no others.
-func TestValueReadsTheNumbersOfJSON(t *testing.T) {
+func TestValue_readsExactlyTheNumbersOfJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`-?[0+]?[0-9_x]{0,3}(\.[0-9]{0,2})?([eE][+-]?[0-9]{0,2})?|NaN|Inf|1 | 1`).Draw(t, "text")
 		var n float64

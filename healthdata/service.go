@@ -14,8 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Service is health data as a host calls it: users, sources, ingestion and reads. It
-// is safe for concurrent use.
+// Service stores and reads health data: users, sources, uploads and reads. It is safe for concurrent use.
 type Service struct {
 	users     Users
 	data      Data
@@ -30,14 +29,12 @@ type Options struct {
 	// MaxUsers is how many users a team may have. Default [SandboxUsers] in a sandbox, no
 	// limit in production.
 	MaxUsers int
-	// Settings returns the settings of a team. Default: the zero settings for all.
+	// Settings returns the settings of a team. Default: the zero settings for all teams.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
-	// Preference returns a team's numbers for providers, the larger the better: of several
-	// profiles the one of the best provider counts. A provider without one has 0. Default:
-	// none.
+	// Preference returns a team's preference by provider; the provider with the greatest number wins if there
+	// are several profiles. A provider without a number has 0. Default: none.
 	Preference func(context.Context, healthlab.TeamID) (map[string]int, error)
-	// Floating says what to do with clock digits that have no zone. Default
-	// FloatingNormalise.
+	// Floating decides how times without a zone are read. Default FloatingNormalise.
 	Floating FloatingMode
 	// PageSize is how many samples a page of a read holds. Default 5,000.
 	PageSize int
@@ -50,73 +47,68 @@ type Options struct {
 	NewID func() uuid.UUID
 	// NewUserID makes ids of users. Default UUID version 4.
 	NewUserID func() uuid.UUID
-	// GracePeriod is how long the deletion of a user can be undone. Default
-	// [GracePeriod]; below zero: not at all, and
-	// [Service.Run] erases the user within seconds.
+	// GracePeriod is how long the deletion of a user can be undone. Default [GracePeriod]. Below zero a deletion
+	// cannot be undone, and [Service.Run] erases the user within seconds.
 	GracePeriod time.Duration
-	// BeforeDelete is called before a user is deleted, to call off what others do for the
-	// user: lab orders. Each may be called again for the same user; an error leaves the
-	// user live. Its context may carry a transaction of the store, so it must do nothing outside of
-	// the store. Default: none.
+	// BeforeDelete is called before a user is deleted, to cancel the user's lab orders, for example. Each may be
+	// called again for the same user; an error leaves the user live. Its context may carry a transaction of the
+	// store, so it must do nothing outside of the store. Default: none.
 	BeforeDelete []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
-	// Forget is called before a user is erased for good, for what is kept about it
-	// outside the store: files. Each may be called again for the same user; an error
-	// puts the erasure off. Default: none.
+	// Forget is called before a user is erased for good, to delete the user's data outside of the store, such as
+	// files. Each may be called again for the same user; an error puts the erasure off. Default: none.
 	Forget []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
-	// BeforeUpload is called at the begin of an upload. In a transaction it may read at once what the
-	// upload, and what is called after it, will read. Its error ends the upload. Default: none.
+	// BeforeUpload is called at the start of an upload. In a transaction it may read in one query the rows that
+	// the upload will need. An error ends the upload. Default: none.
 	BeforeUpload func(context.Context, UploadStart) error
-	// Uploaded is called with what became of uploaded samples and summaries, after
-	// they were stored; best pull.Service.CountUpload, so that people can look at it. Its
-	// error changes nothing, and is logged. Its context may carry the transaction of the upload, so it
-	// must do nothing outside of the store. Default: none.
+	// Uploaded is called with the counts of an upload after its samples or summaries were stored. Use
+	// pull.Service.CountUpload to show the counts. An error is only logged. Its context may carry the
+	// transaction of the upload, so it must do nothing outside of the store. Default: none.
 	Uploaded func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got Received) error
-	// Log receives what a person should look at. Default: slog.Default().
+	// Log receives what an operator should see. Default: slog.Default().
 	Log *slog.Logger
 }
 
-// TeamSettings are the choices of a team.
+// TeamSettings are the settings of a team.
 type TeamSettings struct {
-	// VerbMode says how changes of health data are announced. Default VerbUpsert.
+	// VerbMode decides the verbs of health data events. Default VerbUpsert.
 	VerbMode VerbMode
 	// PushHistoricalData sends events for backfilled data too.
 	PushHistoricalData bool
 	// ProviderRawData keeps the payloads of providers and serves them.
 	ProviderRawData bool
-	// DevicesApart keeps samples of activity that on-device stores upload apart by device:
-	// then two devices that recorded the same moment do not replace each other, and sums
-	// have what both counted. What came before stays as it is.
+	// DevicesApart keeps activity samples of on-device stores apart by device. Two devices that recorded the
+	// same moment then do not replace each other, and sums contain both. Earlier data stays unchanged.
 	DevicesApart bool
-	// ExplicitConnect refuses uploads from an on-device store that is not connected. Without
-	// it an upload connects the store again, or for the first time.
+	// ExplicitConnect refuses uploads from an on-device store that is not connected. Without it an upload
+	// connects the store.
 	ExplicitConnect bool
 }
 
-// VerbMode says how changes of health data are announced.
+// VerbMode decides the verbs of health data events.
 type VerbMode string
 
 const (
-	// VerbUpsert announces every creation and change with the verb created. It is
-	// the default, also as the empty string.
+	// VerbUpsert sends every creation and change with the verb created. It is the default, also as the empty
+	// string.
 	VerbUpsert VerbMode = "upsert"
-	// VerbSplit announces the first sight with created and later changes with
-	// updated. A batch of samples with at least one new key is created.
+	// VerbSplit sends new data with the verb created and later changes with updated. A batch with at least one
+	// new sample is created.
 	VerbSplit VerbMode = "split"
 )
 
-// FloatingMode says what becomes of clock digits without a zone.
+// FloatingMode decides how times without a zone are read.
 type FloatingMode string
 
 const (
-	// FloatingNormalise reads them in the user's fallback zone. It is the default,
-	// also as the empty string.
+	// FloatingNormalise reads times without a zone in the user's fallback zone. It is the default, also as the
+	// empty string.
 	FloatingNormalise FloatingMode = "normalise"
-	// FloatingVerbatim passes them on as if they were UTC, with offset 0.
+	// FloatingVerbatim reads times without a zone as UTC, with offset 0.
 	FloatingVerbatim FloatingMode = "verbatim"
 )
 
-// New returns a Service on its stores and the configured providers. All three are
-// required; without one it returns healthlab.Invalid. It starts nothing.
+// New returns a Service on its stores and the configured providers. It returns healthlab.Invalid if one of the
+// three is nil. It starts no goroutine.
 func New(users Users, data Data, providers *Providers, opts *Options) (*Service, error) {
 	if users == nil || data == nil || providers == nil {
 		return nil, fmt.Errorf("%w: a service needs users, data and providers", healthlab.Invalid)
@@ -171,8 +163,7 @@ func (s *Service) now() healthlab.Time { return healthlab.At(s.opts.Now()) }
 // Providers returns the configured providers.
 func (s *Service) Providers() *Providers { return s.providers }
 
-// HasUser reports whether the team has this user, alive. It is how other packages ask
-// whom something belongs to.
+// HasUser reports whether the team has this user and the user is not deleted.
 func (s *Service) HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error) {
 	_, err := s.live(ctx, team, id)
 	if errors.Is(err, healthlab.NotFound) {
@@ -181,7 +172,7 @@ func (s *Service) HasUser(ctx context.Context, team healthlab.TeamID, id healthl
 	return err == nil, err
 }
 
-// live returns a user that has not been deleted, as it is stored.
+// live returns the stored user if it is not deleted.
 func (s *Service) live(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error) {
 	u, err := s.users.Get(ctx, team, id)
 	if err != nil {
@@ -218,8 +209,7 @@ func (s *Service) presentAll(users []User) []User {
 	return slices.Clip(out)
 }
 
-// connectedSources says which of a user's connections are there to be seen: all but
-// the removed ones, the oldest first.
+// connectedSources returns a user's connections without the removed ones, oldest first.
 func (s *Service) connectedSources(connections []Connection) []ConnectedSource {
 	out := []ConnectedSource{}
 	for _, c := range connections {
@@ -238,11 +228,10 @@ func (s *Service) connectedSources(connections []Connection) []ConnectedSource {
 // errUnchanged ends an update that has nothing to write.
 var errUnchanged = errors.New("nothing to change")
 
-// View calls read with a consistent view of one user's data, as it is stored, for
-// packages that put questions to it. read may run more than once, as [Data] says. The view is
-// used by one goroutine at a time and not after read returns; what it returns is shared and must
-// not be changed. The error of the last run is returned unchanged. healthlab.NotFound without
-// such a live user.
+// View calls read with a consistent view of one user's stored data. Other packages query the view. read may run
+// more than once, as [Data] says. The view is used by one goroutine at a time and not after read returns; what
+// it returns is shared and must not be changed. The error of the last run is returned unchanged.
+// healthlab.NotFound without such a live user.
 func (s *Service) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error {
 	if _, err := s.live(ctx, team, user); err != nil {
 		return fmt.Errorf("look at data: %w", err)

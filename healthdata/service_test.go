@@ -12,7 +12,7 @@ import (
 )
 
 // A view is of a live user of the team; what read returns comes back as it is.
-func TestViewIsOfALiveUser(t *testing.T) {
+func TestView_unknownOrDeletedUserIsNotFound(t *testing.T) {
 	store := memory.New(nil)
 	providers, err := healthdata.NewProviders(nil)
 	require.NoError(t, err)

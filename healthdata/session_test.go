@@ -29,7 +29,7 @@ func sleepFor(id string, from, to time.Duration) *healthdata.Sleep {
 }
 
 // A night that grows is one night: the longest form of it is listed, and the shorter ones are withdrawn.
-func TestASessionThatGrows(t *testing.T) {
+func TestSessions_onlyTheLongestFormOfAGrowingNightIsListed(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	const created, deleted = "daily.data.sleep.created", "daily.data.sleep.deleted"
 	first, second, late, nap := sleepFor("1", 10*time.Hour, 9*time.Hour), sleepFor("2", 10*time.Hour, 4*time.Hour), sleepFor("3", 5*time.Hour, 4*time.Hour), sleepFor("4", 3*time.Hour, 2*time.Hour)
@@ -66,7 +66,7 @@ func (s *station) nights() (out []string) {
 }
 
 // A session that shrinks, or moves away, no longer covers another one.
-func TestASessionThatShrinks(t *testing.T) {
+func TestSessions_shrunkWorkoutNoLongerCoversAnother(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	ride := func(id string, from, to time.Duration) *healthdata.Workout {
 		return &healthdata.Workout{Head: healthdata.Head{ExternalID: id}, TimeStart: ago(from), TimeEnd: ago(to), Sport: healthdata.Sport{Slug: "cycling", Name: "Cycling"}}
@@ -81,7 +81,7 @@ func TestASessionThatShrinks(t *testing.T) {
 
 // Of two origins that have a sample at one time readers see the one that was received last, and each is
 // stored by itself.
-func TestOriginsShareATime(t *testing.T) {
+func TestSamples_ofTwoAppsAtOneTimeReadAsTheLatestReceived(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	from := func(app string) healthdata.Upload {
 		up := band

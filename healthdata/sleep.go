@@ -13,14 +13,14 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// SleepType says what kind of sleep a session was. The list is open.
+// SleepType is the kind of sleep of a session. The list is open.
 type SleepType string
 
 // The known sleep types.
 const (
 	// SleepLong is a session of three hours of sleep or more.
 	SleepLong SleepType = "long_sleep"
-	// SleepShort is a shorter one.
+	// SleepShort is a session of less than three hours of sleep.
 	SleepShort SleepType = "short_sleep"
 	// SleepNap is a nap that the user confirmed.
 	SleepNap SleepType = "acknowledged_nap"
@@ -28,10 +28,10 @@ const (
 	SleepUnknown SleepType = "unknown"
 )
 
-// longSleep is the least sleep of a long session.
+// longSleep is the least number of seconds of sleep in a long session.
 const longSleep = 3 * 60 * 60
 
-// longestSleep is the longest sleep session that is taken.
+// longestSleep is the longest accepted sleep session.
 const longestSleep = 36 * time.Hour
 
 // Sleep is one sleep session of one source. It is longer than zero, and at most 36 hours long.
@@ -45,16 +45,17 @@ type Sleep struct {
 	// BedtimeStart and BedtimeStop bound the session, in UTC.
 	BedtimeStart healthlab.Time `json:"bedtime_start" wire:"offset"`
 	BedtimeStop  healthlab.Time `json:"bedtime_stop" wire:"offset"`
-	// Type is the source's own, else derived from the time asleep.
+	// Type is the source's own type, otherwise derived from the time asleep.
 	Type SleepType `json:"type" wire:"opt"`
 	// TimezoneOffset is seconds east of UTC at BedtimeStop; never null on output.
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	SessionOffsets
 	// Duration is BedtimeStop minus BedtimeStart.
 	Duration int64 `json:"duration" wire:"opt,tolerant"`
-	// Total is the time asleep: REM, light and deep where the source gives stages, else its own.
+	// Total is the time asleep: the sum of REM, light and deep if the source has stages, otherwise the source's
+	// own number.
 	Total *int64 `json:"total" wire:"tolerant"`
-	// Awake, Light, REM and Deep are null where the source gives no stages.
+	// Awake, Light, REM and Deep are null if the source has no stages.
 	Awake *int64 `json:"awake" wire:"tolerant"`
 	Light *int64 `json:"light" wire:"tolerant"`
 	REM   *int64 `json:"rem" wire:"tolerant"`
@@ -67,7 +68,7 @@ type Sleep struct {
 	HRLowest  *int64 `json:"hr_lowest" wire:"tolerant"`
 	HRAverage *int64 `json:"hr_average" wire:"tolerant"`
 	HRResting *int64 `json:"hr_resting" wire:"tolerant"`
-	// Efficiency is percent of the session asleep, 0 to 100.
+	// Efficiency is the percentage of the session asleep, 0 to 100.
 	Efficiency *float64 `json:"efficiency"`
 	// Latency is from BedtimeStart to the first five minutes of steady sleep.
 	Latency *int64 `json:"latency" wire:"tolerant"`
@@ -75,13 +76,13 @@ type Sleep struct {
 	TemperatureDelta *float64 `json:"temperature_delta"`
 	// SkinTemperature is in °C.
 	SkinTemperature *float64 `json:"skin_temperature"`
-	// HRDip is by how many percent the heart rate asleep is below that awake.
+	// HRDip is by how many percent the heart rate asleep is below the heart rate awake.
 	HRDip *float64 `json:"hr_dip"`
-	// State is tentative or confirmed; few sources say.
+	// State is tentative or confirmed. Few sources state it.
 	State *string `json:"state"`
-	// AverageHRV is RMSSD in milliseconds.
+	// AverageHRV is the RMSSD in milliseconds.
 	AverageHRV *float64 `json:"average_hrv"`
-	// RespiratoryRate is breaths per minute.
+	// RespiratoryRate is in breaths per minute.
 	RespiratoryRate *float64 `json:"respiratory_rate"`
 	// SleepStream is always null: read the stream, or the sleep cycle. Deprecated.
 	SleepStream *SleepStream `json:"sleep_stream" wire:"out"`
@@ -125,8 +126,8 @@ func (s *Sleep) complete() {
 
 func wholeSeconds(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Second) }
 
-// completeStages adds up the time asleep. Zeros of stages without a second asleep mean that the
-// source has no stages, and become null.
+// completeStages computes the time asleep. If all stages of sleep are zero, the source has no stages, and they
+// become null.
 func (s *Sleep) completeStages() {
 	staged := int64(0)
 	for _, v := range [...]*int64{s.REM, s.Light, s.Deep} {
@@ -139,16 +140,15 @@ func (s *Sleep) completeStages() {
 		return
 	}
 	if known := func(v *int64) bool { return v != nil && *v != 0 }; known(s.Awake) && !known(s.Total) {
-		return // the whole session was awake
+		return // the person was awake for the whole session
 	}
 	for _, v := range [...]**int64{&s.Total, &s.Awake, &s.Light, &s.REM, &s.Deep} {
 		unmeasured(v)
 	}
 }
 
-// AddStage adds a stretch of a stage to the lengths of the session. A session with a stretch of a
-// known stage has the others, too: 0 seconds where there is none. A stage that is not known adds to
-// the time asleep alone.
+// AddStage adds a period of a stage to the lengths of the session. The first known stage sets the other stages
+// to 0 seconds. A stage of unknown kind counts only as time asleep.
 func (s *Sleep) AddStage(stage SleepStage, seconds int64) {
 	add := func(to **int64, seconds int64) {
 		if *to == nil {
@@ -202,7 +202,7 @@ const (
 // gaps are allowed.
 type SleepCycle struct {
 	Head
-	// SleepID is the sleep summary that it details.
+	// SleepID is the id of the sleep summary to which the stages belong.
 	SleepID uuid.UUID `json:"sleep_id" wire:"opt"`
 	// SessionStart and SessionEnd are in UTC.
 	SessionStart healthlab.Time `json:"session_start" wire:"offset"`
@@ -236,8 +236,8 @@ func (c *SleepCycle) complete() {
 	c.tidyStages()
 }
 
-// tidyStages sorts the stages, clips them to the session and to each other, and drops
-// what is empty. A summary is never refused for its stages.
+// tidyStages sorts the stages, clips them to the session and to each other, and drops empty ones. A summary is
+// never refused because of its stages.
 func (c *SleepCycle) tidyStages() {
 	type stage struct {
 		start, end int64
@@ -269,12 +269,11 @@ func (c *SleepCycle) check(p *healthlab.Problems) {
 	check.Zone(p, c.TimeZone)
 }
 
-// flatSource is the source once more, as flat fields, for the resources that have it
-// so. It always agrees with [Head.Source].
+// flatSource has the source as flat fields, for resources with that older form. It always equals [Head.Source].
 type flatSource struct {
 	// SourceProvider is the slug of the provider.
 	SourceProvider string `json:"source_provider" wire:"out"`
-	// SourceType says how it was recorded.
+	// SourceType says how the data was recorded.
 	SourceType SourceType `json:"source_type" wire:"out"`
 	// SourceAppID and SourceDeviceID are null when not known.
 	SourceAppID    *string    `json:"source_app_id" wire:"out"`
@@ -285,8 +284,8 @@ func (f *flatSource) fill(s Source) {
 	f.SourceProvider, f.SourceType, f.SourceAppID, f.SourceDeviceID = s.Provider, s.Type, s.AppID, s.DeviceID
 }
 
-// SleepStream is what was measured during one sleep session. Arrays are never nil on
-// the wire, and empty when nothing is known.
+// SleepStream has the samples of one sleep session. Arrays are never null in JSON, and empty if nothing is
+// known.
 type SleepStream struct {
 	HRV             []Sample `json:"hrv"`
 	Heartrate       []Sample `json:"heartrate"`
@@ -295,9 +294,9 @@ type SleepStream struct {
 	Hypnogram []Sample `json:"hypnogram"`
 }
 
-// SleepStream returns what the source of a sleep session measured during it: the
-// samples of heart rate, its variability and breathing between the session's bounds,
-// and its stages. healthlab.NotFound if the team has no such sleep.
+// SleepStream returns the samples of a sleep session from the session's own source: heart rate, heart rate
+// variability and respiratory rate between its start and end, and its stages. healthlab.NotFound if the team has
+// no such sleep.
 func (s *Service) SleepStream(ctx context.Context, team healthlab.TeamID, sleep uuid.UUID) (*SleepStream, error) {
 	owner, rec, err := s.data.Find(ctx, team, "sleep", sleep)
 	if err == nil {
@@ -365,8 +364,8 @@ func readHypnogram(ctx context.Context, v View, night *Sleep) ([]Sample, error) 
 	return out, nil
 }
 
-// SleepStreamUser returns the user whose sleep stream [Service.SleepStream] reads; NotFound if the team has
-// no such sleep.
+// SleepStreamUser returns the user to whom a sleep stream of [Service.SleepStream] belongs. It returns NotFound
+// if the team has no such sleep.
 func (s *Service) SleepStreamUser(ctx context.Context, team healthlab.TeamID, sleep uuid.UUID) (healthlab.UserID, error) {
 	user, _, err := s.data.Find(ctx, team, "sleep", sleep)
 	if err != nil {

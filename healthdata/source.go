@@ -6,9 +6,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Source says who recorded a summary or a group of samples. All nine fields are
-// always written; a reader accepts any subset and takes the provider from Provider,
-// else from Slug.
+// Source is the source that recorded a summary or a group of samples. All nine fields are always written. A
+// reader accepts any subset and takes the provider from Provider, otherwise from Slug.
 type Source struct {
 	// Name is the provider's name for people.
 	Name string `json:"name" wire:"out"`
@@ -20,15 +19,14 @@ type Source struct {
 	Provider string `json:"provider" wire:"out"`
 	// Type says how the data was recorded. The list is open.
 	Type SourceType `json:"type" wire:"opt"`
-	// AppID names the app that recorded it; null but for stores that many apps
-	// write to.
+	// AppID names the app that recorded the data. It is null except for stores that many apps write to.
 	AppID *string `json:"app_id"`
-	// DeviceID is our id of the device; null when it is not certain.
+	// DeviceID is the service's id of the device; null if the device is not certain.
 	DeviceID *uuid.UUID `json:"device_id"`
-	// Sport is the sport's slug, for samples of workouts, and
-	// wheelchair_pushing for the distance of wheelchair users.
+	// Sport is the sport's slug for samples of workouts, or wheelchair_pushing for the distance of wheelchair
+	// users.
 	Sport *string `json:"sport"`
-	// WorkoutID is our id of the workout that samples belong to.
+	// WorkoutID is the service's id of the workout of the samples.
 	WorkoutID *uuid.UUID `json:"workout_id"`
 }
 
@@ -65,9 +63,8 @@ var sourceTypes = []SourceType{
 // SourceTypes returns the known source types, the most trusted first.
 func SourceTypes() []SourceType { return slices.Clone(sourceTypes) }
 
-// Rank orders source types when a question has to choose between sources: the
-// smallest wins. A type that is not in the list ranks just before unknown; the empty
-// type is unknown.
+// Rank returns the order of source types for choosing between sources: the smallest wins. An unlisted type ranks
+// just before unknown; the empty type is unknown.
 func (t SourceType) Rank() int {
 	if t == "" {
 		t = SourceUnknown
@@ -78,10 +75,10 @@ func (t SourceType) Rank() int {
 	return 2*slices.Index(sourceTypes, SourceUnknown) - 1
 }
 
-// SourceNumber returns a small number that names a provider inside the service. It
-// is the same for one slug in every process and has no meaning for receivers.
+// SourceNumber returns a small number for a provider, the same in every process. Receivers must not interpret
+// it.
 func SourceNumber(provider string) int {
-	// FNV-1a, 32 bits, folded to 24, so that it stays a small positive integer.
+	// FNV-1a of 32 bits, folded to 24 bits, is a small positive integer.
 	h := uint32(2166136261)
 	for i := range len(provider) {
 		h = (h ^ uint32(provider[i])) * 16777619

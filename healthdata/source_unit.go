@@ -7,15 +7,15 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// A sample whose source sent another unit than the resource's keeps that unit in [series.Attrs.Unit].
-// What the source sent is the stored value turned back, at the fewest digits that give the stored value
-// again; where that is another number, the numbers stand behind the unit.
+// A sample that the source sent in another unit keeps that unit in [series.Attrs.Unit]. The sent number is
+// computed from the stored value, with the fewest digits that convert back to it. If that gives another number
+// than the source sent, the sent numbers are stored after the unit.
 
 // sourceSeparator stands between a unit and the numbers that a source sent.
 const sourceSeparator = "\x1f"
 
-// sourceUnit returns what keeps the unit and the numbers that a source sent; empty if its unit is the one of
-// the resource. Stored has a value for each number.
+// sourceUnit returns the text that stores the unit and the numbers of a source; empty if the unit is that of the
+// resource. stored has a value for each number of sent.
 func (r *Resource) sourceUnit(unit, sampleType string, sent, stored []float64) string {
 	c, ok := r.conversion(unit, sampleType)
 	if unit == r.Unit || !ok || c.Of(1) == 1 && c.Of(0) == 0 {
@@ -33,7 +33,7 @@ func (r *Resource) sourceUnit(unit, sampleType string, sent, stored []float64) s
 	return out
 }
 
-// turnedBack returns the number of a unit that gives a stored value, at the fewest digits from 6 on.
+// turnedBack returns the number in a unit that converts to a stored value, with the fewest digits from 6 on.
 func (r *Resource) turnedBack(unit, sampleType string, stored float64) (float64, bool) {
 	c, ok := r.conversion(unit, sampleType)
 	if !ok {
@@ -49,7 +49,7 @@ func (r *Resource) turnedBack(unit, sampleType string, stored float64) (float64,
 	return exact, true
 }
 
-// sent returns the unit and the numbers that a source sent for a stored sample; an empty unit if they are
+// sent returns the unit and the numbers that a source sent for a stored sample. The unit is empty if they equal
 // the stored ones.
 func (r *Resource) sent(s *series.Sample) (unit string, first, second float64) {
 	if s.Unit == "" {
@@ -70,7 +70,7 @@ func (r *Resource) sent(s *series.Sample) (unit string, first, second float64) {
 	return parts[0], first, second
 }
 
-// appendSent writes the unit and the numbers that a source sent, if they are not the stored ones.
+// appendSent appends the unit and the numbers that a source sent, if they differ from the stored ones.
 func (r *Resource) appendSent(b []byte, s *series.Sample) []byte {
 	unit, first, second := r.sent(s)
 	if unit == "" {
@@ -88,7 +88,7 @@ func (r *Resource) appendSent(b []byte, s *series.Sample) []byte {
 	return appendNumber(b, first)
 }
 
-// setSent sets the fields of a published sample that say what a source sent.
+// setSent sets the source's unit and numbers on a published sample.
 func (r *Resource) setSent(out *Sample, s *series.Sample) {
 	unit, first, second := r.sent(s)
 	switch {
@@ -102,7 +102,7 @@ func (r *Resource) setSent(out *Sample, s *series.Sample) {
 	out.SourceUnit = &unit
 }
 
-// keptSource is what [Resource.sourceUnit] keeps for a published sample.
+// keptSource returns the text of [Resource.sourceUnit] for a published sample.
 func keptSource(s *Sample) string {
 	out := deref(s.SourceUnit)
 	if out == "" {

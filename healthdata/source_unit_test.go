@@ -13,7 +13,7 @@ import (
 
 // What a source sent in another unit can be read as it was sent, whatever the digits of its numbers, and
 // costs nothing where it is the unit of the resource.
-func TestSourceUnits(t *testing.T) {
+func TestSourceUnit_valueIsReadAsItWasSent(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for _, c := range []struct{ resource, kind, unit string }{
 		{"weight", "", "lb"}, {"weight", "", "[stone_av]"}, {"glucose", "", "mg/dL"}, {"cholesterol", "cholesterol/ldl", "mg/dL"}, {"body_temperature", "", "°F"}, {"body_temperature", "", "K"},
@@ -54,7 +54,7 @@ func TestSourceUnits(t *testing.T) {
 }
 
 // Numbers with few digits cost the unit alone, once for all samples of a source.
-func TestSourceUnitsAreSmall(t *testing.T) {
+func TestSourceUnit_isStoredOnceForAllSamplesOfASource(t *testing.T) {
 	r := ResourceBySlug("weight")
 	for i := range 3000 {
 		n := float64(i) / 10

@@ -17,15 +17,13 @@ import (
 
 // Users keeps users and their connections, and the events that explain the changes.
 //
-// All methods are safe for concurrent use and atomic: either everything a call writes
-// is there, or nothing is. A context that has ended before a call writes nothing and
-// is the error. What a call takes and returns is a copy: changing it later changes
-// nothing stored.
+// All methods are safe for concurrent use and atomic: either everything a call writes is there, or nothing is. A
+// context that has ended before a call writes nothing and is the error. Arguments and results are copies:
+// changing them does not change stored data.
 //
-// Text is kept byte for byte; text that is not UTF-8 or contains NUL is refused with
-// healthlab.Invalid, in queries too. Times are kept in UTC to the microsecond. What a
-// team asks for and does not have is healthlab.NotFound, whether or not another team
-// has it.
+// Text is kept byte for byte; text that is not UTF-8 or contains NUL is refused with healthlab.Invalid, in
+// queries too. Times are kept in UTC to the microsecond. A user that the team does not have is
+// healthlab.NotFound, even if another team has it.
 //
 // A user's connections come back by CreatedOn, then Provider; two of one provider are
 // healthlab.Invalid. Connections and Scopes that are empty come back nil, as does
@@ -34,12 +32,11 @@ import (
 // A store draws the Seq of every event it writes: 1 for the first of a team and key,
 // and one more for each that follows.
 type Users interface {
-	// Insert adds a live user, with Revision 1 whatever it says. The zero team or user,
-	// and a user with DeletedAt, is healthlab.Invalid; an id that any user of any team has is healthlab.Conflict.
-	// A live user of the team with the same client user id is a [*ClientUserIDError]
-	// that names it. If limit is above zero and the team has that many live users
-	// already, it is healthlab.Exhausted; a taken client user id is reported first.
-	// Racing calls do not exceed the limit, and do not take one client user id twice.
+	// Insert adds a live user, with Revision 1 whatever it says. The zero team or user, and a user with
+	// DeletedAt, is healthlab.Invalid; an id that any user of any team has is healthlab.Conflict. A live user of
+	// the team with the same client user id is a [*ClientUserIDError] that names the user. If limit is above
+	// zero and the team has that many live users already, it is healthlab.Exhausted; a taken client user id is
+	// reported first. Racing calls do not exceed the limit, and do not take one client user id twice.
 	Insert(ctx context.Context, u User, limit int) error
 
 	// Get returns a user, live or deleted, until it is erased.
@@ -62,9 +59,8 @@ type Users interface {
 	Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 		change func(*User) ([]healthlab.Event, error)) (User, error)
 
-	// List returns one page of the users that fit the query, by CreatedOn, then ID;
-	// deleted ones as the query says. A page past the end is empty and has the true
-	// total. A negative Offset or Limit is healthlab.Invalid.
+	// List returns one page of the users that fit the query, by CreatedOn, then ID. A page past the end is empty
+	// and has the true total. A negative Offset or Limit is healthlab.Invalid.
 	List(ctx context.Context, q UserQuery) (UserPage, error)
 
 	// Metrics counts a team's live users and those of their connections that are not
@@ -191,14 +187,13 @@ type View interface {
 	// headers (Data is nil) in ascending order, and its pending segments, whole, in
 	// the order of arrival. Chunks that do not overlap the range are left out.
 	Series(ctx context.Context, q SeriesQuery) ([]Series, error)
-	// Load returns the chunks of a series that begin at the given instants, with
-	// their data, in that order. An instant at which no chunk begins, and a series that the user does
-	// not have, is healthlab.NotFound.
+	// Load returns the chunks of a series that begin at the given instants, with their data, in that order. It
+	// returns healthlab.NotFound if no chunk begins at an instant, or if the user does not have the series.
 	Load(ctx context.Context, key SeriesKey, starts []int64) ([]series.Chunk, error)
 }
 
-// Once returns a read for [Data] that passes on what it reads and cannot take it back. Its second run
-// fails with healthlab.Unavailable; the caller begins anew later.
+// Once wraps a read for [Data] that must not run twice, because it passes on what it reads. The second run fails
+// with healthlab.Unavailable, so that the caller can start again later.
 func Once(read func(View) error) func(View) error {
 	ran := false
 	return func(v View) error {
@@ -210,65 +205,63 @@ func Once(read func(View) error) func(View) error {
 	}
 }
 
-// Record is a summary or a workout stream as a store keeps it. The store does not look
-// into Doc and Raw.
+// Record is a summary or a workout stream in its stored form. A store does not interpret Doc and Raw.
 type Record struct {
-	// Resource is the slug.
+	// Resource is the slug of the resource.
 	Resource string
 	ID       uuid.UUID
-	// Provider and SourceType say who recorded it.
+	// Provider and SourceType identify the source of the record.
 	Provider   string
 	SourceType SourceType
-	// Origin is the app and the device that recorded it, where the sender names them.
+	// Origin is the app and the device that recorded the data, if the sender names them.
 	Origin Origin
-	// Session is when a night or a workout began and ended, in microseconds since 1970; zero for
-	// other records. Of the sessions of one resource, provider, source type and origin that tell the
-	// same time, the store marks all but one as covered.
+	// Session is when a night or a workout began and ended, in microseconds since 1970; zero for other records.
+	// Of overlapping sessions of one resource, provider, source type and origin, the store marks all but one as
+	// covered.
 	Session series.Range
-	// CoveredBy is the record that tells this session in full; zero if none does. The store sets it.
+	// CoveredBy is the id of the record whose session covers this session; zero if there is none. The store sets
+	// it.
 	CoveredBy uuid.UUID
-	// Index is what reads filter and sort by, in UTC; days are midnight UTC.
+	// Index is the time by which reads filter and sort, in UTC. The index of a day is midnight UTC.
 	Index time.Time
-	// Offset is seconds east of UTC where it was recorded.
+	// Offset is seconds east of UTC where the data was recorded.
 	Offset int
 	// Doc is the JSON of the record; never empty.
 	Doc []byte
-	// Raw is the source's own payload, where it is kept; nil otherwise.
+	// Raw is the source's own payload; nil if it is not kept.
 	Raw []byte
-	// CreatedAt and UpdatedAt are when it was first stored, and when it last
-	// changed.
+	// CreatedAt is when the record was first stored, UpdatedAt when it last changed.
 	CreatedAt, UpdatedAt time.Time
-	// Replaces, in a write, is the Doc that the stored record must have; empty and not nil
-	// for no stored record. Nil replaces any. Stores do not keep it.
+	// Replaces is the Doc that the stored record must have for the write to succeed. Empty and not nil means
+	// that no record may be stored. Nil replaces any record. Stores do not keep it.
 	Replaces []byte
 }
 
-// PutOutcome says what became of something that was written.
+// PutOutcome is the effect of writing one record.
 type PutOutcome uint8
 
 const (
-	// PutSame: it was there already, and nothing was written.
+	// PutSame: the record was stored already, and nothing was written.
 	PutSame PutOutcome = iota
-	// PutNew: it had never been seen.
+	// PutNew: the record was not stored before.
 	PutNew
-	// PutChanged: it replaced an earlier version.
+	// PutChanged: the record replaced an earlier version.
 	PutChanged
 )
 
-// PutResult says what became of one record.
+// PutResult is the effect of writing one record.
 type PutResult struct {
 	Outcome PutOutcome
-	// CreatedAt is the record's, as it now stands.
+	// CreatedAt is when the record was first stored.
 	CreatedAt time.Time
-	// Covered says that the record is marked as covered by another one, WasCovered that it was
-	// before.
+	// Covered reports whether another record covers this one, WasCovered whether one did before the write.
 	Covered, WasCovered bool
-	// Record is set in results about other records: those whose mark has changed. They come after the
-	// results of the records that are put, by ID.
+	// Record is set in results about other records whose mark changed. They follow the results of the written
+	// records, by ID.
 	Record *Record
 }
 
-// RecordQuery says which records of a user to return. The zero values mean any.
+// RecordQuery selects records of a user. A zero filter matches all.
 type RecordQuery struct {
 	// Resource is required.
 	Resource string
@@ -276,23 +269,20 @@ type RecordQuery struct {
 	From, To time.Time
 	Provider string
 	ID       uuid.UUID
-	// Raw keeps the records that have a Raw payload, and returns it. Without it, Raw
-	// is nil in what is returned.
+	// Raw keeps only records with a Raw payload, and returns the payload. Without it, Raw is nil in the result.
 	Raw bool
 }
 
-// SeriesKey names a series of a user: the part of a sample's identity that is not its
-// timestamp.
+// SeriesKey identifies a series of a user: the identity of its samples without the timestamp.
 type SeriesKey struct {
-	// Resource is the slug.
+	// Resource is the slug of the resource.
 	Resource   string
 	Provider   string
 	SourceType SourceType
-	// Part is the sample type or the workout's id, for the resources whose Key says
-	// so; empty otherwise.
+	// Part is the sample type or the workout's id, if the Key of the resource requires it; otherwise empty.
 	Part string
-	// Origin tells the apps and devices of one source apart. Published samples are
-	// identified without it: see [SeriesKey.Published].
+	// Origin distinguishes the apps and devices of one source. The key of published samples has no origin: see
+	// [SeriesKey.Published].
 	Origin Origin
 }
 
@@ -302,19 +292,19 @@ func (k SeriesKey) Compare(o SeriesKey) int {
 		cmp.Compare(k.SourceType, o.SourceType), cmp.Compare(k.Part, o.Part), k.Origin.Compare(o.Origin))
 }
 
-// Published returns the key without the origin. Of the samples with one published key and one
-// timestamp, readers see the one that was received last.
+// Published returns the key without the origin. Of several samples with one published key and timestamp, readers
+// see the one that was received last.
 func (k SeriesKey) Published() SeriesKey {
 	k.Origin = Origin{}
 	return k
 }
 
-// Origin is the app and the device that recorded something, where the sender names them. One
-// source may have several: two watches of one phone store, or two apps.
+// Origin is the app and the device that recorded data, if the sender names them. One source may have several,
+// such as two watches of one phone store.
 type Origin struct {
-	// App is empty where no app is named.
+	// App is empty if no app is named.
 	App string
-	// Device is our id of the device; zero where no device is named.
+	// Device is the service's id of the device; zero if no device is named.
 	Device uuid.UUID
 }
 
@@ -328,38 +318,36 @@ type SampleBatch struct {
 	Key SeriesKey
 	// Samples is valid (see [series.Block.Validate]) and not empty.
 	Samples *series.Block
-	// Span says how the series is cut into chunks.
+	// Span is the length of time that one chunk of the series covers.
 	Span series.Span
 }
 
-// Removal names what is to be removed of a user's data.
+// Removal lists the data of a user to remove.
 type Removal struct {
-	// Resource is the slug of the records with the IDs.
+	// Resource is the slug of the records in IDs.
 	Resource string
 	IDs      []uuid.UUID
-	// Parts is the slug of records that are parts of those, such as the stages of nights,
-	// and PartIDs are theirs. They go in the same write, and are not counted.
+	// Parts is the slug of records that belong to those in IDs, such as the stages of nights. PartIDs are their
+	// ids. They are removed in the same write and not counted.
 	Parts   string
 	PartIDs []uuid.UUID
-	// Samples are some of series.
+	// Samples are the samples to remove, by series.
 	Samples []SampleRemoval
-	// Events is called with what there was, to learn which events to write in the same
-	// commit, as the one of PutRecords. Nil writes no event.
+	// Events returns the events for the removed data, to be written in the same commit. Nil writes no event.
 	Events func(Removed) ([]healthlab.Event, error)
 }
 
-// Removed is what a removal found.
+// Removed is the data that a removal found.
 type Removed struct {
-	// IDs and PartIDs are those of the records that there were, each once.
+	// IDs and PartIDs are the ids of the records that existed, without duplicates.
 	IDs, PartIDs []uuid.UUID
-	// Samples has, for each of [Removal.Samples], those that there were, ascending by time.
+	// Samples has the samples that existed, for each entry of [Removal.Samples], ascending by time.
 	Samples [][]series.Gone
-	// Gone are those of the samples that readers saw and of which no other origin has the timestamp,
-	// and Shown the samples of other origins that readers see in the place of removed ones, by
-	// published key and time.
+	// Gone are the removed samples that readers no longer see. Shown are samples of other origins that readers
+	// see instead of removed ones, by published key and time.
 	Gone  []series.Gone
 	Shown []ShownSample
-	// Hidden are those of IDs that were covered, and Marked the sessions whose marks have changed.
+	// Hidden are the removed records that were covered. Marked are the sessions whose mark changed.
 	Hidden []uuid.UUID
 	Marked []*Record
 }
@@ -370,7 +358,7 @@ type ShownSample struct {
 	Sample series.Sample
 }
 
-// count is how many items there were. Parts are not counted.
+// count returns the number of removed items. Parts are not counted.
 func (r *Removed) count() int {
 	n := len(r.IDs)
 	for _, s := range r.Samples {
@@ -379,26 +367,26 @@ func (r *Removed) count() int {
 	return n
 }
 
-// SampleRemoval names samples of one series.
+// SampleRemoval lists samples of one series to remove.
 type SampleRemoval struct {
 	Key SeriesKey
 	// Times are timestamps in microseconds since 1970, ascending.
 	Times []int64
-	// App and Device, where set, leave what another app or device wrote last.
+	// App and Device, if set, limit the removal to samples that this app or device wrote last.
 	App    string
 	Device uuid.UUID
-	// Span says how the series is cut into chunks.
+	// Span is the length of time that one chunk of the series covers.
 	Span series.Span
 }
 
-// Of reports whether samples with these attributes are meant.
+// Of reports whether the removal includes a sample with these attributes.
 func (r *SampleRemoval) Of(a *series.Attrs) bool {
 	return (r.App == "" || r.App == a.App) && (r.Device == uuid.Nil || r.Device == a.Device)
 }
 
-// SeriesQuery says which series of a user to return.
+// SeriesQuery selects series of a user.
 type SeriesQuery struct {
-	// Resources are slugs; at least one.
+	// Resources are the slugs of the resources; at least one.
 	Resources []string
 	// From (inclusive) and To (exclusive) bound the samples' timestamps, in
 	// microseconds since 1970. Both zero means all.
@@ -416,30 +404,29 @@ type Series struct {
 	Pending []series.Chunk
 }
 
-// TeamMetrics counts what a team has.
+// TeamMetrics has the counts of a team's users and connections.
 type TeamMetrics struct {
 	Team             healthlab.TeamID `json:"team_id"`
 	Users            int              `json:"number_of_users"`
 	ConnectedSources int              `json:"number_of_connected_sources"`
-	// ErroredConnectedSources are those of the ConnectedSources that failed.
+	// ErroredConnectedSources is the number of connected sources with the status error.
 	ErroredConnectedSources int `json:"number_of_errored_connected_sources"`
-	// ConnectedSourcesByWeek has one entry for each week, from Monday, in which one of
-	// the ConnectedSources was connected, oldest first. Never nil on the wire.
+	// ConnectedSourcesByWeek has one entry for each week in which a source was connected, oldest first. A week
+	// begins on Monday. It is never null in JSON.
 	ConnectedSourcesByWeek []WeekCount `json:"number_of_connected_sources_by_week"`
 	OrderedTests           int         `json:"number_of_ordered_tests"`
 }
 
-// WeekCount is how many sources were connected in the week that begins on Date, and
-// how many in all until its end.
+// WeekCount is the number of sources that were connected in the week from Date, and the total until its end.
 type WeekCount struct {
 	Date  healthlab.Date `json:"date"`
 	Value int            `json:"value"`
 	All   int            `json:"all"`
 }
 
-// CheckRecords is a [healthlab.InvalidError] unless the records are what PutRecords
-// takes: of one resource, each id once, each with a document, text that
-// [healthlab.CheckText] accepts. Stores call it before they write.
+// CheckRecords returns a [healthlab.InvalidError] if PutRecords must refuse the records. Valid records are of
+// one resource, with distinct ids, non-empty documents and text that [healthlab.CheckText] accepts. Stores call
+// it before they write.
 func CheckRecords(records []Record) error {
 	var p healthlab.Problems
 	seen := make(map[uuid.UUID]bool, len(records))
@@ -463,15 +450,15 @@ func CheckRecords(records []Record) error {
 	return p.Err()
 }
 
-// CheckBatches is a [healthlab.InvalidError] unless the batches are what MergeSamples
-// takes: each series once, each with samples that [series.Block.Validate] accepts, text
-// that [healthlab.CheckText] accepts. Stores call it before they write.
+// CheckBatches returns a [healthlab.InvalidError] if MergeSamples must refuse the batches. Valid batches are of
+// distinct series, with samples that [series.Block.Validate] accepts and text that [healthlab.CheckText]
+// accepts. Stores call it before they write.
 func CheckBatches(batches []SampleBatch) error {
 	var p healthlab.Problems
 	seen := map[SeriesKey]bool{}
 	for i := range batches {
 		b := &batches[i]
-		if len(batches) > 1 { // most uploads have one
+		if len(batches) > 1 { // most uploads have one batch
 			if seen[b.Key] {
 				p.Add("key", "must not come twice", i, "key")
 			}
@@ -492,8 +479,7 @@ func CheckBatches(batches []SampleBatch) error {
 	return p.Err()
 }
 
-// Storable reports whether every store can keep the texts of a key. A store that is asked
-// for a key that is not knows no such series.
+// Storable reports whether the texts of a key can be stored. No store has a series with another key.
 func (k *SeriesKey) Storable() bool {
 	return healthlab.CheckText(k.Resource, k.Provider, string(k.SourceType), k.Part, k.Origin.App) == nil
 }
@@ -504,9 +490,8 @@ func unstorable(r series.Run) bool {
 		a.DeliveryMode, a.DeliveryForm, a.BolusPurpose, a.Text, a.Tags) != nil
 }
 
-// CheckRemoval is [healthlab.Invalid] unless r is what Remove takes: each series once,
-// times that ascend, text that [healthlab.CheckText] accepts. Stores call it before they
-// write.
+// CheckRemoval returns [healthlab.Invalid] if Remove must refuse r. A valid removal has distinct series,
+// ascending times and text that [healthlab.CheckText] accepts. Stores call it before they write.
 func CheckRemoval(r *Removal) error {
 	var p healthlab.Problems
 	seen := make(map[SeriesKey]bool, len(r.Samples))

@@ -8,28 +8,28 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// Bounds of the altitude of a point of a recording, in metres.
+// The least and the greatest altitude of a point of a recording, in metres.
 const (
 	LowestAltitude  = -500
 	HighestAltitude = 12_000
 )
 
-// MostStray is the longest time between a point and the median of its recording.
+// MostStray is the longest accepted time between a point and the median time of its recording.
 const MostStray = 7 * 24 * time.Hour
 
-// FirstPoint is the first instant of a point of a recording. Clocks that were not set show earlier
-// ones.
+// FirstPoint is the earliest accepted instant of a point of a recording. Earlier times come from clocks that
+// were not set.
 var FirstPoint = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // nearZero is the distance from 0, 0, in degrees, within which another position makes 0, 0
 // plausible: 10 km.
 const nearZero = 0.09
 
-// ImpossiblePositions returns the indices of positions of a recording that cannot be: those out of
-// range or without a part, and those at 0, 0 while the positions before and after are more than 10 km
-// away from it. Positions are in degrees, in the order of time; where there is none, both are NaN.
+// ImpossiblePositions returns the indices of impossible positions of a recording: those that are out of range or
+// have only one coordinate, and those at 0, 0 while the positions before and after are more than 10 km away from
+// it. Positions are in degrees, in the order of time; where there is none, both are NaN.
 func ImpossiblePositions(lat, lng []float64) (outOfRange, atZero []int) {
-	var known []int // positions in range
+	var known []int // positions inside the range
 	for i := range lat {
 		switch none := math.IsNaN(lat[i]) && math.IsNaN(lng[i]); {
 		case none:
@@ -58,21 +58,20 @@ func ImpossiblePositions(lat, lng []float64) (outOfRange, atZero []int) {
 	return outOfRange, atZero
 }
 
-// leftOut is what was left out of a recording.
+// leftOut lists the points and values that were left out of a recording.
 type leftOut struct {
-	first []ItemRefusal // at most MostRefusals, by the index of the point
-	count int           // of all
+	first []ItemRefusal // at most MostRefusals entries, by the index of the point
+	count int           // the number of all left-out points
 }
 
-// leaveOutImpossible leaves out the points of a recording whose time cannot be, and takes away
-// positions and altitudes that cannot be. Values that could not be read are left out as well. The
-// recording fulfils check.
+// leaveOutImpossible removes the points of a recording with impossible times, and sets impossible positions and
+// altitudes to null. Unreadable values are null as well. The recording must have passed check.
 func (w *WorkoutStream) leaveOutImpossible(latest time.Time, unread *Unparsed) (out leftOut) {
-	named := map[string]int{} // by field
+	named := map[string]int{} // number of named points by field
 	untimed, unplaced := map[int]bool{}, map[int]bool{}
 	note := func(i int, field, code, msg string) {
 		if field == "lat" && unplaced[i] {
-			return // half of the position could not be read
+			return // one coordinate could not be read
 		}
 		out.count++
 		if named[field]++; named[field] <= MostRefusals {
@@ -123,7 +122,7 @@ func (w *WorkoutStream) leaveOutImpossible(latest time.Time, unread *Unparsed) (
 	return out
 }
 
-// leaveOutPositions takes away positions that cannot be.
+// leaveOutPositions sets impossible positions to null.
 func (w *WorkoutStream) leaveOutPositions(note func(i int, field, code, msg string)) {
 	if len(w.Lat) == 0 && len(w.Lng) == 0 {
 		return
@@ -153,7 +152,7 @@ func (w *WorkoutStream) leaveOutPositions(note func(i int, field, code, msg stri
 	away(atZero, "must not be 0, 0 away from the positions before and after")
 }
 
-// keep leaves the points of some indices.
+// keep removes all points but those of the given indices.
 func (w *WorkoutStream) keep(indices []int) {
 	w.Time = pick(w.Time, indices)
 	w.Heartrate = pick(w.Heartrate, indices)
@@ -162,7 +161,7 @@ func (w *WorkoutStream) keep(indices []int) {
 	}
 }
 
-// pick returns the values of some indices; an empty column stays empty.
+// pick returns the values at some indices. An empty column stays empty.
 func pick[T any](column []T, indices []int) []T {
 	if len(column) == 0 {
 		return column

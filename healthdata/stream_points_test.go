@@ -14,7 +14,7 @@ import (
 
 // Of a good recording with one impossible point or value, everything else is stored, and the
 // answer names what is not.
-func TestImpossiblePointCostsItself(t *testing.T) {
+func TestStream_impossiblePointIsLeftOutAlone(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	s := newStation(t, healthdata.Options{})
 	id, _ := s.run()
@@ -82,7 +82,7 @@ func TestImpossiblePointCostsItself(t *testing.T) {
 
 // Points out of bounds are named up to 100, and all are counted. An atomic upload is refused for one of
 // them, and an order of possible times that does not ascend refuses the recording.
-func TestManyImpossiblePoints(t *testing.T) {
+func TestStream_namesUpTo100ImpossiblePointsAndCountsAll(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	id, _ := s.run()
 	start := ago(time.Hour).Unix()
@@ -109,7 +109,7 @@ func TestManyImpossiblePoints(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestImpossiblePositions(t *testing.T) {
+func TestImpossiblePositions_findsOutOfRangeAndZeroCoordinates(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {
 		lat, lng     []float64

@@ -18,35 +18,33 @@ import (
 type Summary interface {
 	// head returns the part that all summaries share.
 	head() *Head
-	// naturalKey tells summaries of one source and resource apart: the source's own
-	// id, or the day or instant that makes it unique.
+	// naturalKey identifies a summary in its source and resource: the source's own id, or the unique day or
+	// instant.
 	naturalKey() string
-	// index is what reads filter and sort by: an instant in UTC, or midnight UTC of
-	// a calendar day.
+	// index returns the time by which reads filter and sort: an instant in UTC, or midnight UTC of a day.
 	index() time.Time
-	// day is the local day that ingestion bounds are compared with.
+	// day returns the local day that is compared with the ingestion window.
 	day() healthlab.Date
-	// times are its instants; the first is the one whose offset counts. A summary of
-	// a day has none.
+	// times returns the instants of the summary. The first one decides the offset. A summary of a day has none.
 	times() []moment
-	// zone is what the source said of its zone: an offset (nil for a resource without
-	// one), or the name of a zone.
+	// zone returns the source's statement about its zone: an offset (nil for a resource without an offset), or
+	// the name of a zone.
 	zone() (offset **int, name *string)
-	// complete derives what the source left out: days, durations, types.
+	// complete derives missing fields: days, durations, types.
 	complete()
-	// check notes what is wrong with it.
+	// check reports the invalid fields of the summary.
 	check(p *healthlab.Problems)
 }
 
-// moment is an instant of a summary, by its published name.
+// moment is an instant of a summary with its JSON name.
 type moment struct {
 	name string
 	at   *healthlab.Time
 }
 
-// SessionOffsets are the offsets at both ends of a session, which differ on a journey and when
-// the clocks change. On the way in, one that is null is what the end's time is written with, else
-// the offset of the session, else that of its zone at that time.
+// SessionOffsets are the UTC offsets at the start and at the end of a session. They differ after a flight and
+// when the clocks change. If an upload has null, the offset is the one written in the start or end time,
+// otherwise that of the session, otherwise that of the zone at that time.
 type SessionOffsets struct {
 	// StartTimezoneOffset and EndTimezoneOffset are seconds east of UTC at the start and at
 	// the end of the session; never null on output.
@@ -68,25 +66,24 @@ type Head struct {
 	// type, resource and the source's own key (UUID version 5), so a resend has the
 	// same id.
 	ID uuid.UUID `json:"id" wire:"out"`
-	// UserID is whose data it is.
+	// UserID is the user to whom the summary belongs.
 	UserID healthlab.UserID `json:"user_id" wire:"out"`
-	// Source says who recorded it.
+	// Source is the source that recorded the summary.
 	Source Source `json:"source" wire:"out"`
 	// CreatedAt is when the summary was first stored. Service time.
 	CreatedAt healthlab.Time `json:"created_at" wire:"out"`
 	// UpdatedAt is when its content last changed. Service time.
 	UpdatedAt healthlab.Time `json:"updated_at" wire:"out"`
-	// ExternalID is the source's own id of the record. It is given on the way in,
-	// as part of the identity, and not published.
+	// ExternalID is the source's own id of the record. Uploads have it, and it is part of the identity; it is
+	// not published.
 	ExternalID string `json:"external_id,omitempty" wire:"in"`
-	// Raw is the source's own payload. It is kept only for teams that ask for it,
-	// and served by the raw reads.
+	// Raw is the source's own payload. It is kept only for teams that want payloads. The raw reads return it.
 	Raw json.RawMessage `json:"-"`
 
 	assumed assumption
 }
 
-// assumption says what of a summary's place was assumed.
+// assumption records which parts of a summary's local time come from the fallback zone.
 type assumption struct {
 	offset bool
 	day    bool // the calendar date follows from the offset
@@ -94,12 +91,11 @@ type assumption struct {
 
 func (h *Head) head() *Head { return h }
 
-// HeadOf returns the part of a summary that all summaries share. It is the summary's
-// own, not a copy.
+// HeadOf returns the part that all summaries share. It is not a copy.
 func HeadOf(s Summary) *Head { return s.head() }
 
-// key returns the source's own id, or the fallback where it gave none. The app is
-// part of it, so that two apps of one store do not overwrite each other's records.
+// key returns the source's own id, or fallback if the source has no id. The app is part of the key, so that two
+// apps of one store do not overwrite each other's records.
 func (h *Head) key(fallback string) string {
 	k := fallback
 	if h.ExternalID != "" {
@@ -139,8 +135,7 @@ func SummaryID(team healthlab.TeamID, user healthlab.UserID, provider string, t 
 	return uuid.NewSHA1(summaryNamespace, b)
 }
 
-// dayKey is the key of a resource with one summary a day: the day, whatever the
-// source calls it.
+// dayKey is the key of a resource with one summary per day: the day, whatever id the source uses.
 func (h *Head) dayKey(d healthlab.Date) string {
 	k := d.String()
 	if h.Source.AppID != nil {

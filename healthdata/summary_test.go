@@ -73,7 +73,7 @@ func nap(length time.Duration) *healthdata.Sleep {
 	return &healthdata.Sleep{BedtimeStart: ago(time.Hour + length), BedtimeStop: ago(time.Hour)}
 }
 
-func TestSleepType(t *testing.T) {
+func TestSleepType_isDerivedFromLengthAndStages(t *testing.T) {
 	staged := func(total int64) *healthdata.Sleep {
 		s := nap(5 * time.Hour)
 		s.Light, s.REM, s.Deep = ptr(total-20), ptr(int64(10)), ptr(int64(10))
@@ -109,7 +109,7 @@ func TestSleepType(t *testing.T) {
 	}
 }
 
-func TestSleepIsCompleted(t *testing.T) {
+func TestSleep_missingTotalsAndEfficiencyAreComputed(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	in := &healthdata.Sleep{
 		BedtimeStart: instant(t, "2026-02-28T23:30:00Z"), BedtimeStop: instant(t, "2026-03-01T07:30:00Z"),
@@ -128,7 +128,7 @@ func TestSleepIsCompleted(t *testing.T) {
 	require.Equal(t, "Acme Band", got.Source.Name)
 }
 
-func TestStagesAreTidied(t *testing.T) {
+func TestSleepStages_invalidIntervalsAreRepaired(t *testing.T) {
 	type stages struct {
 		start, end []int64
 		kind       []healthdata.SleepStage
@@ -182,7 +182,7 @@ func TestStagesAreTidied(t *testing.T) {
 	}
 }
 
-func TestCycleFindsItsSleep(t *testing.T) {
+func TestSleepCycle_isJoinedToItsSleepByStartOrExternalID(t *testing.T) {
 	for name, external := range map[string]string{"by its start": "", "by the source's id": "night-77"} {
 		t.Run(name, func(t *testing.T) {
 			s := newStation(t, healthdata.Options{})
@@ -198,7 +198,7 @@ func TestCycleFindsItsSleep(t *testing.T) {
 	}
 }
 
-func TestProfileOfSeveralSources(t *testing.T) {
+func TestProfile_latestChangedSourceIsRead(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	profile := func(provider string) (*healthdata.Profile, error) {
 		return s.Profile(t.Context(), s.team, s.user, provider)
@@ -232,7 +232,7 @@ func TestProfileOfSeveralSources(t *testing.T) {
 	require.Len(t, s.list("profile"), 2, "one a source")
 }
 
-func TestSummaryReplacesAsAWhole(t *testing.T) {
+func TestSummary_resentWithFewerFieldsClearsTheOthers(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	first := s.now
 	put := func(a healthdata.Activity) healthdata.Counts {
@@ -268,7 +268,7 @@ func TestSummaryReplacesAsAWhole(t *testing.T) {
 	require.Equal(t, int64(3), *only[*healthdata.Activity](s, "activity").Steps)
 }
 
-func TestSummaryIDs(t *testing.T) {
+func TestSummaryID_dependsOnUserSourceAppAndItem(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	id := func(resource string, up healthdata.Upload, item healthdata.Summary) uuid.UUID {
 		t.Helper()
@@ -337,7 +337,7 @@ func TestSummaryIDs(t *testing.T) {
 	require.NotEqual(t, healthdata.SummaryID(s.team, s.user, "a", "b", "c", "d"), healthdata.SummaryID(s.team, s.user, "ab", "", "c", "d"))
 }
 
-func TestSport(t *testing.T) {
+func TestSport_decodesNamesSlugsAndObjects(t *testing.T) {
 	for text, want := range map[string]healthdata.Sport{
 		`""`:                                 {},
 		`null`:                               {},
@@ -368,7 +368,7 @@ func TestSport(t *testing.T) {
 	require.Equal(t, got.ID.String(), got.ProviderID, "ours, where the source has none")
 }
 
-func TestMicroUnits(t *testing.T) {
+func TestMicroUnit_isKnownForEachNutrient(t *testing.T) {
 	for nutrient, want := range map[string]string{
 		"vitamin_d": "µg", "vitamin_a": "µg", "vitamin_c": "mg", "copper": "mg", "manganese": "mg", "iodine": "µg", "sodium": "mg",
 		"folic_acid": "µg", "moonlight": "",
@@ -388,7 +388,7 @@ func TestMicroUnits(t *testing.T) {
 	require.Equal(t, got.ID.String(), got.ProviderID)
 }
 
-func TestDaysOfACycleAreSorted(t *testing.T) {
+func TestMenstrualCycle_daysAreSortedByDate(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	s.summaries("menstrual_cycle", band, &healthdata.MenstrualCycle{
 		PeriodStart:   *day("2026-02-01"),
@@ -399,7 +399,7 @@ func TestDaysOfACycleAreSorted(t *testing.T) {
 	require.NotNil(t, got.OvulationTest, "an empty array, not null")
 }
 
-func TestSummaryIndexes(t *testing.T) {
+func TestSummaries_rangeUsesTheIndexDateOfEachResource(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	at := func(text string) healthlab.Time { return instant(t, text) }
 	early, late := at("2026-02-13T22:00:00Z"), at("2026-02-14T06:00:00Z")
@@ -440,7 +440,7 @@ func TestSummaryIndexes(t *testing.T) {
 	require.Equal(t, []string{"end_date: order"}, problems(t, err))
 }
 
-func TestSummariesAreOrdered(t *testing.T) {
+func TestSummaries_areOrderedByDateAndFilteredByProvider(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	for _, provider := range []string{"manual", "acme_band"} {
 		for _, d := range []string{"2026-03-02", "2026-03-01", "2026-03-03"} {
@@ -464,7 +464,7 @@ func TestSummariesAreOrdered(t *testing.T) {
 	require.Empty(t, list)
 }
 
-func TestRawReads(t *testing.T) {
+func TestRawRecords_areKeptOnlyIfTheTeamWantsThem(t *testing.T) {
 	raw := func(t *testing.T, keep bool) (*station, []healthdata.RawRecord) {
 		s := newStation(t, healthdata.Options{Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) {
 			return healthdata.TeamSettings{ProviderRawData: keep}, nil
@@ -508,7 +508,7 @@ func TestRawReads(t *testing.T) {
 	})
 }
 
-func TestBoundsOfSummaries(t *testing.T) {
+func TestIngestionWindow_summariesOutsideOfItAreDropped(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	_, err := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{
 		IngestionStart: healthdata.SetTo(*day("2026-03-02")), IngestionEnd: healthdata.SetTo(*day("2026-03-02")),
@@ -535,7 +535,7 @@ func TestBoundsOfSummaries(t *testing.T) {
 	require.Equal(t, healthdata.Counts{New: 1}, s.summaries("profile", band, &healthdata.Profile{}), "a profile has no day")
 }
 
-func TestSummariesRefused(t *testing.T) {
+func TestIngestSummaries_invalidSummaryIsRefusedAlone(t *testing.T) {
 	nan := ptr(math.NaN())
 	start, stop := ago(2*time.Hour), ago(time.Hour)
 	for name, c := range map[string]struct {
@@ -585,7 +585,7 @@ func TestSummariesRefused(t *testing.T) {
 	}
 }
 
-func TestLargeSummaryGoesWithoutItsLargestParts(t *testing.T) {
+func TestEvents_tooLargeSummaryOmitsItsLargestParts(t *testing.T) {
 	s := newStation(t, healthdata.Options{BatchBytes: 20_000})
 	long := strings.Repeat("_p~iF~ps|U", 4_000)
 	foods := map[string]healthdata.Food{}

@@ -9,7 +9,7 @@ import (
 
 // A unit that is not converted is answered with the unit of the resource, and with an example that is converted
 // where there is one.
-func TestUnitWords(t *testing.T) {
+func TestUnitError_namesTheUnitAndAConvertibleExample(t *testing.T) {
 	examples := 0
 	for _, r := range Timeseries() {
 		types := append([]string{""}, r.Types...)

@@ -6,24 +6,24 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/ucum"
 )
 
-// unitCodes are the codes of UCUM for the units of the catalogue, and for m/s and W.
+// unitCodes has the UCUM code of each unit of the catalogue, and of m/s and W.
 var unitCodes = map[string]string{
 	"kg": "kg", "m": "m", "cm": "cm", "kcal": "kcal", "°C": "Cel", "%": "%", "g": "g", "ml": "mL", "L": "L", "L/min": "L/min", "min": "min", "bpm": "/min", "rmssd": "ms", "ms": "ms",
 	"mL/kg/min": "mL/kg/min", "mV": "mV", "mmHg": "mm[Hg]", "unit": "[iU]", "count": "1", "index": "1", "mmol/L": "mmol/L", "m/s": "m/s", "W": "W",
 }
 
-// statistics are the texts of units that name what is measured.
+// statistics are units that are named after the measure, such as rmssd.
 var statistics = map[string]string{"rmssd": "rmssd", "sdnn": "ms", "fsu": "FSU", "index": "index"}
 
-// millimetreOfMercury holds factors of more digits than the table of UCUM has, which says 133.322 Pa:
-// 1 mmHg is 13.5951 · 9.80665 Pa.
+// millimetreOfMercury has conversion factors with more digits than the table of UCUM, where 1 mmHg is 133.322
+// Pa: 1 mmHg is 13.5951 · 9.80665 Pa.
 var millimetreOfMercury = map[string]ucum.Conversion{
 	"kPa": {Times: 7.500615758456563, Over: 1}, "cm[H2O]": {Times: 0.7355591, Over: 1}, "hPa": {Times: 0.7500615758456563, Over: 1}, "Pa": {Times: 7.500615758456563, Over: 1000},
 }
 
-// ConvertUnit returns a value in one of the units of the catalogue, or in m/s or W, and whether the text
-// names a unit that can be turned into it. The texts are those of [ucum.ParseAs]; where the case
-// changes the meaning, the text must have it: S is siemens and no second.
+// ConvertUnit converts a value to a unit of the catalogue, or to m/s or W. It returns false if from is not a
+// convertible unit. [ucum.ParseAs] reads from. Upper and lower case matter if they change the meaning: S is
+// siemens, not second.
 func ConvertUnit(v float64, from, to string) (float64, bool) {
 	if from == to {
 		return v, true
@@ -46,7 +46,7 @@ func conversionOf(from, to string) (ucum.Conversion, bool) {
 	}
 	switch to {
 	case "count", "index", "%":
-		// A fraction, a number and a percentage are of one dimension: the text must say which one it is.
+		// A fraction, a number and a percentage have the same dimension, so the text must name one of them.
 		if text := strings.ToLower(strings.TrimSpace(from)); to == "%" && (text == "fraction" || text == "1") {
 			return ucum.Conversion{Times: 100, Over: 1}, true
 		}
@@ -67,11 +67,11 @@ func bodyMass(text string) bool {
 	return ok && ucum.Same(u.UCUM, "kg/m2")
 }
 
-// GlucoseMilligrams is how many mg/dL of glucose are 1 mmol/L.
+// GlucoseMilligrams is the number of mg/dL of glucose in 1 mmol/L.
 const GlucoseMilligrams = ucum.GlucoseMass / 10
 
-// massUnits turns mass per volume into amount per volume, which depends on the
-// substance: glucose, cholesterol or triglycerides.
+// massUnits returns the conversion from mass per volume to amount per volume, which depends on the substance:
+// glucose, cholesterol or triglycerides.
 func massUnits(resource, sampleType, unit string) (ucum.Conversion, bool) {
 	var perMillimole float64 // mg/dL of 1 mmol/L
 	switch {
@@ -89,8 +89,8 @@ func massUnits(resource, sampleType, unit string) (ucum.Conversion, bool) {
 	return mass, ok
 }
 
-// Convert returns a value in the unit of the resource, and whether it knows how to
-// get there, as [ConvertUnit] does. A sample type is needed where the substance decides.
+// Convert converts a value to the unit of the resource, as [ConvertUnit] does. It returns false if the unit
+// cannot be converted. The sample type decides the substance, for cholesterol.
 func (r *Resource) Convert(v float64, unit, sampleType string) (float64, bool) {
 	c, ok := r.conversion(unit, sampleType)
 	if !ok {
@@ -99,7 +99,7 @@ func (r *Resource) Convert(v float64, unit, sampleType string) (float64, bool) {
 	return c.Of(v), true
 }
 
-// conversion returns how values of a unit turn into those of the resource.
+// conversion returns the conversion from a unit to that of the resource.
 func (r *Resource) conversion(unit, sampleType string) (ucum.Conversion, bool) {
 	if unit == r.Unit {
 		return ucum.Conversion{Times: 1, Over: 1}, true
@@ -110,10 +110,10 @@ func (r *Resource) conversion(unit, sampleType string) (ucum.Conversion, bool) {
 	return conversionOf(unit, r.Unit)
 }
 
-// exampleUnits are units in which people and devices send what has another unit here.
+// exampleUnits are units that people and devices often send in place of the resource's unit.
 var exampleUnits = []string{"mg/dL", "lb", "kJ", "mi", "in", "[degF]", "1/min", "min", "h", "mL", "L", "g", "mg", "m", "cm", "mmol/L", "s", "ms", "mmHg", "kPa", "fraction", "IU/mL"}
 
-// unitWords says what must be in place of a unit that is not converted.
+// unitWords returns the text of the error for a unit that cannot be converted.
 func (r *Resource) unitWords(sampleType string) string {
 	for _, unit := range exampleUnits {
 		if _, ok := r.conversion(unit, sampleType); ok && unit != r.Unit {

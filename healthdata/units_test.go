@@ -69,7 +69,7 @@ var spellings = []struct {
 	{"body_mass_index", "", "index kg/m2 kg/m² count kg/m^2", 10},
 }
 
-func TestUnitTexts(t *testing.T) {
+func TestUnits_eachSpellingIsConverted(t *testing.T) {
 	for _, c := range spellings {
 		r := healthdata.ResourceBySlug(c.resource)
 		for _, text := range strings.Fields(c.texts) {
@@ -83,7 +83,7 @@ func TestUnitTexts(t *testing.T) {
 }
 
 // A text that is another unit is refused: it is not guessed.
-func TestOtherUnits(t *testing.T) {
+func TestUnits_ofAnotherQuantityAreRefused(t *testing.T) {
 	for resource, texts := range map[string][]string{
 		"mindfulness_minutes": {"S", "H", "", "m", "siemens"},
 		"hrv":                 {"S", "mS/cm", "bpm"},
@@ -102,7 +102,7 @@ func TestOtherUnits(t *testing.T) {
 	}
 }
 
-func TestUnitsAreDocumented(t *testing.T) {
+func TestUnits_documentListsEverySpelling(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Units of samples
 
@@ -149,7 +149,7 @@ The unit and the value that were sent stay with the sample where they differ: ` 
 	}
 	got, err := os.ReadFile(page)
 	require.NoError(t, err)
-	require.Equal(t, b.String(), string(got), "run go test ./healthdata -run UnitsAreDocumented -update")
+	require.Equal(t, b.String(), string(got), "run go test ./healthdata -run TestUnits_documentListsEverySpelling -update")
 }
 
 // BenchmarkConvert converts values as an upload does for each of its samples.

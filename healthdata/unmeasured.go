@@ -2,9 +2,9 @@ package healthdata
 
 import "slices"
 
-// dropUnmeasured makes zeros null that no measurement can be: the rates of a living person, the
-// parts of a body, and speed and power of a workout. A device that was not worn or has no such
-// sensor writes them. A weight of 0 is out of its bounds.
+// dropUnmeasured replaces impossible zeros by null: rates of a living person, parts of a body, and speed and
+// power of a workout. A device without the sensor, or one that was not worn, writes them. A weight of 0 is
+// refused by its bounds.
 func dropUnmeasured(item Summary) {
 	switch v := item.(type) {
 	case *Sleep:
@@ -48,8 +48,8 @@ func unmeasured[T int64 | float64](v **T) {
 	}
 }
 
-// dropUnmeasured makes zeros of the heart rate null. A column in which nothing but zeros stand was
-// not measured, but for temperatures and resistances, and becomes empty.
+// dropUnmeasured replaces zero heart rates by null. A column of only zeros was not measured and becomes empty,
+// except for temperatures and resistances.
 func (w *WorkoutStream) dropUnmeasured() {
 	measured := false
 	for i := range w.Heartrate {
@@ -69,7 +69,7 @@ func (w *WorkoutStream) dropUnmeasured() {
 	}
 }
 
-// measuredColumn reports whether a column has a value that is not zero.
+// measuredColumn reports whether a column has a value other than zero.
 func measuredColumn(column []*float64) bool {
 	for _, v := range column {
 		if v != nil && *v != 0 {

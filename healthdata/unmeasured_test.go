@@ -11,7 +11,7 @@ import (
 )
 
 // Lengths of stages that a source does not have are null, however it writes that.
-func TestSleepWithoutStages(t *testing.T) {
+func TestSleep_stagesThatASourceLacksAreNull(t *testing.T) {
 	zero := func() *int64 { return ptr(int64(0)) }
 	for name, c := range map[string]struct {
 		in                             healthdata.Sleep
@@ -38,7 +38,7 @@ func TestSleepWithoutStages(t *testing.T) {
 }
 
 // AddStage gives the sums of the stretches, whatever they are.
-func TestAddStage(t *testing.T) {
+func TestAddStage_sumsTheSecondsOfEachStage(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	kinds := []healthdata.SleepStage{
 		healthdata.SleepStageMissing, healthdata.SleepStageDeep, healthdata.SleepStageLight, healthdata.SleepStageREM, healthdata.SleepStageAwake, healthdata.SleepStageByHand,
@@ -80,7 +80,7 @@ func TestAddStage(t *testing.T) {
 }
 
 // A zero that no person has is null; a zero that can be stays.
-func TestZerosThatWereNotMeasured(t *testing.T) {
+func TestSummaries_impossibleZeroBecomesNull(t *testing.T) {
 	whole, real := func() *int64 { return new(int64) }, func() *float64 { return new(float64) }
 	s := newStation(t, healthdata.Options{})
 	s.summaries("sleep", band, &healthdata.Sleep{
@@ -118,7 +118,7 @@ func TestZerosThatWereNotMeasured(t *testing.T) {
 
 // The zeros of a recording are null where nothing was measured: heart rates one by one, other
 // columns where nothing but zeros stand.
-func TestZerosOfStream(t *testing.T) {
+func TestStream_unmeasuredZerosBecomeNull(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	id, _ := s.run()
 	zeros := func() []*float64 { return []*float64{ptr(0.0), nil, ptr(0.0)} }

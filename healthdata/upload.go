@@ -12,56 +12,53 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Stage says where in a connection's life data was found.
+// Stage says whether data is new or from the history of a connection.
 type Stage string
 
 const (
-	// StageDaily is new data. Changes are announced with their payload. It is the
-	// default, also as the empty string.
+	// StageDaily is new data. Events have the data as their payload. It is the default, also as the empty
+	// string.
 	StageDaily Stage = "daily"
-	// StageHistorical is the backfill of a new connection. Its data is announced
-	// once, when it is complete.
+	// StageHistorical is the backfill of a new connection. One event is sent when the backfill is complete.
 	StageHistorical Stage = "historical"
 )
 
-// Names of the rules that ingestion may refuse by (healthlab.RuleError).
+// Types of the healthlab.RuleError that an upload may be refused with.
 const (
 	// RuleNoConnection: the user has no working connection to the provider. An on-device
 	// store is connected by the upload, unless [TeamSettings].ExplicitConnect is set.
 	RuleNoConnection = "NO_CONNECTION"
 )
 
-// Upload says where uploaded data comes from.
+// Upload describes the source of uploaded data.
 type Upload struct {
 	// Provider is the slug of a provider that the user has connected.
 	Provider string
 	// Stage is daily or historical.
 	Stage Stage
-	// Source says how the data was recorded: its Type, AppID, DeviceID, Sport and
-	// WorkoutID. The rest is filled in.
+	// Source has the Type, AppID, DeviceID, Sport and WorkoutID of the data. The service fills in the other
+	// fields.
 	Source Source
-	// Workout is the source's own id of the workout that the samples are of, for the
-	// resources that are about one; that workout's id becomes Source.WorkoutID. It is of the
-	// same source type, and may be stored later.
+	// Workout is the source's own id of the workout of the samples, for resources with workouts. The service
+	// sets Source.WorkoutID to the id of that workout. The workout must be of the same source type, and may be
+	// stored later.
 	Workout *string
-	// Device is what recorded it, where the source says; it is kept, and its id becomes
-	// Source.DeviceID.
+	// Device describes the device that recorded the data, if the source states it. The service stores the device
+	// and sets Source.DeviceID to its id.
 	Device *DeviceInfo
-	// TimeZone is the IANA zone of the items that say nothing of their own; empty if
-	// not known.
+	// TimeZone is the IANA zone of items without a zone of their own; empty if it is not known.
 	TimeZone string
-	// Atomic refuses the whole upload if an item is refused. It holds for the Ingest
-	// functions.
+	// Atomic refuses the whole upload if one item is refused. The Ingest functions use it.
 	Atomic bool
-	// Within, where it is set, writes the upload in parts: it gets a write of each part of at most
-	// [SummariesOfPart] summaries, runs it in a transaction, perhaps more than once, and returns its
-	// error. The parts are in the order of the times of the summaries. If one fails, those before it stay
-	// written. Nil: the whole upload is one write. It holds for [Service.IngestSummaries].
+	// Within, if set, writes the upload in parts of at most [SummariesOfPart] summaries. It is called with the
+	// write function of each part, runs that function in a transaction, perhaps more than once, and returns its
+	// error. The parts are in the order of the times of the summaries. If a part fails, earlier parts stay
+	// written. If Within is nil, the whole upload is one write. [Service.IngestSummaries] uses it.
 	Within func(ctx context.Context, write func(context.Context) error) error
-	// Unparsed are items of the upload that the caller could not read. They are not among the
-	// items that are handed over, and they are refused. It holds for [Service.IngestSamples]
-	// and [Service.IngestSummaries]. For [Service.IngestWorkoutStream] and [Service.AppendWorkoutStream] they
-	// are values of points, which are zero or nil in the stream; a problem has the name of the array as its path.
+	// Unparsed are items of the upload that the caller could not read. They are not among the given items, and
+	// are reported as refused by [Service.IngestSamples] and [Service.IngestSummaries]. For
+	// [Service.IngestWorkoutStream] and [Service.AppendWorkoutStream] they are unreadable values of points,
+	// which are zero or nil in the stream. The path of such a problem is the name of the array.
 	Unparsed Unparsed
 }
 
@@ -78,7 +75,7 @@ func (u *Upload) within(ctx context.Context, write func(context.Context) error) 
 // MostRefusals is the largest number of refused items of an upload that are named. All are counted.
 const MostRefusals = 100
 
-// MostItemProblems is the largest number of problems that are told of one refused item.
+// MostItemProblems is the largest number of reported problems of one refused item.
 const MostItemProblems = 20
 
 // Unparsed are the items of an upload that could not be read.
@@ -89,8 +86,8 @@ type Unparsed struct {
 	Count int
 }
 
-// position returns the position in the upload of the k-th item that was read. Of more than
-// MostRefusals unread items it counts the first ones, and the result is behind all of those.
+// position returns the position in the upload of the k-th item that was read. If more than MostRefusals items
+// are unread, only the first ones are counted, and the result is after all of those.
 func (u *Unparsed) position(k int) int {
 	for _, r := range u.First {
 		if r.Index > k {
@@ -101,21 +98,21 @@ func (u *Unparsed) position(k int) int {
 	return k
 }
 
-// UploadStart is an upload that begins.
+// UploadStart describes an upload at its start.
 type UploadStart struct {
 	Team     healthlab.TeamID
 	User     healthlab.UserID
 	Provider string
 	Resource string
-	// MayConnect says that the upload connects the provider if the user has not.
+	// MayConnect reports whether the upload connects the provider if the user has no connection.
 	MayConnect bool
-	// EventKey is the Key of the events of samples, where all samples of the resource have one.
+	// EventKey is the Key of the sample events, if all samples of the resource have one key.
 	EventKey string
-	// Queries is what the upload reads in any case, with its locks.
+	// Queries are the rows that every upload reads, with their locks.
 	Queries []store.Query
 }
 
-// starting tells Options.BeforeUpload of an upload.
+// starting calls Options.BeforeUpload.
 func (s *Service) starting(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, up *Upload, r *Resource) error {
 	if s.opts.BeforeUpload == nil {
 		return nil
@@ -128,7 +125,7 @@ func (s *Service) starting(ctx context.Context, team healthlab.TeamID, user heal
 		in := intake{Upload: *up, team: team, user: User{ID: user}, resource: r}
 		in.Source.Type = cmp.Or(in.Source.Type, SourceUnknown)
 		u.EventKey = in.eventKey()
-		if r.Key != KeyType { // the types are not known yet
+		if r.Key != KeyType { // the sample types are not known yet
 			key := SeriesKey{Resource: r.Slug, Provider: up.Provider, SourceType: in.Source.Type}
 			u.Queries = append(u.Queries, owner{team, user}.headsOf(key.publishedID(user)))
 		}
@@ -136,18 +133,18 @@ func (s *Service) starting(ctx context.Context, team healthlab.TeamID, user heal
 	return s.opts.BeforeUpload(ctx, u)
 }
 
-// Counts says what became of the items of an upload.
+// Counts are the numbers of items of an upload by outcome.
 type Counts struct {
-	// New items had never been seen.
+	// New items were not stored before.
 	New int `json:"new"`
 	// Changed items replaced an earlier version.
 	Changed int `json:"changed"`
-	// Same items were there already, or stood in the upload once more.
+	// Same items were stored already, or are repeated in the upload.
 	Same int `json:"same"`
-	// Dropped items are outside the user's ingestion bounds.
+	// Dropped items are outside of the user's ingestion window.
 	Dropped int `json:"dropped"`
-	// Refused are the first items that were not stored because they cannot be read or cannot be
-	// true, at most [MostRefusals], by Index. Nil if there is none.
+	// Refused are the first refused items, at most [MostRefusals], by Index. An item is refused if it is
+	// unreadable or impossible. Nil if there is none.
 	Refused []ItemRefusal `json:"refused,omitempty"`
 	// RefusedCount is the number of all refused items.
 	RefusedCount int `json:"refused_count,omitempty"`
@@ -168,25 +165,24 @@ func (c *Counts) add(o *Counts) {
 	c.New, c.Changed, c.Same, c.Dropped = c.New+o.New, c.Changed+o.Changed, c.Same+o.Same, c.Dropped+o.Dropped
 }
 
-// Received says what became of what a provider sent.
+// Received is the result of storing data from a provider.
 type Received struct {
-	// Counts are the numbers of items. Counts.Refused and Counts.RefusedCount are about the points of a workout
-	// stream alone.
+	// Counts are the numbers of items by outcome. Counts.Refused and Counts.RefusedCount are only for the points
+	// of a workout stream.
 	Counts
-	// Refusals are the items that were not kept, and why.
+	// Refusals are the items that were not stored, with their problems.
 	Refusals []Refusal
-	// Sent is how many objects were announced.
+	// Sent is the number of objects in events.
 	Sent int
-	// Oldest and Newest are the first and the last instant of what was kept; zero if
-	// nothing was.
+	// Oldest and Newest are the first and the last instant of stored items; zero if nothing was stored.
 	Oldest, Newest time.Time
-	// Days are the local days of what was kept, each once, in no order.
+	// Days are the local days of stored items, without duplicates, in no order.
 	Days []healthlab.Date
 }
 
-// Refusal says why an item was refused.
+// Refusal is a refused item with its problems.
 type Refusal struct {
-	// Index is where it stood.
+	// Index is the position of the item.
 	Index int
 	// Problems name fields and rules, never values.
 	Problems []healthlab.Problem
@@ -198,7 +194,7 @@ func (r *Received) refuseAll(n int, problems []healthlab.Problem) {
 	}
 }
 
-// see notes an item that is kept.
+// see records the time and day of a stored item.
 func (r *Received) see(at time.Time, day healthlab.Date) {
 	if r.Oldest.IsZero() || at.Before(r.Oldest) {
 		r.Oldest = at
@@ -215,7 +211,7 @@ func (r *Received) see(at time.Time, day healthlab.Date) {
 	r.Days = append(r.Days, day)
 }
 
-// ItemRefusal is an item that was not stored, and why.
+// ItemRefusal is an item that was not stored, with its problems.
 type ItemRefusal struct {
 	// Index is the item's position in the upload, from 0.
 	Index int `json:"index"`
@@ -223,7 +219,7 @@ type ItemRefusal struct {
 	Problems []ItemProblem `json:"problems"`
 }
 
-// ItemProblem is a rule that a field of an item breaks. It never holds the value.
+// ItemProblem is a rule that a field of an item breaks. It never contains the value.
 type ItemProblem struct {
 	// Field is the path inside the item, such as value; empty for the item as a whole.
 	Field string `json:"field"`
@@ -233,7 +229,7 @@ type ItemProblem struct {
 	Msg string `json:"msg"`
 }
 
-// itemRefusal publishes the problems of an item.
+// itemRefusal converts the problems of an item to their JSON form.
 func itemRefusal(r Refusal) ItemRefusal {
 	out := ItemRefusal{Index: r.Index, Problems: make([]ItemProblem, len(r.Problems))}
 	for k, p := range r.Problems {
@@ -246,10 +242,10 @@ func itemRefusal(r Refusal) ItemRefusal {
 	return out
 }
 
-// refusals gathers the refused items of an upload.
+// refusals collects the refused items of an upload.
 type refusals struct {
 	unparsed Unparsed
-	first    []Refusal // of the items that were read, at most MostRefusals
+	first    []Refusal // refused items that were read, at most MostRefusals
 	count    int
 }
 
@@ -266,8 +262,8 @@ func (r *refusals) all() (first []Refusal, count int) {
 	return first[:min(len(first), MostRefusals)], r.unparsed.Count + r.count
 }
 
-// err returns why an upload of which n items were read is refused as a whole; nil if it is not. That is
-// if no item is left, or if the upload is atomic and one is refused.
+// err returns the error that refuses the upload as a whole, or nil. An upload of n items is refused if no item
+// is left, or if it is atomic and an item is refused.
 func (r *refusals) err(n int, atomic bool) error {
 	first, count := r.all()
 	if count == 0 || !atomic && r.count < n {
@@ -286,11 +282,11 @@ func (r *refusals) err(n int, atomic bool) error {
 	return p.Err()
 }
 
-// CodeManyRefused is the code of the problem that gives the number of refused items, where an upload
-// is refused as a whole and not all of them are listed.
+// CodeManyRefused is the code of the problem with the number of refused items, if an upload is refused as a
+// whole and not all of them are listed.
 const CodeManyRefused = "too_many_problems"
 
-// addTo puts the refused items into the counts of an upload.
+// addTo adds the refused items to the counts of an upload.
 func (r *refusals) addTo(c *Counts) {
 	first, count := r.all()
 	c.RefusedCount = count
@@ -299,7 +295,7 @@ func (r *refusals) addTo(c *Counts) {
 	}
 }
 
-// SummaryPart is what one source recorded, of one answer of a provider.
+// SummaryPart has the summaries of one source in an answer of a provider.
 type SummaryPart struct {
 	Upload
 	Items []Summary

@@ -16,76 +16,74 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// User is a person whose data a team keeps.
+// User is a person whose data a team stores.
 type User struct {
-	// ID is ours; UUID version 4, never used again.
+	// ID is the service's id of the user: UUID version 4, never used again.
 	ID healthlab.UserID `json:"user_id"`
-	// Team is whose user it is.
+	// Team is the team of the user.
 	Team healthlab.TeamID `json:"team_id"`
 	// ClientUserID is the team's own name for the person, unique among the team's
 	// live users, byte for byte. It must not be personal data.
 	ClientUserID string `json:"client_user_id"`
 	// CreatedOn is when the user was created.
 	CreatedOn healthlab.Time `json:"created_on"`
-	// ConnectedSources are the sources that were connected and not removed, by
-	// CreatedOn; those that failed or are paused are among them. Never nil on the wire.
-	// A store leaves it alone: the Service derives it from Connections.
+	// ConnectedSources are the sources that were connected and not removed, by CreatedOn; including failed and
+	// paused ones. It is never null in JSON. The Service derives it from Connections; stores ignore it.
 	ConnectedSources []ConnectedSource `json:"connected_sources"`
-	// FallbackTimeZone is the zone for sources that know of none.
+	// FallbackTimeZone is the time zone of data whose source states none.
 	FallbackTimeZone FallbackTimeZone `json:"fallback_time_zone"`
-	// FallbackBirthDate is the birth date for sources that know of none.
+	// FallbackBirthDate is the birth date if no source states one.
 	FallbackBirthDate *FallbackBirthDate `json:"fallback_birth_date,omitempty"`
-	// IngestionStart and IngestionEnd are the first and last local day whose data is
-	// kept; null means unbounded. Changing them touches nothing that is stored.
+	// IngestionStart and IngestionEnd are the first and the last local day of accepted data; null means
+	// unbounded. A change does not affect stored data.
 	IngestionStart *healthlab.Date `json:"ingestion_start"`
 	IngestionEnd   *healthlab.Date `json:"ingestion_end"`
 
-	// Connections holds every source that was ever connected, one per provider.
+	// Connections has every source that was ever connected, one per provider.
 	Connections []Connection `json:"-"`
-	// Consents are those that the person gave, oldest first, withdrawn ones among them.
+	// Consents are the consents of the person, oldest first, including withdrawn ones.
 	Consents []Consent `json:"-"`
-	// DeletedAt is when the user was deleted; zero for a live one. The data is kept
-	// for [Options.GracePeriod] after it, unreadable, and then erased.
+	// DeletedAt is when the user was deleted; zero for a live user. After [Options.GracePeriod] the data is
+	// erased; until then it cannot be read.
 	DeletedAt time.Time `json:"-"`
-	// Revision grows with every write. A store sets it, from 1.
+	// Revision increases with every write. The store sets it, from 1.
 	Revision int64 `json:"-"`
 }
 
-// Names of the rules about users that a program branches on.
+// Types of the healthlab.RuleError about users.
 const (
-	// RuleInvalidRequest is a request that cannot be met as things stand.
+	// RuleInvalidRequest: the request conflicts with the current state.
 	RuleInvalidRequest = "INVALID_REQUEST"
-	// RuleUserLimit says that a team has as many users as a sandbox allows.
+	// RuleUserLimit: the team has the greatest number of users of a sandbox.
 	RuleUserLimit = "USER_LIMIT_REACHED"
 )
 
-// ConnectedSource is a source that a user has connected. Provider says the same as
-// Source, under its newer name.
+// ConnectedSource is a source that a user has connected. Provider is the same as Source, under its newer name.
 type ConnectedSource struct {
 	CreatedOn healthlab.Time `json:"created_on"`
 	Source    ProviderName   `json:"source"`
 	Provider  ProviderName   `json:"provider"`
 }
 
-// ProviderName is how a provider appears beside data.
+// ProviderName is the name, slug and logo of a provider in answers about data.
 type ProviderName struct {
 	Logo string `json:"logo"`
 	Name string `json:"name"`
 	Slug string `json:"slug"`
 }
 
-// FallbackTimeZone is the zone that is used where a source gives none.
+// FallbackTimeZone is the time zone of data whose source states none.
 type FallbackTimeZone struct {
 	// ID is an identifier of the IANA tz database.
 	ID string `json:"id"`
-	// SourceSlug says where the value came from: manual for the API, default when
-	// none was given, else a provider.
+	// SourceSlug is the origin of the value: manual for the API, default if none was given, otherwise the slug
+	// of a provider.
 	SourceSlug string `json:"source_slug"`
-	// UpdatedAt changes only when the value does.
+	// UpdatedAt is when the value last changed.
 	UpdatedAt healthlab.Time `json:"updated_at"`
 }
 
-// FallbackBirthDate is the birth date that is used where a source gives none.
+// FallbackBirthDate is the birth date that is used if a source states none.
 type FallbackBirthDate struct {
 	healthlab.Private
 
@@ -94,23 +92,21 @@ type FallbackBirthDate struct {
 	UpdatedAt  healthlab.Time `json:"updated_at"`
 }
 
-// Slugs of values that no provider gave.
+// Slugs for values that no provider sent.
 const (
-	// SlugManual is the provider of a team's own data, and the source of what was
-	// set through the API.
+	// SlugManual is the provider of a team's own data, and the source of values that were set through the API.
 	SlugManual = "manual"
 	// SlugDefault is the source of a value that was not set.
 	SlugDefault = "default"
 )
 
-// DefaultTimeZone is the fallback zone of a user for whom none was given.
+// DefaultTimeZone is the fallback zone of a user without another one.
 const DefaultTimeZone = "UTC"
 
 const (
 	// GracePeriod is the default of [Options.GracePeriod].
 	GracePeriod = 7 * 24 * time.Hour
-	// LateDelivery is the number of days after IngestionEnd during which providers are
-	// asked for late data.
+	// LateDelivery is the number of days after IngestionEnd during which late data is fetched from providers.
 	LateDelivery = 7
 	// SandboxUsers is how many users a team may have in a sandbox by default.
 	SandboxUsers = 500
@@ -119,8 +115,7 @@ const (
 // Live reports whether the user has not been deleted.
 func (u *User) Live() bool { return u.DeletedAt.IsZero() }
 
-// Location returns the fallback zone; UTC where the tz database of this machine does
-// not know it.
+// Location returns the fallback zone, or UTC if the machine's tz database does not have it.
 func (u *User) Location() *time.Location {
 	loc, err := check.LoadZone(u.FallbackTimeZone.ID)
 	if err != nil {
@@ -129,10 +124,9 @@ func (u *User) Location() *time.Location {
 	return loc
 }
 
-// FloatingZone returns the zone in which clock digits of a provider are read that
-// writes no zone beside them but says elsewhere where the person is: that of its
-// profile, else that of the most recent activity, else the user's fallback zone. An
-// empty or unknown name counts as not said.
+// FloatingZone returns the zone for a provider's clock digits without a zone: the zone of the person's profile,
+// otherwise that of the most recent activity, otherwise the user's fallback zone. An empty or unknown name is
+// ignored.
 func (u *User) FloatingZone(profile, activity string) *time.Location {
 	for _, id := range []string{profile, activity} {
 		if loc, err := check.LoadZone(id); err == nil {
@@ -142,56 +136,55 @@ func (u *User) FloatingZone(profile, activity string) *time.Location {
 	return u.Location()
 }
 
-// LogValue shows the ids and nothing else.
+// LogValue contains only the ids.
 func (u User) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user", u.ID.String()), slog.String("team", u.Team.String()))
 }
 
-// ConnectionStatus says whether a connection works.
+// ConnectionStatus is the state of a connection.
 type ConnectionStatus string
 
 const (
-	// Connected: data flows.
+	// Connected: data arrives.
 	Connected ConnectionStatus = "connected"
-	// ConnectionError: the source refuses us for good; the person must link again.
+	// ConnectionError: the provider refuses access permanently; the person must link again.
 	ConnectionError ConnectionStatus = "error"
-	// Paused: closed in bulk; and, where connections are published, a provider whose pulls
-	// stopped at the end of ingestion.
+	// Paused: the connection was paused in bulk. A provider whose pulls stopped at the end of ingestion is also
+	// shown as paused.
 	Paused ConnectionStatus = "paused"
-	// Deregistered: removed. The data stays.
+	// Deregistered: the connection was removed. The data stays.
 	Deregistered ConnectionStatus = "deregistered"
 )
 
 // Connection is a user's link to one provider. There is at most one for a user and
 // provider.
 type Connection struct {
-	// Provider is the slug.
+	// Provider is the slug of the provider.
 	Provider string
 	Status   ConnectionStatus
-	// CreatedOn is when it was connected, after it was removed the last time.
+	// CreatedOn is when the source was connected, or connected again after its last removal.
 	CreatedOn time.Time
-	// ExternalUserID is the provider's own name for the person; nil where it has
-	// none.
+	// ExternalUserID is the provider's own name for the person; nil if the provider has no such name.
 	ExternalUserID *string
-	// Scopes are the grants that the person gave, in the provider's words; nil where
-	// it has none, and after removal.
+	// Scopes are the grants that the person gave, by the provider's names. They are nil for a provider without
+	// scopes and after the removal.
 	Scopes []string
-	// Demo says that its data is generated.
+	// Demo reports whether the data is generated.
 	Demo bool
-	// Client is the id of the team's own client at the provider by which it was connected;
-	// empty if that was the deployment's.
+	// Client is the id of the team's own OAuth client that connected the source; empty for the client of the
+	// deployment.
 	Client string
-	// LinkedAt is when it was connected last, also while it worked already: what was
-	// planned for an earlier link is not this one's.
+	// LinkedAt is when the source was last connected, even if it was connected already. Work that was planned
+	// for an earlier link does not belong to this link.
 	LinkedAt time.Time
-	// Failure is why it failed; nil unless the status is [ConnectionError].
+	// Failure is the reason of the failure; nil unless the status is [ConnectionError].
 	Failure *ConnectionFailure
-	// Due is when the service has to look at the connection next, to plan its pulls or
-	// to close it; zero means never. It is internal.
+	// Due is when the service next plans the pulls of the connection or closes it; zero means never. It is
+	// internal.
 	Due time.Time
 }
 
-// Why a connection failed for good. The list is open.
+// Types of permanent failures of a connection. The list is open.
 const (
 	FailureTokenRefresh    = "token_refresh_failed"
 	FailureWebhook         = "webhook_registration_failed"
@@ -203,18 +196,17 @@ const (
 	FailureUnknown         = "unknown"
 )
 
-// ConnectionFailure says why a connection failed for good.
+// ConnectionFailure is the reason why a connection failed permanently.
 type ConnectionFailure struct {
 	// Type is one of the Failure names; empty is [FailureUnknown].
 	Type string
-	// Message and Details are for people. They never hold what a provider said of a
-	// person.
+	// Message and Details are texts for people. They never contain the provider's words about a person.
 	Message, Details string
-	// At is when it failed. Reports of a failure leave it out.
+	// At is when the connection failed. Callers that report a failure leave it zero.
 	At time.Time
 }
 
-// LogValue shows neither whose account it is nor what was granted.
+// LogValue contains neither the external account nor the scopes.
 func (c Connection) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("provider", c.Provider), slog.String("status", string(c.Status)))
 }
@@ -229,8 +221,8 @@ func (u *User) Connection(provider string) *Connection {
 	return nil
 }
 
-// ClosesAt is when pulls from the user's providers stop: [LateDelivery] days after the last day
-// of ingestion. Zero if there is no last day. Data that is sent is taken at any time.
+// ClosesAt returns when pulls from the user's providers stop: [LateDelivery] days after the last day of
+// ingestion. It is zero if there is no last day. Uploads are accepted at any time.
 func (u *User) ClosesAt() time.Time {
 	if u.IngestionEnd == nil {
 		return time.Time{}
@@ -238,11 +230,11 @@ func (u *User) ClosesAt() time.Time {
 	return u.IngestionEnd.AddDays(1 + LateDelivery).At(u.Location())
 }
 
-// DemoLife is how long a user whose data is made up lives.
+// DemoLife is how long a user with generated data exists.
 const DemoLife = 7 * 24 * time.Hour
 
-// ExpiresAt is when a user whose data is made up is to be deleted: [DemoLife] after the
-// first of its demo connections, removed ones included. Zero for all others.
+// ExpiresAt returns when a user with generated data is deleted: [DemoLife] after the first demo connection, even
+// if that was removed. It is zero for all other users.
 func (u *User) ExpiresAt() time.Time {
 	var first time.Time
 	for i := range u.Connections {
@@ -266,11 +258,11 @@ func (u *User) Closed(at time.Time) bool {
 	return !end.IsZero() && !at.Before(end)
 }
 
-// connect makes or renews a connection.
+// connect adds or renews a connection.
 func (u *User) connect(c Connection) {
 	if old := u.Connection(c.Provider); old != nil {
 		if old.Status != Deregistered {
-			c.CreatedOn = old.CreatedOn // it is the same connection, repaired
+			c.CreatedOn = old.CreatedOn // the same connection works again
 		}
 		*old = c
 		return
@@ -282,8 +274,8 @@ func (u *User) connect(c Connection) {
 var (
 	// emailLike matches an e-mail address, alone or inside other text.
 	emailLike = regexp.MustCompile(`(?:^|[\s<,;:(])[^@\s<>]+@[^@\s<>]+\.[^@\s<>]+(?:[\s>,;)]|$)`)
-	// phoneLike matches a number that is written as a phone number: with tel:, a plus, 00
-	// and separators, or as (217) 555-0100. Digits alone are an id.
+	// phoneLike matches a number in the form of a phone number: with tel:, a plus, 00 and separators, or as
+	// (217) 555-0100. Digits alone are accepted as an id.
 	phoneLike     = regexp.MustCompile(`(?i)^(?:tel:)?(?:\+|00[\s./()-]*[1-9][0-9]*[\s./()-]|tel:|\([0-9]{2,5}\))[0-9\s./()-]*$`)
 	nationalPhone = regexp.MustCompile(`^[0-9]{3}[ .-][0-9]{3}[ .-][0-9]{4}$`)
 )
@@ -308,12 +300,12 @@ func isPhone(s string) bool {
 // maxClientUserID is the longest client user id, in characters.
 const maxClientUserID = 256
 
-// checkClientUserID notes what is wrong with a client user id.
+// checkClientUserID reports an invalid client user id.
 func checkClientUserID(p *healthlab.Problems, s string) {
 	const name = "client_user_id"
 	plain := s
 	if decoded, err := url.PathUnescape(s); err == nil {
-		plain = strings.TrimSpace(decoded) // ann%40example.com
+		plain = strings.TrimSpace(decoded) // decodes ann%40example.com
 	}
 	switch {
 	case !utf8.ValidString(s):
@@ -333,8 +325,7 @@ func checkClientUserID(p *healthlab.Problems, s string) {
 	}
 }
 
-// keeps reports whether data of a local day is inside the user's ingestion bounds. No
-// day at all is inside.
+// keeps reports whether data of a local day is inside the user's ingestion window. A zero day is inside.
 func (u *User) keeps(day healthlab.Date) bool {
 	if day.IsZero() {
 		return true
@@ -343,10 +334,9 @@ func (u *User) keeps(day healthlab.Date) bool {
 		(u.IngestionEnd == nil || !day.After(*u.IngestionEnd))
 }
 
-// Normal returns a user in the form in which stores keep it: times in UTC to the
-// microsecond, connections by creation and then by provider, empty lists as nil, without
-// ConnectedSources, which are derived. It shares nothing with u. Two connections of one
-// provider and text that [healthlab.CheckText] refuses are [healthlab.Invalid].
+// Normal returns a user in its stored form: times in UTC to the microsecond, connections by creation and then by
+// provider, empty lists as nil, without ConnectedSources, which are derived. The result is a copy. Two
+// connections of one provider and text that [healthlab.CheckText] refuses are [healthlab.Invalid].
 func (u User) Normal() (User, error) {
 	u = u.Clone()
 	u.ConnectedSources = nil
@@ -398,7 +388,7 @@ func (u User) Normal() (User, error) {
 	return u, healthlab.CheckText(texts...)
 }
 
-// Clone returns a copy of a user that shares nothing with it.
+// Clone returns a deep copy of a user.
 func (u User) Clone() User {
 	u.FallbackBirthDate = clone(u.FallbackBirthDate)
 	u.IngestionStart, u.IngestionEnd = clone(u.IngestionStart), clone(u.IngestionEnd)
@@ -428,10 +418,10 @@ func storable(s string) bool {
 	return utf8.ValidString(s) && !strings.Contains(s, "\x00")
 }
 
-// ConsentMeans says how a person gave a consent.
+// ConsentMeans is how a person gave a consent.
 type ConsentMeans string
 
-// The ways to give a consent.
+// The ways in which a person gives a consent.
 const (
 	// ConsentByLink: the person connected the provider through a link token.
 	ConsentByLink ConsentMeans = "link"
@@ -445,11 +435,11 @@ const (
 	ConsentUnknown ConsentMeans = "unknown"
 )
 
-// Consent records that a person agreed to data of one provider being collected for a team.
+// Consent records that a person agreed that data of one provider is collected for a team.
 type Consent struct {
-	// Provider is the slug.
+	// Provider is the slug of the provider.
 	Provider string `json:"provider"`
-	// Version names the text that the person agreed to; empty if the team names none.
+	// Version names the text that the person agreed to; empty if the team has no such text.
 	Version string       `json:"version"`
 	Means   ConsentMeans `json:"means"`
 	// GrantedAt is null if the consent was withdrawn without ever being recorded.
@@ -459,11 +449,11 @@ type Consent struct {
 	WithdrawnAt *healthlab.Time `json:"withdrawn_at"`
 }
 
-// RuleConsentWithdrawn: the person has withdrawn the consent to data of this provider. A new
-// consent is needed before the provider is connected or data of it is accepted.
+// RuleConsentWithdrawn: the person has withdrawn the consent for data of this provider. A new consent is
+// required before the provider is connected or its data is accepted.
 const RuleConsentWithdrawn = "CONSENT_WITHDRAWN"
 
-// maxConsents is how many consents of one provider are kept; the newest stay.
+// maxConsents is the number of stored consents of one provider; the newest are kept.
 const maxConsents = 50
 
 // Consent returns the newest consent for a provider, or nil.
@@ -483,7 +473,7 @@ func (u *User) consents(provider string) error {
 	return nil
 }
 
-// grant appends a consent, and drops the oldest one of the provider beyond maxConsents.
+// grant appends a consent, and removes the oldest one of the provider beyond maxConsents.
 func (u *User) grant(c Consent) {
 	u.Consents = append(u.Consents, c)
 	same := func(x Consent) bool { return x.Provider == c.Provider }
@@ -499,8 +489,8 @@ func (u *User) grant(c Consent) {
 	}
 }
 
-// agree records the consent that a person gives by connecting a provider. Without one, a
-// withdrawal is in the way.
+// agree records the consent that a person gives by connecting a provider. It returns an error if there is none
+// and the last one was withdrawn.
 func (u *User) agree(c *Consent, provider string, at healthlab.Time) error {
 	if c == nil {
 		return u.consents(provider)

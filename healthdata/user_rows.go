@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// userDoc is the document of a user.
+// userDoc is the stored document of a user.
 type userDoc struct {
 	ID           healthlab.UserID
 	Team         healthlab.TeamID
@@ -55,8 +55,8 @@ var userTable = store.Table[User]{
 	},
 }
 
-// remainder returns what can be read of a user whose key was deleted: the id, the team and the state. It
-// is there to be erased.
+// remainder returns the readable part of a user whose key was deleted: the id, the team and the state. It is
+// enough to erase the user.
 func remainder(row store.Row) User {
 	u := User{ID: store.UserIDOf(row), Team: row.Team}
 	at := store.UserInstant(row)
@@ -68,7 +68,7 @@ func remainder(row store.Row) User {
 	return u
 }
 
-// teamOfUser keeps the ids of the users of all teams, so that no two users share one.
+// teamOfUser is a row with the team of a user id, so that no two users have one id.
 type teamOfUser struct {
 	User healthlab.UserID
 	Team healthlab.TeamID
@@ -78,13 +78,13 @@ var userIDTable = store.Table[teamOfUser]{Name: "user_id", Clear: true, Row: fun
 	return store.Row{Key: store.Key{User: t.User, ID: store.UUID(t.User.UUID)}}
 }}
 
-// erasure is what is kept of the erasure of a deleted user. It can be read when the key of the person is
-// deleted already, so that an erasure that was stopped goes on.
+// erasure is the state of the erasure of a deleted user. It is not encrypted, so that a stopped erasure
+// continues after the key of the person was deleted.
 type erasure struct {
 	Team      healthlab.TeamID
 	User      healthlab.UserID
 	DeletedAt time.Time
-	// Leased is until when a caller of ClaimErasures has the user.
+	// Leased is when the lease of a ClaimErasures caller ends.
 	Leased time.Time
 }
 
@@ -96,7 +96,7 @@ func erasureKey(team healthlab.TeamID, user healthlab.UserID) store.Key {
 	return store.Key{Team: team, User: user, ID: store.UUID(user.UUID)}
 }
 
-// putErasure writes what changed of the erasure of a user.
+// putErasure writes changes to the erasure of a user.
 func putErasure(tx store.Tx, was, now *User) error {
 	if was.DeletedAt.Equal(now.DeletedAt) {
 		return nil
@@ -117,7 +117,7 @@ func putErasure(tx store.Tx, was, now *User) error {
 	return erasureTable.Put(tx, e)
 }
 
-// ConnectionRow says when the service has to look at a connection of a live user.
+// ConnectionRow is a connection of a live user with the time at which the service must process it.
 type ConnectionRow struct {
 	Team     healthlab.TeamID
 	User     healthlab.UserID
@@ -125,15 +125,14 @@ type ConnectionRow struct {
 	Due      time.Time
 }
 
-// ConnectionTable has a row for each connection of a live user that is due at some time. Its Due is
-// that of the connection. The rows have no team, so that those due at one time are ordered by user
-// and provider.
+// ConnectionTable has a row for each connection of a live user with a due time. The rows have no team, so that
+// rows that are due at one time are sorted by user and provider.
 var ConnectionTable = store.Table[ConnectionRow]{Name: "connection", Clear: true, Row: func(c *ConnectionRow) store.Row {
 	return store.Row{Key: store.Key{User: c.User, ID: store.UUID(c.User.UUID) + c.Provider}, Due: c.Due}
 }}
 
-// accountRow leads from an account at a provider to a user who has connected it. Account, by which it is
-// found, is not in the document.
+// accountRow links an account at a provider to a user who has connected it. The document does not contain the
+// account, which is the key.
 type accountRow struct {
 	Team     healthlab.TeamID
 	User     healthlab.UserID
@@ -152,9 +151,9 @@ var accountTable = store.Table[accountRow]{Name: "connection_account", Clear: tr
 	return store.Row{Key: store.Key{User: a.User, ID: store.UUID(a.User.UUID) + a.Provider}, Index: [2]string{string(a.Account[:])}}
 }}
 
-// lockRow is held by writes that look for what no two rows may share: one of a team's live users, or
-// one of the accounts whose digests begin with two bytes. So few bytes say nothing of an account, and a
-// row names no user.
+// lockRow is locked by writes that check for duplicates: one row per team for client user ids, and one for all
+// accounts whose digests begin with the same two bytes. Two bytes do not reveal an account, and a row contains
+// no user.
 type lockRow struct {
 	Team healthlab.TeamID
 	ID   string
@@ -164,20 +163,20 @@ var lockTable = store.Table[lockRow]{Name: "user_lock", Clear: true, Row: func(l
 	return store.Row{Key: store.Key{Team: l.Team, ID: l.ID}}
 }}
 
-// holdLock holds a lock row, and makes it if there is none.
+// holdLock locks a lock row, and inserts it if it does not exist.
 func holdLock(tx store.Tx, l lockRow) error {
 	e, err := lockTable.Get(tx, lockTable.Row(&l).Key, store.Held)
 	if err != nil || e != nil {
 		return err
 	}
-	return lockTable.Insert(tx, &l) // of two at once, one finds it taken and runs again
+	return lockTable.Insert(tx, &l) // if two insert at once, one fails and runs again
 }
 
 func holdAccount(tx store.Tx, digest accountDigest) error {
 	return holdLock(tx, lockRow{ID: fmt.Sprintf("account %x", digest[:2])})
 }
 
-// UserTables declares what [NewUsers] keeps.
+// UserTables declares the tables of [NewUsers].
 func UserTables() []store.Definition {
 	return []store.Definition{
 		userTable.Definition(), userIDTable.Definition(), erasureTable.Definition(), ConnectionTable.Definition(), accountTable.Definition(),
@@ -188,28 +187,27 @@ func UserTables() []store.Definition {
 // UserHook is called in the transaction that deletes or erases a user.
 type UserHook func(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID) error
 
-// UserOptions adjusts what [NewUsers] and [NewUserRows] return. The zero value, and nil, mean the
-// defaults.
+// UserOptions configures [NewUsers] and [NewUserRows]. The zero value, and nil, mean the defaults.
 type UserOptions struct {
-	// Events takes the events of changes. Default: no event is written.
+	// Events appends the events of changes. Default: no event is written.
 	Events store.Events
-	// OnDelete is called after a live user became a deleted one: what packages keep for live users
-	// alone goes. Default: none.
+	// OnDelete is called after a live user was deleted, to remove rows that other packages have only for live
+	// users. Default: none.
 	OnDelete []UserHook
-	// OnErase is called before the rows of a user are deleted. All rows whose Key.User is the user
-	// go without it; a hook keeps what must outlive the user, such as the names of files to delete.
-	// It reads no documents of the user, whose key may be gone. Default: none.
+	// OnErase is called before the rows of a user are deleted. All rows with the user as Key.User are deleted
+	// anyway; a hook saves what must outlive the user, such as the names of files to delete. It must not read
+	// documents of the user, because their key may be deleted. Default: none.
 	OnErase []UserHook
-	// Erasing is called while a user with many rows is erased, every [ErasingRows] rows, with the number of rows
-	// that are deleted. It must be safe for concurrent use. Default: none.
+	// Erasing is called during the erasure of a user with many rows, after each [ErasingRows] rows, with the
+	// number of deleted rows. It must be safe for concurrent use. Default: none.
 	Erasing func(team healthlab.TeamID, user healthlab.UserID, rows int)
-	// UsersElsewhere says that the store does not keep all users: the erasure of one that it does not
-	// know deletes what is kept about the user. Default: such a user is healthlab.NotFound.
+	// UsersElsewhere reports whether the store does not contain all users. The erasure of an unknown user then
+	// deletes the rows about that user. Default: an unknown user is healthlab.NotFound.
 	UsersElsewhere bool
 }
 
-// UserRows reads and changes users inside of transactions, for packages that change users together
-// with rows of their own. It is immutable and safe for concurrent use.
+// UserRows reads and changes users in transactions, for packages that change users together with their own rows.
+// It is immutable and safe for concurrent use.
 type UserRows struct{ opts UserOptions }
 
 // NewUserRows returns the users of a store whose tables include [UserTables].
@@ -222,7 +220,7 @@ func NewUserRows(opts *UserOptions) *UserRows {
 
 func noUser() error { return fmt.Errorf("%w: the team has no such user", healthlab.NotFound) }
 
-// Get returns a user, live or deleted. NotFound if the team has none.
+// Get returns a user, live or deleted. It returns NotFound if the team has no such user.
 func (r *UserRows) Get(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, lock store.Lock) (User, error) {
 	e, _, err := lockedUser(tx, team, id, lock)
 	if err != nil {
@@ -231,8 +229,8 @@ func (r *UserRows) Get(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, 
 	return e.Value, nil
 }
 
-// lockedUser returns a user, live or deleted. Opened is false for one whose key was deleted. NotFound if
-// the team has none.
+// lockedUser returns a user, live or deleted. opened is false if the user's key was deleted. It returns NotFound
+// if the team has no such user.
 func lockedUser(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, lock store.Lock) (e *store.Entry[User], opened bool, err error) {
 	key := store.UserKey(team, id)
 	if e, err = userTable.Get(tx, key, lock); err != nil || e != nil {
@@ -248,7 +246,7 @@ func lockedUser(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, lock st
 	return &store.Entry[User]{Value: remainder(*row), Revision: row.Revision}, false, nil
 }
 
-// Update changes a user as [Users].Update does, in a transaction.
+// Update changes a user in a transaction, as [Users].Update does.
 func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamID, id healthlab.UserID,
 	change func(*User) ([]healthlab.Event, error),
 ) (User, error) {
@@ -266,13 +264,13 @@ func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamI
 	case err != nil:
 		return User{}, err
 	case !opened && next.Live():
-		return User{}, noUser() // without the key of the person there is nothing to write a live user with
+		return User{}, noUser() // a user cannot become live without the key of the person
 	}
 	next.ID, next.Team, next.CreatedOn, next.Revision = was.ID, was.Team, was.CreatedOn, was.Revision+1
 	if err := claimClientUserID(tx, &next); err != nil {
 		return User{}, err
 	}
-	// The user first, so that what follows sees the user as it is from now on.
+	// Set the user first, so that the following steps see the new state.
 	e.Value = next
 	if err := putUser(tx, e, opened); err != nil {
 		return User{}, err
@@ -294,7 +292,7 @@ func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamI
 	return next.Clone(), nil
 }
 
-// putUser writes a user back; of one whose key was deleted, what a row tells without its document.
+// putUser writes a user back. Of a user whose key was deleted it writes the row without a document.
 func putUser(tx store.Tx, e *store.Entry[User], opened bool) error {
 	if opened {
 		return userTable.Put(tx, e)
@@ -306,7 +304,7 @@ func putUser(tx store.Tx, e *store.Entry[User], opened bool) error {
 	return nil
 }
 
-// deleted removes what is not kept of a deleted user.
+// deleted removes rows that a deleted user must not have.
 func (r *UserRows) deleted(ctx context.Context, tx store.Tx, u *User) error {
 	if r.opts.Events != nil {
 		if err := r.opts.Events.Forget(ctx, tx, u.Team, u.ID); err != nil {
@@ -321,7 +319,7 @@ func (r *UserRows) deleted(ctx context.Context, tx store.Tx, u *User) error {
 	return nil
 }
 
-// claimClientUserID fails if another live user of the team has the client user id of a live user.
+// claimClientUserID fails if another live user of the team has the same client user id.
 func claimClientUserID(tx store.Tx, u *User) error {
 	if !u.Live() {
 		return nil
@@ -340,7 +338,7 @@ func claimClientUserID(tx store.Tx, u *User) error {
 	return nil
 }
 
-// putConnections writes what changed of when connections are due, and of which accounts they have.
+// putConnections writes changed due times and accounts of connections.
 func putConnections(tx store.Tx, was, now *User) error {
 	if err := putChanges(tx, &ConnectionTable, dueConnections(was), dueConnections(now)); err != nil {
 		return err
@@ -356,7 +354,7 @@ func putConnections(tx store.Tx, was, now *User) error {
 	return putChanges(tx, &accountTable, before, after)
 }
 
-// putChanges makes the rows of before those of after. Keys are slugs of providers.
+// putChanges replaces the rows of before by those of after. Keys are slugs of providers.
 func putChanges[T comparable](tx store.Tx, t *store.Table[T], before, after map[string]T) error {
 	for id, v := range before {
 		if next, kept := after[id]; kept && next == v {
@@ -409,8 +407,8 @@ func accounts(u *User) map[string]accountRow {
 	return out
 }
 
-// WithAccount returns the live users of all teams who have a connection to an account at a provider
-// that is not Deregistered, by id. Until the transaction ends, no other one connects the account.
+// WithAccount returns the live users of all teams with a connection to an account at a provider that is not
+// Deregistered, by id. Until the transaction ends, no other user can connect the account.
 func (r *UserRows) WithAccount(tx store.Tx, provider, account string) ([]UserRef, error) {
 	id := digestAccount(provider, account)
 	if err := holdAccount(tx, id); err != nil {
@@ -419,7 +417,7 @@ func (r *UserRows) WithAccount(tx store.Tx, provider, account string) ([]UserRef
 	return r.UsersOfAccount(tx, provider, account)
 }
 
-// UsersOfAccount is [UserRows.WithAccount] without a lock.
+// UsersOfAccount is [UserRows.WithAccount] without the lock.
 func (r *UserRows) UsersOfAccount(tx store.Tx, provider, account string) ([]UserRef, error) {
 	id := digestAccount(provider, account)
 	found, err := accountTable.Find(tx, store.Query{By: store.ByFirst, Lock: store.Plain}.Equal(string(id[:])))
@@ -430,8 +428,8 @@ func (r *UserRows) UsersOfAccount(tx store.Tx, provider, account string) ([]User
 	return out, err
 }
 
-// SetDue sets when the service has to look at a connection next. It is no new revision of the user.
-// It does nothing if the user is deleted or has no such connection.
+// SetDue sets when the service next processes a connection. It does not change the Revision of the user. It does
+// nothing if the user is deleted or has no such connection.
 func (r *UserRows) SetDue(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, provider string, due time.Time) error {
 	e, err := userTable.Get(tx, store.UserKey(team, id), store.Held)
 	if err != nil || e == nil || !e.Value.Live() {

@@ -26,7 +26,7 @@ func manyFields() healthdata.User {
 	}
 }
 
-func TestUserNormal(t *testing.T) {
+func TestUserNormal_sortsConnectionsAndTrimsTimesOnACopy(t *testing.T) {
 	u := manyFields()
 	n, err := u.Normal()
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestUserNormal(t *testing.T) {
 	require.False(t, u.Consents[0].GrantedAt.IsZero())
 }
 
-func TestUserNormalRefuses(t *testing.T) {
+func TestUserNormal_refusesDuplicateConnectionsAndBadText(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		edit func(*healthdata.User)

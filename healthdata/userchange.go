@@ -7,8 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// NewUser is what a team says of a person whom it adds. Only ClientUserID is
-// required.
+// NewUser is a new person of a team. Only ClientUserID is required.
 type NewUser struct {
 	// ClientUserID is the team's own name for the person: 1 to 256 characters,
 	// without white space at the ends or control characters, and no e-mail address
@@ -17,26 +16,25 @@ type NewUser struct {
 	// FallbackTimeZone is an identifier of the IANA tz database; nil means
 	// [DefaultTimeZone].
 	FallbackTimeZone *string
-	// FallbackBirthDate is not in the future. Nil means unknown.
+	// FallbackBirthDate must not be in the future. Nil means unknown.
 	FallbackBirthDate *healthlab.Date
-	// IngestionStart and IngestionEnd are the first and last local day whose data is
-	// kept; nil means unbounded.
+	// IngestionStart and IngestionEnd are the first and the last local day of accepted data; nil means
+	// unbounded.
 	IngestionStart, IngestionEnd *healthlab.Date
 }
 
-// UserPatch says what to change about a user. The zero value changes nothing.
+// UserPatch lists the changes of a user. The zero value changes nothing.
 type UserPatch struct {
-	// ClientUserID is the new name; nil leaves it.
+	// ClientUserID is the new client user id; nil keeps the old one.
 	ClientUserID *string
-	// FallbackTimeZone cleared is [DefaultTimeZone] again.
+	// FallbackTimeZone is reset to [DefaultTimeZone] if it is cleared.
 	FallbackTimeZone  Edit[string]
 	FallbackBirthDate Edit[healthlab.Date]
 	IngestionStart    Edit[healthlab.Date]
 	IngestionEnd      Edit[healthlab.Date]
 }
 
-// Edit says what becomes of a value. The zero value leaves it as it is; [SetTo] and
-// [Cleared] make the others.
+// Edit is a change of a value. The zero value keeps the value; [SetTo] and [Cleared] return other edits.
 type Edit[T any] struct {
 	touched bool
 	value   *T
@@ -48,7 +46,7 @@ func SetTo[T any](v T) Edit[T] { return Edit[T]{touched: true, value: &v} }
 // Cleared removes a value.
 func Cleared[T any]() Edit[T] { return Edit[T]{touched: true} }
 
-// apply carries the edit out on a value that nil means absent.
+// apply changes a value; nil means that the value is absent.
 func (e Edit[T]) apply(to **T) {
 	if !e.touched {
 		return
@@ -65,7 +63,7 @@ func (p UserPatch) empty() bool {
 		!p.IngestionStart.touched && !p.IngestionEnd.touched
 }
 
-// newUser makes a user of what the team said, or says all that is wrong with it.
+// newUser returns a user with the team's fields, or an error with every invalid field.
 func newUser(team healthlab.TeamID, id healthlab.UserID, n NewUser, at healthlab.Time) (User, error) {
 	u := User{
 		ID: id, Team: team, CreatedOn: at,
@@ -90,8 +88,7 @@ func newUser(team healthlab.TeamID, id healthlab.UserID, n NewUser, at healthlab
 	return u, nil
 }
 
-// patch carries out what a team asked for, or says all that is wrong with it and
-// leaves the user in a state not to be kept.
+// patch changes a user, or returns an error with every invalid field. After an error the user must be discarded.
 func (u *User) patch(p UserPatch, at healthlab.Time) error {
 	var problems healthlab.Problems
 	if p.ClientUserID != nil {
@@ -105,7 +102,7 @@ func (u *User) patch(p UserPatch, at healthlab.Time) error {
 	p.IngestionStart.apply(&u.IngestionStart)
 	p.IngestionEnd.apply(&u.IngestionEnd)
 	if p.IngestionEnd.touched {
-		for i := range u.Connections { // they close at another time now
+		for i := range u.Connections { // their closing time has changed
 			if c := &u.Connections[i]; c.Status == Connected {
 				c.Due = at.Time
 			}
@@ -121,7 +118,7 @@ func (u *User) patchTimeZone(problems *healthlab.Problems, e Edit[string], at he
 	switch {
 	case !e.touched:
 	case e.value == nil:
-		// No value was given, as on the day the user was created.
+		// No value was given, as at the creation of the user.
 		u.FallbackTimeZone = FallbackTimeZone{ID: DefaultTimeZone, SourceSlug: SlugDefault, UpdatedAt: u.CreatedOn}
 	default:
 		if _, err := check.LoadZone(*e.value); err != nil {
@@ -169,10 +166,9 @@ func (u *User) setBirthDate(day healthlab.Date, slug string, at healthlab.Time) 
 	u.FallbackBirthDate = &FallbackBirthDate{Value: day, SourceSlug: slug, UpdatedAt: at}
 }
 
-// LearnTimeZone takes over a fallback zone that a provider told us, and reports
-// whether the user changed. What was set through the API stays, and so does a
-// provider's value that is the same as the new one. A zone that the tz database does
-// not know is ignored.
+// LearnTimeZone sets the fallback zone that a provider sent, and reports whether the user changed. A zone that
+// was set through the API stays. A provider's equal value also stays. A zone that is not in the tz database is
+// ignored.
 func (u *User) LearnTimeZone(id, provider string, at healthlab.Time) bool {
 	z := u.FallbackTimeZone
 	if z.SourceSlug == SlugManual || z.ID == id && z.SourceSlug != SlugDefault {
@@ -185,10 +181,9 @@ func (u *User) LearnTimeZone(id, provider string, at healthlab.Time) bool {
 	return true
 }
 
-// LearnBirthDate takes over a birth date that a provider told us, and reports whether
-// the user changed. What was set through the API stays, and so does a provider's value
-// that is the same as the new one. A day that does not exist, or is in the future in
-// the user's zone, is ignored.
+// LearnBirthDate sets the birth date that a provider sent, and reports whether the user changed. A date that was
+// set through the API stays. A provider's equal value also stays. A day that does not exist, or is in the future
+// in the user's zone, is ignored.
 func (u *User) LearnBirthDate(day healthlab.Date, provider string, at healthlab.Time) bool {
 	if old := u.FallbackBirthDate; old != nil && (old.SourceSlug == SlugManual || old.Value == day) {
 		return false

@@ -16,7 +16,7 @@ var (
 	late  = healthlab.At(time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC))
 )
 
-func TestLearnTimeZone(t *testing.T) {
+func TestLearnTimeZone_keepsAZoneThatTheTeamSet(t *testing.T) {
 	type zone = healthdata.FallbackTimeZone
 	for _, tt := range []struct {
 		name    string
@@ -41,7 +41,7 @@ func TestLearnTimeZone(t *testing.T) {
 	}
 }
 
-func TestLearnBirthDate(t *testing.T) {
+func TestLearnBirthDate_keepsADateThatTheTeamSet(t *testing.T) {
 	type birth = healthdata.FallbackBirthDate
 	old, young := *day("1950-05-05"), *day("2026-03-04")
 	for _, tt := range []struct {
@@ -67,7 +67,7 @@ func TestLearnBirthDate(t *testing.T) {
 	}
 }
 
-func TestFloatingZone(t *testing.T) {
+func TestFloatingZone_prefersProfileThenActivityThenFallback(t *testing.T) {
 	u := healthdata.User{FallbackTimeZone: healthdata.FallbackTimeZone{ID: "Asia/Tokyo"}}
 	for _, tt := range []struct{ name, profile, activity, want string }{
 		{"profile first", "Europe/Oslo", "Asia/Seoul", "Europe/Oslo"},
@@ -82,7 +82,7 @@ func TestFloatingZone(t *testing.T) {
 	require.Equal(t, time.UTC, new(healthdata.User).FloatingZone("", ""))
 }
 
-func TestAgeOn(t *testing.T) {
+func TestAgeOn_countsFullYearsOnTheDay(t *testing.T) {
 	for _, tt := range []struct {
 		name, birth, on string
 		want            int
@@ -101,7 +101,7 @@ func TestAgeOn(t *testing.T) {
 	}
 }
 
-func TestMaxHeartRate(t *testing.T) {
+func TestMaxHeartRate_prefersAgeThenBirthDateThenFallback(t *testing.T) {
 	fallback := &healthdata.FallbackBirthDate{Value: *day("1966-01-01")}
 	for _, tt := range []struct {
 		name     string
@@ -122,7 +122,7 @@ func TestMaxHeartRate(t *testing.T) {
 	}
 }
 
-func TestHeartRateZones(t *testing.T) {
+func TestHeartRateZones_borderBelongsToTheHigherZone(t *testing.T) {
 	// Of a maximum of 190: borders at 95, 114, 133, 152 and 171.
 	bpm := []float64{0, 94.9, 95, 113.9, 114, 132.9, 133, 151.9, 152, 170.9, 171, 250}
 	seconds := []float64{1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32}

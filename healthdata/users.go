@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	defaultUsers = 100 // users of a page, where the query has no limit
-	maxUsers     = 500 // at most
-	maxFound     = 50  // users that a search finds, at most
-	minQuery     = 2   // characters of a search, at least
+	defaultUsers = 100 // users of a page if the query has no limit
+	maxUsers     = 500 // greatest number of users of a page
+	maxFound     = 50  // greatest number of users that a search returns
+	minQuery     = 2   // least number of characters of a search
 )
 
-// CreateUser adds a person to a team. What was wrong with the input is a
-// [*healthlab.InvalidError], all of it; a client user id that a live user has is a
-// [*ClientUserIDError], which says whose; a full sandbox is a [*healthlab.RuleError]
-// of type [RuleUserLimit].
+// CreateUser adds a person to a team. Invalid fields are a [*healthlab.InvalidError] with all of them. A client
+// user id of a live user is a [*ClientUserIDError] with that user. A full sandbox is a [*healthlab.RuleError] of
+// type [RuleUserLimit].
 func (s *Service) CreateUser(ctx context.Context, team healthlab.TeamID, n NewUser) (User, error) {
 	return s.CreateUserAs(ctx, team, s.NewUserID(), n)
 }
@@ -29,8 +28,8 @@ func (s *Service) CreateUser(ctx context.Context, team healthlab.TeamID, n NewUs
 // NewUserID returns an id for [Service.CreateUserAs].
 func (s *Service) NewUserID() healthlab.UserID { return healthlab.UserID{UUID: s.opts.NewUserID()} }
 
-// CreateUserAs is [Service.CreateUser] for a user with an id that was made before. A transaction that
-// may run again takes one id for all its runs: the key of a new user is made between two of them.
+// CreateUserAs is [Service.CreateUser] with an id that the caller made before. A transaction that may run again
+// uses one id for all its runs, because the key of a new user is created between two runs. It returns
 // [healthlab.Conflict] if a user has the id.
 func (s *Service) CreateUserAs(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewUser) (User, error) {
 	u, err := newUser(team, id, n, s.now())
@@ -52,12 +51,11 @@ func (s *Service) CreateUserAs(ctx context.Context, team healthlab.TeamID, id he
 	return s.present(u), nil
 }
 
-// CreateOrGet adds a person, or returns the live user who has the client user id
-// already, as it is: the other fields of n do not change it. So it may be called again
-// after any error. Errors as of [Service.CreateUser], but for the taken id.
+// CreateOrGet adds a person, or returns the live user with the same client user id unchanged; the other fields
+// of n are then ignored. It may be repeated after any error. The errors are those of [Service.CreateUser],
+// without the taken client user id.
 func (s *Service) CreateOrGet(ctx context.Context, team healthlab.TeamID, n NewUser) (u User, created bool, err error) {
-	// The user in the way may be deleted between the two calls. Three times
-	// in a row is no accident.
+	// The existing user may be deleted between the two calls. Three such failures in a row are an error.
 	for range 3 {
 		u, err = s.CreateUser(ctx, team, n)
 		var taken *ClientUserIDError
@@ -72,8 +70,7 @@ func (s *Service) CreateOrGet(ctx context.Context, team healthlab.TeamID, n NewU
 	return User{}, false, fmt.Errorf("create or get user: %w: it comes and goes", healthlab.Unavailable)
 }
 
-// User returns a live user of a team. [healthlab.NotFound] if the team has none with
-// this id.
+// User returns a live user of a team. It returns [healthlab.NotFound] if the team has no live user with this id.
 func (s *Service) User(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error) {
 	u, err := s.live(ctx, team, id)
 	if err != nil {
@@ -82,8 +79,8 @@ func (s *Service) User(ctx context.Context, team healthlab.TeamID, id healthlab.
 	return s.present(u), nil
 }
 
-// ResolveUser returns the live user of a team with exactly this client user id.
-// [healthlab.NotFound] if there is none.
+// ResolveUser returns the live user of a team with exactly this client user id. It returns [healthlab.NotFound]
+// if there is none.
 func (s *Service) ResolveUser(ctx context.Context, team healthlab.TeamID, clientUserID string) (User, error) {
 	if clientUserID == "" || !storable(clientUserID) {
 		return User{}, fmt.Errorf("resolve user: %w", healthlab.NotFound)
@@ -98,8 +95,8 @@ func (s *Service) ResolveUser(ctx context.Context, team healthlab.TeamID, client
 	return s.present(page.Users[0]), nil
 }
 
-// Users returns a page of a team's live users, the oldest first, and how many there
-// are in all. The limit is 1 to 500; 0 means 100. A page past the end is empty.
+// Users returns a page of a team's live users, the oldest first, and the total number. The limit is 1 to 500; 0
+// means 100. A page past the end is empty.
 func (s *Service) Users(ctx context.Context, team healthlab.TeamID, offset, limit int) (UserPage, error) {
 	var p healthlab.Problems
 	if offset < 0 {
@@ -124,8 +121,8 @@ func (s *Service) Users(ctx context.Context, team healthlab.TeamID, offset, limi
 	return UserPage{Users: s.presentAll(page.Users), Total: page.Total}, nil
 }
 
-// UsersDeletedSince returns the users of a team who were deleted at an instant or after it and are not erased
-// yet, the most recently deleted first. Of users who were erased nothing is known.
+// UsersDeletedSince returns the users of a team that were deleted at or after an instant and are not erased yet,
+// the most recently deleted first. Erased users are not listed.
 func (s *Service) UsersDeletedSince(ctx context.Context, team healthlab.TeamID, at time.Time) ([]healthlab.UserID, error) {
 	var out []healthlab.UserID
 	for {
@@ -145,10 +142,9 @@ func (s *Service) UsersDeletedSince(ctx context.Context, team healthlab.TeamID, 
 	}
 }
 
-// SearchUsers returns the live users of a team whose id or client user id begins with
-// the query, both after [healthlab.FoldText]: the oldest 50, the oldest first.
-// The query has at least two characters; else it is a [*healthlab.InvalidError] about
-// query_id.
+// SearchUsers returns the live users of a team whose id or client user id begins with the query, both after
+// [healthlab.FoldText]: the oldest 50, the oldest first. A query of fewer than two characters is a
+// [*healthlab.InvalidError] about query_id.
 func (s *Service) SearchUsers(ctx context.Context, team healthlab.TeamID, query string) ([]User, error) {
 	if utf8.RuneCountInString(query) < minQuery {
 		var p healthlab.Problems
@@ -165,9 +161,8 @@ func (s *Service) SearchUsers(ctx context.Context, team healthlab.TeamID, query 
 	return s.presentAll(page.Users), nil
 }
 
-// PatchUser changes what a team says of a user. A patch that changes nothing is
-// welcome; it only asks whether the user is there. Errors as of [Service.CreateUser],
-// and [healthlab.NotFound].
+// PatchUser changes fields of a user. A patch without changes only checks that the user exists. The errors are
+// those of [Service.CreateUser], and [healthlab.NotFound].
 func (s *Service) PatchUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, p UserPatch) (User, error) {
 	at := s.now()
 	if p.empty() {
@@ -186,8 +181,8 @@ func (s *Service) PatchUser(ctx context.Context, team healthlab.TeamID, id healt
 	return s.present(u), nil
 }
 
-// TeamMetrics counts what a team has: live users and the sources they have connected.
-// Orders are not this package's; their number is left zero.
+// TeamMetrics counts a team's live users and their connected sources. It leaves the number of orders zero,
+// because this package has no orders.
 func (s *Service) TeamMetrics(ctx context.Context, team healthlab.TeamID) (TeamMetrics, error) {
 	m, err := s.users.Metrics(ctx, team)
 	if err != nil {
@@ -201,27 +196,27 @@ func (s *Service) TeamMetrics(ctx context.Context, team healthlab.TeamID) (TeamM
 }
 
 const (
-	// eraseIdle is how often a process looks for users to erase.
+	// eraseIdle is the interval at which a process checks for users to erase.
 	eraseIdle = 10 * time.Second
-	// eraseLease is how long one erasure may take before another process tries it.
+	// eraseLease is how long one erasure may take before another process retries it.
 	eraseLease = 15 * time.Minute
 	// eraseWorkers is how many users are erased at a time.
 	eraseWorkers = 2
 )
 
-// DeletedUser names a deleted user in one of two ways: exactly one field is set.
+// DeletedUser identifies a deleted user by exactly one of its fields.
 type DeletedUser struct {
 	User healthlab.UserID
-	// ClientUserID means the user who had it and was deleted last.
+	// ClientUserID selects the most recently deleted user with this client user id.
 	ClientUserID string
 }
 
-// DeleteUser deletes a user. From then on the user, its data, orders, reports and events
-// are in no answer. [Options.BeforeDelete] runs first, connections are deregistered, and
-// events that were not delivered are dropped. The data is erased when
-// [Options.GracePeriod] is over; until then [Service.UndoDelete] brings it back.
+// DeleteUser deletes a user. After that no read returns the user, its data, orders, reports or events.
+// [Options.BeforeDelete] runs first, connections are deregistered, and events that were not delivered are
+// dropped. The data is erased when [Options.GracePeriod] is over; until then [Service.UndoDelete] restores the
+// user.
 //
-// [healthlab.NotFound] if the team has no such user, or deleted it before.
+// [healthlab.NotFound] if the team has no such user, or the user was deleted before.
 func (s *Service) DeleteUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
 	if _, err := s.live(ctx, team, id); err != nil {
 		return fmt.Errorf("delete user: %w", err)
@@ -242,9 +237,9 @@ func (s *Service) DeleteUser(ctx context.Context, team healthlab.TeamID, id heal
 	return nil
 }
 
-// EraseUser deletes a user, unless that was done before, and erases what is kept about
-// it before it returns, whatever the grace period. Nothing brings it back. After an error
-// the user is deleted or live; the call may be repeated.
+// EraseUser deletes a user, unless the user is already deleted, and erases all of its data before it returns,
+// without a grace period. It cannot be undone. After an error the user is deleted or live; the call may be
+// repeated.
 //
 // [healthlab.NotFound] if the team has no such user, live or deleted.
 func (s *Service) EraseUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
@@ -257,14 +252,12 @@ func (s *Service) EraseUser(ctx context.Context, team healthlab.TeamID, id healt
 	return s.erase(ctx, UserRef{Team: team, User: id})
 }
 
-// UndoDelete brings a deleted user back, with the same id, data, orders and reports.
-// Connections, undelivered events and orders that the deletion called off do not come
-// back. A sandbox's limit of users does not stand in the way.
+// UndoDelete restores a deleted user with the same id, data, orders and reports. Connections, undelivered events
+// and cancelled orders are not restored. The user limit of a sandbox does not apply.
 //
-// [healthlab.Invalid] if not exactly one way of naming the user is used;
-// [healthlab.NotFound] if there is no such user, if it was not deleted, or if its grace
-// period is over; a [*healthlab.RuleError] of type [RuleInvalidRequest] if another user
-// has the client user id by now.
+// [healthlab.Invalid] if not exactly one field of who is set; [healthlab.NotFound] if there is no such user, if
+// it was not deleted, or if its grace period is over; a [*healthlab.RuleError] of type [RuleInvalidRequest] if
+// another user has taken the client user id.
 func (s *Service) UndoDelete(ctx context.Context, team healthlab.TeamID, who DeletedUser) (User, error) {
 	at := s.now()
 	id, err := s.deleted(ctx, team, who)
@@ -287,7 +280,7 @@ func (s *Service) UndoDelete(ctx context.Context, team healthlab.TeamID, who Del
 	return s.present(u), nil
 }
 
-// deleted finds the user that an undo means.
+// deleted returns the deleted user that who identifies.
 func (s *Service) deleted(ctx context.Context, team healthlab.TeamID, who DeletedUser) (healthlab.UserID, error) {
 	if who.User.IsZero() == (who.ClientUserID == "") {
 		var p healthlab.Problems
@@ -312,16 +305,16 @@ func (s *Service) deleted(ctx context.Context, team healthlab.TeamID, who Delete
 	return page.Users[0].ID, nil
 }
 
-// delete starts a user's grace period.
+// delete marks a user as deleted, which starts its grace period.
 func (u *User) delete(at time.Time) {
 	u.DeletedAt = at
 	for i := range u.Connections {
 		u.Connections[i].deregister()
-		u.Connections[i].Due = time.Time{} // nothing is left to look after
+		u.Connections[i].Due = time.Time{} // a deleted user has no pulls
 	}
 }
 
-// restore ends it, as long as it lasts.
+// restore removes the mark of a deletion. It returns an error after the grace period.
 func (u *User) restore(at time.Time, grace time.Duration) error {
 	if u.Live() || !at.Before(u.DeletedAt.Add(grace)) {
 		return healthlab.NotFound
@@ -330,14 +323,13 @@ func (u *User) restore(at time.Time, grace time.Duration) error {
 	return nil
 }
 
-// Run erases the users whose grace period is over, for good, until ctx ends;
-// then it lets what is running finish, and returns nil. Run it in at least one process;
-// any number may. A user is erased within seconds after the last instant at which its
-// deletion can be undone.
+// Run erases the users whose grace period is over until ctx ends. Then it waits for running erasures and returns
+// nil. Run it in at least one process; any number may. A user is erased within seconds after the last instant at
+// which its deletion can be undone.
 func (s *Service) Run(ctx context.Context) error { return s.erasures().Run(ctx) }
 
-// EraseDue erases users whose grace period is over, at most 100 of them one after another,
-// and returns how many it took up: for hosts that bring their own scheduler.
+// EraseDue erases users whose grace period is over, at most 100, one after another. It returns how many erasures
+// it started. Hosts with their own scheduler call it.
 func (s *Service) EraseDue(ctx context.Context) (int, error) {
 	const most = 100
 	return s.erasures().Once(ctx, most)
@@ -360,7 +352,7 @@ func (s *Service) erasures() *work.Loop[UserRef] {
 	}
 }
 
-// erase removes one user. One that is gone, or came back, needs no more of it.
+// erase erases one user. It does nothing if the user was erased or restored meanwhile.
 func (s *Service) erase(ctx context.Context, ref UserRef) error {
 	for _, forget := range s.opts.Forget {
 		if err := forget(ctx, ref.Team, ref.User); err != nil {

@@ -25,7 +25,7 @@ func (w *fixture) delete(u healthdata.User) {
 	require.NoError(w, w.DeleteUser(w.Context(), team, u.ID))
 }
 
-func TestDeletedUserIsGone(t *testing.T) {
+func TestDeleteUser_makesEveryReadNotFound(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	w.delete(u)
@@ -53,7 +53,7 @@ func TestDeletedUserIsGone(t *testing.T) {
 	require.ErrorIs(t, w.DeleteUser(t.Context(), team, healthlab.UserID{UUID: uuid.New()}), healthlab.NotFound)
 }
 
-func TestUsersDeletedSince(t *testing.T) {
+func TestUsersDeletedSince_listsDeletedUsersUntilErased(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	w.create("live")
 	first, second := w.create("ann"), w.create("bob")
@@ -71,7 +71,7 @@ func TestUsersDeletedSince(t *testing.T) {
 	require.Equal(t, []healthlab.UserID{second.ID}, all)
 }
 
-func TestUndoDelete(t *testing.T) {
+func TestUndoDelete_restoresTheUserWithoutConnections(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	_, err := w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
@@ -93,7 +93,7 @@ func TestUndoDelete(t *testing.T) {
 	}
 }
 
-func TestUndoDeleteNamesOneUser(t *testing.T) {
+func TestUndoDelete_requiresExactlyOneID(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	w.delete(u)
@@ -111,7 +111,7 @@ func TestUndoDeleteNamesOneUser(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
-func TestUndoDeleteTooLate(t *testing.T) {
+func TestUndoDelete_afterTheGracePeriodIsNotFound(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	w.delete(u)
@@ -122,7 +122,7 @@ func TestUndoDeleteTooLate(t *testing.T) {
 	}
 }
 
-func TestUndoDeleteOfATakenClientUserID(t *testing.T) {
+func TestUndoDelete_isRefusedIfTheClientUserIDIsTaken(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	first := w.create("ann")
 	w.delete(first)
@@ -141,7 +141,7 @@ func TestUndoDeleteOfATakenClientUserID(t *testing.T) {
 	requireRule(t, healthdata.RuleInvalidRequest, err)
 }
 
-func TestUndoDeleteInAFullSandbox(t *testing.T) {
+func TestUndoDelete_isRefusedInAFullSandbox(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	w.delete(u)
@@ -152,7 +152,7 @@ func TestUndoDeleteInAFullSandbox(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestRun(t *testing.T) {
+func TestRun_erasesUsersAfterTheGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		providers, err := healthdata.NewProviders([]healthdata.Provider{
@@ -192,7 +192,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-func TestEraseDue(t *testing.T) {
+func TestEraseDue_erasesOnlyAfterTheGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		providers, err := healthdata.NewProviders(nil)
@@ -214,7 +214,7 @@ func TestEraseDue(t *testing.T) {
 }
 
 // An erasure first deletes data outside of the store, and repeats that until it succeeds.
-func TestErasureForgetsWhatLiesOutside(t *testing.T) {
+func TestErase_repeatsForgetCallsUntilTheySucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		providers, err := healthdata.NewProviders(nil)
@@ -256,7 +256,7 @@ type unsure struct {
 
 func (u *unsure) Erase(context.Context, healthlab.TeamID, healthlab.UserID) error { return u.err }
 
-func TestEraseGivesWayToUndo(t *testing.T) {
+func TestErase_ignoresRestoredUsersAndLogsStoreErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error

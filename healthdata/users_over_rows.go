@@ -62,8 +62,8 @@ func (v usersOverRows) Insert(ctx context.Context, u User, limit int) error {
 	return err
 }
 
-// checkLimit is Exhausted if a team has as many live users as it may have. It holds the team's row of
-// the limit, so that racing calls do not exceed it.
+// checkLimit returns Exhausted if a team has the greatest number of live users. It locks the team's row, so that
+// concurrent calls do not exceed the limit.
 func checkLimit(tx store.Tx, team healthlab.TeamID, limit int) error {
 	if limit <= 0 {
 		return nil
@@ -85,7 +85,7 @@ func checkLimit(tx store.Tx, team healthlab.TeamID, limit int) error {
 
 func (v usersOverRows) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error) {
 	e, err := userTable.LookOne(ctx, v.s, store.UserKey(team, id))
-	if err == nil && e == nil { // there is none, or the key was deleted
+	if err == nil && e == nil { // there is no such user, or the key was deleted
 		bare := store.User(team, id)
 		bare.Bare = true
 		var got [][]store.Row
@@ -102,7 +102,8 @@ func (v usersOverRows) Get(ctx context.Context, team healthlab.TeamID, id health
 	return e.Value, nil
 }
 
-// users returns the users of bare rows. Of those whose key was deleted it has what the rows tell.
+// users returns the users of rows without documents. A user whose key was deleted has only the fields of its
+// row.
 func (v usersOverRows) users(ctx context.Context, bare []store.Row) ([]User, error) {
 	got, err := v.documents(ctx, bare)
 	if err != nil {
@@ -119,7 +120,7 @@ func (v usersOverRows) users(ctx context.Context, bare []store.Row) ([]User, err
 	return out, nil
 }
 
-// documents returns the rows of bare rows with their documents: for each, none if the key was deleted.
+// documents reads the documents of some rows. The result of a row whose key was deleted is empty.
 func (v usersOverRows) documents(ctx context.Context, bare []store.Row) ([][]store.Row, error) {
 	q := make([]store.Query, len(bare))
 	for i, row := range bare {
@@ -139,10 +140,10 @@ func (v usersOverRows) Update(ctx context.Context, team healthlab.TeamID, id hea
 	return out, err
 }
 
-// pageOfUsers is how many rows a walk through the users of a team reads at a time.
+// pageOfUsers is how many rows of a team's users are read at a time.
 const pageOfUsers = 500
 
-// walk calls each with the rows that a query finds, in pages.
+// walk calls each with the rows of a query, page by page.
 func (v usersOverRows) walk(ctx context.Context, q store.Query, each func(store.Row) error) error {
 	q.Limit = pageOfUsers
 	for {
@@ -177,7 +178,7 @@ func (v usersOverRows) List(ctx context.Context, q UserQuery) (UserPage, error) 
 		rows.By = store.ByFirst
 		rows = rows.Equal(q.ClientUserID)
 	}
-	rows.Bare = q.Prefix == "" // else the client user ids are read
+	rows.Bare = q.Prefix == "" // otherwise the client user ids are read
 	page := UserPage{Users: []User{}}
 	var shown []store.Row
 	err := v.walk(ctx, rows, func(row store.Row) error {
@@ -203,14 +204,15 @@ func (v usersOverRows) List(ctx context.Context, q UserQuery) (UserPage, error) 
 	if err != nil {
 		return UserPage{}, err
 	}
-	entries, err := userTable.Decoded(slices.Concat(got...)) // without users whose key was deleted
+	entries, err := userTable.Decoded(slices.Concat(got...)) // users whose key was deleted are left out
 	for _, e := range entries {
 		page.Users = append(page.Users, e.Value)
 	}
 	return page, err
 }
 
-// listDeleted lists the deleted users, of whom there are few: they are erased after the grace period.
+// listDeleted lists the deleted users of a team. It reads all of them, because they are few: they are erased
+// after the grace period.
 func (v usersOverRows) listDeleted(ctx context.Context, q UserQuery) (UserPage, error) {
 	deleted := store.DeletedUsers(q.Team)
 	deleted.Bare = true
@@ -306,7 +308,7 @@ func (v usersOverRows) ClaimErasures(ctx context.Context, deletedBefore time.Tim
 				return err
 			}
 			if e == nil || e.Value.Leased.After(tx.Now()) || e.Value.DeletedAt.After(deletedBefore) {
-				continue // another transaction has it, or changed it since it was read
+				continue // another transaction has claimed or changed the user
 			}
 			e.Value.Leased = healthlab.At(tx.Now().Add(lease)).Time
 			if err := erasureTable.Put(tx, e); err != nil {
@@ -319,15 +321,15 @@ func (v usersOverRows) ClaimErasures(ctx context.Context, deletedBefore time.Tim
 	return out, err
 }
 
-// rowsAnErasure is how many rows of a user one transaction of an erasure deletes.
+// rowsAnErasure is how many rows one transaction of an erasure deletes.
 const rowsAnErasure = 1000
 
-// ErasingRows is how many rows are deleted between two calls of UserOptions.Erasing.
+// ErasingRows is the number of deleted rows between two calls of UserOptions.Erasing.
 const ErasingRows = 50 * rowsAnErasure
 
 func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
-	others := 0 // rows of the user in other teams, of those that were read last
-	rows := 0   // that are deleted
+	others := 0 // number of rows of the user in other teams in the last read
+	rows := 0   // number of deleted rows
 	for first, done := true, false; !done; first = false {
 		if rows > 0 && rows%ErasingRows == 0 && v.rows.opts.Erasing != nil {
 			v.rows.opts.Erasing(team, id, rows)
@@ -335,7 +337,7 @@ func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id heal
 		rows += rowsAnErasure
 		err := v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 			q := store.User(team, id).Hold()
-			q.Bare = true // the document may not open: the key of the person may be gone
+			q.Bare = true // the document may be unreadable, because the key of the person may be deleted
 			got, err := tx.Read(q)
 			if err != nil {
 				return err
@@ -363,8 +365,9 @@ func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id heal
 	return nil
 }
 
-// eraseRows reads rows of a user, at most limit, and deletes those of the team: those of the user and of
-// the erasure as the last ones, after which it is done. others is how many rows of other teams it left.
+// eraseRows reads at most limit rows of a user and deletes those of the team. It deletes the rows of the user
+// and of the erasure last; after that the erasure is done. others is the number of rows of other teams, which
+// stay.
 func eraseRows(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, limit int) (others int, done bool, err error) {
 	got, err := tx.Read(store.Query{Key: store.Key{User: id}, By: store.ByUser, Limit: limit, Lock: store.Held, Bare: true})
 	if err != nil {

@@ -124,7 +124,7 @@ func ExampleService_CreateOrGet() {
 	// true
 }
 
-func TestCreateUser(t *testing.T) {
+func TestCreateUser_storesEveryField(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u, err := w.CreateUser(t.Context(), team, healthdata.NewUser{
 		ClientUserID: "ann", FallbackTimeZone: new("Etc/GMT+5"), FallbackBirthDate: day("2026-03-04"),
@@ -144,7 +144,7 @@ func TestCreateUser(t *testing.T) {
 	require.Equal(t, 1, w.read, "the clock is read once for an operation")
 }
 
-func TestUserOnTheWire(t *testing.T) {
+func TestUser_hasTheDocumentedJSON(t *testing.T) {
 	w := newFixture(t, healthdata.Options{NewUserID: func() uuid.UUID { return uuid.UUID{15: 7} }})
 	b, err := json.Marshal(w.create("ann"))
 	require.NoError(t, err)
@@ -160,7 +160,7 @@ func TestUserOnTheWire(t *testing.T) {
 	}`, string(b))
 }
 
-func TestCreateUserInvalid(t *testing.T) {
+func TestCreateUser_invalidFieldsAreRefusedTogether(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		in   healthdata.NewUser
@@ -193,7 +193,7 @@ func TestCreateUserInvalid(t *testing.T) {
 	}
 }
 
-func TestBirthDateIsOfTheUsersZone(t *testing.T) {
+func TestCreateUser_birthDateIsCheckedInTheUsersZone(t *testing.T) {
 	w := newFixture(t, healthdata.Options{}) // noon in UTC is the next day in Kiribati
 	_, err := w.CreateUser(t.Context(), team, healthdata.NewUser{
 		ClientUserID: "a", FallbackTimeZone: new("Pacific/Kiritimati"), FallbackBirthDate: day("2026-03-05"),
@@ -201,7 +201,7 @@ func TestBirthDateIsOfTheUsersZone(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestClientUserID(t *testing.T) {
+func TestClientUserID_withPersonalDataIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, id, code string
 	}{
@@ -275,7 +275,7 @@ func FuzzClientUserID(f *testing.F) {
 	})
 }
 
-func TestCreateUserTaken(t *testing.T) {
+func TestCreateUser_takenClientUserIDNamesTheUser(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	first := w.create("ann")
 	w.pass(time.Hour)
@@ -298,7 +298,7 @@ func TestCreateUserTaken(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-func TestUserLimit(t *testing.T) {
+func TestUserLimit_appliesToSandboxesAndMaxUsers(t *testing.T) {
 	fill := func(t *testing.T, n int, opts healthdata.Options) *fixture {
 		w := newFixture(t, opts)
 		for i := range n {
@@ -322,7 +322,7 @@ func TestUserLimit(t *testing.T) {
 	})
 }
 
-func TestUsers(t *testing.T) {
+func TestUsers_pagesAreOrderedByCreationAndBounded(t *testing.T) {
 	w := newFixture(t, healthdata.Options{Environment: healthlab.Production})
 	for i := range 102 {
 		w.create(fmt.Sprintf("%03d", i))
@@ -357,7 +357,7 @@ func TestUsers(t *testing.T) {
 	require.Equal(t, []string{"limit:too_small"}, codes(t, err))
 }
 
-func TestResolveUser(t *testing.T) {
+func TestResolveUser_matchesTheClientUserIDExactly(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("a/b ü")
 	got, err := w.ResolveUser(t.Context(), team, "a/b ü")
@@ -371,7 +371,7 @@ func TestResolveUser(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
-func TestSearchUsers(t *testing.T) {
+func TestSearchUsers_findsByClientUserIDPrefixOrID(t *testing.T) {
 	w := newFixture(t, healthdata.Options{Environment: healthlab.Production})
 	for i := range 51 {
 		w.create(fmt.Sprintf("Zed-%02d", i))
@@ -397,7 +397,7 @@ func TestSearchUsers(t *testing.T) {
 	}
 }
 
-func TestPatchUser(t *testing.T) {
+func TestPatchUser_changesOnlyTheGivenFields(t *testing.T) {
 	type patch = healthdata.UserPatch
 	w := newFixture(t, healthdata.Options{})
 	full := healthdata.NewUser{
@@ -459,7 +459,7 @@ func TestPatchUser(t *testing.T) {
 	}
 }
 
-func TestTeamMetrics(t *testing.T) {
+func TestTeamMetrics_countUsersAndConnectionsByWeek(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	m, err := w.TeamMetrics(t.Context(), team)
 	require.NoError(t, err)
@@ -478,7 +478,7 @@ func TestTeamMetrics(t *testing.T) {
 
 // When ingestion has ended, late data of the days before is still taken, and nothing
 // of later days.
-func TestIngestionEnd(t *testing.T) {
+func TestIngestionEnd_lateDataOfEarlierDaysIsStillAccepted(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u, err := w.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionEnd: day("2026-03-03")})
 	require.NoError(t, err)

@@ -14,22 +14,22 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// longestWorkout is the longest workout that is taken.
+// longestWorkout is the longest accepted workout.
 const longestWorkout = 7 * 24 * time.Hour
 
-// Workout is one session of sport of one source. It is longer than zero, and at most 7 days long.
+// Workout is one sport session of one source. It is longer than zero, and at most 7 days long.
 type Workout struct {
 	Head
 	Title *string `json:"title"`
 	// TimezoneOffset is seconds east of UTC at TimeStart; never null on output.
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	SessionOffsets
-	// AverageHR and MaxHR are beats per minute.
+	// AverageHR and MaxHR are in beats per minute.
 	AverageHR *int64 `json:"average_hr" wire:"tolerant"`
 	MaxHR     *int64 `json:"max_hr" wire:"tolerant"`
 	// Distance is in metres.
 	Distance *float64 `json:"distance"`
-	// CalendarDate is normally the local day on which it started.
+	// CalendarDate is normally the local day on which the workout started.
 	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
 	// TimeStart and TimeEnd are in UTC.
 	TimeStart healthlab.Time `json:"time_start" wire:"offset"`
@@ -37,8 +37,8 @@ type Workout struct {
 	// Calories is in kcal.
 	Calories *float64 `json:"calories"`
 	Sport    Sport    `json:"sport" wire:"opt"`
-	// HRZones is seconds in each of six zones of the maximum heart rate: below 50,
-	// 50-60, 60-70, 70-80, 80-90, 90 percent and above. Other lengths are kept.
+	// HRZones has the seconds in each of six heart rate zones, in percent of the maximum: below 50, 50-60,
+	// 60-70, 70-80, 80-90, 90 and above. Other lengths are kept.
 	HRZones []int64 `json:"hr_zones" wire:"opt,tolerant"`
 	// MovingTime is in seconds.
 	MovingTime *int64 `json:"moving_time" wire:"tolerant"`
@@ -57,20 +57,20 @@ type Workout struct {
 	WeightedAverageWatts *float64 `json:"weighted_average_watts"`
 	Steps                *int64   `json:"steps" wire:"tolerant"`
 	Map                  *Map     `json:"map"`
-	// ProviderID is the source's own id of the workout; ours where it has none.
+	// ProviderID is the source's own id of the workout, or the service's id if the source has none.
 	ProviderID string `json:"provider_id" wire:"opt"`
 
-	zonesOfStream bool // HRZones was computed from the stream
+	zonesOfStream bool // zonesOfStream reports whether HRZones was computed from the stream
 }
 
-// Map is where a workout went, as encoded polylines.
+// Map is the route of a workout as encoded polylines.
 type Map struct {
 	Polyline *string `json:"polyline"`
-	// SummaryPolyline is a coarser one.
+	// SummaryPolyline is a polyline with fewer points.
 	SummaryPolyline *string `json:"summary_polyline"`
 }
 
-// Sport names a sport. The list of slugs is open.
+// Sport is a kind of sport. The list of slugs is open.
 type Sport struct {
 	// ID differs between environments: never store it. Deprecated.
 	ID   int    `json:"id" wire:"opt"`
@@ -137,20 +137,19 @@ func (w *Workout) check(p *healthlab.Problems) {
 	check.Numbers(p, w)
 }
 
-// WorkoutStream is the recording of a workout as parallel arrays. Time is Unix
-// seconds; every other array is empty or as long as Time, and its element i belongs to
-// Time[i]; null where nothing was measured.
+// WorkoutStream is the recording of a workout as parallel arrays. Time is Unix seconds; every other array is
+// empty or as long as Time, and its element i belongs to Time[i]. An element is null if nothing was measured.
 type WorkoutStream struct {
 	Time []int64 `json:"time" wire:"points"`
-	// Heartrate is beats per minute.
+	// Heartrate is in beats per minute.
 	Heartrate []*int64 `json:"heartrate" wire:"opt,points"`
-	// Cadence is revolutions per minute on a bike, steps per minute on foot.
+	// Cadence is in revolutions per minute on a bike, in steps per minute on foot.
 	Cadence []*float64 `json:"cadence" wire:"opt,points"`
 	// Altitude is in metres.
 	Altitude []*float64 `json:"altitude" wire:"opt,points"`
 	// VelocitySmooth is in m/s.
 	VelocitySmooth []*float64 `json:"velocity_smooth" wire:"opt,points"`
-	// Lat and Lng are degrees, WGS 84.
+	// Lat and Lng are in degrees, WGS 84.
 	Lat []*float64 `json:"lat" wire:"opt,points"`
 	Lng []*float64 `json:"lng" wire:"opt,points"`
 	// Distance is in metres since the start.
@@ -163,19 +162,18 @@ type WorkoutStream struct {
 	Temperature []*float64 `json:"temperature" wire:"opt,points"`
 }
 
-// StreamNotice is the payload of the workout_stream events: that a stream can be
-// read, and where.
+// StreamNotice is the payload of the workout_stream events: the path at which a stream can be read.
 type StreamNotice struct {
 	UserID healthlab.UserID `json:"user_id"`
 	Source Source           `json:"source"`
-	// Message names the stream's path. It is for people.
+	// Message is a text for people with the path of the stream.
 	Message    string    `json:"message"`
 	ProviderID string    `json:"provider_id"`
 	Sport      Sport     `json:"sport"`
 	WorkoutID  uuid.UUID `json:"workout_id"`
 }
 
-// EncodePolyline writes positions, in degrees, as an encoded polyline of precision 5.
+// EncodePolyline returns positions, in degrees, as an encoded polyline of precision 5.
 func EncodePolyline(lat, lng []float64) string {
 	var b []byte
 	var y, x int64

@@ -14,11 +14,11 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// IngestWorkoutStream stores the stream of a workout that is stored already, and
-// announces that it can be read. workout is the workout's id. A point without a possible time is left
-// out, and so are positions and altitudes that cannot be; Counts.Refused names the first 100 points, and
-// Counts.RefusedCount is the number of all. A stream all of whose points are left out is refused, and
-// so is one of an Atomic upload of which something is left out.
+// IngestWorkoutStream stores the stream of a stored workout and sends an event with the path of the stream.
+// workout is the workout's id. A point without a possible time is left out, and so are positions and altitudes
+// that cannot be; Counts.Refused names the first 100 points, and Counts.RefusedCount is the number of all. A
+// stream all of whose points are left out is refused, and so is one of an Atomic upload of which something is
+// left out.
 //
 // Errors: as of [Service.IngestSummaries]; healthlab.NotFound without such a workout of
 // this user and provider too.
@@ -41,9 +41,9 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 	return counts, nil
 }
 
-// AppendWorkoutStream adds a part to the stream of a workout, and announces it. Of a moment
-// that the stream has already, the part's values count. Parts may come in any order, also at
-// the same time. Errors as of [Service.IngestWorkoutStream].
+// AppendWorkoutStream adds a part to the stream of a workout and sends an event. If the stream has a point at
+// the same time, the part's values replace it. Parts may arrive in any order and concurrently. The errors are
+// those of [Service.IngestWorkoutStream].
 func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, part *WorkoutStream) (Counts, error) {
 	in, w, rec, refused, err := s.streamOf(ctx, team, user, workout, up, part)
 	if err == nil && w == nil {
@@ -62,7 +62,7 @@ func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID
 		}
 		counts, _, err := s.putStream(ctx, in, w, rec, whole, replaces)
 		if errors.Is(err, healthlab.Precondition) {
-			continue // another part was faster
+			continue // another part was written first
 		}
 		if err != nil {
 			return Counts{}, fmt.Errorf("append workout stream: %w", err)
@@ -72,8 +72,7 @@ func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID
 	}
 }
 
-// withPart returns the stored stream of a workout with a part added, and the document that it
-// replaces.
+// withPart returns the stored stream of a workout merged with a part, and the document that it replaces.
 func (s *Service) withPart(ctx context.Context, team healthlab.TeamID, workout uuid.UUID, part *WorkoutStream) (whole *WorkoutStream, replaces []byte, err error) {
 	_, rec, err := s.data.Find(ctx, team, streamSlug, workout)
 	if errors.Is(err, healthlab.NotFound) {
@@ -89,7 +88,7 @@ func (s *Service) withPart(ctx context.Context, team healthlab.TeamID, workout u
 	return whole.with(part), rec.Doc, nil
 }
 
-// with returns the moments of both streams. Of those of both, the part's count.
+// with merges two streams. At a time that both have, the values of part win.
 func (w *WorkoutStream) with(part *WorkoutStream) *WorkoutStream {
 	out := &WorkoutStream{}
 	hasRates := len(w.Heartrate) > 0 || len(part.Heartrate) > 0
@@ -112,7 +111,7 @@ func (w *WorkoutStream) with(part *WorkoutStream) *WorkoutStream {
 			take(w, old, i)
 			i++
 		case i < len(w.Time) && w.Time[i] == part.Time[k]:
-			i++ // the part has this moment
+			i++ // the part has this time
 		default:
 			take(part, added, k)
 			k++
@@ -128,8 +127,8 @@ func valueAt[T any](column []*T, i int) *T {
 	return nil
 }
 
-// streamOf checks a stream, leaves out what of its points cannot be, and finds its workout, also as
-// it is stored; nil if this user and provider have none with that id.
+// streamOf checks a stream, removes impossible points, and returns its stored workout; nil if this user and
+// provider have no workout with that id.
 func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (in *intake, w *Workout, rec Record, refused leftOut, err error) {
 	in, err = s.admit(ctx, team, user, up, ResourceBySlug(streamSlug))
 	if err != nil {
@@ -172,8 +171,8 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 	return in, of.(*Workout), rec, refused, nil
 }
 
-// putStream writes the stream of a workout and its heart rate zones, and returns how many
-// events announce the stream. replaces is as of [Record].
+// putStream writes the stream of a workout and its heart rate zones, and returns the number of events. replaces
+// is the same as in [Record].
 func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout Record, stream *WorkoutStream, replaces []byte) (counts Counts, sent int, err error) {
 	stream.dropUnmeasured()
 	stream.complete()
@@ -198,7 +197,7 @@ func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout
 		if results[0].Outcome == PutSame {
 			return nil, nil
 		}
-		// History announces its streams, too: the event says that one can be read.
+		// A stream of the history has an event too, because the event contains the path of the stream.
 		sent = 1
 		return []healthlab.Event{s.event(in, results[0].Outcome, streamSlug+"/"+w.ID.String(), notice)}, nil
 	})
@@ -208,11 +207,9 @@ func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout
 	return counts, sent, s.putZones(ctx, in, workout, stream)
 }
 
-// ReceiveWorkoutStream is [Service.IngestWorkoutStream] of what a provider sent: a stream
-// that is refused is told. One whose workout is not stored, as it may be outside of the
-// user's bounds of ingestion, is dropped.
-//
-// Errors: as of [Service.ReceiveSamples].
+// ReceiveWorkoutStream stores a stream that a provider sent, as [Service.IngestWorkoutStream] does. A refused
+// stream is reported in the result. A stream without a stored workout is dropped, because the workout may be
+// outside of the ingestion window. The errors are those of [Service.ReceiveSamples].
 func (s *Service) ReceiveWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Received, error) {
 	var got Received
 	up.Device = up.Device.kept()
@@ -234,12 +231,12 @@ func (s *Service) ReceiveWorkoutStream(ctx context.Context, team healthlab.TeamI
 	return got, nil
 }
 
-// StreamPath is the path at which the stream of a workout is read.
+// StreamPath returns the URL path of a workout's stream.
 func StreamPath(workout uuid.UUID) string {
 	return "/v2/timeseries/workouts/" + workout.String() + "/stream"
 }
 
-// columns lists the arrays beside Time, by name.
+// columns returns the arrays beside Time by name.
 func (w *WorkoutStream) columns() map[string]*[]*float64 {
 	return map[string]*[]*float64{
 		"cadence": &w.Cadence, "altitude": &w.Altitude, "velocity_smooth": &w.VelocitySmooth,
@@ -248,7 +245,7 @@ func (w *WorkoutStream) columns() map[string]*[]*float64 {
 	}
 }
 
-// check notes what is wrong with the arrays of a stream.
+// check reports invalid arrays of a stream.
 func (w *WorkoutStream) check(p *healthlab.Problems) {
 	const lengths = "empty, or as long as time"
 	if n := len(w.Heartrate); n != 0 && n != len(w.Time) {
@@ -268,7 +265,7 @@ func (w *WorkoutStream) check(p *healthlab.Problems) {
 	}
 }
 
-// complete makes empty arrays of nil ones.
+// complete replaces nil arrays by empty ones.
 func (w *WorkoutStream) complete() {
 	if w.Time == nil {
 		w.Time = []int64{}
@@ -283,8 +280,8 @@ func (w *WorkoutStream) complete() {
 	}
 }
 
-// WorkoutStream returns the stream of a workout. healthlab.NotFound if the team has no
-// such workout, or its stream is not there yet.
+// WorkoutStream returns the stream of a workout. It returns healthlab.NotFound if the team has no such workout,
+// or the workout has no stream yet.
 func (s *Service) WorkoutStream(ctx context.Context, team healthlab.TeamID, workout uuid.UUID) (*WorkoutStream, error) {
 	owner, rec, err := s.data.Find(ctx, team, streamSlug, workout)
 	if err == nil {
@@ -301,8 +298,8 @@ func (s *Service) WorkoutStream(ctx context.Context, team healthlab.TeamID, work
 	return out, nil
 }
 
-// WorkoutStreamUser returns the user whose workout stream [Service.WorkoutStream] reads; NotFound if the team has
-// no such workout.
+// WorkoutStreamUser returns the user to whom the stream of [Service.WorkoutStream] belongs. It returns NotFound
+// if the team has no such workout.
 func (s *Service) WorkoutStreamUser(ctx context.Context, team healthlab.TeamID, workout uuid.UUID) (healthlab.UserID, error) {
 	user, _, err := s.data.Find(ctx, team, streamSlug, workout)
 	if err != nil {

@@ -27,7 +27,7 @@ func (s *station) run() (uuid.UUID, *healthdata.WorkoutStream) {
 	}
 }
 
-func TestWorkoutStream(t *testing.T) {
+func TestWorkoutStream_isStoredReadAndReplaced(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	id, in := s.run()
 	_, err := s.WorkoutStream(t.Context(), s.team, id)
@@ -68,7 +68,7 @@ func TestWorkoutStream(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
-func TestWorkoutStreamRefused(t *testing.T) {
+func TestWorkoutStream_refusesUnequalColumnsAndForeignWorkouts(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	id, good := s.run()
 	bad := func(change func(*healthdata.WorkoutStream)) *healthdata.WorkoutStream {
@@ -113,7 +113,7 @@ func TestWorkoutStreamRefused(t *testing.T) {
 	require.NoError(t, put(s.user, id, band))
 }
 
-func TestStreamOutsideBoundsIsDropped(t *testing.T) {
+func TestWorkoutStream_outsideTheIngestionWindowIsDropped(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	id, in := s.run()
 	_, err := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{IngestionStart: healthdata.SetTo(*day("2026-03-05"))})
@@ -126,7 +126,7 @@ func TestStreamOutsideBoundsIsDropped(t *testing.T) {
 	require.Empty(t, s.events())
 }
 
-func TestSleepStream(t *testing.T) {
+func TestSleepStream_isBuiltFromSamplesOfTheNight(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	start, stop := ago(9*time.Hour), ago(time.Hour)
 	night := &healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, TimezoneOffset: ptr(-3600)}
@@ -187,7 +187,7 @@ func TestSleepStream(t *testing.T) {
 
 // A workout without heart rate zones gets those of its stream, by the birth date of the
 // source's profile, or else the user's.
-func TestWorkoutZonesOfStream(t *testing.T) {
+func TestWorkoutStream_givesHeartRateZonesIfTheSourceHasNone(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	id, stream := s.run()
 	put := func() {
@@ -229,7 +229,7 @@ func TestWorkoutZonesOfStream(t *testing.T) {
 	require.Equal(t, []int64{1, 2, 3, 4, 5, 6}, zones(), "the source's own zones stay")
 }
 
-func TestStreamsOfHistoryAreAnnounced(t *testing.T) {
+func TestWorkoutStream_historicalStreamSendsAnEvent(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	id, stream := s.run()
 	stream.Heartrate = nil

@@ -10,12 +10,12 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// longestBeat is for how many seconds at most a heart rate of a stream holds. A longer gap
-// is a pause, or the sensor lost contact.
+// longestBeat is for how many seconds one heart rate of a stream is assumed to last. A longer gap is a pause or
+// a lost sensor.
 const longestBeat = 60
 
-// fillZones gives workouts without heart rate zones those of their stored streams, and an
-// empty array where there is no stream: the wire has no null here.
+// fillZones sets the heart rate zones of workouts without zones from their stored streams, or to an empty array,
+// because the JSON has no null here.
 func (s *Service) fillZones(ctx context.Context, in *intake, items []Summary) error {
 	for _, item := range items {
 		w, ok := item.(*Workout)
@@ -41,14 +41,14 @@ func (s *Service) fillZones(ctx context.Context, in *intake, items []Summary) er
 	return nil
 }
 
-// setZones sets the heart rate zones of a workout by its stream. The maximum heart rate
-// is that of the birth date in the source's profile, or of the user's fallback birth date.
-// A stream without heart rates changes nothing.
+// setZones computes the heart rate zones of a workout from its stream. The maximum heart rate follows from the
+// birth date in the source's profile, or from the user's fallback birth date. A stream without heart rates
+// changes nothing.
 func (s *Service) setZones(ctx context.Context, in *intake, w *Workout, stream *WorkoutStream) error {
 	var bpm, seconds []float64
 	for i, v := range stream.Heartrate {
 		if v == nil || i+1 == len(stream.Time) {
-			continue // the last value holds for no known time
+			continue // it is not known how long the last value lasted
 		}
 		bpm = append(bpm, float64(*v))
 		seconds = append(seconds, float64(min(stream.Time[i+1]-stream.Time[i], longestBeat)))
@@ -69,8 +69,8 @@ func (s *Service) setZones(ctx context.Context, in *intake, w *Workout, stream *
 	return nil
 }
 
-// putZones gives a stored workout without heart rate zones those of its stream, and
-// announces the change.
+// putZones sets the heart rate zones of a stored workout without zones from its stream, and returns the event
+// about the change.
 func (s *Service) putZones(ctx context.Context, in *intake, stored Record, stream *WorkoutStream) error {
 	item, err := stored.Decode()
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Service) putZones(ctx context.Context, in *intake, stored Record, strea
 	if err := s.setZones(ctx, in, w, stream); err != nil || !w.zonesOfStream {
 		return err
 	}
-	w.CreatedAt, w.UpdatedAt = healthlab.Time{}, healthlab.Time{} // the record has them
+	w.CreatedAt, w.UpdatedAt = healthlab.Time{}, healthlab.Time{} // the times are fields of the record
 	stored.Replaces = stored.Doc
 	if stored.Doc, err = encodeRecord(w); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (s *Service) putZones(ctx context.Context, in *intake, stored Record, strea
 		return []healthlab.Event{s.event(&of, results[0].Outcome, stored.ID.String(), data)}, nil
 	})
 	if errors.Is(err, healthlab.Precondition) {
-		return nil // the workout was sent again meanwhile, and took its zones from the stream
+		return nil // the workout was sent again meanwhile and has its zones
 	}
 	return err
 }
@@ -130,12 +130,11 @@ func (s *Service) profileBirthDate(ctx context.Context, in *intake) (birth *heal
 	return birth, err
 }
 
-// assumedAge is used where the age of a person is not known.
+// assumedAge is the age that is used if the age of a person is not known.
 const assumedAge = 30
 
-// MaxHeartRate returns 220 minus the age in full years at the start of a workout (Fox,
-// Naughton and Haskell, 1971), and assumes an age of 30 where the birth date is not
-// known. The day of the workout is taken in at's own location.
+// MaxHeartRate returns 220 minus the age in full years at the start of a workout (Fox, Naughton and Haskell,
+// 1971). If the birth date is not known, the age is 30. The day of the workout is that of at's location.
 func MaxHeartRate(birth *healthlab.Date, at healthlab.Time) int {
 	age := assumedAge
 	if birth != nil {
@@ -144,9 +143,9 @@ func MaxHeartRate(birth *healthlab.Date, at healthlab.Time) int {
 	return 220 - age
 }
 
-// MaxHeartRate is the function of that name for a workout of this user. What the
-// workout's source says goes first: the age, then the birth date; nil where it says
-// nothing. Then comes the fallback birth date.
+// MaxHeartRate returns the maximum heart rate for a workout of this user. It uses the age that the workout's
+// source states, then the birth date that the source states, then the fallback birth date. Nil means that the
+// source states nothing.
 func (u *User) MaxHeartRate(age *int, birth *healthlab.Date, at healthlab.Time) int {
 	if age != nil {
 		return 220 - *age
@@ -157,8 +156,8 @@ func (u *User) MaxHeartRate(age *int, birth *healthlab.Date, at healthlab.Time) 
 	return MaxHeartRate(birth, at)
 }
 
-// AgeOn returns the age in full years on a day. Who was born on 29 February is a year
-// older on 1 March of a year without that day. Before birth the age is 0.
+// AgeOn returns the age in full years on a day. A person born on 29 February is a year older on 1 March in a
+// year without that day. Before birth the age is 0.
 func AgeOn(birth, day healthlab.Date) int {
 	age := day.Year - birth.Year
 	if day.Month < birth.Month || day.Month == birth.Month && day.Day < birth.Day {
@@ -167,14 +166,13 @@ func AgeOn(birth, day healthlab.Date) int {
 	return max(age, 0)
 }
 
-// HeartRateZones returns for how many seconds each of the six zones of [Workout] held,
-// given heart rates in beats per minute and how long each of them lasted. A rate on the
-// border of two zones belongs to the higher one.
+// HeartRateZones returns the seconds in each of the six zones of [Workout], given heart rates in beats per
+// minute and the seconds that each of them lasted. A rate on the border of two zones belongs to the higher one.
 func HeartRateZones(bpm []float64, seconds []float64, maximum int) []int64 {
 	var zones [6]float64
 	for i, v := range bpm {
 		z := 0
-		// In tenths of the maximum, so that a border is an exact number.
+		// Compared in tenths of the maximum, so that a border is an exact number.
 		for z < 5 && v*10 >= float64(maximum*(5+z)) {
 			z++
 		}

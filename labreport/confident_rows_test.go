@@ -12,7 +12,7 @@ import (
 const tableHead = "Test  Result  Units  Reference\n"
 
 // A heading that joins two specimens decides none of its rows.
-func TestHeadingOfTwoSpecimens(t *testing.T) {
+func TestSpecimen_headingOfTwoSpecimensDecidesNone(t *testing.T) {
 	for _, heading := range []string{"Renal Panel and Urine", "Serum and CSF", "Blutbild und Urin", "Suero y orina", "Serum / urine chemistry"} {
 		t.Run(heading, func(t *testing.T) {
 			all := rowsOf(t, heading+"\n"+tableHead+"Creatinine  0.9  mg/dL  0.6 - 1.2\nGlucose  95  mg/dL  70 - 99\nSodium (U)  60  mmol/L  20 - 200\n")
@@ -27,7 +27,7 @@ func TestHeadingOfTwoSpecimens(t *testing.T) {
 }
 
 // A line that says where a specimen was taken keeps the specimen of the heading over it.
-func TestSiteOfASpecimen(t *testing.T) {
+func TestSpecimen_lineOfTheBodySiteKeepsTheHeadingsSpecimen(t *testing.T) {
 	for _, text := range []string{"Body fluid analysis\nSource: Left knee\n", "Pleural fluid\nRight side\n", "Breast milk\n", "Gastric aspirate\n", "Muttermilch\n"} {
 		t.Run(text, func(t *testing.T) {
 			for _, r := range rowsOf(t, text+tableHead+"WBC  12500  /uL  < 200\nGlucose  40  mg/dL\nProtein  4.2  g/dL\n") {
@@ -39,7 +39,7 @@ func TestSiteOfASpecimen(t *testing.T) {
 }
 
 // Blood is an analyte of urine and stool; colour and appearance are of any fluid.
-func TestNamesThatStateNoSpecimen(t *testing.T) {
+func TestSpecimen_bloodColourAndAppearanceStateNone(t *testing.T) {
 	all := rowsOf(t, "Urinalysis\nTest  Result  Reference\nBlood  2+  Negative\nNitrite  Negative  Negative\nGlucose  Negative  Negative\nKetones  Negative  Negative\n")
 	require.Equal(t, loinc.Urine, named(all, "Blood")[0].SampleType)
 	require.Contains(t, named(all, "Blood")[0].LoincMatches[0].LoincName, "Urine")
@@ -53,7 +53,7 @@ func TestNamesThatStateNoSpecimen(t *testing.T) {
 }
 
 // A letter or an abbreviation in the name states the specimen.
-func TestLettersOfSpecimens(t *testing.T) {
+func TestNamedSpecimen_readsLettersAndAbbreviations(t *testing.T) {
 	for name, want := range map[string]loinc.Specimen{"S-Natrium": loinc.Blood, "fP-Glucose": loinc.Blood, "U-Albumin": loinc.Urine, "Sodium (U)": loinc.Urine, "Kreatinin i.U.": loinc.Urine,
 		"Creatinine, U": loinc.Urine, "S-100": loinc.NoSpecimen, "Blood": loinc.NoSpecimen, "Occult blood": loinc.NoSpecimen, "Sangre": loinc.NoSpecimen, "Okkultes Blut im Stuhl": loinc.Stool} {
 		require.Equal(t, want, loinc.NamedSpecimen(name), name)
@@ -61,7 +61,7 @@ func TestLettersOfSpecimens(t *testing.T) {
 }
 
 // Arterial, capillary, cord, dried and whole blood have terms of their own.
-func TestKindsOfBlood(t *testing.T) {
+func TestLOINC_arterialCapillaryAndCordBloodNeedReview(t *testing.T) {
 	for _, heading := range []string{"Arterial blood gas", "Cord blood", "Capillary blood", "Dried blood spot", "Nabelschnurblut"} {
 		t.Run(heading, func(t *testing.T) {
 			for _, r := range rowsOf(t, heading+"\n"+tableHead+"pH  7.38    7.35 - 7.45\nGlucose  95  mg/dL  70 - 99\nSodium  139  mmol/L  136 - 145\nTSH  2.1  mIU/L  0.4 - 4.0\n") {
@@ -81,7 +81,7 @@ func TestKindsOfBlood(t *testing.T) {
 }
 
 // Names of one term do not lead to another.
-func TestNamesThatMislead(t *testing.T) {
+func TestLOINC_similarNamesFindNoWrongTerm(t *testing.T) {
 	for name, wrong := range map[string]string{"High Sensitivity Troponin I": "20448-7", "Anti HCV": "11011-4", "DHEA": "2191-5", "Mean corpuscular hemoglobin": "28540-3",
 		"Urea/Creatinine Ratio": "3091-6", "Urine": "53963-5", "Epithelial Cells": "11277-1"} {
 		found, err := loinc.Embedded().Find(name)
@@ -93,7 +93,7 @@ func TestNamesThatMislead(t *testing.T) {
 }
 
 // Lines of limits and of control samples are no results.
-func TestLimitsAndControls(t *testing.T) {
+func TestRows_limitsAndControlSamplesAreNoResults(t *testing.T) {
 	all := rowsOf(t, tableHead+"LDL Cholesterol  130  mg/dL  < 100\nHigh  160 - 189  mg/dL\nVery high  190  mg/dL\nProthrombin time  12.1  sec  11.0 - 13.5\nPT control  12.0  sec\n"+
 		"Control  100  %\nKontrolle  98  %\naPTT  30  sec  25 - 36\nFerritin  40  ng/mL  15 - 150\n")
 	var names []string
@@ -104,7 +104,7 @@ func TestLimitsAndControls(t *testing.T) {
 }
 
 // What looks like a flag or a unit may be a part of its neighbour.
-func TestFlagsAndUnitsThatAreNone(t *testing.T) {
+func TestRows_partsOfNeighbouringCellsAreNoFlagOrUnit(t *testing.T) {
 	all := rowsOf(t, "Analyte  Reference  Units  Result\nGlucose  70 - 99  mg/dL  95\neGFR  > 60  mL/min/1.73m2  > 90\nCRP  < 5  mg/L  < 0.5\nFerritin  15 - 150  ng/mL  8 L\n")
 	require.Equal(t, "> 90", named(all, "eGFR")[0].Value)
 	require.Equal(t, labreport.Normal, *named(all, "eGFR")[0].Interpretation)
@@ -127,7 +127,7 @@ func TestFlagsAndUnitsThatAreNone(t *testing.T) {
 }
 
 // A name of which a part was left over is not sure, whatever the part is.
-func TestCutNames(t *testing.T) {
+func TestRows_partlyReadNameIsUnsure(t *testing.T) {
 	for _, name := range []string{"Vitamin D 1,25", "Glucose tolerance 2 hr", "Bilirubin xyz", "Calcium qq"} {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range rowsOf(t, tableHead+"TSH  2.1  mIU/L  0.4 - 4.0\nFerritin  40  ng/mL  15 - 150\n"+name+"  45  mg/dL  18 - 72\n")[2:] {
@@ -139,20 +139,20 @@ func TestCutNames(t *testing.T) {
 }
 
 // Two columns of results that no heading tells apart are doubted.
-func TestTwoColumnsOfResults(t *testing.T) {
+func TestRows_twoResultColumnsWithoutDatesAreUnsure(t *testing.T) {
 	for _, r := range rowsOf(t, "Test  Result 1  Result 2  Mean  Units  Reference\nGlucose  94  96  95  mg/dL  70 - 99\nSodium  138  140  139  mmol/L  136 - 145\nPotassium  4.0  4.2  4.1  mmol/L  3.5 - 5.1\n") {
 		require.False(t, fieldIsSure(r, "value"), r.TestName)
 	}
 }
 
 // A row with a value in words that are not known is no heading.
-func TestUnknownWordsAreNoPanel(t *testing.T) {
+func TestPanels_rowWithAnUnknownWordAsValueIsNoHeading(t *testing.T) {
 	all := rowsOf(t, "Serology\n"+tableHead+"TSH  2.1  mIU/L  0.4 - 4.0\nANA pattern  Speckled\nFerritin  40  ng/mL  15 - 150\nCRP  1  mg/L  < 5\n")
 	require.Equal(t, "Serology", *named(all, "Ferritin")[0].SourcePanelName)
 }
 
 // A label is no name, and a patient is no laboratory.
-func TestNamesThatAreLabels(t *testing.T) {
+func TestMetadata_labelIsNoNameAndPatientIsNoLaboratory(t *testing.T) {
 	const rows = "Test  Result  Units  Reference\nGlucose  95  mg/dL  70 - 99\nSodium  139  mmol/L  136 - 145\nTSH  2.1  mIU/L  0.4 - 4.5\n"
 	for name, c := range map[string]struct{ text, first, last, lab string }{
 		"label below": {"Northlab Diagnostics\nName  Test, Anna\nBirth date  1980-05-13\nSpecimen ID  A-1234\n", "", "", "Northlab Diagnostics"},

@@ -25,7 +25,7 @@ func named(all []labreport.Result, name string) (out []labreport.Result) {
 const ofBlood = "Comprehensive Metabolic Panel\nTest  Result  Units  Reference\nGlucose  95  mg/dL  70 - 99\nCreatinine  0.9  mg/dL  0.6 - 1.2\nCalcium  9.1  mg/dL  8.6 - 10.3\n"
 
 // A section below a panel of blood is not of blood only because its heading is of chemistry.
-func TestSectionBelowBloodIsNotAssumedToBeBlood(t *testing.T) {
+func TestSpecimen_sectionBelowABloodPanelIsNotAssumedBlood(t *testing.T) {
 	for _, heading := range []string{"Random spot chemistry", "Timed collection", "Chemistry, spot sample", "Additional tests", "Tap"} {
 		t.Run(heading, func(t *testing.T) {
 			all := rowsOf(t, ofBlood+heading+"\nCreatinine  120  mg/dL  20 - 320\nSodium  60  mmol/L  \nProtein  45  mg/dL  5 - 24\n")
@@ -37,7 +37,7 @@ func TestSectionBelowBloodIsNotAssumedToBeBlood(t *testing.T) {
 }
 
 // One code twice with two ranges: one of the two is of something else.
-func TestOneCodeWithTwoRangesNeedsReview(t *testing.T) {
+func TestLOINC_oneCodeWithTwoRangesNeedsReview(t *testing.T) {
 	all := rowsOf(t, ofBlood+"Creatinine  120  mg/dL  20 - 320\n")
 	require.Len(t, named(all, "Creatinine"), 2)
 	for _, r := range named(all, "Creatinine") {
@@ -48,7 +48,7 @@ func TestOneCodeWithTwoRangesNeedsReview(t *testing.T) {
 }
 
 // The current result is under the newest date.
-func TestNewestDateIsCurrent(t *testing.T) {
+func TestRows_resultUnderTheNewestDateIsCurrent(t *testing.T) {
 	const rows = "Glucose  88  95  mg/dL  70 - 99\nCreatinine  1.4  0.9  mg/dL  0.6 - 1.2\nCalcium  9.9  9.1  mg/dL  8.6 - 10.3\n"
 	for _, dates := range []string{"01/02/2025  03/04/2026", "2025-02-01  2026-04-03", "01 Feb 2025  03 Apr 2026"} {
 		all := rowsOf(t, "Test  "+dates+"  Units  Reference\n"+rows)
@@ -61,7 +61,7 @@ func TestNewestDateIsCurrent(t *testing.T) {
 }
 
 // A row with two values or two units: which unit belongs to which value is not sure.
-func TestTwoValuesInARowAreNotSure(t *testing.T) {
+func TestRows_twoValuesOrUnitsInARowAreUnsure(t *testing.T) {
 	for name, text := range map[string]string{
 		"two systems of units":    "Test  Conventional  Unit  SI  Unit\nGlucose  95  mg/dL  5.3  mmol/L\nCreatinine  0.9  mg/dL  80  umol/L\nCalcium  9.1  mg/dL  2.27  mmol/L\n",
 		"another decimal mark":    "Test  Result  Units  Reference\nCreatinine  0,9  mg/dL  0.6 - 1.2\nCalcium  9,1  mg/dL  8.6 - 10.3\nMagnesium  2.1  mg/dL  1.5 - 2.5\nPotassium  4.1  mmol/L  3.5 - 5.1\nChloride  101.0  mmol/L  98.0 - 110.0\n",
@@ -79,7 +79,7 @@ func TestTwoValuesInARowAreNotSure(t *testing.T) {
 }
 
 // Lines that look like results and are none are at least not sure.
-func TestUnknownNamesAreNotSure(t *testing.T) {
+func TestRows_linesThatResembleResultsAreUnsure(t *testing.T) {
 	const rows = "CRP  <0.5  mg/L  < 5\nTSH  2.1  mIU/L  0.4 - 4.5\nFerritin  40  ng/mL  38 - 380\n"
 	for _, line := range []string{"Measuring range  0.01 - 100  mIU/L", "Measuring range  0.01  mIU/L", "Sensitivity  0.5  ng/mL", "Volume  1500  mL", "Blood pressure  120/80  mmHg",
 		"Nachweisgrenze  0.5  mg/L", "Vitamin D  1000  IU  daily", "Interference index  12  mg/dL  < 50"} {
@@ -98,7 +98,7 @@ func TestUnknownNamesAreNotSure(t *testing.T) {
 
 // Only a heading over rows is a panel: not the laboratory's name above the patient, and not a
 // range.
-func TestPanelsThatAreNone(t *testing.T) {
+func TestPanels_onlyAHeadingAboveRowsIsAPanel(t *testing.T) {
 	all := rowsOf(t, "Test  Result  Units  Reference\nFerritin  40  ng/mL  Men: 30 - 400\n      Women: 13 - 150\nTSH  2.1  mIU/L  1st trimester 0.1 - 2.5\n      2nd trimester 0.2 - 3.0\nEstradiol  120  pg/mL  12 - 166\n")
 	require.Len(t, all, 3)
 	for _, r := range all {
@@ -108,7 +108,7 @@ func TestPanelsThatAreNone(t *testing.T) {
 }
 
 // Thousands are grouped by spaces in French.
-func TestSpacesBetweenThousands(t *testing.T) {
+func TestNumbers_spacesMayGroupThousands(t *testing.T) {
 	all := rowsOf(t, "Analyse  Résultat  Unités  Valeurs de référence\nHémoglobine  13,2  g/dL  12,0 - 16,0\nLeucocytes  6 500  /mm3  4 000 - 10 000\nPlaquettes  250 000  /mm3  150 000 - 400 000\n")
 	got := named(all, "Leucocytes")[0]
 	require.Equal(t, "6500", got.Value)
@@ -118,14 +118,14 @@ func TestSpacesBetweenThousands(t *testing.T) {
 }
 
 // A number that means two things in a report that writes decimals both ways is not sure.
-func TestBothDecimalMarks(t *testing.T) {
+func TestNumbers_ambiguousDecimalMarkIsUnsure(t *testing.T) {
 	all := rowsOf(t, "Test  Result  Units  Reference\nCalcium  9.1  mg/dL  8.6 - 10.3\nSodium  140.0  mmol/L  136.0 - 145.0\nPotassium  4,1  mmol/L  3.5 - 5.1\nFerritin  1.250  ng/mL  30 - 400\n")
 	require.False(t, fieldIsSure(named(all, "Ferritin")[0], "value"))
 }
 
 // No term of blood is a candidate for any other specimen, whatever the analyte and the unit, and
 // no term of one fluid for another.
-func TestNoCodeOfAnotherSpecimen(t *testing.T) {
+func TestLOINC_noCodeIsOfAnotherSpecimen(t *testing.T) {
 	names := map[loinc.Specimen][]string{
 		"cerebrospinal_fluid": {"CSF", "Liquor", "Cerebrospinal Fluid", "LCR"}, "pleural_fluid": {"Pleural Fluid", "Pleurapunktat"}, "peritoneal_fluid": {"Ascites", "Peritoneal fluid", "Ascitic Fluid"},
 		"pericardial_fluid": {"Pericardial fluid"}, "synovial_fluid": {"Synovial fluid", "Gelenkpunktat", "Joint fluid"}, "amniotic_fluid": {"Amniotic fluid", "Fruchtwasser"},

@@ -516,7 +516,7 @@ func (s *score) join(o score) {
 
 // Layouts by parameters in four languages, as text and as pictures. The blind layouts are
 // those that no rule is tuned on.
-func TestDesigns(t *testing.T) {
+func TestLayouts_generatedDesignsAreReadWithFewErrors(t *testing.T) {
 	t.Parallel()
 	for name, blind := range map[string]bool{"development": false, "blind": true} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // A printed mark keeps its strength, in a cell of its own and glued to the value.
-func TestStrengthOfPrintedMarks(t *testing.T) {
+func TestFlags_printedMarkKeepsItsStrength(t *testing.T) {
 	for mark, want := range map[string]labreport.Interpretation{
 		"H": labreport.Abnormal, "L": labreport.Abnormal, "*": labreport.Abnormal, "+": labreport.Abnormal, "↑": labreport.Abnormal, "▼": labreport.Abnormal, "!": labreport.Abnormal,
 		"HH": labreport.Critical, "LL": labreport.Critical, "++": labreport.Critical, "--": labreport.Critical, "+++": labreport.Critical, "↑↑": labreport.Critical, "↓↓": labreport.Critical, "**": labreport.Abnormal,
@@ -33,7 +33,7 @@ func TestStrengthOfPrintedMarks(t *testing.T) {
 }
 
 // A dash is no flag, wherever it stands and whatever the range is.
-func TestDashIsNoFlag(t *testing.T) {
+func TestFlags_dashIsNoFlagInAnyColumn(t *testing.T) {
 	for _, dash := range []string{"-", "–", "—", "(-)"} {
 		require.Equal(t, labreport.Unclear, labreport.Interpret(labreport.Numeric, "5", dash, "", labreport.Bounds{}), dash)
 		all := rowsOf(t, "Test  Result  Flag  Units\nSodium  139  "+dash+"  mmol/L\nPotassium  4.1  "+dash+"  mmol/L\nTSH  2.1  "+dash+"  mIU/L\n")
@@ -45,7 +45,7 @@ func TestDashIsNoFlag(t *testing.T) {
 }
 
 // Litres per litre are a unit, beside a flag and glued to the value too.
-func TestLitresPerLitre(t *testing.T) {
+func TestUnits_litresPerLitreIsAUnitBesideAFlag(t *testing.T) {
 	for text, want := range map[string]labreport.Interpretation{
 		"0.42  L/L": labreport.Normal, "0.42 L/L": labreport.Normal, "0.42L/L": labreport.Normal, "0.42  l/l": labreport.Normal,
 		"0.31 L  L/L": labreport.Abnormal, "0.31  L L/L": labreport.Abnormal, "0.31  L/L  L": labreport.Abnormal,
@@ -61,7 +61,7 @@ func TestLitresPerLitre(t *testing.T) {
 }
 
 // A flag is computed where the value, the unit and the range were each read with 0.9 or more.
-func TestFlagsOfDoubtfulFields(t *testing.T) {
+func TestFlags_areComputedOnlyFromSureFields(t *testing.T) {
 	reader := labreport.NewReader(nil)
 	fields := []string{"value", "units", "reference_range"}
 	for _, field := range append(fields, "") {
@@ -94,7 +94,7 @@ func TestFlagsOfDoubtfulFields(t *testing.T) {
 
 // Two rows with unit and range are a report without a letterhead; other lines of that kind
 // keep a document from being one.
-func TestTwoRowsAreAReport(t *testing.T) {
+func TestRead_twoRowsWithUnitAndRangeAreAReport(t *testing.T) {
 	reader := labreport.NewReader(nil)
 	for text, rows := range map[string]int{
 		"Sodium  139  mmol/L  136 - 145\nPotassium  4.1  mmol/L  3.5 - 5.1\n":                         2,

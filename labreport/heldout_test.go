@@ -166,7 +166,7 @@ var heldOut = map[string]func(m *maker){
 }
 
 // The layouts that the rules never saw.
-func TestHeldOutLayouts(t *testing.T) {
+func TestLayouts_heldOutOnesAreReadWithFewErrors(t *testing.T) {
 	t.Parallel()
 	all := runLayouts(t, heldOut, 1000, prove.Counts(2, 6, 60))
 	require.GreaterOrEqual(t, all.f1(), 0.97)

@@ -30,7 +30,7 @@ func newRows(t testing.TB) (store.Store, func(time.Time)) {
 	return personkey.Encrypt(s, personkey.New(memory.NewPersonKeys(), sealer, nil), tables), clock.Set
 }
 
-func TestStoreOverRows_erasure(t *testing.T) {
+func TestEraseUser_overRowsPassesTheSuite(t *testing.T) {
 	labreporttest.RunErasure(t, func(t testing.TB) labreporttest.ErasureHarness {
 		s, setClock := newRows(t)
 		return labreporttest.ErasureHarness{
@@ -40,7 +40,7 @@ func TestStoreOverRows_erasure(t *testing.T) {
 	})
 }
 
-func TestStoreOverRows(t *testing.T) {
+func TestStore_overRowsPassesTheSuite(t *testing.T) {
 	labreporttest.RunStore(t, func(t testing.TB) labreporttest.StoreHarness {
 		s, setClock := newRows(t)
 		events := eventlog.New(s)

@@ -248,7 +248,7 @@ Tests: Glucose, Lipid panel, TSH.`,
 }
 
 // Nothing is made up on papers that are no lab reports.
-func TestNoInventedRows(t *testing.T) {
+func TestRead_otherDocumentsAreRefusedWithoutRows(t *testing.T) {
 	reader := labreport.NewReader(nil)
 	require.GreaterOrEqual(t, len(notReports), 20)
 	for name, text := range notReports {

@@ -32,7 +32,7 @@ var sentences = map[string][]string{
 }
 
 // No row comes out of a sentence, in a table and below one, whatever the analyte is.
-func TestNoRowsFromSentences(t *testing.T) {
+func TestRead_sentencesMakeNoRows(t *testing.T) {
 	const rows = "Test  Result  Units  Reference\nGlucose  95  mg/dL  70 - 99\nCreatinine  0.9  mg/dL  0.6 - 1.2\nCalcium  9.1  mg/dL  8.6 - 10.3\n"
 	random := rand.New(rand.NewPCG(7, 3))
 	terms := loinc.Embedded().All()[:120]
@@ -60,7 +60,7 @@ func TestNoRowsFromSentences(t *testing.T) {
 }
 
 // A name over two or three lines is one name, whether the row stands in its first line or in its last.
-func TestNamesOverSeveralLines(t *testing.T) {
+func TestRows_nameOverSeveralLinesIsOneName(t *testing.T) {
 	const rows = "Test  Result  Units  Reference\nGlucose  95  mg/dL  70 - 99\nCreatinine  0.9  mg/dL  0.6 - 1.2\nCalcium  9.1  mg/dL  8.6 - 10.3\n"
 	for lines, want := range map[string][]string{
 		"Hemoglobin A1c  5.4  %  4.0 - 5.6\n(HPLC)":                                                                      {"Hemoglobin A1c (HPLC)"},

@@ -41,7 +41,7 @@ func (d *testService) review(t *testing.T, id labreport.JobID) labreport.JobRevi
 	return j
 }
 
-func TestReviewCompletesAJob(t *testing.T) {
+func TestReview_approvalCompletesTheJob(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	id := d.create(t, true)
 	require.Nil(t, d.review(t, id).Draft, "nothing is read")
@@ -82,7 +82,7 @@ func TestReviewCompletesAJob(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
-func TestApproveTheDraft(t *testing.T) {
+func TestApprove_withoutCorrectionsPublishesTheDraft(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	id := d.create(t, true)
 	d.work(t)
@@ -93,7 +93,7 @@ func TestApproveTheDraft(t *testing.T) {
 }
 
 // Of two reviewers at a time one decides, and the other is told so.
-func TestTwoReviewersAtATime(t *testing.T) {
+func TestReview_onlyOneOfTwoConcurrentReviewersDecides(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	id := d.create(t, true)
 	d.work(t)
@@ -125,7 +125,7 @@ func TestTwoReviewersAtATime(t *testing.T) {
 }
 
 // A review names a person and leaves a result.
-func TestReviewsThatAreRefused(t *testing.T) {
+func TestReview_requiresAReviewerAndAResult(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	id := d.create(t, true)
 	d.work(t)
@@ -150,7 +150,7 @@ func TestReviewsThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestRejectedReview(t *testing.T) {
+func TestReject_failsTheJobWithItsReason(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	id := d.create(t, true)
 	d.work(t)
@@ -168,7 +168,7 @@ func TestRejectedReview(t *testing.T) {
 const correctable = "Patient: Amara Hartley   DOB: 1980-05-21\nTest   Result   Units   Reference Range\n" +
 	"Glucose   112   mg/dL   70 - 99\nSodium   139   mmol/L   135 - 146\nPotassium   4.1   mmol/L   3.5 - 5.3"
 
-func TestCorrectedFields(t *testing.T) {
+func TestCorrect_changesFieldsAndWhatDependsOnThem(t *testing.T) {
 	reader, draft := labreport.NewReader(nil), draftOf(t, correctable)
 	require.Len(t, draft.Results, 3)
 	before, err := json.Marshal(draft)
@@ -228,7 +228,7 @@ func TestCorrectedFields(t *testing.T) {
 	require.Empty(t, got[2].LoincMatches)
 }
 
-func TestCorrectedRows(t *testing.T) {
+func TestCorrect_addsAndDropsRowsAndChangesMetadata(t *testing.T) {
 	reader, draft := labreport.NewReader(nil), draftOf(t, correctable)
 	at := func(i int) *int { return &i }
 	row := func(name, value string) *labreport.AddedRow {
@@ -260,7 +260,7 @@ func TestCorrectedRows(t *testing.T) {
 }
 
 // The ranges of a report with decimal commas keep their meaning.
-func TestCorrectionsOfDecimalCommas(t *testing.T) {
+func TestCorrect_readsRangesWithDecimalCommas(t *testing.T) {
 	draft := draftOf(t, "Untersuchung   Ergebnis   Einheit   Referenzbereich\nKalium   4,1   mmol/l   3,5 - 5,1\nNatrium   139   mmol/l   135 - 146\nKreatinin   0,91   mg/dl   0,67 - 1,17")
 	require.Equal(t, "4.1", draft.Results[0].Value)
 	got, err := labreport.NewReader(nil).Correct(draft, []labreport.Correction{change(0, "value", "5.8"), change(2, "reference_range", "0,50 - 0,90")})
@@ -273,7 +273,7 @@ func TestCorrectionsOfDecimalCommas(t *testing.T) {
 	require.True(t, *got.Results[2].IsAboveMaxRange)
 }
 
-func TestRefusedCorrections(t *testing.T) {
+func TestCorrect_invalidCorrectionNamesItsField(t *testing.T) {
 	draft := draftOf(t, correctable)
 	at := func(i int) *int { return &i }
 	text := func(s string) *string { return &s }
@@ -321,7 +321,7 @@ func TestRefusedCorrections(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-func TestListJobs(t *testing.T) {
+func TestJobs_areListedNewestFirstInPages(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	var want []labreport.JobID
 	for range 5 {
@@ -353,7 +353,7 @@ func TestListJobs(t *testing.T) {
 	}
 }
 
-func TestExportedCorrections(t *testing.T) {
+func TestExamples_exportEachCorrectionOfTheTeam(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	id := d.create(t, true)
 	d.work(t)
@@ -397,7 +397,7 @@ func (r drawn) RenderPage(_ context.Context, f labreport.File, page, pixels int)
 	return image.NewGray(image.Rect(0, 0, page, len(f.Data))), r.err
 }
 
-func TestPictureOfAPage(t *testing.T) {
+func TestPagePNG_drawsAPageUntilTheRetentionEnds(t *testing.T) {
 	d := newTestService(t, labreport.Options{Retention: time.Hour, Renderer: labreport.Renderers{"application/pdf": drawn{pages: 2}, "image/png": drawn{pages: 1}}})
 	width := func(id labreport.JobID, page int) image.Config {
 		t.Helper()

@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-func TestTypeOf(t *testing.T) {
+func TestTypeOf_tellsNumbersRangesAndComments(t *testing.T) {
 	for _, c := range []struct {
 		in, unit string
 		kind     labreport.ValueType
@@ -41,7 +41,7 @@ func TestTypeOf(t *testing.T) {
 
 func p(v float64) *float64 { return &v }
 
-func TestParseBounds(t *testing.T) {
+func TestParseBounds_readsEachFormOfRange(t *testing.T) {
 	for in, want := range map[string]labreport.Bounds{
 		"<5":                                {High: p(5), HighOpen: true},
 		"<=10.5":                            {High: p(10.5)},
@@ -73,7 +73,7 @@ func TestParseBounds(t *testing.T) {
 }
 
 // Less than the limit of detection is inside a range from zero, and may be below another.
-func TestLessThanAgainstARangeFromZero(t *testing.T) {
+func TestInterpret_lessThanIsNormalInARangeFromZero(t *testing.T) {
 	for _, c := range []struct {
 		value string
 		b     labreport.Bounds
@@ -89,7 +89,7 @@ func TestLessThanAgainstARangeFromZero(t *testing.T) {
 	}
 }
 
-func TestRangeFlags(t *testing.T) {
+func TestRangeFlags_openValueIsAboveOnlyIfCertain(t *testing.T) {
 	yes, no := true, false
 	closed, open := labreport.Bounds{High: p(1100)}, labreport.Bounds{High: p(1100), HighOpen: true}
 	for _, c := range []struct {
@@ -108,7 +108,7 @@ func TestRangeFlags(t *testing.T) {
 }
 
 // Of one number, above and below are never both true, and between the ends neither is.
-func TestRangeFlagsAgree(t *testing.T) {
+func TestRangeFlags_aboveAndBelowAreNeverBothTrue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.Float64Range(-100, 100).Draw(t, "low")
 		high := low + rapid.Float64Range(0, 100).Draw(t, "width")
@@ -123,7 +123,7 @@ func TestRangeFlagsAgree(t *testing.T) {
 
 func formatFloat(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 
-func TestInterpret(t *testing.T) {
+func TestInterpret_usesFlagExpectedTextAndRange(t *testing.T) {
 	in := labreport.Bounds{Low: p(70), High: p(99)}
 	for _, c := range []struct {
 		value, flag, expected string
@@ -143,7 +143,7 @@ func TestInterpret(t *testing.T) {
 }
 
 // The ends of ranges keep the digits that are printed.
-func TestEndsOfRangesAsPrinted(t *testing.T) {
+func TestRead_rangeEndsKeepTheirPrintedDigits(t *testing.T) {
 	d, reason := labreport.NewReader(nil).Read(typed(`Laborbefund  Patient: Stefan Weber  geb. 03.04.1966
 Abnahme: 02.05.2025  Labor-Nr.: A1234567
 Untersuchung  Ergebnis  Einheit  Referenzbereich
@@ -173,7 +173,7 @@ func (noCatalogue) Find(string) ([]loinc.Found, error) { return nil, healthlab.U
 func (noCatalogue) Term(string) (*loinc.Term, error)   { return nil, healthlab.Unavailable }
 
 // Without the catalogue a result has no codes, and all else.
-func TestMatcherThatFailsIsNoFailure(t *testing.T) {
+func TestRead_withoutALOINCMatcherKeepsTheResults(t *testing.T) {
 	r := generate("six columns", layouts["six columns"], 1)
 	with, _ := labreport.NewReader(nil).Read(r.pages)
 	without, reason := labreport.NewReader(noCatalogue{}).Read(r.pages)
@@ -188,7 +188,7 @@ func TestMatcherThatFailsIsNoFailure(t *testing.T) {
 }
 
 // The same words in any order are the same report.
-func TestOrderOfWordsDoesNotMatter(t *testing.T) {
+func TestRead_orderOfWordsDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	reader := labreport.NewReader(nil)
 	r := generate("six columns", layouts["six columns"], 5)
@@ -206,7 +206,7 @@ func TestOrderOfWordsDoesNotMatter(t *testing.T) {
 
 // A unit that a reader of pictures took for another is mended where the analyte has just
 // that one, and no print is ever mended.
-func TestUnitsOfPictures(t *testing.T) {
+func TestUnits_misreadUnitOfAPictureIsRepaired(t *testing.T) {
 	rows := [][3]string{ // a name, the unit as it was read, and what it is
 		{"GPT (ALAT)", "U", "U/L"},
 		{"Gamma-GT", "u", "U/L"},
@@ -296,7 +296,7 @@ func FuzzParseBounds(f *testing.F) {
 }
 
 // A report with more words than thirty pages of dense print is refused before it is read.
-func TestTooManyWords(t *testing.T) {
+func TestRead_tooManyWordsAreRefused(t *testing.T) {
 	page := labreport.Page{Number: 1, Width: 600, Height: 800}
 	for i, line := range []string{
 		"Northfield Clinical Laboratory", "Patient: Ada Hartley DOB: 02 Apr 1988 Sex: Female", "Collected: 01 Feb 2026 Specimen: S-1001",
@@ -332,7 +332,7 @@ func readAsPicture(t *testing.T, text string) []labreport.Result {
 
 // Letters that a reader of pictures confuses are resolved against the units of the analyte,
 // and a text layer stays as it is printed. A unit of another analyte needs review.
-func TestUnitsAreThoseOfTheAnalyte(t *testing.T) {
+func TestUnits_confusedLettersAreResolvedByTheAnalyte(t *testing.T) {
 	const others = "Glucose  95  mg/dL  70 - 99\nTSH  2.1  mIU/L  0.4 - 4.5\nMCV  90  fL  80 - 100\nFerritin  40  ng/mL  38 - 380\n"
 	for _, c := range []struct{ name, printed, want string }{
 		{"Creatinine", "pmol/L", "umol/L"}, {"Creatinine", "vmol/L", "umol/L"}, {"Iron", "pg/dL", "ug/dL"}, {"AST", "UlL", "U/L"}, {"AST", "Ull", "U/L"},
@@ -359,7 +359,7 @@ func TestUnitsAreThoseOfTheAnalyte(t *testing.T) {
 
 // A number of a picture that lost its decimal point needs review, with both readings
 // offered. A number that the range can hold is left alone.
-func TestLostDecimalPoints(t *testing.T) {
+func TestNumbers_lostDecimalPointOfAPictureNeedsReview(t *testing.T) {
 	const others = "Glucose  95  mg/dL  70 - 99\nMCV  90  fL  80 - 100\nAlbumin  4.1  g/dL  3.6 - 5.1\nSodium  140  mmol/L  135 - 146\n"
 	for _, c := range []struct{ name, value, unit, reference, other string }{
 		{"Potassium", "41", "mmol/L", "3.5 - 5.1", "4.1"}, {"TSH", "213", "mIU/L", "0.40 - 4.50", "2.13"}, {"CRP", "42", "mg/L", "< 5.0", "4.2"}, {"Folate", "67", "ng/mL", "> 5.4", "6.7"},
@@ -385,7 +385,7 @@ func TestLostDecimalPoints(t *testing.T) {
 }
 
 // Lines that say what a value means, older results, ages and footnotes are no results.
-func TestRowsThatAreNone(t *testing.T) {
+func TestRows_guidanceOlderResultsAndFootnotesAreNoResults(t *testing.T) {
 	const rows = "Test  Result  Units  Reference\nVitamin D, 25-Hydroxy  22  ng/mL  30 - 100\n%sFerritin  40  ng/mL  38 - 380\nTSH  2.1  mIU/L  0.40 - 4.50\n"
 	for _, text := range []string{
 		"Optimal > or = 30 ng/mL", "Deficiency: <20 ng/mL", "Insufficiency: 20 - 29 ng/mL", "Low risk: <1.0 mg/L", "High risk: >3.0 mg/L", "Average risk: 1.0 - 3.0 mg/L",
@@ -404,7 +404,7 @@ func TestRowsThatAreNone(t *testing.T) {
 }
 
 // Names that wrap are joined with their second line, whatever word ends the first one.
-func TestWrappedNames(t *testing.T) {
+func TestRows_wrappedNameIsJoined(t *testing.T) {
 	for first, second := range map[string]string{"Cholesterol,": "Total", "HDL": "Cholesterol", "Non-HDL": "Cholesterol", "Vitamin": "B12", "Iron,": "Total", "Hemoglobin": "A1c", "AST": "(SGOT)", "Fibrinogen": "(mg/dL)"} {
 		got := rowsOf(t, "Test  Result  Units  Reference\n"+first+"  40  mg/dL  30 - 100\n"+second+"\nFerritin  47  ng/mL  38 - 380\nTSH  2.1  mIU/L  0.40 - 4.50\n")
 		require.Len(t, got, 3, first)
@@ -418,7 +418,7 @@ func TestWrappedNames(t *testing.T) {
 }
 
 // The mark of a list is no flag.
-func TestMarkOfAListIsNoFlag(t *testing.T) {
+func TestFlags_listMarkerIsNoFlag(t *testing.T) {
 	got := rowsOf(t, "- Potassium: 4.5 mmol/L [3.5 - 5.3]\n- Sodium: 139 mmol/L (135 - 146)\n- Ferritin: 199 ng/mL (38 - 380)\n- TSH: 7.1 mIU/L (0.4 - 4.5)\n")
 	require.Len(t, got, 4)
 	for i, want := range []labreport.Interpretation{labreport.Normal, labreport.Normal, labreport.Normal, labreport.Abnormal} {
@@ -427,7 +427,7 @@ func TestMarkOfAListIsNoFlag(t *testing.T) {
 }
 
 // A word of a name that was not read makes the name, and so the code, unsure.
-func TestNameThatIsCutNeedsReview(t *testing.T) {
+func TestLOINC_unreadWordOfANameNeedsReview(t *testing.T) {
 	const others = "Lipid Panel\nTest  Result  Units  Reference\nCholesterol, Total  180  mg/dL  < 200\nTriglycerides  90  mg/dL  < 150\nTSH  2.1  mIU/L  0.4 - 4.5\n"
 	for name, auto := range map[string]bool{"Bilirubin": true, "Bilirubin d1rcct": false} {
 		read := rowsOf(t, others+name+"  0.2  mg/dL  0.2 - 1.2\n")
@@ -436,7 +436,7 @@ func TestNameThatIsCutNeedsReview(t *testing.T) {
 }
 
 // Reports in German, Spanish and French have their own labels, decimals, dates and units.
-func TestLanguages(t *testing.T) {
+func TestRead_understandsGermanSpanishAndFrench(t *testing.T) {
 	for language, c := range map[string]struct{ text, birth, collected string }{
 		"de": {"Labor Musterstadt\nPatient: Weber, Anna  Geburtsdatum: 05.02.1980  Geschlecht: weiblich\nAbnahme: 03.04.2026  Befunddatum: 04.04.2026\nUntersuchung  Ergebnis  Einheit  Referenzbereich\nLeukozyten  6,7  Tsd./µl  3,8 - 10,8\nErythrozyten  4,52  Mio/µl  4,20 - 5,80\nThrombozyten  231  /nl  140 - 400\nHarnsäure  5,1  mg/dl  4,0 - 8,0\n", "1980-02-05", "2026-04-03"},
 		"es": {"Laboratorio Valle Verde\nPaciente: Ana Ruiz  Fecha de nacimiento: 05/02/1980  Sexo: Mujer\nFecha de toma: 03/04/2026  Fecha de emisión: 14/04/2026\nPrueba  Resultado  Unidades  Valores de referencia\nLeucocitos  6,7  miles/mm3  3,8 - 10,8\nHematíes  4,52  mill/mm3  4,20 - 5,80\nPlaquetas  231  miles/mm3  140 - 400\nÁcido úrico  5,1  mg/dl  4,0 - 8,0\n", "1980-02-05", "2026-04-03"},
@@ -470,7 +470,7 @@ func unitOf(printed string) ucum.Unit {
 
 // Headings of columns are known by the shape of their letters. A value under the heading of
 // older results is doubted.
-func TestMisreadHeadings(t *testing.T) {
+func TestHeadings_misreadLettersAreRecognizedByShape(t *testing.T) {
 	const rows = "Ferritin  157  216  ng/mL  38 - 380\nIron, Total  123  103  ug/dL  50 - 180\nTSH  1.1  2.1  mIU/L  0.4 - 4.5\n"
 	for heading, sure := range map[string]bool{"Resu1t": true, "ResuIt": true, "R~~~t": false} {
 		pages := printed("Test Laboratory\nPatient: Ann Doe  DOB: 01/02/1980  Sex: F\nCollected: 03/04/2026\n\nTest  Previous  " + heading + "  Units  Reference\n" + rows)
@@ -485,7 +485,7 @@ func TestMisreadHeadings(t *testing.T) {
 	}
 }
 
-func TestLoneDashIsNoFlag(t *testing.T) {
+func TestInterpret_loneDashIsNoFlag(t *testing.T) {
 	low, high := 3.5, 5.1
 	for _, c := range []struct {
 		value, flag string

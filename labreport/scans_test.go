@@ -49,7 +49,7 @@ var sheetsForPictures = []string{
 
 // The sheets that are drawn and read as pictures, by those who can draw, are what the
 // generator makes.
-func TestSheetsForPictures(t *testing.T) {
+func TestSheets_storedFileIsCurrent(t *testing.T) {
 	var out []sheetFile
 	for i, name := range sheetsForPictures {
 		layout := layouts[name]
@@ -83,5 +83,5 @@ func TestSheetsForPictures(t *testing.T) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.True(t, bytes.Equal(want, append(got, '\n')), "run go test ./labreport -run Sheets -update")
+	require.True(t, bytes.Equal(want, append(got, '\n')), "run go test ./labreport -run TestSheets_storedFileIsCurrent -update")
 }

@@ -147,7 +147,7 @@ func (d *testService) eventStatuses(t *testing.T) []string {
 	return out
 }
 
-func TestReportFromUploadToData(t *testing.T) {
+func TestJob_goesFromUploadToDataAndDeletesItsFiles(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	id := d.create(t, false)
 	first := d.get(t, id)
@@ -172,7 +172,7 @@ func TestReportFromUploadToData(t *testing.T) {
 }
 
 // A page that was not read is named, and a person reviews the job. Files are counted together.
-func TestPagesThatWereNotRead(t *testing.T) {
+func TestJob_withUnreadPagesNeedsReview(t *testing.T) {
 	for name, c := range map[string]struct {
 		review bool
 		unread []bool
@@ -218,7 +218,7 @@ func TestPagesThatWereNotRead(t *testing.T) {
 }
 
 // A job's files are read once the access is recorded. Attempts that are not recorded do not count.
-func TestAccessOfReports(t *testing.T) {
+func TestJob_recordsAccessBeforeItReadsFiles(t *testing.T) {
 	fault := errors.New("not recorded")
 	var users []healthlab.UserID
 	d := newTestService(t, labreport.Options{Tries: 1, Accessed: func(_ context.Context, j labreport.Job) error {
@@ -245,7 +245,7 @@ func TestAccessOfReports(t *testing.T) {
 	require.Equal(t, []healthlab.UserID{d.user, d.user, d.user, d.user}, users)
 }
 
-func TestPasswordIsNamed(t *testing.T) {
+func TestCreate_PDFWithPasswordIsRefusedAndSaysSo(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	_, err := d.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{{Data: []byte("%PDF-1.4 locked")}}})
 	var refused *healthlab.RuleError
@@ -254,7 +254,7 @@ func TestPasswordIsNamed(t *testing.T) {
 	require.Contains(t, refused.Msg, "needs a password")
 }
 
-func TestReasonsOfFailure(t *testing.T) {
+func TestJob_eachFailureHasItsReasonAndAttempts(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault  error
 		pages  []labreport.Page
@@ -290,7 +290,7 @@ func TestReasonsOfFailure(t *testing.T) {
 	}
 }
 
-func TestStagingThatFailsIsToldTwice(t *testing.T) {
+func TestJob_failedStagingSendsCreatedAndUpdated(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	id := d.create(t, false)
 	require.NoError(t, d.blobs.Delete(t.Context(), "lab-reports/"+d.team.String()+"/"+id.String()+"/0"))
@@ -302,7 +302,7 @@ func TestStagingThatFailsIsToldTwice(t *testing.T) {
 	require.Equal(t, []string{"created failed", "updated failed"}, d.eventStatuses(t))
 }
 
-func TestUploadsThatAreRefused(t *testing.T) {
+func TestCreate_refusesInvalidFiles(t *testing.T) {
 	jpeg := labreport.File{Type: "image/jpeg", Data: []byte{0xff, 0xd8, 0xff, 0xe0}}
 	png := labreport.File{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}
 	of := func(kind, data string) labreport.File { return labreport.File{Type: kind, Data: []byte(data)} }
@@ -336,7 +336,7 @@ func TestUploadsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhoMayUpload(t *testing.T) {
+func TestCreate_requiresTheTeamSettingAUserAndTheSandboxQuota(t *testing.T) {
 	off := func(s labreport.Settings) labreport.Options {
 		return labreport.Options{Settings: func(context.Context, healthlab.TeamID) (labreport.Settings, error) { return s, nil }}
 	}
@@ -377,7 +377,7 @@ func (s *shut) Put(ctx context.Context, team healthlab.TeamID, user healthlab.Us
 }
 
 // If a file cannot be stored, its job fails and no file is left without a job.
-func TestAFileThatCannotBeKept(t *testing.T) {
+func TestCreate_unstoredFileFailsTheJobAndLeavesNoFile(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	s, err := labreport.New(d.store, &shut{d.blobs, 1}, oneUser{d.user}, d.extractor, &labreport.Options{Environment: healthlab.Production, Now: func() time.Time { return d.now }})
 	require.NoError(t, err)
@@ -396,7 +396,7 @@ func TestAFileThatCannotBeKept(t *testing.T) {
 }
 
 // A process that ends between the job and its files leaves a job that fails.
-func TestAnUploadThatIsCutOff(t *testing.T) {
+func TestJob_withoutItsFilesFails(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	id := d.create(t, false)
 	_, err := d.store.Update(t.Context(), d.team, id, func(j *labreport.Job) ([]healthlab.Event, error) {
@@ -426,7 +426,7 @@ func (e engine) Rows(context.Context, []labreport.Page) (labreport.RawReport, la
 }
 
 // A host's own engine reads the rows; what follows from them is ours.
-func TestRowsOfAnotherEngine(t *testing.T) {
+func TestEngine_rowsOfTheHostAreInterpretedAlike(t *testing.T) {
 	low, high, none := json.Number("70"), json.Number("99.0"), json.Number("NaN")
 	e := engine{raw: labreport.RawReport{Rows: []labreport.RawRow{
 		{Name: "Glucose", Value: " 1,200 ", Unit: "mg/dL", Low: &low, High: &high, Type: labreport.Numeric, Panel: "Chemistry"},
@@ -474,7 +474,7 @@ func TestRowsOfAnotherEngine(t *testing.T) {
 }
 
 // A user's files go with the user.
-func TestForget(t *testing.T) {
+func TestForget_deletesTheUsersFilesOnly(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	var keys []string
 	for range 3 {
@@ -493,7 +493,7 @@ func TestForget(t *testing.T) {
 }
 
 // Printing a report shows none of its content.
-func TestNothingIsTold(t *testing.T) {
+func TestPrint_containsNothingOfAReport(t *testing.T) {
 	const mark = "Qz7Marker"
 	d := labreport.Data{Metadata: labreport.Metadata{LabName: ptr(mark), Gender: mark}, Results: []labreport.Result{{TestName: mark, Value: mark}}}
 	review := labreport.Review{By: mark, Data: &d}
@@ -512,7 +512,7 @@ func TestNothingIsTold(t *testing.T) {
 func ptr[T any](v T) *T { return &v }
 
 // A team's eleventh upload at the same time is refused, and one that ends makes room.
-func TestUploadsInProgress(t *testing.T) {
+func TestOpen_refusesTheEleventhConcurrentUpload(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	var all []*labreport.Intake
 	for range 10 {
@@ -539,7 +539,7 @@ func TestUploadsInProgress(t *testing.T) {
 }
 
 // The background loop takes jobs by itself and stops when its context ends.
-func TestRun(t *testing.T) {
+func TestRun_processesJobsUntilItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTestService(t, labreport.Options{})
 		id := d.create(t, false)
@@ -555,7 +555,7 @@ func TestRun(t *testing.T) {
 }
 
 // Every pair of status and trigger, by name.
-func TestLifecycle(t *testing.T) {
+func TestLifecycle_hasTheDocumentedTransitions(t *testing.T) {
 	var got []string
 	for _, r := range labreport.Lifecycle() {
 		got = append(got, fmt.Sprintf("%s %s %s", r.From, r.On, r.To))

@@ -13,7 +13,7 @@ import (
 )
 
 // A row of another fluid gets no code of blood, whether its name or its panel says so.
-func TestFluidsHaveNoCodesOfBlood(t *testing.T) {
+func TestLOINC_rowOfAnotherFluidHasNoBloodCode(t *testing.T) {
 	r := labreport.NewReader(nil)
 	blood := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{{Name: "Glucose", Value: "95", Unit: "mg/dL", Panel: "Serum chemistry", Specimen: loinc.Blood}}})
 	require.Equal(t, "2345-7", blood.Results[0].LoincMatches[0].LoincCode)
@@ -46,7 +46,7 @@ func TestFluidsHaveNoCodesOfBlood(t *testing.T) {
 }
 
 // Per high-power field is not per volume.
-func TestCellsPerFieldAreNotPerVolume(t *testing.T) {
+func TestLOINC_perFieldUnitMatchesNoPerVolumeTerm(t *testing.T) {
 	r := labreport.NewReader(nil)
 	got := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{{Name: "WBC", Value: "3", Unit: "/HPF", Specimen: loinc.Urine}}}).Results[0]
 	for _, m := range got.LoincMatches {
@@ -84,7 +84,7 @@ func bloodCodes(r labreport.Result) bool {
 
 // The specimen is stated by the row, its section, its panel or the report. A row of another
 // fluid has no code of blood.
-func TestSpecimenOfTheReport(t *testing.T) {
+func TestSpecimen_isStatedByRowSectionPanelOrReport(t *testing.T) {
 	const head = "Test  Result  Units  Reference\n"
 	const rows = "Glucose  31  mg/dL  40 - 70\nProtein, Total  45  mg/dL  15 - 45\nWBC  3  /uL  0 - 5\nChloride  118  mmol/L  118 - 132\n"
 	for name, text := range map[string]string{
@@ -120,7 +120,7 @@ func TestSpecimenOfTheReport(t *testing.T) {
 }
 
 // A specimen that nothing states is a guess unless the analyte or its panel has only one.
-func TestGuessedSpecimenNeedsReview(t *testing.T) {
+func TestSpecimen_unstatedSpecimenNeedsReview(t *testing.T) {
 	const head = "Test  Result  Units  Reference\n"
 	status := func(text string) map[string]labreport.MatchStatus {
 		out := map[string]labreport.MatchStatus{}
@@ -140,7 +140,7 @@ func TestGuessedSpecimenNeedsReview(t *testing.T) {
 }
 
 // The unit decides between codes of mass, of substance, of a fraction and of a field.
-func TestUnitDecidesTheCode(t *testing.T) {
+func TestLOINC_unitDecidesBetweenCodes(t *testing.T) {
 	r := labreport.NewReader(nil)
 	for _, c := range []struct {
 		name, value, unit string
@@ -178,7 +178,7 @@ func TestUnitDecidesTheCode(t *testing.T) {
 }
 
 // A match without review has a value and a unit that were read surely.
-func TestAutoMatchNeedsUnitAndValue(t *testing.T) {
+func TestAutoMatch_requiresAUnitAndAValue(t *testing.T) {
 	r := labreport.NewReader(nil)
 	for _, c := range []struct {
 		name, value, unit string
@@ -193,7 +193,7 @@ func TestAutoMatchNeedsUnitAndValue(t *testing.T) {
 }
 
 // A heading over the patient's data is no name.
-func TestHeadingIsNoName(t *testing.T) {
+func TestMetadata_headingAbovePatientDataIsNoName(t *testing.T) {
 	for _, heading := range []string{"Patient Information", "Patient Details", "Patientendaten", "Informations Patient", "Patient: Information"} {
 		d, reason := labreport.NewReader(nil).Read(printed("Test Laboratory\n" + heading + "\nDOB: 01/02/1980  Sex: F\nCollected: 03/04/2026\nLipid Panel\nTest  Result  Units  Reference\nCholesterol, Total  180  mg/dL  < 200\nTriglycerides  90  mg/dL  < 150\nTSH  2.1  mIU/L  0.4 - 4.5\n"))
 		require.Empty(t, reason)
@@ -204,7 +204,7 @@ func TestHeadingIsNoName(t *testing.T) {
 
 // A match without review needs a name, a value and a unit that were read surely. A flag that
 // contradicts the range shows that something was misread.
-func TestAutoMatchNeedsSureReadings(t *testing.T) {
+func TestAutoMatch_requiresSureNameValueAndUnit(t *testing.T) {
 	r := labreport.NewReader(nil)
 	row := labreport.RawRow{Name: "TSH", Value: "2.1", Unit: "mIU/L", Range: "0.4 - 4.5"}
 	status := func(e labreport.Evidence) labreport.MatchStatus {
@@ -228,7 +228,7 @@ func TestAutoMatchNeedsSureReadings(t *testing.T) {
 }
 
 // The row goes before its section or panel, and those before the report.
-func TestOrderOfSpecimens(t *testing.T) {
+func TestSpecimen_rowDecidesBeforeSectionAndReport(t *testing.T) {
 	const head = "Test  Result  Units  Reference\n"
 	first := func(text string) labreport.Result {
 		t.Helper()
@@ -251,7 +251,7 @@ func TestOrderOfSpecimens(t *testing.T) {
 }
 
 // Every specimen is known where a report states it, and has no code of another.
-func TestStatedSpecimens(t *testing.T) {
+func TestSpecimen_eachStatedOneIsRecognized(t *testing.T) {
 	for stated, want := range map[string]loinc.Specimen{
 		"Whole blood": loinc.Blood, "Serum": loinc.Blood, "Plasma": loinc.Blood, "Urine": loinc.Urine, "Urine, 24 h": loinc.Urine,
 		"CSF": loinc.OtherSpecimen, "Pleural fluid": loinc.OtherSpecimen, "Peritoneal fluid": loinc.OtherSpecimen, "Ascites": loinc.OtherSpecimen,

@@ -11,7 +11,7 @@ import (
 
 // A range as laboratories print it is never doubted; one that is ten or a hundred times as large is always,
 // and so is a tenth if both ends are known.
-func TestSizeOfRanges(t *testing.T) {
+func TestUsualRange_detectsRangesOfAnotherMagnitude(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	ranges := 0
 	for key, list := range usualRanges() {
@@ -55,7 +55,7 @@ func TestSizeOfRanges(t *testing.T) {
 }
 
 // Most codes of numbers that laboratories report most have a published range.
-func TestUsualRangesCoverFrequentCodes(t *testing.T) {
+func TestUsualRange_coversMostFrequentCodes(t *testing.T) {
 	frequent, covered := 0, 0
 	for _, term := range loinc.Embedded().All() {
 		if term.Scale != "Qn" || term.Rank == 0 || term.Rank > 300 {
@@ -70,7 +70,7 @@ func TestUsualRangesCoverFrequentCodes(t *testing.T) {
 	require.Greater(t, covered*100, frequent*60)
 }
 
-func TestMovePoints(t *testing.T) {
+func TestMovePoints_movesDecimalPointsOfNumbersAndRanges(t *testing.T) {
 	for _, c := range []struct {
 		in     string
 		places int

@@ -35,7 +35,7 @@ func rowText(c [4]string) string { return fmt.Sprintf("%s  %s  %s  %s\n", c[0], 
 
 // A row of a picture whose value and range both lost their point is not sure; both readings are
 // offered and no flag is computed.
-func TestPointLostInValueAndRange(t *testing.T) {
+func TestNumbers_pointLostInValueAndRangeIsUnsure(t *testing.T) {
 	const others = "Glucose  95  mg/dL  70 - 99\nMCV  90  fL  80 - 100\nSodium  140  mmol/L  135 - 146\nChloride  101  mmol/L  98 - 107\nBUN  15  mg/dL  7 - 25\n"
 	for _, c := range decimalRows {
 		t.Run(c[0], func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestPointLostInValueAndRange(t *testing.T) {
 }
 
 // Many shifted rows make every number of the sheet unsure, whatever its own range says.
-func TestSheetOfLostPoints(t *testing.T) {
+func TestNumbers_manyShiftedRowsMakeTheSheetUnsure(t *testing.T) {
 	text := "Glucose  95  mg/dL  70 - 99\nSodium  140  mmol/L  135 - 146\nFerritin  40  ng/mL  15 - 150\n"
 	for _, c := range decimalRows {
 		text += rowText(withoutPoint(c))
@@ -83,7 +83,7 @@ func TestSheetOfLostPoints(t *testing.T) {
 
 // A range that lost its points beside a value that kept its own, points that moved to the left, and points
 // that moved by two places: the range is not sure, and no flag is computed from it.
-func TestPointsMovedOtherwise(t *testing.T) {
+func TestNumbers_pointMovedInValueOrRangeIsUnsure(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		row       [4]string

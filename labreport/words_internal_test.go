@@ -12,7 +12,7 @@ import (
 
 // Every row of the word files belongs to a list and a key that are read, is folded, and
 // no word stands under two keys of a list.
-func TestWordFiles(t *testing.T) {
+func TestWordFiles_areFoldedAndWithoutDuplicates(t *testing.T) {
 	keys := map[string][]string{
 		"heading": slices.Collect(maps.Keys(headingRoles)), "label": slices.Collect(maps.Keys(labelFields)), "value": slices.Collect(maps.Keys(valueClasses)),
 		"guidance": {""}, "control": {""}, "title": {""}, "person": {""}, "frame": {""}, "stop": {""}, "verb": {""}, "language": {""},

@@ -8,19 +8,17 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Acceptance is a connection that needs no sign-in: the person says yes.
+// Acceptance is a connection without a sign-in: the person only agrees.
 type Acceptance struct {
-	// Provider is one of class manual or, with Demo, one whose data can be made up.
+	// Provider is a provider of class manual or, with Demo, one with demo data.
 	Provider string
-	// Demo connects made-up data. Only a sandbox does.
+	// Demo connects generated data. Only a sandbox allows it.
 	Demo bool
 }
 
-// Accept connects what needs no sign-in. Results as of [Service.SignIn].
-//
-// Errors: a [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider] or
-// [RuleTooManyTries], or of type healthdata.RuleInvalidRequest where a user would have both
-// made-up data and real.
+// Accept connects a provider that needs no sign-in. The results are those of [Service.SignIn]. It returns a
+// [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider] or [RuleTooManyTries], or of type
+// healthdata.RuleInvalidRequest if the user would have both generated and real data.
 func (s *Service) Accept(ctx context.Context, token string, a Acceptance) (Result, error) {
 	t, err := s.beginWithoutConnector(ctx, token, a.Provider, func(p *healthdata.Provider) bool {
 		if a.Demo {
@@ -34,8 +32,8 @@ func (s *Service) Accept(ctx context.Context, token string, a Acceptance) (Resul
 	return s.establish(ctx, t, Grant{}, a.Demo)
 }
 
-// DeviceCode makes a link code for the person to enter in the companion app, which
-// connects an on-device store. The token is not used up by it; [Service.CompleteDeviceCode] does that.
+// DeviceCode makes a link code for the person to enter in the companion app, which connects an on-device store.
+// The token stays usable until [Service.CompleteDeviceCode] succeeds.
 //
 // Errors: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider] if
 // the provider is no on-device store, or [RuleTooManyTries].
@@ -47,10 +45,9 @@ func (s *Service) DeviceCode(ctx context.Context, token, provider string) (Issue
 	return s.CreateCode(ctx, t.session.Team, t.session.User, nil)
 }
 
-// CompleteDeviceCode ends a session whose person was given a code by [Service.DeviceCode], once the
-// companion app has connected the store: the Result is then a success, and the token is
-// used up; asked again, it is a success again. Until then its State is [ResultWaiting].
-// What fails is in the Result, as of [Service.SignIn].
+// CompleteDeviceCode ends a session whose person was given a code by [Service.DeviceCode], once the companion
+// app has connected the store. The Result is then a success, also on repeated calls, and the token is used up.
+// Before that its State is [ResultWaiting]. A failure is in the Result, as in [Service.SignIn].
 func (s *Service) CompleteDeviceCode(ctx context.Context, token, provider string) (Result, error) {
 	at := s.now()
 	x, err := s.open(ctx, token, at)

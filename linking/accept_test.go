@@ -58,7 +58,7 @@ func requireRule(t *testing.T, want string, err error) {
 	require.Equal(t, want, rule.Type)
 }
 
-func TestAccept(t *testing.T) {
+func TestAccept_connectsOnlyProvidersWithoutASignIn(t *testing.T) {
 	p, s := phones(t, linking.Options{})
 	token := p.token(s)
 	for _, a := range []linking.Acceptance{
@@ -90,7 +90,7 @@ func TestAccept(t *testing.T) {
 	require.NoError(t, err, "the token still works")
 }
 
-func TestDemoIsForSandboxes(t *testing.T) {
+func TestAccept_demoConnectionRequiresASandbox(t *testing.T) {
 	p, s := phones(t, linking.Options{})
 	r, err := s.Accept(t.Context(), p.token(s), linking.Acceptance{Provider: "acme_scale", Demo: true})
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestDemoIsForSandboxes(t *testing.T) {
 
 // Linking with a phone: the page shows a code, the app redeems it and connects, and the page
 // shows the connection.
-func TestDeviceCode(t *testing.T) {
+func TestDeviceCode_connectsAPhoneAndThePageShowsIt(t *testing.T) {
 	p, s := phones(t, linking.Options{})
 	token := p.token(s)
 	arrived := func(token, provider string) linking.Result {
@@ -148,7 +148,7 @@ func TestDeviceCode(t *testing.T) {
 	require.Equal(t, linking.TokenExpired, arrived(token, "health_connect").Error)
 }
 
-func TestPageOffers(t *testing.T) {
+func TestPage_offersTheProvidersOfTheTokenAndTeam(t *testing.T) {
 	p, s := phones(t, linking.Options{Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 		return linking.TeamSettings{Brand: linking.Brand{CompanyName: "Clinic"}}, nil
 	}})
@@ -172,7 +172,7 @@ func TestPageOffers(t *testing.T) {
 }
 
 // A token that was made for one provider connects no other, whichever operation is called.
-func TestTokenOfOneProvider(t *testing.T) {
+func TestToken_ofOneProviderConnectsNoOther(t *testing.T) {
 	p, s := phones(t, linking.Options{})
 	issued, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user, Provider: "acme_scale"})
 	require.NoError(t, err)
@@ -186,7 +186,7 @@ func TestTokenOfOneProvider(t *testing.T) {
 	require.Equal(t, []string{"acme_scale"}, p.connected())
 }
 
-func TestBrowsers(t *testing.T) {
+func TestBrowserSecret_isUniqueAndCheckedForItsForm(t *testing.T) {
 	_, s := phones(t, linking.Options{})
 	a, err := s.NewBrowserSecret()
 	require.NoError(t, err)
@@ -200,7 +200,7 @@ func TestBrowsers(t *testing.T) {
 }
 
 // While attackers guess codes of a team, its users can redeem theirs.
-func TestATeamUnderAttackRedeemsCodes(t *testing.T) {
+func TestRedeem_usersSucceedWhileAttackersGuessCodes(t *testing.T) {
 	p, s := phones(t, linking.Options{})
 	code := func() string {
 		c, err := s.CreateCode(t.Context(), team, p.user, nil)

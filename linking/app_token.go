@@ -9,27 +9,27 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Prefixes tell what a token is for, so that none is taken for another, and that a scan of
-// source code finds one that was left there.
+// Prefixes of app tokens. They distinguish the kinds of tokens, and let a secret scanner find a token in source
+// code.
 const (
 	signInPrefix  = "uis_"
 	accessPrefix  = "uat_"
 	refreshPrefix = "urt_"
 )
 
-// IsUserToken reports whether a bearer token looks like an access token of [Apps]. Whether
-// it works, [Apps.Authenticate] says.
+// IsUserToken reports whether a bearer token has the form of an access token of [Apps]. [Apps.Authenticate]
+// checks whether it works.
 func IsUserToken(token string) bool { return strings.HasPrefix(token, accessPrefix) }
 
-// appToken is what a token of an app says: whose it is, and a secret of 256 bits. That of a
-// refresh token is 128 bits, and the seal by which [Apps] knows it as its own for ever.
+// appToken is the content of an app token: the session and a secret of 256 bits. Half of the secret of a refresh
+// token is a seal by which [Apps] recognizes its own tokens.
 type appToken struct {
 	team    healthlab.TeamID
 	session uuid.UUID
 	secret  [tokenRandom]byte
 }
 
-// appTokenBytes is the length of a token before it is text.
+// appTokenBytes is the length of a token in bytes before its encoding.
 const appTokenBytes = 16 + 16 + tokenRandom
 
 func (t *appToken) seal(key []byte) []byte {
@@ -41,7 +41,7 @@ func (t *appToken) text(prefix string) string {
 	return prefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
-// readAppToken reads a token of one kind. ok is false for what is none.
+// readAppToken parses a token of one kind. ok is false for other texts.
 func readAppToken(prefix, token string) (t appToken, ok bool) {
 	text, ok := strings.CutPrefix(token, prefix)
 	if !ok || len(text) != base64.RawURLEncoding.EncodedLen(appTokenBytes) {

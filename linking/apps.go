@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Names of the rules by which an app is refused (healthlab.RuleError, Unauthenticated).
+// Types of the healthlab.RuleError (Unauthenticated) that refuse an app.
 const (
 	// RuleInvalidSignInToken: the token is unknown, has expired or was exchanged.
 	RuleInvalidSignInToken = "INVALID_SIGN_IN_TOKEN"
@@ -28,45 +28,42 @@ const (
 	RuleInvalidAccessToken = "INVALID_ACCESS_TOKEN"
 )
 
-// AppSessions keeps which companion apps are signed in for whom. What the comment of
-// [Store] says of all methods holds here, too. The sessions of a user that is not live
-// are not found; when a user is erased, they are erased, too.
+// AppSessions stores the signed-in companion apps of users. The rules of [Store] about all methods apply here
+// too. Sessions of a user that is not live are not found; they are erased with the user.
 type AppSessions interface {
-	// InsertApp adds a session. Conflict if its id is taken, Invalid without id, team or
-	// user, NotFound if the team has no such live user. A session whose ExpiresAt is a day
-	// ago may be forgotten.
+	// InsertApp adds a session. It returns Conflict if the id is taken, Invalid without id, team or user, and
+	// NotFound if the team has no such live user. A session whose ExpiresAt is a day ago may be deleted.
 	InsertApp(ctx context.Context, a AppSession) error
 
 	// App returns a session.
 	App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (AppSession, error)
 
-	// UpdateApp lets change edit a session and writes it back. ID, Team, User and
-	// CreatedAt are the store's: what change does to them is undone.
+	// UpdateApp lets change edit a session and writes it back. ID, Team, User and CreatedAt cannot be changed.
 	UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*AppSession) error) (AppSession, error)
 
-	// DeleteApps removes one session of a user, or all of them if id is uuid.Nil, and
-	// returns how many there were.
+	// DeleteApps removes one session of a user, or all if id is uuid.Nil, and returns the number of removed
+	// sessions.
 	DeleteApps(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (int, error)
 }
 
-// AppSession is a companion app that was invited to act for a user, or does. It holds
-// sums of tokens, and no token.
+// AppSession is a companion app that was invited to act for a user, or that is signed in. It has hashes of
+// tokens, not the tokens.
 type AppSession struct {
 	ID   uuid.UUID
 	Team healthlab.TeamID
 	User healthlab.UserID
 	// CreatedAt is when the app was invited.
 	CreatedAt time.Time
-	// ExpiresAt is when the invitation ends; zero once it was taken.
+	// ExpiresAt is when the invitation ends; zero after the sign-in.
 	ExpiresAt time.Time
-	// SignIn is the sum of the sign-in token until it is exchanged; zero then.
+	// SignIn is the hash of the sign-in token; zero after the token was exchanged.
 	SignIn TokenHash
-	// Refresh is the sum of the refresh token, and Previous that of the one whose use
-	// brought it. RotatedAt is when that was, and Rotations counts how often.
+	// Refresh is the hash of the current refresh token, and Previous that of the one before it. RotatedAt is the
+	// time of the last rotation, and Rotations the number of rotations.
 	Refresh, Previous TokenHash
 	RotatedAt         time.Time
 	Rotations         int64
-	// Access are the access tokens that may still work, the oldest first.
+	// Access are the access tokens that may be valid, the oldest first.
 	Access []AppAccessToken
 }
 
@@ -76,27 +73,27 @@ type AppAccessToken struct {
 	ExpiresAt time.Time
 }
 
-// IssuedSignInToken is a new sign-in token as its owner sees it, once.
+// IssuedSignInToken is a new sign-in token, as it is returned once to its owner.
 type IssuedSignInToken struct {
 	healthlab.Private
 
 	UserID healthlab.UserID `json:"user_id"`
-	// Token is good for one exchange, within minutes.
+	// Token can be exchanged once, within minutes.
 	Token string `json:"sign_in_token"`
 }
 
-// UserTokens are what an app calls with, for one user.
+// UserTokens are the tokens of an app for one user.
 type UserTokens struct {
 	healthlab.Private
 
 	UserID healthlab.UserID `json:"user_id"`
-	// AccessToken goes with every call, as a bearer token.
+	// AccessToken is sent with every call, as a bearer token.
 	AccessToken string `json:"access_token"`
 	// TokenType is always Bearer.
 	TokenType string `json:"token_type"`
-	// ExpiresIn is how long the access token works, in seconds.
+	// ExpiresIn is the lifetime of the access token in seconds.
 	ExpiresIn int `json:"expires_in"`
-	// RefreshToken brings the next UserTokens. It replaces the one before.
+	// RefreshToken is exchanged for the next UserTokens. It replaces the previous refresh token.
 	RefreshToken string `json:"refresh_token"`
 }
 
@@ -126,21 +123,20 @@ const (
 	accessLife = time.Hour
 )
 
-// AppOptions adjusts Apps. The zero value, and nil, mean the defaults.
+// AppOptions configures Apps. The zero value, and nil, mean the defaults.
 type AppOptions struct {
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// NewID makes ids of sessions. Default UUID version 4: they do not tell when
-	// an app signed in.
+	// NewID makes ids of sessions. Default UUID version 4, which does not reveal when an app signed in.
 	NewID func() uuid.UUID
-	// Random is where tokens come from. Default crypto/rand.Reader.
+	// Random is the source of tokens. Default crypto/rand.Reader.
 	Random io.Reader
 }
 
-// NewApps returns Apps on a store and the users whom apps act for. The key, of at least 32
-// random bytes, derives refresh tokens from the ones before and knows them again; with
-// another key, apps keep their sessions, and a copy that was spent under the one before is
-// refused alone. Invalid if something is missing or too short. It starts nothing.
+// NewApps returns Apps on a store and its users. The key of at least 32 random bytes derives each refresh token
+// from the previous one and recognizes reused tokens. After a change of the key, apps keep their sessions, but
+// the reuse of a token from before the change is only refused and does not end the session. It returns Invalid
+// if an argument is missing or the key is too short. It starts no goroutine.
 func NewApps(store AppSessions, users *healthdata.Service, key []byte, opts *AppOptions) (*Apps, error) {
 	if store == nil || users == nil || len(key) < minSigningKey {
 		return nil, fmt.Errorf("%w: apps need a store, users and a key of at least %d bytes", healthlab.Invalid, minSigningKey)
@@ -164,7 +160,7 @@ func NewApps(store AppSessions, users *healthdata.Service, key []byte, opts *App
 
 func (a *Apps) now() time.Time { return healthlab.At(a.opts.Now()).Time }
 
-// Invite makes a sign-in token for a user. NotFound if the team has no such user.
+// Invite returns a new sign-in token for a user. It returns NotFound if the team has no such user.
 func (a *Apps) Invite(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (IssuedSignInToken, error) {
 	at := a.now()
 	s := AppSession{ID: a.opts.NewID(), Team: team, User: user, CreatedAt: at, ExpiresAt: at.Add(signInLife)}
@@ -179,8 +175,8 @@ func (a *Apps) Invite(ctx context.Context, team healthlab.TeamID, user healthlab
 	return IssuedSignInToken{UserID: user, Token: token}, nil
 }
 
-// SignIn exchanges a sign-in token, which works once. A [*healthlab.RuleError] of type
-// [RuleInvalidSignInToken] if it does not.
+// SignIn exchanges a sign-in token, which works once. It returns a [*healthlab.RuleError] of type
+// [RuleInvalidSignInToken] if the token does not work.
 func (a *Apps) SignIn(ctx context.Context, token string) (UserTokens, error) {
 	refused := &healthlab.RuleError{
 		Kind: healthlab.Unauthenticated, Type: RuleInvalidSignInToken, Msg: "the sign-in token is unknown, has expired or was used",
@@ -217,13 +213,12 @@ func (a *Apps) SignIn(ctx context.Context, token string) (UserTokens, error) {
 	return a.tokens(&s, access, refresh), nil
 }
 
-// rotationOverlap is how long after a rotation the spent refresh token brings the same new
-// one: for calls that an app makes at once, or repeats at once.
+// rotationOverlap is how long after a rotation the old refresh token still returns the same new one, for
+// concurrent and repeated calls of an app.
 const rotationOverlap = time.Minute
 
-// Refresh brings new tokens for a refresh token, which it spends. A
-// [*healthlab.RuleError] of type [RuleInvalidRefreshToken] if it does not work; if it was
-// spent long before, its session ends.
+// Refresh exchanges a refresh token for new tokens. It returns a [*healthlab.RuleError] of type
+// [RuleInvalidRefreshToken] if the token does not work. If the token was used long before, its session ends.
 func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 	at := a.now()
 	refused := &healthlab.RuleError{
@@ -247,14 +242,14 @@ func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 			s.Rotations++
 			s.RotatedAt = at
 		case s.Previous.matches(token) && at.Sub(s.RotatedAt) > rotationOverlap:
-			// The answer was lost, so the token in it is dropped.
+			// The previous answer was lost, so its unused token is dropped.
 			s.Rotations++
 			s.RotatedAt = at
 		case s.Previous.matches(token):
 		case hmac.Equal(t.secret[tokenRandom/2:], t.seal(a.key)):
 			stolen = s.User
 			return refused
-		default: // an attacker who saw a token of the session can make one up
+		default: // an attacker who saw a token of the session can forge one
 			return refused
 		}
 		next = a.derive(t, s.Rotations)
@@ -276,8 +271,8 @@ func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 	return a.tokens(&s, access, next), nil
 }
 
-// Authenticate says whom an access token acts for. A [*healthlab.RuleError] of type
-// [RuleInvalidAccessToken] if it does not work.
+// Authenticate returns the team and the user of an access token. It returns a [*healthlab.RuleError] of type
+// [RuleInvalidAccessToken] if the token does not work.
 func (a *Apps) Authenticate(ctx context.Context, token string) (healthlab.TeamID, healthlab.UserID, error) {
 	at := a.now()
 	err := error(&healthlab.RuleError{
@@ -296,8 +291,8 @@ func (a *Apps) Authenticate(ctx context.Context, token string) (healthlab.TeamID
 	return healthlab.TeamID{}, healthlab.UserID{}, fmt.Errorf("access of app: %w", err)
 }
 
-// SignOut ends the session of a refresh token, the last one or the one before. Whatever
-// else it is given is signed out already.
+// SignOut ends the session of a refresh token, the current or the previous one. It succeeds for other tokens
+// too, because they have no session.
 func (a *Apps) SignOut(ctx context.Context, token string) error {
 	t, ok := readAppToken(refreshPrefix, token)
 	if !ok {
@@ -313,8 +308,8 @@ func (a *Apps) SignOut(ctx context.Context, token string) error {
 	return nil
 }
 
-// SignOutUser ends all sessions of a user, those not begun included, and returns how many
-// there were. NotFound if the team has no such user.
+// SignOutUser ends all sessions of a user, including open invitations, and returns their number. It returns
+// NotFound if the team has no such user.
 func (a *Apps) SignOutUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (int, error) {
 	ok, err := a.users.HasUser(ctx, team, user)
 	if err == nil && !ok {
@@ -336,10 +331,10 @@ func (a *Apps) tokens(s *AppSession, access, refresh string) UserTokens {
 	}
 }
 
-// maxAccess is how many access tokens of a session work at a time: of more, the oldest end.
+// maxAccess is the greatest number of valid access tokens of a session. More make the oldest invalid.
 const maxAccess = 8
 
-// allow adds an access token and forgets those that ended.
+// allow adds an access token and removes expired ones.
 func (s *AppSession) allow(token string, at time.Time, life time.Duration) {
 	s.Access = slices.DeleteFunc(slices.Clone(s.Access), func(x AppAccessToken) bool { return !at.Before(x.ExpiresAt) })
 	s.Access = append(s.Access, AppAccessToken{Sum: hashToken(token), ExpiresAt: at.Add(life)})
@@ -363,7 +358,7 @@ func (a *Apps) derive(t appToken, rotation int64) string {
 	return t.text(refreshPrefix)
 }
 
-// draw makes a token of a session.
+// draw returns a new random token of a session.
 func (a *Apps) draw(prefix string, s *AppSession) (string, error) {
 	t := appToken{team: s.Team, session: s.ID}
 	if _, err := io.ReadFull(a.opts.Random, t.secret[:]); err != nil {

@@ -96,7 +96,7 @@ func (p *installed) signedOut(tokens linking.UserTokens) {
 	p.refused(linking.RuleInvalidRefreshToken, err)
 }
 
-func TestASignInTokenWorksOnceAndForMinutes(t *testing.T) {
+func TestSignInToken_worksOnceAndExpires(t *testing.T) {
 	p := newInstalled(t)
 	token := p.invited()
 	var wg sync.WaitGroup
@@ -124,7 +124,7 @@ func TestASignInTokenWorksOnceAndForMinutes(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound, "another team's user")
 }
 
-func TestTokensOfOneKindAreNotAnother(t *testing.T) {
+func TestAppTokens_ofOneKindAreRefusedAsAnother(t *testing.T) {
 	p := newInstalled(t)
 	issued, tokens := p.invited(), p.signedIn()
 	body := func(token string) string { return token[4:] }
@@ -145,7 +145,7 @@ func TestTokensOfOneKindAreNotAnother(t *testing.T) {
 	}
 }
 
-func TestAccessEndsWithItsHour(t *testing.T) {
+func TestAccessToken_expiresAfterAnHour(t *testing.T) {
 	p := newInstalled(t)
 	tokens := p.signedIn()
 	require.Equal(t, 3600, tokens.ExpiresIn)
@@ -159,7 +159,7 @@ func TestAccessEndsWithItsHour(t *testing.T) {
 	p.refreshed(tokens.RefreshToken)
 }
 
-func TestCallersAtOnceGetOneRefreshToken(t *testing.T) {
+func TestRefresh_concurrentCallersGetTheSameToken(t *testing.T) {
 	p := newInstalled(t)
 	first := p.signedIn()
 	var wg sync.WaitGroup
@@ -181,7 +181,7 @@ func TestCallersAtOnceGetOneRefreshToken(t *testing.T) {
 }
 
 // If the answer to a refresh is lost, the app can refresh again with the same token.
-func TestLostRefreshAnswer(t *testing.T) {
+func TestRefresh_succeedsAgainIfTheAnswerWasLost(t *testing.T) {
 	p := newInstalled(t)
 	first := p.signedIn()
 	lost := p.refreshed(first.RefreshToken)
@@ -196,7 +196,7 @@ func TestLostRefreshAnswer(t *testing.T) {
 	p.signedOut(next)
 }
 
-func TestACopyOfASpentTokenEndsTheSession(t *testing.T) {
+func TestRefresh_reusedTokenEndsTheSession(t *testing.T) {
 	p := newInstalled(t)
 	other := p.signedIn()
 	first := p.signedIn()
@@ -208,7 +208,7 @@ func TestACopyOfASpentTokenEndsTheSession(t *testing.T) {
 	p.works(other.AccessToken)
 }
 
-func TestAForgedTokenEndsNothing(t *testing.T) {
+func TestRefresh_forgedTokenEndsNoSession(t *testing.T) {
 	p := newInstalled(t)
 	forged := func(token string, from int) string {
 		b, err := base64.RawURLEncoding.DecodeString(token[4:])
@@ -250,7 +250,7 @@ func TestAForgedTokenEndsNothing(t *testing.T) {
 	require.NoError(t, err, "the invitation is there")
 }
 
-func TestSignOut(t *testing.T) {
+func TestSignOut_endsOneSessionOrAllOfAUser(t *testing.T) {
 	p := newInstalled(t)
 	phone, tablet, watch := p.signedIn(), p.signedIn(), p.invited()
 	require.NoError(t, p.SignOut(t.Context(), "urt_nothing"))
@@ -268,7 +268,7 @@ func TestSignOut(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
-func TestADeletedUserIsSignedOut(t *testing.T) {
+func TestDeleteUser_endsTheUsersAppSessions(t *testing.T) {
 	p := newInstalled(t)
 	tokens, invited := p.signedIn(), p.invited()
 	require.NoError(t, p.health.DeleteUser(t.Context(), p.team, p.ann))
@@ -277,7 +277,7 @@ func TestADeletedUserIsSignedOut(t *testing.T) {
 	p.refused(linking.RuleInvalidSignInToken, err)
 }
 
-func TestNewAppsRefuses(t *testing.T) {
+func TestNewApps_requiresAStoreAndAKeyOf32Bytes(t *testing.T) {
 	p := newInstalled(t)
 	_, err := linking.NewApps(memory.New(nil).Apps(), p.health, make([]byte, 31), nil)
 	require.ErrorIs(t, err, healthlab.Invalid)

@@ -13,7 +13,7 @@ func teamClientContext(c *TeamClient) []byte {
 	return []byte("own client " + c.Team.String() + " " + c.Provider + " " + c.ClientID)
 }
 
-// clientConnectors finds the connector of the client that made a grant.
+// clientConnectors returns the connector for the OAuth client of a grant.
 type clientConnectors struct {
 	byProvider map[string]ProviderConnector
 	clients    TeamClients
@@ -24,8 +24,8 @@ func newClientConnectors(connectors map[string]ProviderConnector, clients TeamCl
 	return clientConnectors{maps.Clone(connectors), clients, seal}
 }
 
-// forClient returns a provider as a client of a team is known to it; an empty client is the
-// deployment's. A client that is gone for good is NotFound.
+// forClient returns the connector of a provider for a client of a team; an empty client is that of the
+// deployment. It returns NotFound if the client was erased.
 func (r *clientConnectors) forClient(ctx context.Context, team healthlab.TeamID, provider, client string) (ProviderConnector, error) {
 	conn := r.byProvider[provider]
 	if client == "" {
@@ -41,7 +41,7 @@ func (r *clientConnectors) forClient(ctx context.Context, team healthlab.TeamID,
 	return r.forTeamClient(ctx, &c)
 }
 
-// forTeamClient is [clientConnectors.forClient] of a client that was read.
+// forTeamClient returns the connector for a client that was already read.
 func (r *clientConnectors) forTeamClient(ctx context.Context, c *TeamClient) (ProviderConnector, error) {
 	as := r.byProvider[c.Provider].ForClient
 	if as == nil {

@@ -6,35 +6,34 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// The limits of guessing. The comment of the package has the sums.
+// Limits against guessing link codes. The package comment explains the numbers.
 const (
-	// MaxWrongPerClient is how many wrong tries one client has in a window of
-	// [GuessWindow].
+	// MaxWrongPerClient is the number of wrong tries of one client in a window of [GuessWindow].
 	MaxWrongPerClient = 20
 	// GuessWindow is the length of a client's window. It begins with a wrong try.
 	GuessWindow = time.Hour
-	// MaxWrongPerCode is the number of wrong tries at its team's codes, by all clients together, that
-	// are checked in the life of a code. One half is for clients without a wrong try in their
-	// window; when it is used up, the code expires. The other half is for the other clients.
+	// MaxWrongPerCode is the number of wrong tries at a team's codes, by all clients together, that are checked
+	// during the life of one code. One half is for clients without a wrong try in their window; when it is used
+	// up, the code expires. The other half is for the other clients.
 	MaxWrongPerCode = 4000
 )
 
-// CodeAttempt is what is known when a client tries a code: a store reads it, lets the rule edit
-// it, and writes it back.
+// CodeAttempt is the state for deciding one try at a link code. A store reads it, calls Redeem and writes it
+// back.
 type CodeAttempt struct {
 	// Code is the team's code with the text that was tried, or any team's if the client
 	// names no team; nil if there is none.
 	Code *Code
-	// Since is when the client's window began, and Wrong how many wrong tries it has
-	// in it; both zero for a client that is new.
+	// Since is when the client's window began, and Wrong the number of wrong tries in it. Both are zero for a
+	// new client.
 	Since time.Time
 	Wrong int
-	// TeamWrong is how many wrong tries the team has ever seen, and TeamFirst how many of
-	// them were the first in their client's window.
+	// TeamWrong is the total number of wrong tries at the team's codes, and TeamFirst how many of them were the
+	// first in their client's window.
 	TeamWrong, TeamFirst int64
 }
 
-// TooManyTriesError says that a client has to wait. It unwraps to healthlab.Exhausted.
+// TooManyTriesError reports that a client must wait. It unwraps to healthlab.Exhausted.
 type TooManyTriesError struct{ After time.Duration }
 
 // Error says the rule.
@@ -43,14 +42,13 @@ func (e *TooManyTriesError) Error() string { return RuleTooManyTries + ": too ma
 // Unwrap returns healthlab.Exhausted.
 func (e *TooManyTriesError) Unwrap() error { return healthlab.Exhausted }
 
-// RetryAfter says how long to wait.
+// RetryAfter returns how long the client must wait.
 func (e *TooManyTriesError) RetryAfter() time.Duration { return e.After }
 
-// Redeem decides a try and records the result in t: the code is used, or the wrong try is
-// counted. It changes nothing but t. If the client has used up its wrong tries, Redeem does not
-// check the code, so the client cannot learn that it is right. All other clients can redeem a
-// code that is new enough, whatever other clients have tried. A code that was used or has expired
-// is no wrong try: its sender knows it.
+// Redeem decides a try and records the result in t: the code is used, or the wrong try is counted. It changes
+// nothing but t. If the client has used up its wrong tries, Redeem does not check the code, so that the client
+// learns nothing. All other clients can redeem a recent code, however often other clients have guessed. A used
+// or expired code does not count as a wrong try, because its sender did not guess.
 //
 // Errors: [*TooManyTriesError]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
 // [RuleCodeExpired] or [RuleCodeConsumed].
@@ -66,7 +64,7 @@ func (t *CodeAttempt) Redeem(at time.Time) (Code, error) {
 	case c == nil:
 		t.wrong(at)
 		return Code{}, errCode()
-	case !c.UsedAt.IsZero(): // its sender guesses nothing, so it is no wrong try of the address
+	case !c.UsedAt.IsZero(): // the sender did not guess, so the try does not count
 		return Code{}, rule(RuleCodeConsumed, "the code was used; create a new one")
 	case !at.Before(c.ExpiresAt):
 		return Code{}, rule(RuleCodeExpired, "the code has expired; create a new one")
@@ -74,7 +72,7 @@ func (t *CodeAttempt) Redeem(at time.Time) (Code, error) {
 		t.wrong(at)
 		return Code{}, rule(RuleCodeExpired, "the code has expired; create a new one")
 	case t.Wrong > 0 && t.TeamWrong-t.TeamFirst-(c.WrongBefore-c.FirstBefore) >= MaxWrongPerCode/2:
-		// The code is good for others. Who learnt that it exists would come back as one.
+		// Other clients can still redeem the code. Counting the try hides from this client that the code exists.
 		t.wrong(at)
 		return Code{}, errCode()
 	}

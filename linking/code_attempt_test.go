@@ -24,7 +24,7 @@ func guess(t *linking.CodeAttempt, at time.Time) bool {
 
 // One client guesses whenever it may for the whole life of a code, in the worst case: its
 // window began just before the code.
-func TestOneClientAtTheEdge(t *testing.T) {
+func TestCodeAttempts_oneClientsGuessesAreBounded(t *testing.T) {
 	most := 0
 	for _, early := range []time.Duration{time.Second, 30 * time.Minute, time.Hour - time.Second, time.Hour} {
 		try := &linking.CodeAttempt{}
@@ -80,7 +80,7 @@ func (f *field) would(client string, code linking.Code, at time.Time) error {
 
 // Many clients, each with its own window, guess for the whole life of a code. A guess is
 // checked if it would have redeemed the code, had it been right.
-func TestAllClientsTogetherAtTheEdge(t *testing.T) {
+func TestCodeAttempts_allClientsGuessesOfACodeAreBounded(t *testing.T) {
 	const half = linking.MaxWrongPerCode / 2
 	const good, invalid, expired = "", linking.RuleCodeInvalid, linking.RuleCodeExpired
 	for _, c := range []struct {
@@ -139,7 +139,7 @@ func ruleOf(err error) string {
 	return ""
 }
 
-func TestRedeemVerdicts(t *testing.T) {
+func TestRedeem_eachStateOfACodeHasItsError(t *testing.T) {
 	code := linking.Code{CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
 	used := code
 	used.UsedAt = noon

@@ -63,24 +63,22 @@ func plain(texts ...string) bool {
 	})
 }
 
-// PreparedConnection is a connection that is about to be made of a grant, for a store that writes
-// all of it in one step with something of its own.
+// PreparedConnection is a connection that is ready to be written, for a store that writes it in one transaction
+// with other rows.
 type PreparedConnection struct {
-	// Credential replaces that of the user and provider. Without a Box, it only says whose
-	// and which provider's is removed.
+	// Credential replaces the credential of the user and provider. Without a Box, it only identifies the
+	// credential to remove.
 	Credential Credential
-	// Sole is as in [Completion].
+	// Sole is the same as in [Completion].
 	Sole *string
-	// Change edits the user and returns the events, as
-	// healthdata.Service.ConnectingLinked says.
+	// Change edits the user and returns the events, as the function of healthdata.Service.ConnectingLinked does.
 	Change func(*healthdata.User) ([]healthlab.Event, error)
 
 	externalUserID *string
 }
 
-// PrepareConnection prepares a connection of a grant that no sign-in of ours led to, as one that moves
-// here from another service. g.Client says whose the grant is. It writes nothing. The
-// provider is not asked.
+// PrepareConnection prepares a connection from a grant that was made in another service. g.Client is the OAuth
+// client of the grant. It writes nothing and does not call the provider.
 //
 // Errors: Invalid (the provider is not configured); an [*Error] of type
 // [RequiredScopesNotGranted], or of type [ProviderAPIError] if the grant cannot be kept.
@@ -101,7 +99,7 @@ func (s *Service) PrepareConnection(ctx context.Context, team healthlab.TeamID, 
 	return out, nil
 }
 
-// prepareConnection makes a connection of what a provider gave. Of n, Demo and Consent count.
+// prepareConnection prepares a connection from a grant. It uses only Demo and Consent of n.
 func (s *Service) prepareConnection(ctx context.Context, t *linkAttempt, g Grant, n healthdata.NewConnection) (PreparedConnection, error) {
 	if !g.sound() {
 		return PreparedConnection{}, fail(ProviderAPIError)

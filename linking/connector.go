@@ -8,188 +8,179 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// ProviderConnector is how to sign in at one provider. A provider has the flow that
-// its auth_type asks for: OAuth for oauth and team_oauth, Password for password, Email
-// for email; the others are nil.
+// ProviderConnector implements sign-ins and pulls at one provider. The auth_type of the provider decides which
+// flow is set: OAuth for oauth and team_oauth, Password for password, Email for email; the others are nil.
 //
-// What all flows have in common: methods are safe for concurrent use, keep nothing of a
-// person between calls, and end when their context does; the Service gives them a
-// deadline. A call whose answer was lost may be made again by a person's new try, never
-// by the Service itself. A person's mistake is a [*Error] of a type that the method
-// names; any other error, whatever its kind, means that the provider is down or answers
-// nonsense, and becomes [ProviderAPIError]. Errors never hold what was sent.
+// What all flows have in common: methods are safe for concurrent use, keep nothing of a person between calls,
+// and end when their context does; the Service gives them a deadline. The Service never repeats a call whose
+// answer was lost; the person may try again. A person's mistake is a [*Error] of a type that the method names;
+// any other error means that the provider is down or its answer is invalid, and becomes [ProviderAPIError].
+// Errors must not contain request data.
 type ProviderConnector struct {
 	OAuth    OAuthFlow
 	Password PasswordFlow
 	Email    EmailFlow
-	// Revoker ends grants. Nil if the provider has no call for that.
+	// Revoker ends grants. Nil if the provider cannot revoke them.
 	Revoker Revoker
-	// Refresher renews secrets. Nil if they do not end.
+	// Refresher renews secrets. Nil if they do not expire.
 	Refresher Refresher
-	// TokenCodec reads and writes the tokens in secrets. Nil if they cannot move.
+	// TokenCodec reads and writes the tokens in secrets. Nil if connections cannot be moved.
 	TokenCodec TokenCodec
-	// Puller fetches data. Nil if the provider sends it by itself.
+	// Puller fetches data. Nil if the provider only pushes data.
 	Puller Puller
-	// Together lists sets of resources that one request of the Puller can bring, for
-	// [PullRequest].With. A resource is in one set at most. Nil: each is asked for by itself.
+	// Together lists sets of resources that one request of the Puller can return, for [PullRequest].With. A
+	// resource is in at most one set. Nil: each resource needs its own request.
 	Together [][]string
-	// Listener reads what the provider sends by itself. Nil if it sends nothing.
+	// Listener reads messages of the provider. Nil if the provider sends none.
 	Listener Listener
-	// ForClient returns the same provider as it knows another client of the kind OAuthClient, for
-	// teams that have registered one themselves; nil if there is only the deployment's. It
-	// is pure, and all of what it returns is for that client, but Puller and TokenCodec, which
-	// are never called: data is asked for, and tokens are moved, by those of the deployment,
-	// whose client a grant is does not matter for that. Invalid, by the names client_id,
-	// client_secret and details, if the client is not one that the provider knows.
+	// ForClient returns the connector for another OAuth client, which a team has registered at the provider; nil
+	// if only the deployment's client is supported. It must be pure. Puller and TokenCodec of its result are
+	// never called, because those of the deployment work for the grants of every client. It returns Invalid with
+	// the fields client_id, client_secret and details if the client is invalid.
 	ForClient func(OAuthClient) (ProviderConnector, error)
-	// ClientListener says that what ForClient returns has a Listener.
+	// ClientListener reports whether the result of ForClient has a Listener.
 	ClientListener bool
-	// Setup lists what the owner of another client has to set up at the provider, besides
-	// the addresses to come back to and of the Listener.
+	// Setup lists the steps at the provider for the owner of another client, besides the redirect URL and the
+	// webhook URL.
 	Setup []SetupStep
-	// Minimum are the scopes without which nothing works: every person must grant them,
-	// whatever a team asks for.
+	// Minimum are the scopes that every person must grant, in addition to those of a team.
 	Minimum []string
 }
 
 // OAuthFlow signs in by the authorization code flow with PKCE (RFC 6749 section 4.1, RFC
 // 7636).
 type OAuthFlow interface {
-	// Authorize returns the URL of the provider's sign-in page. It makes no promise to
-	// the provider: calling it again is free.
+	// Authorize returns the URL of the provider's sign-in page. It may be called several times.
 	Authorize(ctx context.Context, r AuthorizeRequest) (string, error)
-	// Exchange turns a code into a grant. A code works once: a second call with it
-	// fails. [ProviderCredentialError] if the provider refuses the code.
+	// Exchange exchanges a code for a grant. A code works once: a second call fails. It returns
+	// [ProviderCredentialError] if the provider refuses the code.
 	Exchange(ctx context.Context, r ExchangeRequest) (Grant, error)
 }
 
-// AuthorizeRequest has the values for the address of the sign-in page.
+// AuthorizeRequest has the parameters of the sign-in page's URL.
 type AuthorizeRequest struct {
 	healthlab.Private
 
-	// State comes back with the callback, unchanged.
+	// State is returned unchanged with the callback.
 	State string
-	// RedirectURL is where the provider sends the person back to: the callback.
+	// RedirectURL is the callback URL to which the provider sends the person back.
 	RedirectURL string
 	// Challenge is the S256 challenge of PKCE.
 	Challenge string
-	// Scopes are asked for; empty where the provider has none.
+	// Scopes are the requested scopes; empty for a provider without scopes.
 	Scopes []string
 }
 
-// ExchangeRequest is what a code is exchanged with.
+// ExchangeRequest has the code and its parameters.
 type ExchangeRequest struct {
 	healthlab.Private
 
 	Code string
-	// RedirectURL is the one of the AuthorizeRequest.
+	// RedirectURL is that of the AuthorizeRequest.
 	RedirectURL string
-	// Verifier belongs to its Challenge.
+	// Verifier is the PKCE verifier of the Challenge.
 	Verifier string
-	// Scopes are those that were asked for.
+	// Scopes are the requested scopes.
 	Scopes []string
 }
 
 // PasswordFlow signs in with a name and a password.
 type PasswordFlow interface {
-	// SignIn signs in. The answer has a Grant, or a Challenge when the provider wants a
-	// code first. [ProviderCredentialError], [ProviderPasswordExpired],
-	// [UnsupportedRegion].
+	// SignIn signs in. The response has a Grant, or a Challenge if the provider requires a code first. Its
+	// errors are [ProviderCredentialError], [ProviderPasswordExpired] and [UnsupportedRegion].
 	SignIn(ctx context.Context, r PasswordRequest) (PasswordResponse, error)
-	// CompleteMFA answers a challenge. It may be called again after a wrong code.
-	// [IncorrectMFACode]; [ProviderCredentialError] if the provider gave up on it.
+	// CompleteMFA sends the code of a challenge. It may be called again after a wrong code. Its errors are
+	// [IncorrectMFACode], and [ProviderCredentialError] if the provider ended the challenge.
 	CompleteMFA(ctx context.Context, r MFARequest) (Grant, error)
 }
 
-// PasswordRequest is what a person filled in.
+// PasswordRequest has the fields of the sign-in form.
 type PasswordRequest struct {
 	healthlab.Private
 
 	Username, Password string
-	// Region is one that the provider's record lists; empty if it lists none.
+	// Region is one of the regions in the provider's record; empty if the record has none.
 	Region string
 }
 
-// PasswordResponse is the answer to a password.
+// PasswordResponse is the result of a sign-in with a password.
 type PasswordResponse struct {
 	healthlab.Private
 
 	Grant Grant
-	// Challenge is set when the provider wants a code first.
+	// Challenge is set if the provider requires a code first.
 	Challenge *Challenge
-	// Notes are the connector's own, to go on with the challenge. They are sealed
-	// while they wait.
+	// Notes are data of the connector for CompleteMFA. The Service stores them sealed.
 	Notes []byte
 }
 
-// Challenge says how a code reaches the person.
+// Challenge describes how a code is sent to the person.
 type Challenge struct {
 	healthlab.Private
 
 	// Method is sms or email (open).
 	Method string
-	// Hint helps the person, such as the last digits of a number.
+	// Hint is a hint for the person, such as the last digits of the phone number.
 	Hint string
 }
 
-// MFARequest is a code that a person entered.
+// MFARequest has the code that a person entered.
 type MFARequest struct {
 	healthlab.Private
 
 	Code string
-	// Notes are those of the challenge.
+	// Notes are those of the PasswordResponse.
 	Notes []byte
 }
 
-// EmailFlow connects an address that is known to the provider.
+// EmailFlow connects an e-mail address that the provider knows.
 type EmailFlow interface {
-	// SignInByEmail connects. [ProviderCredentialError] if the address is unknown
-	// there, [UnsupportedRegion].
+	// SignInByEmail connects an address. Its errors are [ProviderCredentialError] if the provider does not know
+	// the address, and [UnsupportedRegion].
 	SignInByEmail(ctx context.Context, r EmailRequest) (Grant, error)
 }
 
-// EmailRequest is what a person filled in.
+// EmailRequest has the fields of the e-mail form.
 type EmailRequest struct {
 	healthlab.Private
 
 	Email string
-	// Region is one that the provider's record lists; empty if it lists none.
+	// Region is one of the regions in the provider's record; empty if the record has none.
 	Region string
-	// Practice is the only one whose patients the team may connect, in any case of letters;
-	// empty for any. A provider without practices passes over it.
+	// Practice is the only practice whose patients the team may connect, without case; empty for any. A provider
+	// without practices ignores it.
 	Practice string
 }
 
 // Revoker ends grants at a provider.
 type Revoker interface {
-	// Revoke ends a grant. Idempotent: one that has ended is a success.
+	// Revoke ends a grant. It succeeds if the grant has already ended.
 	Revoke(ctx context.Context, secret []byte) error
 }
 
 // Refresher renews the secrets of grants.
 type Refresher interface {
-	// Refresh exchanges a secret for a new one. A [CredentialRefresher] sees to it that one call for a
-	// grant is under way at a time, over all processes, and keeps the answer before it is used.
-	// A call whose answer was lost is made again with the same secret; where a provider
-	// that rotates them refuses that, the one before it is tried.
+	// Refresh exchanges a secret for a new one. A [CredentialRefresher] makes only one call at a time for a
+	// grant, over all processes, and stores the answer before it is used. A call whose answer was lost is
+	// repeated with the same secret; if a provider with rotating secrets refuses it, the previous secret is
+	// tried.
 	//
-	// A [*GrantError] says that the grant is over, and is for an answer that says so in
-	// the protocol's words, as invalid_grant does. Any other error means try later: an
-	// answer of 5xx, a timeout, one that cannot be read. One with a method
-	// RetryAfter() time.Duration says when.
+	// A [*GrantError] means that the grant has ended; return it only for an explicit answer such as
+	// invalid_grant. Any other error, such as status 5xx, a timeout or an unreadable answer, means a later
+	// retry. Its method RetryAfter() time.Duration, if any, is the time to wait.
 	Refresh(ctx context.Context, secret []byte) (Renewal, error)
 }
 
-// TokenCodec takes the tokens of OAuth out of a connector's secrets, and puts them in, so that
-// connections can move from one service to another. Both are pure.
+// TokenCodec extracts the OAuth tokens from a connector's secret and makes a secret from tokens, so that
+// connections can be moved between services. Both methods are pure.
 type TokenCodec interface {
-	// Encode makes a secret. Invalid if the connector can do nothing with the tokens.
+	// Encode makes a secret. It returns Invalid if the connector cannot use the tokens.
 	Encode(t Tokens) ([]byte, error)
 	// Decode reads a secret of this connector.
 	Decode(secret []byte) (Tokens, error)
 }
 
-// Tokens are those of OAuth 2; of OAuth 1 the token and its secret.
+// Tokens are OAuth 2 tokens, or the token and its secret of OAuth 1.
 type Tokens struct {
 	healthlab.Private
 
@@ -201,18 +192,18 @@ type Renewal struct {
 	healthlab.Private
 
 	Secret []byte
-	// ExpiresAt is when it stops working; zero if it is not known.
+	// ExpiresAt is when the secret expires; zero if it is not known.
 	ExpiresAt time.Time
 }
 
-// GrantError says that a provider refuses us for good: the person has to link again.
+// GrantError reports that a provider refuses access permanently: the person must link again.
 type GrantError struct {
 	// Type is one of the names healthdata.Failure…; empty is
 	// healthdata.FailureTokenRefresh.
 	Type string
 }
 
-// Error says that the provider refuses the grant, with the type of the failure.
+// Error returns a text with the type of the failure.
 func (e *GrantError) Error() string { return "the provider refuses the grant: " + e.failure() }
 
 // Unwrap returns healthlab.Forbidden.
@@ -225,56 +216,55 @@ func (e *GrantError) failure() string {
 	return e.Type
 }
 
-// Grant is what a provider gave.
+// Grant is the result of a sign-in at a provider.
 type Grant struct {
 	healthlab.Private
 
-	// ExternalUserID is the provider's own name for the person; empty if it has none.
+	// ExternalUserID is the provider's own name for the person; empty if the provider has none.
 	ExternalUserID string
-	// Scopes are those that were granted; nil if the provider does not say, which means
-	// all that were asked for.
+	// Scopes are the granted scopes; nil if the provider does not state them, which means all requested scopes.
 	Scopes []string
-	// Practice is the one that shares the person's data; empty if the provider has none.
+	// Practice is the practice that shares the person's data; empty if the provider has no practices.
 	Practice string
-	// Client is the id of the team's own client that it was given to, and empty for the
-	// deployment's. Connectors leave it empty.
+	// Client is the id of the team's own OAuth client; empty for that of the deployment. Connectors leave it
+	// empty.
 	Client string
-	// Secret is what the connector needs to fetch data: tokens, a password. It is
-	// sealed before it is stored, and the connector alone reads it.
+	// Secret is what the connector needs to fetch data: tokens or a password. It is sealed before it is stored,
+	// and only the connector reads it.
 	Secret []byte
-	// ExpiresAt is when the secret stops working; zero if it does not, or it is not known.
+	// ExpiresAt is when the secret expires; zero if it does not expire, or if the time is not known.
 	ExpiresAt time.Time
 }
 
-// OAuthClient is what a provider knows an application by.
+// OAuthClient is an application's registration at a provider.
 type OAuthClient struct {
 	healthlab.Private
 
-	// ID is the client id. Secret is empty where the provider gives none.
+	// ID is the client id. Secret is empty if the provider has no client secrets.
 	ID, Secret string
-	// Details are what the provider wants besides, by the names that its connector knows.
+	// Details are further fields of the registration, by names of the connector.
 	Details map[string]string
 }
 
-// SetupStep is something that the owner of a client has to set up at the provider.
+// SetupStep is a step that the owner of a client must take at the provider.
 type SetupStep struct {
 	// Type is one of the names Setup… (open).
 	Type string
-	// Key names what it is at the provider, and Value is what to enter.
+	// Key is the name of the setting at the provider, and Value the value to enter.
 	Key, Value string
-	// Description tells a person what to do.
+	// Description is an instruction for a person.
 	Description string
 }
 
-// Types of steps.
+// Types of setup steps.
 const (
-	// SetupRedirect: an address that the provider may send people back to.
+	// SetupRedirect: a callback URL that the provider must allow.
 	SetupRedirect = "redirect_uri"
-	// SetupWebhook: an address that the provider sends its messages to.
+	// SetupWebhook: a URL to which the provider sends its messages.
 	SetupWebhook = "webhook_uri"
-	// SetupPrincipal: an account of ours in a cloud that needs a right there.
+	// SetupPrincipal: a cloud account of the service that needs access at the provider.
 	SetupPrincipal = "iam_principal"
 )
 
-// maxSecret is the longest secret that is kept, in bytes.
+// maxSecret is the greatest length of a stored secret, in bytes.
 const maxSecret = 64 << 10

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-func TestLinkingRecordsConsent(t *testing.T) {
+func TestConsent_isRecordedWhenAPersonLinks(t *testing.T) {
 	p, s := phones(t, linking.Options{Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 		return linking.TeamSettings{Consent: healthdata.ConsentText{Version: "2026-11", URL: "https://app.example/consent"}}, nil
 	}})

@@ -47,27 +47,25 @@ type CredentialRefresher struct {
 	renewals map[account]*renewal
 }
 
-// CredentialRefresherOptions adjusts a CredentialRefresher. The zero value, and nil, mean the defaults.
+// CredentialRefresherOptions configures a CredentialRefresher. The zero value, and nil, mean the defaults.
 type CredentialRefresherOptions struct {
 	// Ahead is how long before its end a secret is renewed. Default 1 minute.
 	Ahead time.Duration
 	// Timeout bounds a call of a connector. Default 30 seconds.
 	Timeout time.Duration
-	// Lease is how long one process may take to renew a secret, both calls and the
-	// writes included, before another one may try, by the store's clock. Default 2
-	// minutes; at least three times the Timeout.
+	// Lease is how long one process may take to renew a secret, including both calls and the writes, before
+	// another process may try, by the store's clock. Default 2 minutes; at least three times the Timeout.
 	Lease time.Duration
-	// Clients keeps the clients of teams, as in [Options].
+	// Clients stores the OAuth clients of teams, as in [Options].
 	Clients TeamClients
-	// Now is the clock that says when a secret ends, when a failed renewal is tried again,
-	// and for how long a new secret is tried to be stored. Default time.Now.
+	// Now is the clock for the expiry of secrets and for retries. Default time.Now.
 	Now func() time.Time
 	// Log receives what a person should look at. Default: slog.Default().
 	Log *slog.Logger
 }
 
-// NewCredentialRefresher returns a CredentialRefresher. Invalid if something is missing, or if the lease is too
-// short for its calls. It starts nothing.
+// NewCredentialRefresher returns a CredentialRefresher. It returns Invalid if an argument is missing, or if the
+// lease is too short for its calls. It starts no goroutine.
 func NewCredentialRefresher(store CredentialStore, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *CredentialRefresherOptions) (*CredentialRefresher, error) {
 	if store == nil || users == nil || seal == nil {
 		return nil, fmt.Errorf("%w: a credential refresher needs a store, users and a sealer", healthlab.Invalid)
@@ -99,40 +97,37 @@ func NewCredentialRefresher(store CredentialStore, users *healthdata.Service, co
 	return k, nil
 }
 
-// GrantSecret is a secret in clear, for a connector.
+// GrantSecret is a decrypted secret for a connector.
 type GrantSecret struct {
 	healthlab.Private
 
 	Secret []byte
-	// Grant and Version name it.
+	// Grant and Version identify the secret.
 	Grant   uuid.UUID
 	Version int64
 }
 
-// RetryLaterError says that a secret could not be renewed now. It unwraps to
-// healthlab.Unavailable.
+// RetryLaterError reports that a secret could not be renewed now. It unwraps to healthlab.Unavailable.
 type RetryLaterError struct{ Wait time.Duration }
 
-// Error says that the provider does not renew the grant now.
+// Error returns a text about the failed renewal.
 func (*RetryLaterError) Error() string { return "the provider does not renew the grant now" }
 
 // Unwrap returns healthlab.Unavailable.
 func (*RetryLaterError) Unwrap() error { return healthlab.Unavailable }
 
-// RetryAfter is when it makes sense to ask again.
+// RetryAfter returns when a retry is useful.
 func (e *RetryLaterError) RetryAfter() time.Duration { return e.Wait }
 
-// account names a connection.
+// account identifies a connection.
 type account struct {
 	team     healthlab.TeamID
 	user     healthlab.UserID
 	provider string
 }
 
-// Secret returns the secret of a connection, which is renewed first if its time is over.
-//
-// Errors: NotFound (there is none, or the connection does not work), a [*GrantError] if
-// the provider has just ended it, a [*RetryLaterError].
+// Secret returns the secret of a connection, and renews it first if it has expired. It returns NotFound if there
+// is no working connection, a [*GrantError] if the provider has just ended the grant, or a [*RetryLaterError].
 func (k *CredentialRefresher) Secret(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (GrantSecret, error) {
 	a, err := k.secret(ctx, account{team, user, provider}, nil)
 	if err != nil {
@@ -141,8 +136,8 @@ func (k *CredentialRefresher) Secret(ctx context.Context, team healthlab.TeamID,
 	return a, nil
 }
 
-// Renew is [CredentialRefresher.Secret] after the provider refused a secret before its time. If
-// it was renewed meanwhile, it returns the newer one.
+// Renew renews a secret that the provider refused before its expiry. If the secret was renewed meanwhile, it
+// returns the newer one. Otherwise it is like [CredentialRefresher.Secret].
 func (k *CredentialRefresher) Renew(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, refused GrantSecret) (GrantSecret, error) {
 	a, err := k.secret(ctx, account{team, user, provider}, &refused)
 	if err != nil {
@@ -152,7 +147,7 @@ func (k *CredentialRefresher) Renew(ctx context.Context, team healthlab.TeamID, 
 }
 
 func (k *CredentialRefresher) secret(ctx context.Context, who account, refused *GrantSecret) (GrantSecret, error) {
-	var waited *Credential // what it was when a renewal began
+	var waited *Credential // the credential at the start of a renewal
 	for {
 		c, err := k.store.Credential(ctx, who.team, who.user, who.provider)
 		if err != nil {
@@ -160,14 +155,14 @@ func (k *CredentialRefresher) secret(ctx context.Context, who account, refused *
 		}
 		stale := refused != nil && refused.Grant == c.ID && refused.Version == c.Version
 		now := k.now()
-		// A secret that was just renewed is used even if it ends soon: another renewal would not help.
+		// A secret that was just renewed is used even if it expires soon: another renewal would not help.
 		renewed := waited != nil && (c.ID != waited.ID || c.Version != waited.Version)
 		if renewed && !stale || k.fresh(&c, stale, now) {
 			return k.open(ctx, &c)
 		}
 		if c.RetryAt.After(now) {
 			if !stale && c.ExpiresAt.After(now) {
-				return k.open(ctx, &c) // it works still
+				return k.open(ctx, &c) // the secret is still valid
 			}
 			return GrantSecret{}, &RetryLaterError{c.RetryAt.Sub(now)}
 		}
@@ -196,14 +191,14 @@ func (k *CredentialRefresher) open(ctx context.Context, c *Credential) (GrantSec
 	return GrantSecret{Secret: secret, Grant: c.ID, Version: c.Version}, nil
 }
 
-// renewal is a renewal under way in this process.
+// renewal is a running renewal in this process.
 type renewal struct {
 	done chan struct{}
 	err  error
 }
 
-// renewOnce runs a renewal, or waits for the one that is under way. The renewal goes on when
-// its caller leaves: a new secret must not be lost because its caller left.
+// renewOnce runs a renewal, or waits for the running one. The renewal continues if its caller leaves, because a
+// new secret must not be lost.
 func (k *CredentialRefresher) renewOnce(ctx context.Context, who account, renew func(context.Context) error) error {
 	k.mu.Lock()
 	f := k.renewals[who]
@@ -232,20 +227,20 @@ func (k *CredentialRefresher) renewOnce(ctx context.Context, who account, renew 
 	}
 }
 
-// errMoved says that a credential is not what it was.
+// errMoved reports that a credential was changed meanwhile.
 var errMoved = errors.New("another process renewed it")
 
-// errBusy says that another process is renewing a credential.
+// errBusy reports that another process is renewing a credential.
 var errBusy = errors.New("another process is renewing it")
 
-// pauses between looks at what another process is doing.
+// intervals at which the state of a renewal in another process is checked.
 const (
 	firstPause = 10 * time.Millisecond
 	maxPause   = 250 * time.Millisecond
 )
 
-// renew gets a new secret for a credential as it was seen, or waits for the renewal that is under way.
-// Without an error, looking again makes sense.
+// renew renews the credential seen, or waits for the running renewal. After nil, the caller must read the
+// credential again.
 func (k *CredentialRefresher) renew(ctx context.Context, who account, seen Credential) error {
 	if k.connectors.byProvider[who.provider].Refresher == nil {
 		return k.endGrant(ctx, who, seen, &GrantError{Type: healthdata.FailureCredential})
@@ -278,7 +273,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// claim takes out the lease.
+// claim takes the lease of a renewal.
 func (k *CredentialRefresher) claim(ctx context.Context, who account, seen Credential) (Credential, error) {
 	now := k.now()
 	return k.store.UpdateCredential(ctx, who.team, who.user, who.provider, func(c *Credential, u *healthdata.User) ([]healthlab.Event, error) {
@@ -300,13 +295,13 @@ func working(u *healthdata.User, provider string) bool {
 	return u.Live() && c != nil && c.Status == healthdata.Connected
 }
 
-// exchange asks the provider, and records what it says, whatever that is.
+// exchange calls the provider and records the result.
 func (k *CredentialRefresher) exchange(ctx context.Context, who account, c Credential) error {
 	answer, err := k.callRefresher(ctx, &c, c.Secret)
 	var over *GrantError
 	if errors.As(err, &over) && c.Previous.Box != nil {
-		// A provider that was set back, or that answers from a place where the last
-		// rotation is not known yet, takes the one before.
+		// A provider that was restored from a backup, or a replica that does not know the last rotation, accepts
+		// the previous secret.
 		var second error
 		if answer, second = k.callRefresher(ctx, &c, c.Previous); !errors.As(second, &over) {
 			err = second
@@ -346,9 +341,9 @@ func (k *CredentialRefresher) callRefresher(ctx context.Context, c *Credential, 
 	return answer, err
 }
 
-// storeRenewal stores a new secret. It is precious: the provider may have forgotten the old one.
-// So it is stored even if the lease is over, as long as the grant is the same, and
-// storing is tried for as long as a lease lasts.
+// storeRenewal stores a new secret. The provider may no longer accept the old secret, so the new one is stored
+// even if the lease has ended, as long as the grant is the same. A failed write is retried for the length of a
+// lease.
 func (k *CredentialRefresher) storeRenewal(ctx context.Context, who account, c Credential, answer Renewal) error {
 	box, err := k.seal.Seal(ctx, answer.Secret, grantPlace(who.team, who.user, who.provider))
 	if err != nil {
@@ -379,7 +374,7 @@ func (k *CredentialRefresher) storeRenewal(ctx context.Context, who account, c C
 	return err
 }
 
-// recordRetry notes that a renewal failed for now.
+// recordRetry records a failed renewal that is retried later.
 func (k *CredentialRefresher) recordRetry(ctx context.Context, who account, c Credential, cause error) error {
 	now := k.now()
 	wait := backoff(c.Failures)
@@ -411,8 +406,7 @@ const (
 
 func backoff(failures int) time.Duration { return min(firstRetry<<min(failures, 10), maxRetry) }
 
-// endGrant records that the provider refuses the grant for good, unless there is a newer
-// secret by now.
+// endGrant records that the provider refuses the grant permanently, unless there is a newer secret.
 func (k *CredentialRefresher) endGrant(ctx context.Context, who account, c Credential, over *GrantError) error {
 	fails, err := k.users.Failing(who.provider, healthdata.ConnectionFailure{
 		Type: over.failure(), Message: "the provider no longer accepts this connection; the user has to link it again",
@@ -436,9 +430,9 @@ func (k *CredentialRefresher) endGrant(ctx context.Context, who account, c Crede
 	return over
 }
 
-// Fail records that the provider refused a secret for good while data was fetched with
-// it: the connection fails, once, and waits for the person to link again. It does
-// nothing if the person has linked meanwhile. NotFound as of [CredentialRefresher.Secret].
+// Fail records that the provider refused a secret permanently during a pull. The connection fails until the
+// person links again. It does nothing if the person has linked meanwhile. It returns NotFound if there is no
+// working connection.
 func (k *CredentialRefresher) Fail(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, refused GrantSecret, why *GrantError) error {
 	err := k.endGrant(ctx, account{team, user, provider}, Credential{ID: refused.Grant, Version: refused.Version}, why)
 	var over *GrantError
@@ -451,8 +445,8 @@ func (k *CredentialRefresher) Fail(ctx context.Context, team healthlab.TeamID, u
 	return nil
 }
 
-// Unlink records that a person ended the grant at the provider: the connection fails as
-// deregistered. NotFound as of [CredentialRefresher.Secret].
+// Unlink records that a person ended the grant at the provider: the connection fails as deregistered. It returns
+// NotFound if there is no working connection.
 func (k *CredentialRefresher) Unlink(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
 	c, err := k.store.Credential(ctx, team, user, provider)
 	if err != nil {

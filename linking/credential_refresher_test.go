@@ -56,7 +56,7 @@ type hint struct{ time.Duration }
 func (hint) Error() string               { return "429" }
 func (h hint) RetryAfter() time.Duration { return h.Duration }
 
-func TestNewCredentialRefresher(t *testing.T) {
+func TestNewCredentialRefresher_refusesMissingOrInvalidOptions(t *testing.T) {
 	p := newPlace(t)
 	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
 	for name, err := range map[string]error{
@@ -69,7 +69,7 @@ func TestNewCredentialRefresher(t *testing.T) {
 	}
 }
 
-func TestSecretThatLasts(t *testing.T) {
+func TestRenew_withoutARefresherFailsTheConnection(t *testing.T) {
 	p := newPlace(t)
 	k := p.linked(nil, linking.CredentialRefresherOptions{})
 	a, err := p.secret(k)
@@ -84,7 +84,7 @@ func TestSecretThatLasts(t *testing.T) {
 	require.Equal(t, healthdata.ConnectionError, p.status())
 }
 
-func TestRenewGivesTheNewerOne(t *testing.T) {
+func TestRenew_returnsANewerSecretWithoutCallingTheProvider(t *testing.T) {
 	p := newPlace(t)
 	calls := 0
 	k := p.linked(renews(func(s string) (linking.Renewal, error) {
@@ -112,7 +112,7 @@ func TestRenewGivesTheNewerOne(t *testing.T) {
 	require.Equal(t, 2, calls, "a minute ahead")
 }
 
-func TestOutagesEndNothing(t *testing.T) {
+func TestRenew_outageKeepsTheConnectionAndWaitsLonger(t *testing.T) {
 	p := newPlace(t)
 	calls, fault := 0, errors.New("502")
 	k := p.linked(renews(func(s string) (linking.Renewal, error) {
@@ -144,7 +144,7 @@ func TestOutagesEndNothing(t *testing.T) {
 	require.NoError(t, renew())
 }
 
-func TestNonsenseIsAnOutage(t *testing.T) {
+func TestRenew_emptyAnswerIsTreatedAsAnOutage(t *testing.T) {
 	p := newPlace(t)
 	k := p.linked(renews(func(string) (linking.Renewal, error) { return linking.Renewal{}, nil }), linking.CredentialRefresherOptions{})
 	a, err := p.secret(k)
@@ -159,7 +159,7 @@ func TestNonsenseIsAnOutage(t *testing.T) {
 	require.Equal(t, healthdata.Connected, p.status())
 }
 
-func TestTheSecretBeforeIsTried(t *testing.T) {
+func TestRenew_refusedSecretIsRetriedWithThePreviousOne(t *testing.T) {
 	p := newPlace(t)
 	back := false // the provider was set back by one rotation
 	var asked []string
@@ -181,7 +181,7 @@ func TestTheSecretBeforeIsTried(t *testing.T) {
 	require.Equal(t, []string{string(a.Secret), "v1", string(a.Secret)}, asked)
 }
 
-func TestFailAfterALinkIsTooLate(t *testing.T) {
+func TestFail_withASecretFromBeforeARelinkIsIgnored(t *testing.T) {
 	p := newPlace(t)
 	k := p.linked(nil, linking.CredentialRefresherOptions{})
 	old, err := p.secret(k)
@@ -198,7 +198,7 @@ func TestFailAfterALinkIsTooLate(t *testing.T) {
 
 // If a provider's access tokens expire at once, each use renews the token once and does not
 // loop.
-func TestSecretsThatEndAtOnce(t *testing.T) {
+func TestRenew_instantlyExpiredSecretIsRenewedOncePerUse(t *testing.T) {
 	p := newPlace(t)
 	for _, life := range []time.Duration{-time.Hour, 0, 30 * time.Second} {
 		calls := 0

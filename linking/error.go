@@ -7,30 +7,30 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// ErrorType names what went wrong in front of a person who links. The list is open.
+// ErrorType is a kind of failure that a person sees while linking. The list is open.
 type ErrorType string
 
 // The link error types.
 const (
-	// InvalidToken: the token is malformed, forged, or of a user who is gone.
+	// InvalidToken: the token is malformed or forged, or its user no longer exists.
 	InvalidToken ErrorType = "invalid_token"
-	// TokenExpired: the token is older than its life.
+	// TokenExpired: the lifetime of the token has ended.
 	TokenExpired ErrorType = "token_expired"
-	// TokenNotValidated: a step was taken out of turn.
+	// TokenNotValidated: a step was taken in the wrong order.
 	TokenNotValidated ErrorType = "token_not_validated"
 	// TokenConsumed: a connection was made with this token.
 	TokenConsumed ErrorType = "token_consumed"
 	// ProviderCredentialError: the provider refused the sign-in.
 	ProviderCredentialError ErrorType = "provider_credential_error"
-	// ProviderPasswordExpired: the provider wants a new password first.
+	// ProviderPasswordExpired: the provider requires a new password first.
 	ProviderPasswordExpired ErrorType = "provider_password_expired"
-	// ProviderAPIError: the provider is down, too slow, or answers nonsense.
+	// ProviderAPIError: the provider is down, too slow, or its answer is invalid.
 	ProviderAPIError ErrorType = "provider_api_error"
 	// UnsupportedRegion: the provider does not serve the region.
 	UnsupportedRegion ErrorType = "unsupported_region"
 	// DuplicateConnection: another user of the team has connected this account.
 	DuplicateConnection ErrorType = "duplicate_connection"
-	// RequiredScopesNotGranted: a scope that must be granted was not.
+	// RequiredScopesNotGranted: the person did not grant a required scope.
 	RequiredScopesNotGranted ErrorType = "required_scopes_not_granted"
 	// IncorrectMFACode: the code was wrong; it can be entered again.
 	IncorrectMFACode ErrorType = "incorrect_mfa_code"
@@ -68,7 +68,7 @@ func ErrorTypes() []ErrorType {
 	return out
 }
 
-// Text returns words for a person, without any value. Programs decide by the type.
+// Text returns a text for people, without any value. Programs must use the type.
 func (t ErrorType) Text() string {
 	for _, e := range errorTypes {
 		if e.name == t {
@@ -78,17 +78,15 @@ func (t ErrorType) Text() string {
 	return "something went wrong; try again"
 }
 
-// Error is a link error. It unwraps to a kind: of a token, mostly
-// healthlab.Unauthenticated; of a provider that is down, healthlab.Unavailable; else
-// healthlab.Precondition.
+// Error is a link error. It unwraps to an error kind: mostly healthlab.Unauthenticated for a token,
+// healthlab.Unavailable for a provider that is down, otherwise healthlab.Precondition.
 type Error struct {
 	Type ErrorType
-	// Cause is for logs; may be nil. It is never shown and not unwrapped, for its kind
-	// is true for another caller.
+	// Cause is only for logs and may be nil. It is not unwrapped, because its kind would mislead callers.
 	Cause error
 }
 
-// Error says the type and its words.
+// Error returns the type and its text.
 func (e *Error) Error() string { return string(e.Type) + ": " + e.Type.Text() }
 
 // Unwrap returns the kind.
@@ -101,7 +99,7 @@ func (e *Error) Unwrap() error {
 	return healthlab.Precondition
 }
 
-// withCause returns an error with the cause of a link error in its text, for logs.
+// withCause adds the cause of a link error to its text, for logs.
 func withCause(err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Cause != nil {
@@ -112,7 +110,7 @@ func withCause(err error) error {
 
 func fail(t ErrorType) error { return &Error{Type: t} }
 
-// typeOf returns the link error type of an error, if it has one.
+// typeOf returns the link error type of an error, if the error has one.
 func typeOf(err error) (ErrorType, bool) {
 	var e *Error
 	if errors.As(err, &e) {
@@ -121,7 +119,7 @@ func typeOf(err error) (ErrorType, bool) {
 	return "", false
 }
 
-// Names of rules.
+// Types of the healthlab.RuleError of this package.
 const (
 	// RuleMissingLinkToken: no link token was sent.
 	RuleMissingLinkToken = "MISSING_LINK_TOKEN"
@@ -129,8 +127,7 @@ const (
 	RuleInvalidProvider = "INVALID_PROVIDER"
 	// RuleInvalidUserID: the team has no such user.
 	RuleInvalidUserID = "INVALID_USER_ID"
-	// RuleCodeInvalid, RuleCodeExpired and RuleCodeConsumed say why a link code does not
-	// work.
+	// RuleCodeInvalid, RuleCodeExpired and RuleCodeConsumed are the reasons why a link code does not work.
 	RuleCodeInvalid  = "CODE_INVALID"
 	RuleCodeExpired  = "CODE_EXPIRED"
 	RuleCodeConsumed = "CODE_CONSUMED"
@@ -145,14 +142,14 @@ func errProvider() error {
 }
 
 func errCode() error {
-	// A code that is not there and one that is kept from who asks have one error.
+	// An unknown code and a code that this client may not learn about have the same error.
 	return rule(RuleCodeInvalid, "there is no such code; look at it again, or create a new one")
 }
 
 func errUser() error { return rule(RuleInvalidUserID, "the team has no such user") }
 
-// ErrorTypeOf returns the link error type that a person sees for an error of this package, and
-// whether it is one that a person can do something about.
+// ErrorTypeOf returns the link error type that a person sees for an error, and whether the person can solve the
+// problem.
 func ErrorTypeOf(err error) (ErrorType, bool) {
 	var r *healthlab.RuleError
 	if errors.As(err, &r) && (r.Type == RuleMissingLinkToken || r.Type == RuleInvalidUserID) {

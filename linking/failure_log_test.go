@@ -28,7 +28,7 @@ func (s failingScale) SignIn(context.Context, linking.PasswordRequest) (linking.
 
 // A failure of a provider is logged with the provider, the session and the cause, the first of a
 // kind at WARN. A person who left is no failure, and neither is a mistake of the person.
-func TestProviderFailuresAreLogged(t *testing.T) {
+func TestSignIn_providerFailureIsLoggedAndAUserErrorIsNot(t *testing.T) {
 	p := newPlace(t)
 	var logs bytes.Buffer
 	ctx := t.Context()

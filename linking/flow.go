@@ -16,30 +16,27 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// oauthNotes is what waits for the callback, sealed.
+// oauthNotes is the sealed state between the start of a sign-in and its callback.
 type oauthNotes struct {
 	Verifier, RedirectURL string
 	Scopes                []string
-	// Client is by which client of the team the person was asked; empty for the
-	// deployment's.
+	// Client is the team's own OAuth client of the sign-in; empty for that of the deployment.
 	Client string `json:",omitempty"`
-	// Browser is the hash of what the browser that began must show; empty if any may
-	// come back.
+	// Browser is the hash of the secret of the browser that started; empty if any browser may come back.
 	Browser []byte
 }
 
-// OAuthSignIn is how a person leaves for a provider's own page.
+// OAuthSignIn describes a sign-in at a provider's own page.
 type OAuthSignIn struct {
 	healthlab.Private
 
 	Provider string
-	// Browser is a secret of the browser that leaves, as [Service.NewBrowserSecret] makes one.
-	// The callback works only with the same one. Empty where our pages are not involved:
-	// the package's comment says what that means.
+	// Browser is a secret of the browser from [Service.NewBrowserSecret]. The callback works only in the same
+	// browser. It is empty if the link pages are not used; the package comment describes the risk.
 	Browser string
 }
 
-// Authorization is where to send a person who links by OAuth.
+// Authorization is the URL of the provider's page for a sign-in with OAuth.
 type Authorization struct {
 	healthlab.Private
 
@@ -47,10 +44,10 @@ type Authorization struct {
 	Provider healthdata.Provider
 }
 
-// browserBytes is how many random bytes a browser's secret has.
+// browserBytes is the number of random bytes of a browser's secret.
 const browserBytes = 32
 
-// NewBrowserSecret returns a random secret for a cookie, by which a browser is recognised.
+// NewBrowserSecret returns a random secret for a cookie that identifies a browser.
 func (s *Service) NewBrowserSecret() (string, error) {
 	var b [browserBytes]byte
 	if _, err := io.ReadFull(s.opts.Random, b[:]); err != nil {
@@ -59,7 +56,7 @@ func (s *Service) NewBrowserSecret() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b[:]), nil
 }
 
-// IsBrowserSecret reports whether a text can be a secret of [Service.NewBrowserSecret].
+// IsBrowserSecret reports whether a text has the form of a secret of [Service.NewBrowserSecret].
 func IsBrowserSecret(secret string) bool {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(secret)
 	return err == nil && len(b) == browserBytes
@@ -70,13 +67,11 @@ func hashBrowser(secret string) []byte {
 	return sum[:]
 }
 
-// Authorize begins a sign-in at the provider's own page. A try that is under way, at any
-// provider, is given up. The token travels as the state, bound to the session and, where
-// d says so, to the browser.
+// Authorize begins a sign-in at the provider's own page. It cancels a running try at any provider. The state
+// parameter is the token, bound to the session and, if d.Browser is set, to the browser.
 //
-// Errors: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider],
-// also without a browser where the team's people link on our pages alone, or
-// [RuleTooManyTries]; an [*Error] of type [ProviderAPIError].
+// Errors: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider], (also without a browser
+// if the team allows only the link pages) or [RuleTooManyTries]; an [*Error] of type [ProviderAPIError].
 func (s *Service) Authorize(ctx context.Context, token string, d OAuthSignIn) (Authorization, error) {
 	t, err := s.begin(ctx, token, d.Provider, authOAuth, authTeamOAuth)
 	if err != nil {
@@ -115,27 +110,26 @@ func (s *Service) Authorize(ctx context.Context, token string, d OAuthSignIn) (A
 	return Authorization{URL: where, Provider: *t.provider}, nil
 }
 
-// Callback is what a provider sent a person back with.
+// Callback has the parameters of a provider's callback.
 type Callback struct {
 	healthlab.Private
 
-	// Provider is whose callback it is.
+	// Provider is the slug of the provider.
 	Provider string
-	// State is the token.
+	// State is the link token.
 	State string
-	// Code is what is to be exchanged; empty if the person was refused.
+	// Code is the authorization code; empty if the provider refused.
 	Code string
-	// Error is the provider's own error parameter; any text means that it refused.
+	// Error is the provider's error parameter; any text means that the provider refused.
 	Error string
 	// Browser is the secret of the browser that came back; empty if it has none.
 	Browser string
 }
 
-// Callback ends a sign-in at the provider's own page. What fails is in the Result, the
-// errors of the token too; the error is for what a person cannot help. A callback works
-// once: one that comes again fails and changes nothing. One that comes in another
-// browser than the one that left ends the try with [TokenNotValidated]: a person was made
-// to finish what another began.
+// Callback ends a sign-in at the provider's own page. Failures, including those of the token, are in the Result;
+// the error is for failures that a person cannot solve. A callback works once: a repeated callback fails and
+// changes nothing. A callback in another browser ends the try with [TokenNotValidated], because one person may
+// have been tricked to finish the sign-in of another.
 func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	at := s.now()
 	x, err := s.open(ctx, c.State, at)
@@ -188,25 +182,25 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 		return s.failedResult(ctx, t, asLinkError(err, ProviderCredentialError, RequiredScopesNotGranted))
 	}
 	if grant.Scopes == nil {
-		grant.Scopes = notes.Scopes // what was asked for, whatever the team asks for by now
+		grant.Scopes = notes.Scopes // the scopes of the request, even if the team has changed them since
 	}
 	grant.Client = t.client
 	s.markProven(ctx, t, notes.RedirectURL)
 	return s.connect(ctx, t, grant)
 }
 
-// PasswordSignIn is what a person filled in.
+// PasswordSignIn has the fields of the sign-in form.
 type PasswordSignIn struct {
 	healthlab.Private
 
 	Provider           string
 	Username, Password string
-	// Region is where the account is; empty for the provider's default.
+	// Region is the region of the account; empty for the provider's default.
 	Region string
 }
 
-// SignIn signs in with a name and a password. What fails in front of the person is in
-// the Result; so are the errors of a token, but for its absence.
+// SignIn signs in with a name and a password. Failures that the person sees are in the Result, also those of the
+// token, except a missing token.
 //
 // Errors: a [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider]
 // or [RuleTooManyTries].
@@ -246,15 +240,15 @@ func (s *Service) SignIn(ctx context.Context, token string, in PasswordSignIn) (
 	}, nil
 }
 
-// mfaNotes is what waits for a code, sealed.
+// mfaNotes is the sealed state while a code is awaited.
 type mfaNotes struct {
 	Username string
 	Notes    []byte
 }
 
-// CompleteMFA answers the code that a provider asked for. After a wrong one the same
-// token may try again. Errors and results as of [Service.SignIn]; the provider must be
-// the one that asked, else it is a [*healthlab.RuleError] of type [RuleInvalidProvider].
+// CompleteMFA sends the code that a provider required. After a wrong code the person may try again. Errors and
+// results are those of [Service.SignIn]. Another provider than that of the sign-in is a [*healthlab.RuleError]
+// of type [RuleInvalidProvider].
 func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string) (Result, error) {
 	at := s.now()
 	x, err := s.open(ctx, token, at)
@@ -272,7 +266,7 @@ func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string)
 	if x.Provider != provider {
 		return Result{}, fmt.Errorf("complete sign-in: %w", errProvider())
 	}
-	// Every code that is entered counts, so that it cannot be guessed through us.
+	// Every entered code is counted, so that codes cannot be guessed.
 	x, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
 		if err := x.usable(at); err != nil {
 			return err
@@ -312,17 +306,17 @@ func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string)
 	return s.connect(ctx, t, grant)
 }
 
-// EmailSignIn is what a person filled in.
+// EmailSignIn has the fields of the e-mail form.
 type EmailSignIn struct {
 	healthlab.Private
 
 	Provider, Email string
-	// Region is where the account is; empty for the provider's default.
+	// Region is the region of the account; empty for the provider's default.
 	Region string
 }
 
-// SignInByEmail connects an address that is known to the provider. Errors and results as
-// of [Service.SignIn].
+// SignInByEmail connects an e-mail address that the provider knows. Errors and results are those of
+// [Service.SignIn].
 func (s *Service) SignInByEmail(ctx context.Context, token string, in EmailSignIn) (Result, error) {
 	t, err := s.begin(ctx, token, in.Provider, authEmail)
 	if err != nil {
@@ -347,7 +341,7 @@ func (s *Service) SignInByEmail(ctx context.Context, token string, in EmailSignI
 	return s.connect(ctx, t, grant)
 }
 
-// region returns the region to ask a provider for. Where it has a list, anything else is
+// region returns the region for a request to a provider. A region that is not in the provider's list is
 // [UnsupportedRegion].
 func (s *Service) region(p *healthdata.Provider, asked string) (string, error) {
 	list := s.Regions(p)
@@ -362,7 +356,7 @@ func (s *Service) region(p *healthdata.Provider, asked string) (string, error) {
 	return asked, nil
 }
 
-// markProven notes that a person came back through a team's own client.
+// markProven records that a person came back through a team's own client.
 func (s *Service) markProven(ctx context.Context, t *linkAttempt, redirectURL string) {
 	if t.client == "" {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// linkAttempt is one try under way.
+// linkAttempt is one running try.
 type linkAttempt struct {
 	at       time.Time
 	session  Session
@@ -19,7 +19,7 @@ type linkAttempt struct {
 	provider *healthdata.Provider
 	settings *TeamSettings
 	conn     ProviderConnector
-	client   string // of the team, empty for the deployment's
+	client   string // the team's own client; empty for that of the deployment
 }
 
 func (s *Service) plan(p *linkAttempt) scopePlan {
@@ -30,7 +30,7 @@ func (s *Service) plan(p *linkAttempt) scopePlan {
 	return planScopes(p.provider, p.conn.Minimum, want)
 }
 
-// begin opens a token and starts a try.
+// begin checks a token and starts a try.
 func (s *Service) begin(ctx context.Context, token, provider string, flows ...string) (*linkAttempt, error) {
 	t := &linkAttempt{at: s.now()}
 	x, err := s.open(ctx, token, t.at)
@@ -58,7 +58,7 @@ func (s *Service) begin(ctx context.Context, token, provider string, flows ...st
 	return t, s.beginAttempt(ctx, t, x)
 }
 
-// realUser refuses a user whose data is made up, before the person goes anywhere.
+// realUser refuses a user with generated data before the person leaves for the provider.
 func (s *Service) realUser(ctx context.Context, x *Session) error {
 	u, err := s.users.User(ctx, x.Team, x.User)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Service) realUser(ctx context.Context, x *Session) error {
 	return nil
 }
 
-// savePending notes, sealed, what the next part of a try needs, unless a newer try has begun.
+// savePending stores the sealed state of a try, unless a newer try has begun.
 func (s *Service) savePending(ctx context.Context, t *linkAttempt, on Trigger, notes []byte, c Challenge) error {
 	place := stepPlace(&t.session, t.n)
 	if on == AskCode {
@@ -97,13 +97,13 @@ func (s *Service) savePending(ctx context.Context, t *linkAttempt, on Trigger, n
 
 func mfaPlace(id SessionID) []byte { return []byte("link challenge " + id.String()) }
 
-// callConnector calls a connector within the time that a person waits.
+// callConnector calls a connector with the timeout of a waiting person.
 func callConnector[T any](ctx context.Context, s *Service, call func(context.Context) (T, error)) (T, error) {
 	ctx, stop := context.WithTimeout(ctx, s.opts.Timeout)
 	defer stop()
 	v, err := call(ctx)
 	if err == nil {
-		err = ctx.Err() // an answer that comes too late is none
+		err = ctx.Err() // an answer after the timeout is ignored
 	}
 	return v, err
 }
@@ -115,7 +115,7 @@ func asLinkError(err error, allowed ...ErrorType) error {
 	return &Error{Type: ProviderAPIError, Cause: err}
 }
 
-// beginWithoutConnector opens a token and starts a try at a provider that needs no connector.
+// beginWithoutConnector checks a token and starts a try at a provider without a connector.
 func (s *Service) beginWithoutConnector(ctx context.Context, token, provider string, ok func(*healthdata.Provider) bool) (*linkAttempt, error) {
 	t := &linkAttempt{at: s.now()}
 	x, err := s.open(ctx, token, t.at)
@@ -139,7 +139,7 @@ func (s *Service) beginAttempt(ctx context.Context, t *linkAttempt, x Session) (
 	return err
 }
 
-// recordFailure records that a try failed, also when the person has gone, and returns the error.
+// recordFailure records a failed try, even if the person has left, and returns the error.
 func (s *Service) recordFailure(ctx context.Context, t *linkAttempt, err error) (Session, error) {
 	kind, ok := typeOf(err)
 	if !ok {

@@ -12,49 +12,49 @@ import (
 )
 
 const (
-	// CodeLife is how long a code is good by default.
+	// CodeLife is the default lifetime of a link code.
 	CodeLife = time.Hour
-	// MaxCodeLife is the longest time that one may be good.
+	// MaxCodeLife is the greatest lifetime of a link code.
 	MaxCodeLife = 7 * 24 * time.Hour
-	// codeBytes is the random part.
+	// codeBytes is the number of random bytes of a code.
 	codeBytes = 4
 )
 
 var codeForm = regexp.MustCompile(`^(sk|pk)(eu|us)[0-9a-f]{8}$`)
 
-// Code is a link code as a store keeps it. The text is a secret for as long as the code
-// is good; 32 bits would not stay secret behind a hash either.
+// Code is a link code in its stored form. The text is secret while the code is valid; a hash of 32 bits would
+// not protect it.
 type Code struct {
 	healthlab.Private
 
 	// Text is the code: sk or pk, a region, eight lower-case hex digits.
 	Text string
-	// Team and User are who is bound by it.
+	// Team and User are the user for whom the code was made.
 	Team healthlab.TeamID
 	User healthlab.UserID
-	// CreatedAt and ExpiresAt bound its life.
+	// CreatedAt and ExpiresAt are the lifetime of the code.
 	CreatedAt, ExpiresAt time.Time
 	// UsedAt is when it was redeemed; zero if it was not.
 	UsedAt time.Time
-	// WrongBefore and FirstBefore are what TeamWrong and TeamFirst of [CodeAttempt] were when the
-	// code was made. A store sets them, in the same step as it inserts the code.
+	// WrongBefore and FirstBefore are the values of TeamWrong and TeamFirst of [CodeAttempt] at the creation of
+	// the code. A store sets them when it inserts the code.
 	WrongBefore, FirstBefore int64
 }
 
-// LogValue shows whose code it is, and not the code.
+// LogValue contains the team and the user, and not the code.
 func (c Code) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("team", c.Team.String()), slog.String("user", c.User.String()))
 }
 
-// IssuedCode is a new code as its owner sees it, once.
+// IssuedCode is a new code, as it is returned once to its owner.
 type IssuedCode struct {
 	healthlab.Private
 
-	// Code is the code.
+	// Code is the text of the code.
 	Code string `json:"code"`
-	// ExchangeURL opens the companion app with it.
+	// ExchangeURL opens the companion app with the code.
 	ExchangeURL string `json:"exchange_url"`
-	// ExpiresAt is when it stops working.
+	// ExpiresAt is when the code expires.
 	ExpiresAt healthlab.Time `json:"expires_at"`
 }
 
@@ -65,7 +65,7 @@ func codePrefix(env healthlab.Environment, region string) string {
 	return "sk" + region
 }
 
-// newCodeText draws a code.
+// newCodeText returns a random code.
 func newCodeText(random io.Reader, prefix string) (string, error) {
 	var b [codeBytes]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
@@ -74,7 +74,7 @@ func newCodeText(random io.Reader, prefix string) (string, error) {
 	return prefix + hex.EncodeToString(b[:]), nil
 }
 
-// codeExpiry checks when a code shall expire.
+// codeExpiry returns the expiry of a code, or an error if the requested one is not allowed.
 func codeExpiry(asked *time.Time, now time.Time) (time.Time, error) {
 	if asked == nil {
 		return now.Add(CodeLife), nil

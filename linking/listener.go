@@ -7,38 +7,36 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Listener reads what a provider sends by itself when it has something new.
+// Listener reads messages that a provider sends when it has new data.
 //
-// Listen checks that a message is the provider's own, by its signature, and reads it. It
-// is safe for concurrent use, keeps nothing between calls, and makes no requests. What is new is
-// then fetched from the provider, unless the message brings the data itself. What is deleted
-// at the provider, and who ended the grant there, is known by messages alone.
+// Listen checks that a message is the provider's own, by its signature, and reads it. It is safe for concurrent
+// use, keeps nothing between calls, and makes no requests. New data is then fetched from the provider, unless
+// the message contains it. Deletions and ended grants are known only from messages.
 //
-// Errors. Of the kind healthlab.Unauthenticated: the message is not the provider's, or too
-// old to be. Of the kind healthlab.Invalid: it is, and makes no sense. No error holds what
-// was sent.
+// Errors. healthlab.Unauthenticated means that the message is not from the provider, or too old.
+// healthlab.Invalid means that the provider's message cannot be read. Errors must not contain message data.
 type Listener interface {
 	Listen(ctx context.Context, m Message) (ListenResult, error)
 }
 
-// Message is a request that came from outside, as it was received.
+// Message is an HTTP request as it was received from a provider.
 type Message struct {
 	healthlab.Private
 
 	// Method is GET, HEAD or POST.
 	Method string
-	// Header and Query are as net/http has them: names of headers are in canonical form.
+	// Header and Query have the form of net/http, with canonical header names.
 	Header, Query map[string][]string
 	Body          []byte
-	// At is when it came, in UTC.
+	// At is when the message was received, in UTC.
 	At time.Time
 }
 
-// ListenResult is what a message says.
+// ListenResult is the content of a message.
 type ListenResult struct {
 	Notifications []Notification
-	// Reply is what the provider wants to read, as when it asks whether we listen at all,
-	// in plain text. Most want nothing.
+	// Reply is the plain text that the provider expects as the answer, for example when it verifies the URL.
+	// Most providers expect none.
 	Reply []byte
 	// ReplyType is the media type of Reply. Default text/plain.
 	ReplyType string
@@ -46,21 +44,21 @@ type ListenResult struct {
 	Status int
 }
 
-// Notification is something new of one account.
+// Notification reports new data of one account.
 type Notification struct {
-	// ID is the provider's own name for it: what comes twice is acted upon once. Empty
-	// where it has none; then only a message that is the same byte for byte is the same.
+	// ID is the provider's own id of the notification. A repeated id is ignored. If it is empty, only a message
+	// with identical bytes is a repetition.
 	ID string
-	// ExternalUserID is the account, in the provider's words.
+	// ExternalUserID is the account, by the provider's name.
 	ExternalUserID string
-	// Resources are the slugs of what is new; empty for anything.
+	// Resources are the slugs with new data; empty means all.
 	Resources []string
-	// Since is the earliest instant of what is new; zero if the provider does not say, and
-	// if it is recent.
+	// Since is the earliest instant of the new data; zero if the provider does not state it, or if the data is
+	// recent.
 	Since time.Time
-	// Data is what the message itself brought: items and deletions by resource. It is stored
-	// before the message is acknowledged, so a message that comes twice changes nothing.
-	// With Data and without Resources, nothing is fetched.
+	// Data is the data in the message itself, with deletions, by resource. It is stored before the message is
+	// acknowledged, so that a repeated message changes nothing. With Data and without Resources, nothing is
+	// fetched.
 	Data []ResourceData
 	// Unlinked reports that the person ended the grant at the provider. The connection
 	// fails as deregistered.

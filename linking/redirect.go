@@ -11,41 +11,37 @@ import (
 // maxURL is the longest redirect URL, in bytes.
 const maxURL = 2048
 
-// RedirectRules say where the link pages may send a person: the allow-list of a team.
-// The zero value allows https to any host, http to this machine, and the schemes of
-// apps; never a scheme that a browser runs or reads files with.
+// RedirectRules are a team's allow-list of redirect URLs. The zero value allows https to any host, http to this
+// machine, and the schemes of apps; never a scheme that a browser runs or reads files with.
 type RedirectRules struct {
-	// Schemes, when set, are the only ones allowed: "https", "myapp".
+	// Schemes, if set, are the only allowed schemes: "https", "myapp".
 	Schemes []string
-	// Hosts, when set, are the only hosts that http and https may go to, as they
-	// stand in the URL, without the port; "*.example.com" means every host below, and
-	// not example.com itself.
+	// Hosts, if set, are the only allowed hosts of http and https URLs, without the port. "*.example.com" means
+	// every subdomain, and not example.com itself.
 	Hosts []string
 }
 
-// active are the schemes that no list allows: a browser would run what follows, or read
-// from the person's machine.
+// active are the schemes that are never allowed, because a browser would run their content or read local files.
 var active = []string{
 	"javascript", "data", "vbscript", "file", "blob", "about", "filesystem", "view-source", "ws", "wss", "ftp",
 	"intent", "content", "jar", "chrome", "resource",
 }
 
-// Allows reports whether the rules let a person be sent to target.
+// Allows reports whether the rules allow the URL target.
 func (r RedirectRules) Allows(target string) bool {
 	var p healthlab.Problems
 	r.check(&p, target)
 	return len(p) == 0
 }
 
-// check notes what is wrong with a redirect URL.
+// check reports an invalid redirect URL.
 func (r RedirectRules) check(p *healthlab.Problems, target string) {
 	const field = "redirect_url"
 	if len(target) > maxURL {
 		p.Add("too_long", "at most 2048 bytes", field)
 		return
 	}
-	// Browsers and parsers disagree about these, and agree about nothing dangerous
-	// without them.
+	// Browsers and parsers read these characters differently, so they are refused.
 	if strings.ContainsFunc(target, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == '\\' }) {
 		p.Add("url", "an absolute URL of printable ASCII, without backslashes", field)
 		return
@@ -84,17 +80,17 @@ func (r RedirectRules) host(host string) bool {
 	})
 }
 
-// Outcome is the result of a link, as the customer's redirect URL gets it.
+// Outcome is the result of linking in the customer's redirect URL.
 type Outcome struct {
-	// Provider is the slug of what was connected; for a success.
+	// Provider is the slug of the connected provider, for a success.
 	Provider string
 	// Error is empty for a success.
 	Error ErrorType
 }
 
-// Redirect adds the outcome to a redirect URL: state, then provider or error_type, error
-// (the same name, as OAuth has it) and error_description (a sentence for people). What the URL has in its query stays in front, byte for byte, and its fragment
-// stays last. Where the URL leads does not change.
+// Redirect adds the outcome to a redirect URL: state, then provider or error_type, error (the same name, as
+// OAuth has it) and error_description (a sentence for people). The existing query stays first, byte for byte,
+// and the fragment stays last. The target does not change.
 func (o Outcome) Redirect(target string) string {
 	base, fragment, hasFragment := strings.Cut(target, "#")
 	pairs := [][2]string{{"state", "success"}, {"provider", o.Provider}}

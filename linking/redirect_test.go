@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-func TestRedirect(t *testing.T) {
+func TestRedirect_addsTheOutcomeToTheURL(t *testing.T) {
 	failed := linking.Outcome{Error: linking.UserCancelled}
 	for _, c := range []struct {
 		name, target string
@@ -31,7 +31,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-func TestRedirectNamesEveryError(t *testing.T) {
+func TestRedirect_containsTypeAndTextOfEveryError(t *testing.T) {
 	require.Len(t, linking.ErrorTypes(), 12)
 	for _, e := range linking.ErrorTypes() {
 		u, err := url.Parse(linking.Outcome{Error: e}.Redirect("https://a.example/?keep=1"))
@@ -42,7 +42,7 @@ func TestRedirectNamesEveryError(t *testing.T) {
 	}
 }
 
-func TestRedirectRules(t *testing.T) {
+func TestRedirectRules_allowOnlyListedHostsAndSchemes(t *testing.T) {
 	open := linking.RedirectRules{}
 	hosts := linking.RedirectRules{Hosts: []string{"app.example", "*.clinic.example"}}
 	schemes := linking.RedirectRules{Schemes: []string{"https", "myapp"}, Hosts: []string{"app.example"}}
@@ -89,7 +89,7 @@ func TestRedirectRules(t *testing.T) {
 
 // Whatever is in an allowed URL, the outcome leads to the same place, which is on the
 // list.
-func TestRedirectStaysOnTheList(t *testing.T) {
+func TestRedirect_neverLeavesTheAllowedHost(t *testing.T) {
 	rules := linking.RedirectRules{Schemes: []string{"https", "myapp"}, Hosts: []string{"app.example", "*.clinic.example"}}
 	piece := rapid.SampledFrom([]string{
 		"https://", "https:", "myapp://", "javascript:", "app.example", "a.clinic.example", "evil.example", "@", ":", "/", "//",

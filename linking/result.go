@@ -8,40 +8,37 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Results of a flow.
+// States of a Result.
 const (
 	ResultSuccess = "success"
 	ResultError   = "error"
 	ResultPending = "pending_provider_mfa"
-	// ResultWaiting: the companion app has not connected yet. Only [Service.CompleteDeviceCode] has it.
+	// ResultWaiting: the companion app has not connected yet. Only [Service.CompleteDeviceCode] returns it.
 	ResultWaiting = "waiting"
 )
 
-// Result is what came of a flow.
+// Result is the outcome of a step of linking.
 type Result struct {
 	healthlab.Private
 
 	// State is [ResultSuccess], [ResultError], [ResultPending] or [ResultWaiting] (open).
 	State string
-	// Provider is the slug of what was tried; empty if it is not known.
+	// Provider is the slug of the tried provider; empty if it is not known.
 	Provider string
-	// Error says what failed.
+	// Error is the type of the failure.
 	Error ErrorType
-	// RedirectURL is the one that the token was created with; empty if none was, or if
-	// the token is not ours.
+	// RedirectURL is the redirect URL of the token; empty if it has none, or if the token is invalid.
 	RedirectURL string
-	// Location is the RedirectURL with the outcome in its query: where to send a browser
-	// at the end. Empty if there is none, or if the team's rules no longer allow it.
+	// Location is the RedirectURL with the outcome in its query, to which the browser is sent at the end. It is
+	// empty if there is none, or if the team's rules no longer allow it.
 	Location string
-	// Challenge says how a code reaches the person, when one is awaited.
+	// Challenge describes how a code is sent to the person, if a code is awaited.
 	Challenge *Challenge
-	// ExternalUserID is the provider's own name for the person, after a success; nil
-	// where it has none.
+	// ExternalUserID is the provider's own name for the person, after a success; nil if the provider has none.
 	ExternalUserID *string
 }
 
-// tokenResult is the result of a flow that did not begin. The session is looked up again,
-// for its redirect URL.
+// tokenResult returns the result for a token that does not work. It reads the session for its redirect URL.
 func (s *Service) tokenResult(ctx context.Context, token string, err error) (Result, error) {
 	var x Session
 	if _, ok := typeOf(err); ok {
@@ -50,7 +47,7 @@ func (s *Service) tokenResult(ctx context.Context, token string, err error) (Res
 	return s.result(ctx, x, err)
 }
 
-// result says what failed to a person, and passes on what a person cannot help.
+// result converts a failure that a person can solve to a Result, and returns other errors.
 func (s *Service) result(ctx context.Context, x Session, err error) (Result, error) {
 	var r *healthlab.RuleError
 	if errors.As(err, &r) && r.Type == RuleInvalidUserID {
@@ -71,7 +68,7 @@ func (s *Service) failed(ctx context.Context, x Session, t ErrorType) Result {
 	return out
 }
 
-// location is where a browser is sent at the end, by the rules as they are now.
+// location returns the redirect URL with the outcome, if the current rules allow it.
 func (s *Service) location(settings *TeamSettings, x *Session, o Outcome) string {
 	target := x.Options.RedirectURL
 	if target == "" || !settings.Redirects.Allows(target) {
@@ -80,8 +77,8 @@ func (s *Service) location(settings *TeamSettings, x *Session, o Outcome) string
 	return o.Redirect(target)
 }
 
-// Location is where a browser is sent at the end of a session: its redirect URL with the
-// outcome. Empty if it has none, or if the team's rules no longer allow it.
+// Location returns the redirect URL of a session with the outcome. It is empty if the session has none, or if
+// the team's rules no longer allow it.
 func (s *Service) Location(ctx context.Context, x Session, o Outcome) (string, error) {
 	settings, err := s.opts.Settings(ctx, x.Team)
 	if err != nil {

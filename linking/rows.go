@@ -12,14 +12,13 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// keptAfterExpiry is how long what expired is kept at least.
+// keptAfterExpiry is how long expired rows are kept at least.
 const keptAfterExpiry = 24 * time.Hour
 
-// pruneLimit is how many rows that are due an insertion removes at most.
+// pruneLimit is how many expired rows an insertion removes at most.
 const pruneLimit = 20
 
-// keptCode is a code without its text, and the wrong tries without a team that there were when it
-// was made.
+// keptCode is a stored code without its text, with the counts of wrong tries at its creation.
 type keptCode struct {
 	Digest                       [sha256.Size]byte
 	Team                         healthlab.TeamID
@@ -29,12 +28,12 @@ type keptCode struct {
 	OpenWrong, OpenFirst         int64
 }
 
-// codeTable keeps the codes of all teams by the SHA-256 of the text, so that no two share one.
+// codeTable has the codes of all teams by the SHA-256 of the text, so that no two codes have one text.
 var codeTable = store.Table[keptCode]{Name: "link_code", Row: func(c *keptCode) store.Row {
 	return store.Row{Key: store.Key{User: c.User, ID: string(c.Digest[:])}, Due: c.ExpiresAt.Add(keptAfterExpiry)}
 }}
 
-// codeClient has the wrong tries of a client in its window.
+// codeClient has the number of wrong tries of a client in its window.
 type codeClient struct {
 	Team   healthlab.TeamID
 	Client [32]byte
@@ -50,8 +49,8 @@ func codeClientKey(team healthlab.TeamID, client [32]byte) store.Key {
 	return store.Key{Team: team, ID: string(client[:])}
 }
 
-// codeCount has the wrong tries of a team; First counts those that were the first in their
-// client's window. The zero team has those of clients that name none.
+// codeCount has the number of wrong tries of a team; First counts those that were the first in their client's
+// window. The zero team is for clients that name no team.
 type codeCount struct {
 	Team         healthlab.TeamID
 	Wrong, First int64
@@ -73,8 +72,7 @@ func sessionKey(team healthlab.TeamID, id SessionID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// credentialTable keeps credentials without Client, which is that of the connection. Index[0]
-// finds those of a provider.
+// credentialTable has credentials without Client, which is a field of the connection. Index[0] is the provider.
 var credentialTable = store.Table[Credential]{Name: "link_credential", Row: func(c *Credential) store.Row {
 	return store.Row{
 		Key:   credentialKey(c.Team, c.User, c.Provider),
@@ -99,8 +97,7 @@ func appKey(team healthlab.TeamID, id uuid.UUID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id)}
 }
 
-// providerClients are all clients that a team has registered at a provider, in one row, so that
-// no two of them are current.
+// providerClients are all OAuth clients of a team at a provider, in one row, so that only one is current.
 type providerClients struct {
 	Team     healthlab.TeamID
 	Provider string
@@ -115,8 +112,8 @@ func clientKey(team healthlab.TeamID, provider string) store.Key {
 	return store.Key{Team: team, ID: store.Text(provider)}
 }
 
-// Tables declares the tables of [NewStore], [NewAppSessions] and [NewTeamClients]. They need those
-// of healthdata.UserTables beside them.
+// Tables declares the tables of [NewStore], [NewAppSessions] and [NewTeamClients]. A store also needs
+// healthdata.UserTables.
 func Tables() []store.Definition {
 	return []store.Definition{
 		codeTable.Definition(), codeClientTable.Definition(), codeCountTable.Definition(), sessionTable.Definition(),
@@ -124,16 +121,16 @@ func Tables() []store.Definition {
 	}
 }
 
-// StoreOptions adjusts [NewStore]. The zero value, and nil, mean the defaults.
+// StoreOptions configures [NewStore]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// Events takes the events of changes, if UserRows is nil. Default: no event is written.
+	// Events appends the events of changes, if UserRows is nil. Default: no event is written.
 	Events store.Events
 	// UserRows changes users and writes the events. Default: healthdata.NewUserRows with Events.
 	UserRows *healthdata.UserRows
 }
 
-// Rows keeps codes, sessions and credentials in a package store. It is a [Store] and a
-// [CredentialStore], immutable and safe for concurrent use.
+// Rows stores codes, sessions and credentials in a store.Store. It is a [Store] and a [CredentialStore],
+// immutable and safe for concurrent use.
 type Rows struct {
 	s     store.Store
 	users *healthdata.UserRows
@@ -144,9 +141,8 @@ var (
 	_ CredentialStore = (*Rows)(nil)
 )
 
-// NewStore returns the codes, sessions and credentials of a store whose tables include [Tables] and
-// those of the users. A code or a session of a user whom the store does not have is
-// healthlab.NotFound.
+// NewStore returns a Store on a store whose tables include [Tables] and those of the users. A code or a session
+// of an unknown user is healthlab.NotFound.
 func NewStore(s store.Store, opts *StoreOptions) *Rows {
 	if opts == nil {
 		opts = &StoreOptions{}
@@ -158,7 +154,7 @@ func NewStore(s store.Store, opts *StoreOptions) *Rows {
 	return r
 }
 
-// prune deletes some rows of a table that are due.
+// prune deletes some expired rows of a table.
 func prune(tx store.Tx, table string) error {
 	got, err := tx.Read(store.Query{
 		Key: store.Key{Table: table}, By: store.ByDue, Until: tx.Now(), Limit: pruneLimit, Lock: store.Skip, Bare: true,
@@ -172,8 +168,8 @@ func prune(tx store.Tx, table string) error {
 	return nil
 }
 
-// DeleteTeam deletes what is kept for a team and not for one of its users: its clients and the
-// counts of wrong codes. It is called in the transaction that deletes the team.
+// DeleteTeam deletes rows of a team that belong to none of its users: its clients and the counts of wrong codes.
+// Call it in the transaction that deletes the team.
 func DeleteTeam(_ context.Context, tx store.Tx, team healthlab.TeamID) error {
 	all := func(table string) store.Query {
 		return store.Query{Key: store.Key{Table: table, Team: team}, By: store.ByID, Lock: store.Held, Bare: true}

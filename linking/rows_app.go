@@ -10,8 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// NewAppSessions returns the sessions of apps of a store whose tables include [Tables] and those of
-// the users.
+// NewAppSessions returns the AppSessions of a store whose tables include [Tables] and those of the users.
 func NewAppSessions(s store.Store) AppSessions { return appRows{s} }
 
 type appRows struct{ s store.Store }
@@ -40,7 +39,7 @@ func (r appRows) InsertApp(ctx context.Context, a AppSession) error {
 	return conflict(err, appTable.Name, "the id of the app's session is taken")
 }
 
-// normalApp returns a copy of a session in the form in which it is kept.
+// normalApp returns a copy of a session in its stored form.
 func normalApp(a AppSession) AppSession {
 	a.CreatedAt, a.ExpiresAt, a.RotatedAt = instant(a.CreatedAt), instant(a.ExpiresAt), instant(a.RotatedAt)
 	access := a.Access

@@ -15,11 +15,11 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// clientPage is how many credentials are read at once to count connections.
+// clientPage is how many credentials are read at a time to count connections.
 const clientPage = 200
 
-// NewTeamClients returns the clients of a store whose tables include [Tables] and those of the
-// users. Deleting a team calls [DeleteTeam].
+// NewTeamClients returns the TeamClients of a store whose tables include [Tables] and those of the users.
+// Deleting a team must call [DeleteTeam].
 func NewTeamClients(s store.Store) TeamClients {
 	return clientRows{s, healthdata.NewUserRows(nil)}
 }
@@ -29,7 +29,7 @@ type clientRows struct {
 	users *healthdata.UserRows // only read
 }
 
-// normalClient returns a copy of a client in the form in which it is kept.
+// normalClient returns a copy of a client in its stored form.
 func normalClient(c TeamClient) TeamClient {
 	c.Box.Box, c.Details = bytes.Clone(c.Box.Box), maps.Clone(c.Details)
 	if len(c.Details) == 0 {
@@ -39,8 +39,8 @@ func normalClient(c TeamClient) TeamClient {
 	return c
 }
 
-// connectionCounts are the connections of a team at a provider that have a credential and are not
-// Deregistered, by client: those of live users, and those of all who are not erased.
+// connectionCounts are the numbers of a team's connections at a provider that have a credential and are not
+// Deregistered, by client: of live users, and of all users that are not erased.
 type connectionCounts struct{ live, all map[string]int }
 
 func (r clientRows) countConnections(tx store.Tx, team healthlab.TeamID, provider string) (connectionCounts, error) {
@@ -59,7 +59,7 @@ func (r clientRows) countConnections(tx store.Tx, team healthlab.TeamID, provide
 		for i, row := range got[0] {
 			users[i] = store.User(team, row.User).Unlocked()
 		}
-		if _, err := tx.Read(users...); err != nil { // so that each Get below costs no trip
+		if _, err := tx.Read(users...); err != nil { // reads all rows at once
 			return n, err
 		}
 		for _, row := range got[0] {
@@ -122,7 +122,7 @@ func (r clientRows) Clients(ctx context.Context, q ClientQuery) ([]TeamClient, e
 	return out, err
 }
 
-// client returns one of the clients; nil if there is none.
+// client returns the client of an id; nil if there is none.
 func (c *providerClients) client(id string) *TeamClient {
 	i := slices.IndexFunc(c.Clients, func(x TeamClient) bool { return x.ClientID == id })
 	if i < 0 {
@@ -131,7 +131,7 @@ func (c *providerClients) client(id string) *TeamClient {
 	return &c.Clients[i]
 }
 
-// retire retires the current client but for one, and reports whether there was one.
+// retire retires the current client unless its id is but, and reports whether it did.
 func (c *providerClients) retire(but string, at time.Time) bool {
 	done := false
 	for i := range c.Clients {

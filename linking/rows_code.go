@@ -62,7 +62,7 @@ func (r *Rows) InsertCode(ctx context.Context, c Code) error {
 	})
 }
 
-// lockKnownUser fails if the team has no such user, live or deleted.
+// lockKnownUser locks a user, live or deleted, and fails if the team has no such user.
 func lockKnownUser(tx store.Tx, team healthlab.TeamID, user healthlab.UserID) error {
 	u, err := store.LockUser(tx, team, user)
 	if err == nil && !u.Known {
@@ -127,7 +127,7 @@ func (r *Rows) TryCode(ctx context.Context, team healthlab.TeamID, client [32]by
 	})
 }
 
-// putCodeClient writes the window of a client, if it changed; no row if it has no wrong try.
+// putCodeClient writes the window of a client if it changed, and deletes it if it has no wrong try.
 func putCodeClient(tx store.Tx, e *store.Entry[codeClient], next codeClient) error {
 	was := e.Value
 	switch {

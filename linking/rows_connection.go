@@ -11,17 +11,17 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// connectionPage is how many credentials are read at once to list connections.
+// connectionPage is how many credentials are read at a time to list connections.
 const connectionPage = 200
 
-// LiveConnection is a connection of a live user that is not Deregistered, and its credential.
+// LiveConnection is a connection of a live user that is not Deregistered, with its credential.
 type LiveConnection struct {
 	Credential Credential
 	Connection healthdata.Connection
 }
 
-// Connections returns up to n connections of a team to a provider, by user id, of users whose id is
-// greater than after. Only those of users count; nil means all.
+// Connections returns up to n connections of a team to a provider, by user id, of users whose id is greater than
+// after. It is limited to the given users; nil means all.
 func (r *Rows) Connections(ctx context.Context, team healthlab.TeamID, provider string, users []healthlab.UserID,
 	after healthlab.UserID, n int,
 ) ([]LiveConnection, error) {
@@ -89,13 +89,13 @@ func connectionPages(team healthlab.TeamID, provider string, users []healthlab.U
 	}
 }
 
-// appendLive appends the connections of credentials whose users are live and have not disconnected.
+// appendLive appends the connections of live users that are not Deregistered.
 func (r *Rows) appendLive(tx store.Tx, out []LiveConnection, found []*store.Entry[Credential]) ([]LiveConnection, error) {
 	users := make([]store.Query, len(found))
 	for i, e := range found {
 		users[i] = store.User(e.Value.Team, e.Value.User).Unlocked()
 	}
-	if _, err := tx.Read(users...); err != nil { // so that each Get below costs no trip
+	if _, err := tx.Read(users...); err != nil { // reads all rows at once
 		return nil, err
 	}
 	for _, e := range found {

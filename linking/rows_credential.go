@@ -19,7 +19,7 @@ func normalCredential(c Credential) Credential {
 	return c
 }
 
-// replaceCredential replaces the credential of a user and provider. One without a Box is removed.
+// replaceCredential replaces the credential of a user and provider. A credential without a Box removes it.
 func replaceCredential(tx store.Tx, c Credential) error {
 	old, err := credentialTable.Get(tx, credentialKey(c.Team, c.User, c.Provider), store.Held)
 	switch {
@@ -37,8 +37,7 @@ func replaceCredential(tx store.Tx, c Credential) error {
 	return credentialTable.Put(tx, old)
 }
 
-// connected returns a user and the credential of a connection that is not Deregistered, with the
-// connection's Client.
+// connected returns a user and the credential of a connection that is not Deregistered, with Client set.
 func (r *Rows) connected(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, provider string, lock store.Lock,
 ) (healthdata.User, *store.Entry[Credential], error) {
 	u, err := r.users.Get(tx, team, user, lock)
@@ -64,7 +63,7 @@ func (r *Rows) connected(tx store.Tx, team healthlab.TeamID, user healthlab.User
 func (r *Rows) Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (Credential, error) {
 	var out Credential
 	err := r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		if _, err := tx.Read( // in one trip
+		if _, err := tx.Read( // in one round trip
 			store.User(team, user), credentialTable.One(credentialKey(team, user, provider), store.Shared),
 		); err != nil {
 			return err

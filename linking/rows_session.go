@@ -36,7 +36,7 @@ func (r *Rows) InsertSession(ctx context.Context, s Session) error {
 	return conflict(err, sessionTable.Name, "the link session's id is taken")
 }
 
-// conflict returns healthlab.Conflict for the key of a row that is taken.
+// conflict returns healthlab.Conflict if the key of a row is taken.
 func conflict(err error, table, msg string) error {
 	var taken *store.TakenError
 	if errors.As(err, &taken) && taken.Table == table {
@@ -45,7 +45,7 @@ func conflict(err error, table, msg string) error {
 	return err
 }
 
-// normalSession returns a copy of a session in the form in which it is kept.
+// normalSession returns a copy of a session in its stored form.
 func normalSession(s Session) (Session, error) {
 	s, err := sessionTable.Copy(&s)
 	s.CreatedAt, s.ExpiresAt = instant(s.CreatedAt), instant(s.ExpiresAt)
@@ -70,7 +70,7 @@ func (r *Rows) Session(ctx context.Context, team healthlab.TeamID, id SessionID)
 	return e.Value, nil
 }
 
-// holdSession reads a session that will be put.
+// holdSession reads and locks a session.
 func holdSession(tx store.Tx, team healthlab.TeamID, id SessionID) (*store.Entry[Session], error) {
 	e, err := sessionTable.Get(tx, sessionKey(team, id), store.Held)
 	if err == nil && e == nil {
@@ -79,7 +79,7 @@ func holdSession(tx store.Tx, team healthlab.TeamID, id SessionID) (*store.Entry
 	return e, err
 }
 
-// putSession writes a changed session back and returns it as it is kept.
+// putSession writes a changed session and returns its stored form.
 func putSession(tx store.Tx, e *store.Entry[Session], next Session) (Session, error) {
 	was := e.Value
 	next.ID, next.Team, next.User, next.Token = was.ID, was.Team, was.User, was.Token
@@ -138,8 +138,7 @@ func (r *Rows) Complete(ctx context.Context, c Completion) (Session, error) {
 }
 
 // WriteConnection changes a user as [healthdata.Users].Update does, in a transaction, and replaces the
-// credential of the user and provider that it names; one without a Box is removed. sole is as in
-// [Completion].
+// credential of the user and provider. A grant without a Box removes it. sole is the same as in [Completion].
 func (r *Rows) WriteConnection(ctx context.Context, tx store.Tx, grant Credential, sole *string,
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) error {
@@ -154,7 +153,7 @@ func (r *Rows) WriteConnection(ctx context.Context, tx store.Tx, grant Credentia
 		return err
 	}
 	if to := u.Connection(grant.Provider); to != nil && to.Client != "" {
-		// The client is not forgotten while a connection is bound to it.
+		// A client that is used by a connection must not be deleted, so its row is locked.
 		if _, err := tx.Read(clientTable.One(clientKey(grant.Team, grant.Provider), store.Shared)); err != nil {
 			return err
 		}
@@ -162,7 +161,7 @@ func (r *Rows) WriteConnection(ctx context.Context, tx store.Tx, grant Credentia
 	return replaceCredential(tx, grant)
 }
 
-// checkSole fails if another live user of the team has the account; nil does not look.
+// checkSole fails if another live user of the team has the account. A nil sole skips the check.
 func (r *Rows) checkSole(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, provider string, account *string) error {
 	if account == nil {
 		return nil

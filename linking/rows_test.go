@@ -48,20 +48,24 @@ func harnessOfRows(s store.Store, setClock func(time.Time)) linkingtest.StoreHar
 
 func newRows(t testing.TB) linkingtest.StoreHarness { return harnessOfRows(newRowStore(t)) }
 
-func TestRows(t *testing.T) { linkingtest.RunStore(t, newRows) }
+func TestStore_overRowsPassesTheSuite(t *testing.T) { linkingtest.RunStore(t, newRows) }
 
-func TestRows_credentials(t *testing.T) { linkingtest.RunCredentialStore(t, newRows) }
+func TestCredentialStore_overRowsPassesTheSuite(t *testing.T) {
+	linkingtest.RunCredentialStore(t, newRows)
+}
 
-func TestRows_refresh(t *testing.T) { linkingtest.RunCredentialRefresh(t, newRows) }
+func TestCredentialRefresh_overRowsPassesTheSuite(t *testing.T) {
+	linkingtest.RunCredentialRefresh(t, newRows)
+}
 
-func TestRows_flows(t *testing.T) { linkingtest.RunFlows(t, newRows) }
+func TestFlows_overRowsPassTheSuite(t *testing.T) { linkingtest.RunFlows(t, newRows) }
 
-func TestRows_apps(t *testing.T) {
+func TestApps_overRowsPassTheSuite(t *testing.T) {
 	s, setClock := newRowStore(t)
 	linkingtest.RunApps(t, linkingtest.AppsHarness{Apps: linking.NewAppSessions(s), Users: harnessOfRows(s, setClock).Users})
 }
 
-func TestRows_clients(t *testing.T) {
+func TestClients_overRowsPassTheSuite(t *testing.T) {
 	s, setClock := newRowStore(t)
 	linkingtest.RunClients(t, linkingtest.ClientsHarness{Clients: linking.NewTeamClients(s), Linking: harnessOfRows(s, setClock)})
 }
@@ -73,7 +77,7 @@ func countRows(t *testing.T, s store.Store, table string, team healthlab.TeamID)
 	return len(got[0])
 }
 
-func TestRows_unknownUser(t *testing.T) {
+func TestStore_insertForAnUnknownUserIsNotFound(t *testing.T) {
 	h := newRows(t)
 	now := time.Now()
 	team, user := conformance.Team("a"), conformance.User("nobody")
@@ -86,7 +90,7 @@ func TestRows_unknownUser(t *testing.T) {
 }
 
 // What expired more than a day ago, and windows that are over, go with later insertions.
-func TestRows_pruned(t *testing.T) {
+func TestStore_insertPrunesRowsThatExpiredADayAgo(t *testing.T) {
 	s, setClock := newRowStore(t)
 	h := harnessOfRows(s, setClock)
 	apps := linking.NewAppSessions(s)
@@ -116,7 +120,7 @@ func TestRows_pruned(t *testing.T) {
 	require.Equal(t, []int{2, 2, 2, 1}, rows())
 }
 
-func TestRows_deletedTeam(t *testing.T) {
+func TestDeleteTeam_removesAllRowsOfTheTeamOnly(t *testing.T) {
 	s, setClock := newRowStore(t)
 	h := harnessOfRows(s, setClock)
 	clients := linking.NewTeamClients(s)
@@ -139,7 +143,7 @@ func TestRows_deletedTeam(t *testing.T) {
 }
 
 // Connections are counted page by page.
-func TestRows_manyConnections(t *testing.T) {
+func TestClients_connectionsAreCountedBeyondOnePage(t *testing.T) {
 	s, setClock := newRowStore(t)
 	h := harnessOfRows(s, setClock)
 	clients := linking.NewTeamClients(s)

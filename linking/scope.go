@@ -6,20 +6,19 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// ScopeRequirement says what a team asks of a person at one provider.
+// ScopeRequirement is the list of scopes that a team requests at one provider.
 type ScopeRequirement struct {
-	// MustGrant are the scopes without which there is no connection.
+	// MustGrant are the scopes that the person must grant.
 	MustGrant []string
-	// MayGrant are asked for, and may be refused.
+	// MayGrant are requested scopes that the person may refuse.
 	MayGrant []string
 }
 
-// scopePlan is what is asked for and what is needed.
+// scopePlan has the requested and the required scopes.
 type scopePlan struct{ ask, must []string }
 
-// planScopes says what to ask of a person: what the team wants or else every scope of the
-// provider, and always the minimum. Sorted, each once; empty for a provider without
-// scopes.
+// planScopes returns the scopes to request: those of the team, or all of the provider if the team has no list,
+// and always the minimum. They are sorted and without duplicates; empty for a provider without scopes.
 func planScopes(p *healthdata.Provider, minimum []string, want *ScopeRequirement) scopePlan {
 	var plan scopePlan
 	if len(p.Scopes) == 0 && len(minimum) == 0 {
@@ -44,8 +43,8 @@ func planScopes(p *healthdata.Provider, minimum []string, want *ScopeRequirement
 	return plan
 }
 
-// granted returns what a person granted; all that was asked for where the provider does
-// not say. [RequiredScopesNotGranted] if something needed is not among it.
+// granted returns the granted scopes, or all requested ones if the provider does not state them. It returns
+// [RequiredScopesNotGranted] if a required scope is missing.
 func (p scopePlan) granted(scopes []string) ([]string, error) {
 	if scopes == nil {
 		return p.ask, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// Service is linking as a host calls it. Safe for concurrent use.
+// Service links accounts of people at providers to users. It is safe for concurrent use.
 type Service struct {
 	store      Store
 	users      *healthdata.Service
@@ -30,27 +30,25 @@ type Service struct {
 // Options adjusts a Service. Environment and SigningKeys are required; every other field that is zero means
 // its default.
 type Options struct {
-	// Environment is sandbox or production. It shows in codes and in the address of the link
-	// pages. Required.
+	// Environment is sandbox or production. Link codes and the URL of the link pages contain it. Required.
 	Environment healthlab.Environment
-	// SigningKeys sign link tokens: the first signs, all of them are good, and each has at least 32 random
-	// bytes. Required.
+	// SigningKeys sign link tokens: the first key signs new tokens, and tokens of all keys are accepted. Each
+	// has at least 32 random bytes. Required.
 	SigningKeys [][]byte
 	// Region is us or eu. Default us.
 	Region string
-	// BaseURL is where the service answers, without a slash at its end. The addresses
-	// of callbacks begin with it, and tokens are good for it alone. Default
-	// http://localhost:8080.
+	// BaseURL is the base URL of the service, without a slash at its end. Callback URLs begin with it, and
+	// tokens are valid only for it. Default http://localhost:8080.
 	BaseURL string
-	// WebURL is the address of the link pages. Default BaseURL + "/link". Pages that are
-	// ours are on the host of BaseURL, so that a callback finds the cookie of the browser.
+	// WebURL is the URL of the link pages. Default BaseURL + "/link". The service's own link pages must be on
+	// the host of BaseURL, so that a callback receives the cookie of the browser.
 	WebURL string
 	// AppScheme is the scheme of the URL that opens the companion app. Default healthlab.
 	AppScheme string
-	// Settings returns the settings of a team. Default: the zero settings for all.
+	// Settings returns the settings of a team. Default: the zero settings for all teams.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
-	// Clients keeps the clients that teams have registered at providers themselves. Nil:
-	// there are only the deployment's. A [CredentialRefresher] needs the same.
+	// Clients stores the OAuth clients that teams have registered at providers. Nil: only the deployment's
+	// clients exist. A [CredentialRefresher] needs the same value.
 	Clients TeamClients
 	// Timeout bounds each call of a connector. Default 45 seconds.
 	Timeout time.Duration
@@ -58,20 +56,19 @@ type Options struct {
 	Now func() time.Time
 	// NewID makes ids of sessions. Default UUID version 7.
 	NewID func() uuid.UUID
-	// Random is where codes, tokens and verifiers come from. Default crypto/rand.Reader;
-	// anything else is for tests.
+	// Random is the source of codes, tokens and verifiers. Default crypto/rand.Reader; set it only in tests.
 	Random io.Reader
 	// Log receives what a person should look at. Default: slog.Default().
 	Log *slog.Logger
 }
 
-// minSigningKey is the least length of a key that signs tokens.
+// minSigningKey is the least length of a signing key.
 const minSigningKey = 32
 
-// New returns a Service on a store, the users whose accounts are linked, the connectors
-// by provider slug, and a sealer for what providers give. Connectors may be nil: the service
-// then makes demo connections only. Invalid if another argument or a required option is missing, a key
-// is too short, or a connector is for a provider that is not configured. It starts nothing.
+// New returns a Service on a store, the users whose accounts are linked, the connectors by provider slug, and a
+// sealer for credentials. Connectors may be nil: the service then makes demo connections only. Invalid if
+// another argument or a required option is missing, a key is too short, or a connector is for a provider that is
+// not configured. It starts no goroutine.
 func New(store Store, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	if store == nil || users == nil || seal == nil {
 		return nil, fmt.Errorf("%w: linking needs a store, users and a sealer", healthlab.Invalid)
@@ -137,7 +134,7 @@ func (o *Options) setDefaults() {
 
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// mustHave fails with missing if the team has no such live user.
+// mustHave returns missing if the team has no such live user.
 func (s *Service) mustHave(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, missing error) error {
 	ok, err := s.users.HasUser(ctx, team, user)
 	if err == nil && !ok {
@@ -146,7 +143,7 @@ func (s *Service) mustHave(ctx context.Context, team healthlab.TeamID, user heal
 	return err
 }
 
-// Brand returns how a team's pages look, also where its token does not work any more.
+// Brand returns the look of a team's link pages, also for a token that no longer works.
 func (s *Service) Brand(ctx context.Context, team healthlab.TeamID) (Brand, error) {
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
@@ -158,8 +155,8 @@ func (s *Service) Brand(ctx context.Context, team healthlab.TeamID) (Brand, erro
 // Users returns the users whose accounts are linked.
 func (s *Service) Users() *healthdata.Service { return s.users }
 
-// TokenCodec returns how tokens of a provider are exported and imported; nil if its connections cannot be
-// moved.
+// TokenCodec returns the codec for exporting and importing tokens of a provider; nil if its connections cannot
+// be moved.
 func (s *Service) TokenCodec(provider string) TokenCodec {
 	return s.connectors.byProvider[provider].TokenCodec
 }
@@ -169,16 +166,16 @@ func (s *Service) Settings(ctx context.Context, team healthlab.TeamID) (TeamSett
 	return s.settings(ctx, team)
 }
 
-// Environment is where the service runs.
+// Environment returns the environment of the service.
 func (s *Service) Environment() healthlab.Environment { return s.opts.Environment }
 
-// BaseURL is where the service answers.
+// BaseURL returns the base URL of the service.
 func (s *Service) BaseURL() string { return s.opts.BaseURL }
 
-// WebURL is the address of the link pages.
+// WebURL returns the URL of the link pages.
 func (s *Service) WebURL() string { return s.opts.WebURL }
 
-// settings are those of a team, with the clients that people are asked by.
+// settings returns the settings of a team with its current OAuth clients.
 func (s *Service) settings(ctx context.Context, team healthlab.TeamID) (TeamSettings, error) {
 	out, err := s.opts.Settings(ctx, team)
 	if err != nil {

@@ -9,10 +9,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// CreateCode makes a link code for a user. expires is nil for an hour.
-//
-// Errors: Invalid (it expires in the past, or later than in seven days), NotFound (the
-// team has no such user).
+// CreateCode creates a link code for a user. A nil expires means one hour. It returns Invalid if expires is in
+// the past or later than in seven days, and NotFound if the team has no such user.
 func (s *Service) CreateCode(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, expires *time.Time) (IssuedCode, error) {
 	at := s.now()
 	until, err := codeExpiry(expires, at)
@@ -23,7 +21,8 @@ func (s *Service) CreateCode(ctx context.Context, team healthlab.TeamID, user he
 		return IssuedCode{}, fmt.Errorf("create link code: %w", err)
 	}
 	c := Code{Team: team, User: user, CreatedAt: at, ExpiresAt: until}
-	// With a million codes open, one in 4,000 new ones is taken: five in a row never are.
+	// With a million open codes, one in 4,000 new ones is taken, so that five taken codes in a row practically
+	// never occur.
 	for range 5 {
 		if c.Text, err = newCodeText(s.opts.Random, codePrefix(s.opts.Environment, s.opts.Region)); err != nil {
 			break
@@ -39,11 +38,10 @@ func (s *Service) CreateCode(ctx context.Context, team healthlab.TeamID, user he
 	return IssuedCode{Code: c.Text, ExchangeURL: link, ExpiresAt: healthlab.At(until)}, nil
 }
 
-// Redeem uses a link code up and returns whom it binds. client is whatever tells one
-// client from another, best its network address (of IPv6, the first 64 bits): it is kept
-// only after a wrong try, for a few hours, as a hash under the key that signs tokens, so
-// that no address can be read out of it. While many guess at the team's codes, a client
-// that has failed lately may find no such code where there is one; a new code works.
+// Redeem redeems a link code and returns its user. client identifies the caller, preferably by its network
+// address (of IPv6, the first 64 bits). It is stored only after a wrong try, for a few hours, as a hash with the
+// signing key. While many guess at the team's codes, a client that has failed lately may find no such code where
+// there is one; a new code works.
 //
 // Errors: [*TooManyTriesError]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
 // [RuleCodeExpired] or [RuleCodeConsumed].
@@ -55,11 +53,11 @@ func (s *Service) Redeem(ctx context.Context, team healthlab.TeamID, client, cod
 	return got.User, nil
 }
 
-// redeem uses a code up. A zero team finds that of any team.
+// redeem redeems a code. A zero team matches a code of any team.
 func (s *Service) redeem(ctx context.Context, team healthlab.TeamID, client, code string) (Code, error) {
 	at := s.now()
 	if !codeForm.MatchString(code) {
-		code = "" // no team has it, and the try counts
+		code = "" // no team has it, and the try is counted
 	}
 	var got Code
 	var verdict error
@@ -75,9 +73,8 @@ func (s *Service) redeem(ctx context.Context, team healthlab.TeamID, client, cod
 	return got, err
 }
 
-// Exchange is [Service.Redeem] for a companion app, which has a code and no key of a team.
-// It returns the team and the user that the code binds. Wrong tries are counted for all
-// teams together. Errors as of Redeem.
+// Exchange is [Service.Redeem] for a companion app without an API key of a team. It returns the team and the
+// user of the code. Wrong tries are counted for all teams together. The errors are those of Redeem.
 func (s *Service) Exchange(ctx context.Context, client, code string) (healthlab.TeamID, healthlab.UserID, error) {
 	got, err := s.redeem(ctx, healthlab.TeamID{}, client, code)
 	if err != nil {

@@ -10,11 +10,9 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// ConnectDemo connects a provider whose data is made up, in a sandbox.
-//
-// Errors: Invalid (the provider is not configured), NotFound (no such user), a
-// [*healthlab.RuleError] if this is no sandbox, if the provider has no demo, or if the
-// user has a real connection.
+// ConnectDemo connects a provider with generated data, in a sandbox. It returns Invalid if the provider is not
+// configured, NotFound if there is no such user, and a [*healthlab.RuleError] outside of a sandbox, if the
+// provider has no demo, or if the user has a real connection.
 func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
 	_, err := s.users.ConnectLinked(ctx, team, user, healthdata.NewConnection{Provider: provider, Demo: true})
 	if err != nil {
@@ -23,9 +21,8 @@ func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user h
 	return nil
 }
 
-// Disconnect removes a connection and its credential, and then tells the provider, as
-// well as it can: a provider that does not answer changes nothing for us. The data
-// stays. An event announces it. Errors as of healthdata.Service.Disconnect.
+// Disconnect removes a connection and its credential, and then revokes the grant at the provider, whose failure
+// is ignored. The data stays. An event is sent. The errors are those of healthdata.Service.Disconnect.
 func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
 	change, err := s.users.Disconnecting(provider)
 	if err != nil {
@@ -34,10 +31,9 @@ func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user he
 	return s.removeCredential(ctx, team, user, provider, change)
 }
 
-// WithdrawConsent ends the consent of a person for a provider: it removes the connection and
-// its credential, as [Service.Disconnect] does, and refuses data of the provider until there is
-// a new consent. Data that is stored stays. Events announce both. Errors as of
-// healthdata.Service.WithdrawConsent.
+// WithdrawConsent ends the consent of a person for a provider: it removes the connection and its credential, as
+// [Service.Disconnect] does, and refuses data of the provider until there is a new consent. Stored data stays.
+// Events are sent for both. The errors are those of healthdata.Service.WithdrawConsent.
 func (s *Service) WithdrawConsent(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
 	change, err := s.users.WithdrawingConsent(provider)
 	if err != nil {
@@ -46,7 +42,7 @@ func (s *Service) WithdrawConsent(ctx context.Context, team healthlab.TeamID, us
 	return s.removeCredential(ctx, team, user, provider, change)
 }
 
-// removeCredential changes a connection, lets its credential go, and tells the provider.
+// removeCredential changes a connection, deletes its credential, and revokes the grant.
 func (s *Service) removeCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) ([]healthlab.Event, error)) error {
 	c, err := s.store.Disconnect(ctx, team, user, provider, change)
 	if err != nil {
@@ -63,7 +59,7 @@ func (s *Service) removeCredential(ctx context.Context, team healthlab.TeamID, u
 	return nil
 }
 
-// revoke tells the provider, as the client that the grant was given to.
+// revoke revokes a grant at the provider with the client of the grant.
 func (s *Service) revoke(ctx context.Context, c *Credential) error {
 	conn, err := s.connectors.forClient(ctx, c.Team, c.Provider, c.Client)
 	if err != nil || conn.Revoker == nil {
@@ -74,14 +70,14 @@ func (s *Service) revoke(ctx context.Context, c *Credential) error {
 		return err
 	}
 	_, err = callConnector(ctx, s, func(ctx context.Context) (struct{}, error) { return struct{}{}, conn.Revoker.Revoke(ctx, secret) })
-	if c.Client != "" { // it may have been the last one of a client that was replaced
+	if c.Client != "" { // this may have been the last connection of a replaced client
 		_, gone := s.connectors.clients.ForgetClients(ctx, c.Team, "", s.now().Add(-clientLinger))
 		err = errors.Join(err, gone)
 	}
 	return err
 }
 
-// OpenCredential opens a credential that was read from a store, for moving connections.
+// OpenCredential decrypts a stored credential, to move its connection.
 func (s *Service) OpenCredential(ctx context.Context, c Credential) ([]byte, error) {
 	secret, err := s.seal.Open(ctx, c.Secret, grantPlace(c.Team, c.User, c.Provider))
 	if err != nil {
@@ -90,8 +86,8 @@ func (s *Service) OpenCredential(ctx context.Context, c Credential) ([]byte, err
 	return secret, nil
 }
 
-// Secret returns what a connection needs to fetch data, in clear: for connectors.
-// NotFound if there is none, or the connection was removed.
+// Secret returns the decrypted secret of a connection, for connectors. It returns NotFound if there is none, or
+// if the connection was removed.
 func (s *Service) Secret(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) ([]byte, error) {
 	c, err := s.store.Credential(ctx, team, user, provider)
 	if err != nil {

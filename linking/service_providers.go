@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Classes of providers that people do not sign in at, as a provider's record names them.
+// Classes of providers without a sign-in, by the names in a provider's record.
 const (
 	classCloud  = "cloud"
 	classStore  = "sdk_store"
@@ -19,7 +19,7 @@ const (
 
 func onDevice(p *healthdata.Provider) bool { return p.Class == classStore }
 
-// offeredWithoutConnector returns a provider of one kind, which needs no connector.
+// offeredWithoutConnector returns a provider of a class that needs no connector.
 func (s *Service) offeredWithoutConnector(ctx context.Context, team healthlab.TeamID, slug string, ok func(*healthdata.Provider) bool) (
 	*healthdata.Provider, *TeamSettings, error,
 ) {
@@ -34,7 +34,7 @@ func (s *Service) offeredWithoutConnector(ctx context.Context, team healthlab.Te
 	return p, &settings, nil
 }
 
-// flows of sign-in, as a provider's record names them.
+// Kinds of sign-in, by the names in a provider's record.
 const (
 	authOAuth     = "oauth"
 	authTeamOAuth = "team_oauth"
@@ -42,8 +42,8 @@ const (
 	authEmail     = "email"
 )
 
-// linkable reports whether a team's people can link a provider: it is in the cloud, there
-// is a connector for its flow, and where the team must have its own credentials, it has.
+// linkable reports whether a team's people can link a provider: a cloud provider with a connector for its flow
+// and, if the team must have its own credentials, with those.
 func (s *Service) linkable(p *healthdata.Provider, settings *TeamSettings) bool {
 	if p == nil || p.Class != classCloud {
 		return false
@@ -63,8 +63,7 @@ func (s *Service) linkable(p *healthdata.Provider, settings *TeamSettings) bool 
 	}
 }
 
-// offered returns a provider that the team's people can link by one of the flows; any if
-// none is named.
+// offered returns a provider that the team's people can link by one of the flows; no flow means any.
 func (s *Service) offered(ctx context.Context, team healthlab.TeamID, slug string, flows ...string) (*healthdata.Provider, *TeamSettings, error) {
 	settings, err := s.settings(ctx, team)
 	if err != nil {
@@ -77,8 +76,8 @@ func (s *Service) offered(ctx context.Context, team healthlab.TeamID, slug strin
 	return p, &settings, nil
 }
 
-// Providers returns what the team's people can link, by name. It is the same whatever
-// the token filters. Errors as of [Service.Open].
+// Providers returns the providers that the team's people can link, by name, without the filter of the token. The
+// errors are those of [Service.Open].
 func (s *Service) Providers(ctx context.Context, token string) ([]healthdata.Provider, error) {
 	x, err := s.open(ctx, token, s.now())
 	if err != nil {
@@ -93,25 +92,24 @@ func (s *Service) Providers(ctx context.Context, token string) ([]healthdata.Pro
 	}), nil
 }
 
-// Regions returns what a person can choose as region at a provider, the default first;
-// empty if there is nothing to choose.
+// Regions returns the regions that a person can choose at a provider, the default first; empty if there is no
+// choice.
 func (s *Service) Regions(p *healthdata.Provider) []string { return p.Regions[s.opts.Region] }
 
-// Page is what the link pages begin with.
+// Page is the first content of the link pages.
 type Page struct {
 	Session Session
 	Brand   Brand
 	// Consent is the text that the person agrees to; the zero value for none.
 	Consent healthdata.ConsentText
-	// Providers are those that the pages offer: what is linkable, narrowed by what the
-	// token says.
+	// Providers are the offered providers: the linkable ones, filtered by the token.
 	Providers []healthdata.Provider
-	// OnDevice are the on-device stores, which a companion app connects with a code, and
-	// Manual what a person enters; both narrowed in the same way. Pages may offer them.
+	// OnDevice are on-device stores, which a companion app connects with a code. Manual are providers for data
+	// that a person enters. Both are filtered by the token. Pages may offer them.
 	OnDevice, Manual []healthdata.Provider
 }
 
-// Page returns what the link pages begin with. Errors as of [Service.Open].
+// Page returns the first content of the link pages. The errors are those of [Service.Open].
 func (s *Service) Page(ctx context.Context, token string) (Page, error) {
 	x, err := s.open(ctx, token, s.now())
 	if err != nil {
@@ -139,7 +137,7 @@ func (s *Service) Page(ctx context.Context, token string) (Page, error) {
 	return page, nil
 }
 
-// callbackURL is where a provider sends the person back to.
+// callbackURL returns the callback URL of a provider.
 func (s *Service) callbackURL(settings *TeamSettings, provider string) string {
 	if own, ok := settings.teamClients[provider]; ok && own.RedirectURL != "" {
 		return own.RedirectURL

@@ -11,10 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// CreateToken makes a link token and its session.
-//
-// Errors: Invalid (a [*healthlab.InvalidError] with every problem by field), a
-// [*healthlab.RuleError] of type [RuleInvalidUserID] or [RuleInvalidProvider].
+// CreateToken creates a link token and its session. It returns Invalid (a [*healthlab.InvalidError] with every
+// invalid field), or a [*healthlab.RuleError] of type [RuleInvalidUserID] or [RuleInvalidProvider].
 func (s *Service) CreateToken(ctx context.Context, team healthlab.TeamID, n NewToken) (IssuedToken, error) {
 	issued, err := s.createToken(ctx, team, n)
 	if err != nil {
@@ -59,11 +57,9 @@ func (s *Service) createToken(ctx context.Context, team healthlab.TeamID, n NewT
 	}, nil
 }
 
-// Open returns the session behind a token that works.
-//
-// Errors: a [*healthlab.RuleError] of type [RuleMissingLinkToken] or
-// [RuleInvalidUserID]; an [*Error] of type [InvalidToken], [TokenExpired] or
-// [TokenConsumed], and with the last two the session nevertheless.
+// Open returns the session of a valid token. It returns a [*healthlab.RuleError] of type [RuleMissingLinkToken]
+// or [RuleInvalidUserID], or an [*Error] of type [InvalidToken], [TokenExpired] or [TokenConsumed]. With the
+// last two it also returns the session.
 func (s *Service) Open(ctx context.Context, token string) (Session, error) {
 	x, err := s.open(ctx, token, s.now())
 	if err != nil {
@@ -72,8 +68,7 @@ func (s *Service) Open(ctx context.Context, token string) (Session, error) {
 	return x, nil
 }
 
-// TokenUser returns the team and the user of a link token, if the token is ours. It may have
-// expired, or be used up.
+// TokenUser returns the team and the user of a link token of this service, also of an expired or used one.
 func (s *Service) TokenUser(token string) (healthlab.TeamID, healthlab.UserID, bool) {
 	c, err := s.signer.read(token)
 	return c.Team, c.User, err == nil
@@ -110,7 +105,7 @@ func (s *Service) open(ctx context.Context, token string, at time.Time) (Session
 	return x, nil
 }
 
-// expire records that a session's time is over. The token does not work either way.
+// expire records that a session has expired. A failure is ignored, because the token no longer works anyway.
 func (s *Service) expire(ctx context.Context, x Session) Session {
 	done, err := s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
 		x.clearPending()
@@ -122,8 +117,8 @@ func (s *Service) expire(ctx context.Context, x Session) Session {
 	return done
 }
 
-// Start notes that the link pages are open, and which provider was chosen; empty if none
-// is yet. Errors as of [Service.Open], and RuleInvalidProvider.
+// Start records that the link pages are open, and the chosen provider; empty if none is chosen yet. The errors
+// are those of [Service.Open], and RuleInvalidProvider.
 func (s *Service) Start(ctx context.Context, token, provider string) (Session, error) {
 	at := s.now()
 	x, err := s.open(ctx, token, at)
@@ -150,8 +145,8 @@ func (s *Service) Start(ctx context.Context, token, provider string) (Session, e
 	return x, nil
 }
 
-// Close notes that the person closed the link pages. Opening them again goes on. Errors
-// as of [Service.Open].
+// Close records that the person closed the link pages. Opening them again continues the session. The errors are
+// those of [Service.Open].
 func (s *Service) Close(ctx context.Context, token string) (Result, error) {
 	at := s.now()
 	x, err := s.open(ctx, token, at)

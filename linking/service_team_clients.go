@@ -14,47 +14,46 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Names of rules about clients of teams.
+// Types of the healthlab.RuleError about OAuth clients of teams.
 const (
-	// RuleNoOwnClient: teams cannot have clients of their own at this provider.
+	// RuleNoOwnClient: the provider does not support clients of teams.
 	RuleNoOwnClient = "OWN_CREDENTIALS_NOT_SUPPORTED"
-	// RuleTooManyClients: connections are bound to too many clients that were replaced.
+	// RuleTooManyClients: too many replaced clients are still used by connections.
 	RuleTooManyClients = "TOO_MANY_CREDENTIALS"
 )
 
-// NewTeamClient is a client as a team hands it over.
+// NewTeamClient is an OAuth client that a team provides.
 type NewTeamClient struct {
 	healthlab.Private
 
 	Provider         string
 	ClientID, Secret string
-	// RedirectURL is an address of the team's that the provider sends people back to: it
-	// must send them on to our callback with everything behind the question mark. Empty:
-	// they come to our callback at once.
+	// RedirectURL is a URL of the team to which the provider sends people back. It must redirect to the
+	// service's callback with the whole query. Empty: the provider uses the service's callback directly.
 	RedirectURL string
-	// Details are what the provider wants besides.
+	// Details are further fields that the provider requires.
 	Details map[string]string
 }
 
 const (
-	// maxClientText bounds a client id, maxClientSecret a secret and a detail, in bytes.
+	// maxClientText is the greatest length of a client id, maxClientSecret that of a secret and a detail, in
+	// bytes.
 	maxClientText   = 512
 	maxClientSecret = 4096
 	maxDetails      = 20
 	maxRedirect     = 2048
-	// maxClients is how many clients a team has at one provider, those included that were
-	// replaced and that connections are bound to still.
+	// maxClients is the greatest number of clients of a team at one provider, including replaced ones that
+	// connections still use.
 	maxClients = 20
-	// clientLinger is how long a client is kept after it was retired, for people who are on
-	// their way back from the provider.
+	// clientLinger is how long a retired client is kept for people who are at the provider's page.
 	clientLinger = TokenLife
 )
 
-// SupportsTeamClients reports whether teams can have clients of their own here.
+// SupportsTeamClients reports whether teams can have their own OAuth clients in this service.
 func (s *Service) SupportsTeamClients() bool { return s.connectors.clients != nil }
 
-// TeamClients returns the clients of a team, of one provider if it is named: by provider,
-// the current one first. Those that were retired are here while connections need them.
+// TeamClients returns the clients of a team, of one provider if it is given: by provider, the current one first.
+// Retired clients are listed while connections use them.
 func (s *Service) TeamClients(ctx context.Context, team healthlab.TeamID, provider string) ([]TeamClient, error) {
 	list, err := s.teamClients(ctx, ClientQuery{team, true})
 	if err != nil {
@@ -66,10 +65,9 @@ func (s *Service) TeamClients(ctx context.Context, team healthlab.TeamID, provid
 	}), nil
 }
 
-// SetTeamClient makes a client the one by which a team's people are asked at a provider,
-// from the next sign-in on. What is connected stays bound to the client that connected it:
-// with the same ClientID, the new secret holds for it at once; with another one, the old
-// client is kept for it, sealed, until the last of these connections is gone.
+// SetTeamClient sets the OAuth client of a team at a provider, from the next sign-in on. Existing connections
+// keep the client that made them. With the same ClientID, the new secret applies to them at once; with another
+// one, the old client is kept, sealed, until its last connection is removed.
 //
 // Errors: a [*healthlab.RuleError] of type [RuleNoOwnClient] or [RuleTooManyClients];
 // Invalid, with every problem by the names in JSON.
@@ -137,16 +135,13 @@ func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n Ne
 	return c, nil
 }
 
-// DeleteTeamClient takes a team's client at a provider out of use: people are asked by the
-// deployment's again, or cannot link a provider that wants the team's own. What was
-// connected with it works on, and the client is kept for it, sealed, until the last of
-// these connections is gone.
+// DeleteTeamClient retires a team's client at a provider. Sign-ins then use the deployment's client; a provider
+// that requires the team's own client can no longer be linked. Existing connections work on, and the client is
+// kept, sealed, until its last connection is removed.
 //
-// With erase, all clients that the team ever gave for the provider are gone at once, those
-// that were replaced, too. Connections that are bound to them fail when their grant has to
-// be renewed, with the event that says so, and the people have to link again.
-//
-// It returns how many connections are bound to them. NotFound if the team has none.
+// With erase, all clients of the team at the provider are deleted at once, also replaced ones. Their connections
+// fail at the next renewal of their grant, with an event, and the people must link again. It returns the number
+// of these connections, or NotFound if the team has no client.
 func (s *Service) DeleteTeamClient(ctx context.Context, team healthlab.TeamID, provider string, erase bool) (int, error) {
 	bound, err := s.deleteTeamClient(ctx, team, provider, erase)
 	if err != nil {
@@ -183,7 +178,7 @@ func (s *Service) deleteTeamClient(ctx context.Context, team healthlab.TeamID, p
 	return bound, err
 }
 
-// Preparation says what a team has to set up at a provider before its own client works.
+// Preparation is the list of steps that a team must take at a provider before its own client works.
 type Preparation struct {
 	Status string
 	Steps  []SetupStep
@@ -195,10 +190,9 @@ const (
 	PrepareRequired = "preparations_required"
 )
 
-// PrepareTeamClient says what a team has to set up at a provider for a client of its own
-// with a redirect URL, which may be empty; nil is that of the client that it has. A step
-// that the team's current client has shown to be done, as people came back through it, is
-// left out. Nothing is changed, and no provider is asked.
+// PrepareTeamClient returns the steps that a team must take at a provider for its own client with a redirect
+// URL, which may be empty; nil means that of the current client. A step that is proven to be done, because
+// people came back through the current client, is left out. Nothing is changed, and no provider is asked.
 //
 // Errors: a [*healthlab.RuleError] of type [RuleNoOwnClient]; Invalid.
 func (s *Service) PrepareTeamClient(ctx context.Context, team healthlab.TeamID, provider string, redirectURL *string) (Preparation, error) {
@@ -249,7 +243,7 @@ func (s *Service) prepareTeamClient(ctx context.Context, team healthlab.TeamID, 
 	return out, nil
 }
 
-// teamClientConnector returns the connector of a provider where teams can have clients of their own.
+// teamClientConnector returns the connector of a provider that supports clients of teams.
 func (s *Service) teamClientConnector(provider string) (ProviderConnector, error) {
 	p := s.users.Providers().Get(provider)
 	if p == nil {
@@ -277,7 +271,7 @@ func goodRedirect(s string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
 }
 
-// problems says what of a client cannot be kept.
+// problems returns the invalid fields of a client.
 func (n *NewTeamClient) problems() (p healthlab.Problems) {
 	word := func(s string, most int, path ...any) {
 		if s == "" || len(s) > most || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -285,7 +279,7 @@ func (n *NewTeamClient) problems() (p healthlab.Problems) {
 		}
 	}
 	word(n.ClientID, maxClientText, "client_id")
-	if n.Secret != "" { // whether there must be one, the connector knows
+	if n.Secret != "" { // the connector checks whether a secret is required
 		word(n.Secret, maxClientSecret, "client_secret")
 	}
 	if !goodRedirect(n.RedirectURL) {
@@ -303,7 +297,7 @@ func (n *NewTeamClient) problems() (p healthlab.Problems) {
 
 func shortName(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "") }
 
-// tail is what may be shown of a secret: its last four characters, if that leaves enough.
+// tail returns the visible part of a secret: its last four characters, if the secret is long enough.
 func tail(s string) string {
 	const shown = 4
 	if len(s) < 4*shown || !utf8.ValidString(s) {
@@ -312,7 +306,7 @@ func tail(s string) string {
 	return "…" + s[len(s)-shown:]
 }
 
-// TeamListeners returns who reads what a provider sends to a team's own clients, by client id.
+// TeamListeners returns the Listeners for messages to a team's own clients, by client id.
 func (s *Service) TeamListeners(ctx context.Context, team healthlab.TeamID, provider string) (map[string]Listener, error) {
 	list, err := s.teamClients(ctx, ClientQuery{Team: team})
 	if err != nil {
@@ -334,7 +328,7 @@ func (s *Service) TeamListeners(ctx context.Context, team healthlab.TeamID, prov
 	return out, nil
 }
 
-// problemsOf are those of an error.
+// problemsOf returns the problems of an error.
 func problemsOf(err error) healthlab.Problems {
 	var invalid *healthlab.InvalidError
 	if errors.As(err, &invalid) && len(invalid.Problems) > 0 {

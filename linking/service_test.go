@@ -75,7 +75,7 @@ func sealer(t *testing.T, current string, keys map[string][]byte) *healthlab.AES
 	return s
 }
 
-func TestNew(t *testing.T) {
+func TestNew_refusesMissingOrInvalidOptions(t *testing.T) {
 	p := newPlace(t)
 	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
 	store := p.store.Linking()
@@ -96,7 +96,7 @@ func TestNew(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestTokensOfAnotherService(t *testing.T) {
+func TestToken_ofAnotherServiceOrForgedIsInvalid(t *testing.T) {
 	p := newPlace(t)
 	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
 	here := p.service(seal, linking.Options{}, key(2))
@@ -134,7 +134,7 @@ func requireLinkError(t *testing.T, want linking.ErrorType, err error, why strin
 	require.Equal(t, want, e.Type, why)
 }
 
-func TestTokenLife(t *testing.T) {
+func TestToken_expiresAfterAnHour(t *testing.T) {
 	p := newPlace(t)
 	s := p.service(sealer(t, "a", map[string][]byte{"a": key(1)}), linking.Options{}, key(2))
 	issued, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
@@ -151,7 +151,7 @@ func TestTokenLife(t *testing.T) {
 	require.Equal(t, linking.StateExpired, x.State, "it is recorded")
 }
 
-func TestClose(t *testing.T) {
+func TestClose_redirectsWithUserCancelled(t *testing.T) {
 	p := newPlace(t)
 	s := p.service(sealer(t, "a", map[string][]byte{"a": key(1)}), linking.Options{}, key(2))
 	issued, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user, RedirectURL: "https://app.example/?visit=7", OnClose: "redirect"})
@@ -167,7 +167,7 @@ func TestClose(t *testing.T) {
 }
 
 // If a person closes the pages while the provider answers, nothing is connected.
-func TestCloseDuringASignIn(t *testing.T) {
+func TestClose_duringASignInConnectsNothing(t *testing.T) {
 	p := newPlace(t)
 	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
 	var s *linking.Service
@@ -201,7 +201,7 @@ func (d during) CompleteMFA(context.Context, linking.MFARequest) (linking.Grant,
 	return linking.Grant{}, healthlab.Unimplemented
 }
 
-func TestSealedSecrets(t *testing.T) {
+func TestSecrets_areSealedAndReadableAfterAKeyRotation(t *testing.T) {
 	p := newPlace(t)
 	old := sealer(t, "2025", map[string][]byte{"2025": key(1)})
 	s := p.service(old, linking.Options{}, key(2))
@@ -235,7 +235,7 @@ func TestSealedSecrets(t *testing.T) {
 }
 
 // Printed and logged values show no secret and nothing of a person.
-func TestNothingIsTold(t *testing.T) {
+func TestPrint_containsNoSecretOrPersonalValue(t *testing.T) {
 	const mark = "Zq7Marker"
 	ext := mark
 	values := []any{

@@ -11,42 +11,42 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fsm"
 )
 
-// SessionID names a link session. UUID version 7.
+// SessionID is the id of a link session: UUID version 7.
 type SessionID struct{ uuid.UUID }
 
-// State is where a link session stands.
+// State is the state of a link session.
 type State string
 
 // The states. Connected and expired are final.
 const (
-	// StateCreated: the token was issued and not yet seen.
+	// StateCreated: the token was issued and not yet used.
 	StateCreated State = "created"
-	// StateStarted: the person is choosing or filling in.
+	// StateStarted: the person is choosing a provider or filling in a form.
 	StateStarted State = "started"
-	// StateAwaitingProvider: the person is at the provider's own sign-in.
+	// StateAwaitingProvider: the person is at the provider's own page.
 	StateAwaitingProvider State = "awaiting_provider"
-	// StateAwaitingMFA: the provider asked for a code.
+	// StateAwaitingMFA: the provider requires a code.
 	StateAwaitingMFA State = "awaiting_mfa"
 	// StateConnected: the connection is made, and the token is used up.
 	StateConnected State = "connected"
 	// StateFailed: a try failed; the token still works.
 	StateFailed State = "failed"
-	// StateCancelled: the person closed the pages; opening them again goes on.
+	// StateCancelled: the person closed the pages; opening them again continues the session.
 	StateCancelled State = "cancelled"
-	// StateExpired: the token's time is over.
+	// StateExpired: the token has expired.
 	StateExpired State = "expired"
 )
 
-// Trigger is what moves a session.
+// Trigger is an event that changes the state of a session.
 type Trigger string
 
 // The triggers.
 const (
-	// Start: the pages open, a provider is chosen (another one, too), a try begins.
+	// Start: the pages open, a provider is chosen, or a try begins.
 	Start Trigger = "start"
 	// HandOut: the person is sent to the provider.
 	HandOut Trigger = "hand_out"
-	// AskCode: the provider asks for a code.
+	// AskCode: the provider requires a code.
 	AskCode Trigger = "ask_code"
 	// WrongCode: the code was wrong.
 	WrongCode Trigger = "wrong_code"
@@ -56,14 +56,14 @@ const (
 	Fail Trigger = "fail"
 	// Close: the person closes the pages.
 	Close Trigger = "close"
-	// Expire: the time is over.
+	// Expire: the token expires.
 	Expire Trigger = "expire"
 )
 
 type row = fsm.Row[State, Trigger, struct{}, struct{}]
 
-// lifecycle is the life of a session. A step at a provider that leads nowhere can always
-// be given up for a new one: a person who goes back in the browser is not stuck.
+// lifecycle is the state table of a session. A try at a provider can always be replaced by a new one, so that a
+// person who goes back in the browser can continue.
 var lifecycle = fsm.Must(fsm.Table[State, Trigger, struct{}, struct{}]{
 	Initial: StateCreated,
 	Final:   []State{StateConnected, StateExpired},
@@ -102,7 +102,7 @@ var lifecycle = fsm.Must(fsm.Table[State, Trigger, struct{}, struct{}]{
 	},
 })
 
-// States returns the states, the first one first.
+// States returns the states, the initial one first.
 func States() []State { return lifecycle.States(struct{}{}) }
 
 // Triggers returns the triggers.
@@ -110,19 +110,19 @@ func Triggers() []Trigger {
 	return []Trigger{Start, HandOut, AskCode, WrongCode, Connect, Fail, Close, Expire}
 }
 
-// Next returns where a trigger leads, and whether it leads anywhere.
+// Next returns the next state after a trigger, and whether the trigger is allowed.
 func Next(from State, on Trigger) (State, bool) {
 	return lifecycle.Next(struct{}{}, from, on, struct{}{})
 }
 
-// Diagram draws the life of a session as a Mermaid state diagram.
+// Diagram returns the state table as a Mermaid state diagram.
 func Diagram() string { return lifecycle.Mermaid(struct{}{}) }
 
-// maxAttempts is how many tries one session has: enough for any person, and too few to
-// guess a password through us.
+// maxAttempts is the greatest number of tries of one session: enough for a person, and too few to guess a
+// password.
 const maxAttempts = 30
 
-// Session is one person's way from a link token to a connection.
+// Session is one person's linking from a token to a connection.
 type Session struct {
 	healthlab.Private
 
@@ -132,25 +132,24 @@ type Session struct {
 	// Token is the hash of the token.
 	Token TokenHash
 	State State
-	// Options are what the token was created with.
+	// Options are the options of the token.
 	Options NewToken
-	// Provider is the slug of what was chosen last; empty before.
+	// Provider is the slug of the last chosen provider; empty before the first choice.
 	Provider string
-	// Step grows with every try that begins. What an older try has to say is too late.
+	// Step increases with every try. The result of an older try is ignored.
 	Step int
-	// Pending is what the next part of the try needs, sealed: the verifier of an OAuth
-	// exchange, or the connector's own notes for a code. Its Box is nil if there is
-	// none.
+	// Pending is the sealed state of the current try: the verifier of an OAuth exchange, or the connector's
+	// notes for a code. Its Box is nil if there is none.
 	Pending healthlab.Sealed
-	// Challenge is how a code is sent, while one is awaited.
+	// Challenge describes how a code is sent, while a code is awaited.
 	Challenge Challenge
-	// LastError is how the last try failed; empty if it did not.
+	// LastError is the error of the last try; empty if it did not fail.
 	LastError ErrorType
 	// Attempts are the tries, the oldest first.
 	Attempts []Attempt
-	// CreatedAt and ExpiresAt bound its life, in UTC.
+	// CreatedAt and ExpiresAt are the lifetime of the session, in UTC.
 	CreatedAt, ExpiresAt time.Time
-	// Revision grows with every write, from 1. A store sets it.
+	// Revision increases with every write, from 1. The store sets it.
 	Revision int64
 }
 
@@ -158,17 +157,17 @@ type Session struct {
 type Attempt struct {
 	At       time.Time
 	Provider string
-	// Error is how it failed; empty while it is under way, or if it did not.
+	// Error is the error of the try; empty if it is running or did not fail.
 	Error ErrorType
 }
 
-// LogValue shows ids and the state.
+// LogValue contains ids and the state.
 func (s Session) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("session", s.ID.String()), slog.String("team", s.Team.String()),
 		slog.String("user", s.User.String()), slog.String("state", string(s.State)), slog.String("provider", s.Provider))
 }
 
-// usable says why the session's token does not work any more, or nil.
+// usable returns the reason why the session's token no longer works, or nil.
 func (s *Session) usable(at time.Time) error {
 	switch {
 	case s.State == StateConnected:
@@ -179,7 +178,7 @@ func (s *Session) usable(at time.Time) error {
 	return nil
 }
 
-// fire moves the session.
+// fire applies a trigger to the session.
 func (s *Session) fire(t Trigger) error {
 	to, ok := Next(s.State, t)
 	if !ok {
@@ -191,7 +190,7 @@ func (s *Session) fire(t Trigger) error {
 
 func (s *Session) clearPending() { s.Pending, s.Challenge = healthlab.Sealed{}, Challenge{} }
 
-// begin starts a try at a provider, and gives up one that is under way.
+// begin starts a try at a provider, and replaces a running one.
 func (s *Session) begin(provider string, at time.Time) error {
 	if err := s.usable(at); err != nil {
 		return err
@@ -209,8 +208,8 @@ func (s *Session) begin(provider string, at time.Time) error {
 	return nil
 }
 
-// recordFailure notes that the try of a step failed. If a newer one has begun, or the person
-// has gone, only the record is made.
+// recordFailure records that the try of a step failed. If a newer try has begun, or the person has left, the
+// state does not change.
 func (s *Session) recordFailure(step int, t ErrorType) error {
 	if step < 1 || step > len(s.Attempts) {
 		return fail(TokenNotValidated)
@@ -232,8 +231,8 @@ func (s *Session) recordFailure(step int, t ErrorType) error {
 	return nil
 }
 
-// recordConnection ends the session with a connection. A try may come to its end after another
-// one failed or began; the first success counts. After the pages were closed none does.
+// recordConnection ends the session with a connection. The first successful try counts, even if a newer one has
+// begun or failed. After the pages were closed no try counts.
 func (s *Session) recordConnection(provider string, at time.Time) error {
 	if err := s.usable(at); err != nil {
 		return err

@@ -25,7 +25,7 @@ func golden(t *testing.T, path, got string) {
 	require.Equal(t, string(want), got)
 }
 
-func TestLifecycleEveryStateAndTrigger(t *testing.T) {
+func TestLifecycle_everyStateAndTriggerMatchesTheGoldenFile(t *testing.T) {
 	var b strings.Builder
 	for _, from := range linking.States() {
 		fmt.Fprintf(&b, "%s\n", from)
@@ -40,10 +40,12 @@ func TestLifecycleEveryStateAndTrigger(t *testing.T) {
 	golden(t, "testdata/lifecycle.golden", b.String())
 }
 
-func TestLifecycleDiagram(t *testing.T) { golden(t, "../docs/linking-session.mmd", linking.Diagram()) }
+func TestLifecycle_diagramInDocsIsCurrent(t *testing.T) {
+	golden(t, "../docs/linking-session.mmd", linking.Diagram())
+}
 
 // A session in any state but the two final ones can be started and can expire.
-func TestSessionNeverStuck(t *testing.T) {
+func TestLifecycle_everyUnfinishedSessionCanStartAndExpire(t *testing.T) {
 	for _, from := range linking.States() {
 		_, starts := linking.Next(from, linking.Start)
 		_, expires := linking.Next(from, linking.Expire)

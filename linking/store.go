@@ -11,34 +11,30 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Store keeps link codes, link sessions and the credentials of connections, beside the
-// users of healthdata.Users: one adapter, one place, so that what belongs together is
-// written together.
+// Store keeps link codes, link sessions and the credentials of connections, beside the users of
+// healthdata.Users. One adapter implements both, so that they are written in one transaction.
 //
-// All methods are safe for concurrent use and atomic: either everything a call writes is
-// there, or nothing is. A context that has ended before a call writes nothing and is
-// the error. What a call takes and returns is a copy. Text that is not UTF-8 or has a
-// NUL is healthlab.Invalid. Times are kept in UTC to the microsecond. What a team asks
-// for and does not have is healthlab.NotFound, whether or not another team has it.
+// All methods are safe for concurrent use and atomic: either everything a call writes is there, or nothing is. A
+// context that has ended before a call writes nothing and is the error. Arguments and results are copies. Text
+// that is not UTF-8 or has a NUL is healthlab.Invalid. Times are kept in UTC to the microsecond. An item that
+// the team does not have is healthlab.NotFound, even if another team has it.
 //
 // A change may run more than once, so it is pure: no I/O, no clock, no calls to a store.
 // Its error is returned unchanged, and nothing is written. Concurrent changes of one
 // thing behave as if they ran one after another.
 //
-// When a user is erased, so are its codes, sessions and credentials. A code or session
-// may be forgotten a day after it expired.
+// When a user is erased, so are its codes, sessions and credentials. A code or session may be deleted a day
+// after it expired.
 type Store interface {
-	// InsertCode adds a code, with WrongBefore and FirstBefore as the team's counts then
-	// stand. Conflict if any team has a code with this text that has not expired at c.CreatedAt, used or
-	// not. One that has expired is replaced. Invalid without team, user or text.
+	// InsertCode adds a code, with WrongBefore and FirstBefore set to the team's current counts. It returns
+	// Conflict if any team has a code with this text that has not expired at c.CreatedAt, used or not. An
+	// expired code is replaced. It returns Invalid without team, user or text.
 	InsertCode(ctx context.Context, c Code) error
 
-	// TryCode reads what there is to know of a try, lets change edit it and writes it
-	// back: the code's UsedAt, the client's window and the team's counts. Client is a
-	// keyed hash; windows are kept by team and client, for at least GuessWindow. A zero
-	// team is a client that names none: it finds the code of any team, its tries are
-	// counted for all such clients together, and WrongBefore and FirstBefore are those
-	// counts as they stood when the code was inserted.
+	// TryCode reads the state of a try, lets change edit it and writes it back: the code's UsedAt, the client's
+	// window and the team's counts. Client is a keyed hash; windows are kept by team and client, for at least
+	// GuessWindow. A zero team means that the client names no team: the code may be of any team, and wrong tries
+	// of all such clients are counted together.
 	TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*CodeAttempt)) error
 
 	// InsertSession adds a session with Revision 1. Conflict if its id is taken, Invalid
@@ -48,9 +44,8 @@ type Store interface {
 	// Session returns a session.
 	Session(ctx context.Context, team healthlab.TeamID, id SessionID) (Session, error)
 
-	// UpdateSession lets change edit a session and writes it back with the next revision.
-	// ID, Team, User, Token, CreatedAt, ExpiresAt and Revision are the store's: what
-	// change does to them is undone.
+	// UpdateSession lets change edit a session and writes it back with the next revision. ID, Team, User, Token,
+	// CreatedAt, ExpiresAt and Revision cannot be changed.
 	UpdateSession(ctx context.Context, team healthlab.TeamID, id SessionID, change func(*Session) error) (Session, error)
 
 	// Complete lets c.Change edit a session and its user together, as UpdateSession and
@@ -60,9 +55,8 @@ type Store interface {
 	// nothing is written; racing calls do not both get it.
 	Complete(ctx context.Context, c Completion) (Session, error)
 
-	// Credential returns what a user's connection needs to fetch data. NotFound if there
-	// is none, or if the user has no connection to the provider that is not
-	// Deregistered.
+	// Credential returns the credential of a user's connection. It returns NotFound if there is none, or if the
+	// user has no connection to the provider that is not Deregistered.
 	Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (Credential, error)
 
 	// Disconnect lets change edit a user, as healthdata.Users.Update does, and removes
@@ -76,19 +70,17 @@ type Store interface {
 type Completion struct {
 	Team    healthlab.TeamID
 	Session SessionID
-	// Credential replaces that of the user and provider. Without a Box, it only says
-	// whose and which provider's is removed. Its User is the session's.
+	// Credential replaces the credential of the user and provider. Without a Box, it only identifies the
+	// credential to remove. Its User is that of the session.
 	Credential Credential
-	// Sole is the external id that no other live user of the team may have at the
-	// provider, in a connection that is not Deregistered, byte for byte. Nil does not
-	// look.
+	// Sole is the external id that no other live user of the team may have at the provider, in a connection that
+	// is not Deregistered, byte for byte. Nil skips the check.
 	Sole *string
-	// Change edits both and returns the events.
+	// Change edits the session and the user, and returns the events.
 	Change func(*Session, *healthdata.User) ([]healthlab.Event, error)
 }
 
-// AccountTakenError says that another user has connected this account. It unwraps to
-// healthlab.Conflict.
+// AccountTakenError reports that another user has connected this account. It unwraps to healthlab.Conflict.
 type AccountTakenError struct{}
 
 // Error says the rule.
@@ -97,51 +89,48 @@ func (*AccountTakenError) Error() string { return "another user has connected th
 // Unwrap returns healthlab.Conflict.
 func (*AccountTakenError) Unwrap() error { return healthlab.Conflict }
 
-// CredentialStore is the part of a store that a [CredentialRefresher] works with. What the comment of [Store]
-// says of all methods holds here, too, and both look at the same credentials.
+// CredentialStore is the part of a store that a [CredentialRefresher] works with. The rules of [Store] about all
+// methods apply here too. Both use the same credentials.
 type CredentialStore interface {
-	// Credential is that of [Store].
+	// Credential is the same method as in [Store].
 	Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (Credential, error)
 
-	// UpdateCredential lets change edit a credential, and its user with it, and writes
-	// the credential back. If change returns events, they are written in the same step,
-	// and so is the user, as healthdata.Users.Update does; if it returns none, what it
-	// did to the user is undone. ID, Team, User, Provider and CreatedAt are the store's.
-	// StoreTime is set while change runs. change may run more than once, so it must be
-	// pure. NotFound as of Credential.
+	// UpdateCredential lets change edit a credential, and its user with it, and writes the credential back. If
+	// change returns events, they are written in the same step, and so is the user, as healthdata.Users.Update
+	// does; if it returns none, changes of the user are discarded. ID, Team, User, Provider and CreatedAt cannot
+	// be changed. StoreTime is set while change runs. change may run more than once, so it must be pure.
+	// NotFound as of Credential.
 	UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
 		change func(*Credential, *healthdata.User) ([]healthlab.Event, error)) (Credential, error)
 }
 
-// Credential is what a connection needs to fetch data, sealed.
+// Credential is the sealed secret that a connection needs to fetch data.
 type Credential struct {
-	// ID names the grant: every link gives another one.
+	// ID is the id of the grant: every link creates a new one.
 	ID       uuid.UUID
 	Team     healthlab.TeamID
 	User     healthlab.UserID
 	Provider string
-	// Client is the id of the team's own client at the provider that the grant was given
-	// to; empty for the deployment's. It is that of the connection: stores take it from
-	// there, and what else is written here is lost.
+	// Client is the id of the team's own OAuth client of the grant; empty for that of the deployment. Stores
+	// read it from the connection and do not store it here.
 	Client string
 	Secret healthlab.Sealed
-	// ExpiresAt is when the secret stops working; zero if it is not known.
+	// ExpiresAt is when the secret expires; zero if it is not known.
 	ExpiresAt time.Time
 	CreatedAt time.Time
 
-	// Version counts how often the secret was renewed.
+	// Version is the number of renewals of the secret.
 	Version int64
-	// Previous is the secret before the last renewal; without a Box, there was none.
+	// Previous is the secret before the last renewal. Its Box is nil if there was none.
 	Previous healthlab.Sealed
-	// Lease is when the lease of the process that asks the provider for a new secret
-	// ends, by the store's clock; zero if no process has one.
+	// Lease is when the lease of the renewing process ends, by the store's clock; zero if there is none.
 	Lease time.Time
 	// StoreTime is the store's clock while the change of an UpdateCredential runs, in
 	// UTC; zero otherwise. A change compares Lease with it, and counts a new Lease from
 	// it. It is not stored.
 	StoreTime time.Time
-	// Failures counts the tries to renew it that failed in a row, and RetryAt is when
-	// the next one makes sense, by the clock of the process that failed; zero at once.
+	// Failures is the number of failed renewals in a row. RetryAt is when the next one may be tried, by the
+	// clock of the failing process; zero means at once.
 	Failures int
 	RetryAt  time.Time
 }

@@ -8,34 +8,32 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// TeamClient is a client that a team has registered at a provider itself. People who link
-// from then on are asked by it in place of the deployment's, and what they connect stays
-// bound to it: a provider renews and ends a grant only for the client that it gave it to.
+// TeamClient is an OAuth client that a team has registered at a provider. New sign-ins of the team's people use
+// it in place of the deployment's client. Connections stay bound to their client, because a provider renews and
+// ends a grant only for the client of the grant.
 type TeamClient struct {
 	Team     healthlab.TeamID
 	Provider string
-	// ClientID names it within the team and the provider.
+	// ClientID identifies the client in the team and provider.
 	ClientID string
-	// Box holds the secret and the details, sealed; Tail is all that is shown of the
-	// secret, and Details of each detail: their last characters.
+	// Box has the sealed secret and details. Tail is the visible end of the secret, and Details are the visible
+	// ends of the details.
 	Box     healthlab.Sealed
 	Tail    string
 	Details map[string]string
-	// RedirectURL is where the provider sends people back to, in place of our callback.
-	// Empty: our callback.
+	// RedirectURL is the redirect URL at the provider; empty means the service's callback.
 	RedirectURL string
-	// CreatedAt is when the team gave it first, UpdatedAt when it did last.
+	// CreatedAt is when the team first added the client, UpdatedAt when it last did.
 	CreatedAt, UpdatedAt time.Time
-	// RetiredAt is when another one took its place, or the team took it back; zero while
-	// it is the current one. A retired client keeps alive what was connected with it, and
-	// connects nothing new.
+	// RetiredAt is when the client was replaced or deleted; zero while it is the current one. A retired client
+	// is used for its existing connections, and not for new ones.
 	RetiredAt time.Time
-	// ProvenAt is when a person was led through it for the first time with ProvenURL as
-	// the address to come back to; zero if no person was sent there yet.
+	// ProvenAt is when a person first came back through the client with ProvenURL as the redirect URL; zero if
+	// no person did yet.
 	ProvenAt  time.Time
 	ProvenURL string
-	// Connections counts those of live users that are bound to it, have a credential and
-	// are not Deregistered, where the query asked for that ([ClientQuery]); else it is zero.
+	// Connections is the number of connections of live users that use the client, have a credential and are not
+	// Deregistered. It is zero unless [ClientQuery] requests the count.
 	Connections int
 }
 
@@ -46,39 +44,35 @@ func (c TeamClient) LogValue() slog.Value {
 
 func (c *TeamClient) current() bool { return c.RetiredAt.IsZero() }
 
-// ClientQuery asks for the clients of a team. Count counts their connections, which costs as
-// much as there are.
+// ClientQuery selects the clients of a team. Count also counts their connections, which reads all of them.
 type ClientQuery struct {
 	Team  healthlab.TeamID
 	Count bool
 }
 
-// TeamClients keeps the clients of teams. What the comment of [Store] says of all methods
-// holds here, too. When a team is deleted, so are its clients.
+// TeamClients stores the OAuth clients of teams. The rules of [Store] about all methods apply here too. Clients
+// are deleted with their team.
 type TeamClients interface {
-	// Clients returns all clients of a team: by provider, the current one first, then the
-	// one that was retired last, then by ClientID.
+	// Clients returns all clients of a team: by provider, the current one first, then the most recently retired
+	// one, then by ClientID.
 	Clients(ctx context.Context, q ClientQuery) ([]TeamClient, error)
 
-	// Client returns one, current or retired.
+	// Client returns one client, current or retired.
 	Client(ctx context.Context, team healthlab.TeamID, provider, clientID string) (TeamClient, error)
 
-	// PutClient makes a client the current one of its team and provider, and retires the
-	// one that was, at c.UpdatedAt. One with the same ClientID is replaced, but for its
-	// CreatedAt; ProvenAt and ProvenURL are kept, too. RetiredAt and Connections are the
-	// store's. Invalid without team, provider, ClientID or a Box.
+	// PutClient makes a client the current one of its team and provider, and retires the previous one at
+	// c.UpdatedAt. A client with the same ClientID is replaced; its CreatedAt, ProvenAt and ProvenURL stay.
+	// RetiredAt and Connections of c are ignored. It returns Invalid without team, provider, ClientID or a Box.
 	PutClient(ctx context.Context, c TeamClient) (TeamClient, error)
 
-	// RetireClient retires the current client of a provider. NotFound if there is none.
+	// RetireClient retires the current client of a provider. It returns NotFound if there is none.
 	RetireClient(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error
 
-	// ProveClient sets ProvenAt and ProvenURL, if ProvenURL is another one. Nothing
-	// happens if there is no such client.
+	// ProveClient sets ProvenAt and ProvenURL, if ProvenURL changes. It does nothing if there is no such client.
 	ProveClient(ctx context.Context, team healthlab.TeamID, provider, clientID, redirectURL string, at time.Time) error
 
-	// ForgetClients deletes the clients of a team that were retired before an instant and
-	// that no connection needs: none of a user who is not erased has a credential and is
-	// bound to it. With a provider, it deletes all of that provider instead, needed or not;
-	// it returns how many it deleted.
+	// ForgetClients deletes the clients of a team that were retired before an instant and that no connection of
+	// a user uses. With a provider, it deletes all clients of that provider, even if connections use them. It
+	// returns the number of deleted clients.
 	ForgetClients(ctx context.Context, team healthlab.TeamID, provider string, before time.Time) (int, error)
 }

@@ -6,58 +6,57 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// TeamSettings are the choices of a team.
+// TeamSettings are the settings of a team.
 type TeamSettings struct {
 	// RejectDuplicates refuses an account that another user of the team has connected.
 	RejectDuplicates bool
-	// Redirects says where the link pages may send a person.
+	// Redirects are the allowed redirect URLs of the link pages.
 	Redirects RedirectRules
-	// Scopes says by provider what a person is asked for; a provider without an entry
-	// is asked for all of its scopes, none of which is a must.
+	// Scopes are the requested scopes by provider. A provider without an entry requests all of its scopes, and
+	// none is required.
 	Scopes map[string]ScopeRequirement
-	// OwnOAuth lists the providers for which the deployment's OAuth credentials are the
-	// team's own: those of team_oauth that its people can link, and all whose connections
-	// can move in bulk. What a team has credentials for in [Options].Clients is added.
+	// OwnOAuth lists the providers whose OAuth credentials in the deployment belong to the team: team_oauth
+	// providers that its people can link, and all providers whose connections can be moved in bulk. Providers
+	// with a client in [Options].Clients are added.
 	OwnOAuth []string
 	// Bulk enables operations on many connections at once.
 	Bulk bool
 	// PagesOnly refuses sign-ins at a provider's own page that do not begin on the link
 	// pages, so that every callback is bound to the browser that left.
 	PagesOnly bool
-	// CallbackURLs says by provider which callback address the team has registered in
-	// place of ours.
+	// CallbackURLs are the callback URLs that the team has registered by provider, in place of the service's
+	// own.
 	CallbackURLs map[string]string
-	// Practice is the only one whose patients can be connected by their address, where a
-	// provider has practices; empty for any. What is connected stays.
+	// Practice is the only practice whose patients can be connected by their address; empty for any. Existing
+	// connections stay.
 	Practice string
-	// Brand is what the link pages look like.
+	// Brand is the look of the link pages.
 	Brand Brand
-	// Consent is the text that people agree to; the zero value for none.
+	// Consent is the text that people agree to; zero if there is none.
 	Consent healthdata.ConsentText
 
-	teamClients map[string]TeamClient // the current ones by provider
+	teamClients map[string]TeamClient // the current clients by provider
 }
 
-// Brand is what a person sees of the team. Empty fields are left out.
+// Brand is the name and look of a team on pages for people. Empty fields are left out.
 type Brand struct {
 	CompanyName string `json:"company_name,omitempty"`
 	LogoURL     string `json:"logo_url,omitempty"`
 	Color       string `json:"brand_color,omitempty"`
-	// Website is an address of http or https. SupportEmail and SupportContact are where
-	// people get help, and Address is where the company is.
+	// Website is an http or https address. SupportEmail and SupportContact are for people who need help. Address
+	// is that of the company.
 	Website        string `json:"company_website,omitempty"`
 	SupportEmail   string `json:"support_email,omitempty"`
 	SupportContact string `json:"support_contact,omitempty"`
 	Address        string `json:"company_address,omitempty"`
 }
 
-// Owns reports whether the grants that a client got at a provider are the team's: those of
-// every client of its own, and those of the deployment's, which has no id, where OwnOAuth
-// says so.
+// Owns reports whether the grants of a client at a provider belong to the team: those of its own clients, and
+// those of the deployment's client (the empty id) if OwnOAuth has the provider.
 func (t *TeamSettings) Owns(provider, client string) bool {
 	return client != "" || slices.Contains(t.OwnOAuth, provider)
 }
 
-// OwnClient is the id of the client of its own by which the team's people are asked at a
-// provider; empty if that is the deployment's.
+// OwnClient returns the id of the team's own client for sign-ins at a provider; empty if the deployment's client
+// is used.
 func (t *TeamSettings) OwnClient(provider string) string { return t.teamClients[provider].ClientID }

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// TokenLife is how long a link token works.
+	// TokenLife is the lifetime of a link token.
 	TokenLife = time.Hour
-	// tokenRandom is how many random bytes a token carries.
+	// tokenRandom is the number of random bytes of a token.
 	tokenRandom = 32
-	// maxToken is the longest text that is looked at as a token.
+	// maxToken is the greatest length of a token.
 	maxToken = 2048
 )
 
-// TokenHash is the SHA-256 of a link token, which is all that is stored of one. The
-// token has 256 random bits, so a hash needs neither salt nor stretching.
+// TokenHash is the SHA-256 of a link token. Only the hash is stored. The token has 256 random bits, so that the
+// hash needs no salt.
 type TokenHash [sha256.Size]byte
 
 func hashToken(token string) TokenHash { return sha256.Sum256([]byte(token)) }
@@ -31,32 +31,31 @@ func mac(key []byte, text string) []byte {
 	return m.Sum(nil)
 }
 
-// NewToken says for whom a link token is, and how the link pages behave.
+// NewToken describes a link token and the behaviour of its link pages.
 type NewToken struct {
 	User healthlab.UserID
-	// Provider, when set, is the only one that the token connects, on the pages and by every
-	// operation; empty is all.
+	// Provider, if set, is the only provider that the token connects, on the pages and through every operation.
 	Provider string
-	// RedirectURL is where the pages send the person at the end; empty for their own
-	// last page. It is absolute; the schemes of apps are welcome.
+	// RedirectURL is where the pages send the person at the end; empty for the pages' own last page. It must be
+	// absolute; schemes of apps are allowed.
 	RedirectURL string
-	// FilterOnProviders narrows what the pages offer; nil offers all. It does not bind
-	// who calls the operations directly.
+	// FilterOnProviders limits the providers on the pages; nil means all. It does not limit direct calls of the
+	// operations.
 	FilterOnProviders []string
-	// OnError and OnClose are "redirect" or empty: whether errors of the password and
-	// e-mail pages, and closing, go to RedirectURL.
+	// OnError and OnClose are "redirect" or empty: whether an error of the password and e-mail pages, or closing
+	// the pages, redirects to RedirectURL.
 	OnError, OnClose string
 }
 
-// LogValue shows the user alone: a redirect URL may carry anything.
+// LogValue contains only the user, because a redirect URL may contain anything.
 func (n NewToken) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user", n.User.String()), slog.String("provider", n.Provider))
 }
 
-// redirects is the one value that OnError and OnClose may have.
+// redirects is the only value of OnError and OnClose other than empty.
 const redirects = "redirect"
 
-// check notes what is wrong with a request for a token.
+// check reports the invalid fields of a token request.
 func (n *NewToken) check(p *healthlab.Problems, providers *healthdata.Providers, rules RedirectRules) {
 	if n.Provider != "" && providers.Get(n.Provider) == nil {
 		p.Add("unknown_provider", providers.Expected(n.Provider), "provider")

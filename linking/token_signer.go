@@ -16,12 +16,12 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// tokenHeader is the first part of every token. A token with another is not ours: the
-// algorithm is not the caller's to choose.
+// tokenHeader is the header of every token. Tokens with another header are refused, so that a caller cannot
+// choose the algorithm.
 var tokenHeader = base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`))
 
-// claims are the second part. A service that shares an application with us at a provider can
-// read, without the key, whose callback a state belongs to.
+// claims is the payload of a token. A service that shares the OAuth application can read from it, without the
+// key, to which service a state belongs.
 type claims struct {
 	Audience string           `json:"aud"`
 	Subject  SessionID        `json:"sub"`
@@ -32,14 +32,14 @@ type claims struct {
 	ID       string           `json:"jti"`
 }
 
-// signer makes and reads tokens: JSON Web Tokens under HMAC-SHA-256. Immutable.
+// signer makes and reads tokens: JSON Web Tokens with HMAC-SHA-256. Immutable.
 type signer struct {
-	keys     [][]byte // the first one signs, all are good
+	keys     [][]byte // the first key signs; tokens of all keys are accepted
 	audience string
 	random   io.Reader
 }
 
-// issue makes the token of a session.
+// issue returns the token of a session.
 func (g *signer) issue(s *Session) (string, error) {
 	var b [tokenRandom]byte
 	if _, err := io.ReadFull(g.random, b[:]); err != nil {
@@ -56,8 +56,7 @@ func (g *signer) issue(s *Session) (string, error) {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac(g.keys[0], text)), nil
 }
 
-// read returns whose session a token names, if the token is ours. Whether it still
-// works is the session's affair.
+// read returns the claims of a token of this service. The session decides whether the token still works.
 func (g *signer) read(token string) (claims, error) {
 	var c claims
 	text, sum, ok := cutLast(token, ".")
@@ -94,21 +93,21 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// IssuedToken is a new link token as its owner sees it, once.
+// IssuedToken is a new link token, as it is returned once to its owner.
 type IssuedToken struct {
 	healthlab.Private
 
 	Token string `json:"link_token"`
-	// WebURL opens the link pages with it.
+	// WebURL is the URL of the link pages with the token.
 	WebURL string `json:"link_web_url"`
 
-	// Session is the session behind the token.
+	// Session is the id of the token's session.
 	Session SessionID `json:"-"`
 	// ExpiresAt is when the token stops working.
 	ExpiresAt time.Time `json:"-"`
 }
 
-// webURL is where the pages of a token are.
+// webURL returns the URL of the link pages with a token.
 func webURL(base, token string, env healthlab.Environment, region string) string {
 	sep := "?"
 	if strings.Contains(base, "?") {

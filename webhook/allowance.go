@@ -7,11 +7,10 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// allowanceOf is the time that an allowance is for.
+// allowanceOf is the period in which calls of a team are counted.
 const allowanceOf = time.Minute
 
-// allowance counts what each team asks for in a minute. It keeps this minute's counts
-// and no others. Safe for concurrent use.
+// allowance counts the calls of each team in the current minute. It is safe for concurrent use.
 type allowance struct {
 	most int
 
@@ -24,7 +23,7 @@ func newAllowance(most int) *allowance {
 	return &allowance{most: most, used: map[healthlab.TeamID]int{}}
 }
 
-// take uses one of the team's allowance, and reports whether there was one left.
+// take counts a call of the team, and reports whether it was within the limit.
 func (a *allowance) take(team healthlab.TeamID, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

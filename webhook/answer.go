@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Class is the stable name of what came of one attempt.
+// Class is the kind of result of one attempt.
 type Class string
 
 const (
@@ -17,11 +17,11 @@ const (
 	ClassRedirect Class = "redirect"
 	// ClassGone is status 410: the endpoint is disabled at once.
 	ClassGone Class = "gone"
-	// ClassThrottled is status 429, 502, 503 or 504: slow down.
+	// ClassThrottled is status 429, 502, 503 or 504: send more slowly.
 	ClassThrottled Class = "throttled"
 	// ClassRefused is any other status.
 	ClassRefused Class = "refused"
-	// ClassTimeout means that no status came in time after the request was written.
+	// ClassTimeout means that no status was received in time after the request was written.
 	ClassTimeout Class = "timeout"
 	// ClassReset means that the connection broke after the request was written.
 	ClassReset Class = "reset"
@@ -29,14 +29,14 @@ const (
 	ClassConnect Class = "connect"
 	// ClassDNS means that the name does not resolve.
 	ClassDNS Class = "dns"
-	// ClassTLS means that the handshake failed, or the certificate is not to be believed.
+	// ClassTLS means that the handshake failed, or that the certificate is not trusted.
 	ClassTLS Class = "tls"
 	// ClassBlocked means that the guard refused the address.
 	ClassBlocked Class = "blocked"
-	// ClassProxy means that our own egress proxy did not do its work. It says nothing about
-	// the receiver, so it is no attempt: the delivery waits.
+	// ClassProxy means that the sender's own egress proxy failed. It does not count as an attempt: the delivery
+	// waits.
 	ClassProxy Class = "proxy"
-	// ClassCrashed means that the sender died, or its process did.
+	// ClassCrashed means that the sending goroutine or its process crashed.
 	ClassCrashed Class = "crashed"
 )
 
@@ -57,13 +57,12 @@ func ClassOf(status int) Class {
 	}
 }
 
-// Ambiguous reports whether the receiver may have the message although no status
-// came back.
+// Ambiguous reports whether the receiver may have the message although no status was received.
 func (c Class) Ambiguous() bool {
 	return c == ClassTimeout || c == ClassReset || c == ClassCrashed
 }
 
-// maxRetryAfter is how far ahead a receiver may move the next attempt.
+// maxRetryAfter is the longest delay that a receiver can request.
 const maxRetryAfter = 24 * time.Hour
 
 // ParseRetryAfter reads the value of a Retry-After header, seconds or an HTTP date
@@ -91,22 +90,22 @@ func ParseRetryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), maxRetryAfter)
 }
 
-// maxHead is how much of the head of an answer is kept.
+// maxHead is how many bytes of a response's head are kept.
 const maxHead = 2 << 10
 
-// notKept stands for a value that is not kept.
+// notKept replaces a header value that is not kept.
 const notKept = "(not kept)"
 
-// headOf returns the head of an answer as it is kept: the status line and the header
-// fields, sorted by name, a line each, without the values of those that look like
-// credentials or may lead to some. What is too long is cut at the end of a line.
+// headOf returns the head of a response in the form in which it is kept: the status line and the header fields,
+// sorted by name, one per line. Values that look like credentials or URLs are left out. A head that is too long
+// is cut at the end of a line.
 func headOf(r *http.Response) []byte {
 	names := make([]string, 0, 16)
 	for name := range r.Header {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	out := make([]byte, 0, 128) // which most do with
+	out := make([]byte, 0, 128) // enough for most responses
 	out = appendLine(out, r.Proto, " ", r.Status)
 	for _, name := range names {
 		hidden := secretive(name)
@@ -124,7 +123,7 @@ func headOf(r *http.Response) []byte {
 	return out
 }
 
-// appendLine appends a line of so many parts, of which it takes no more than is kept.
+// appendLine appends the parts of a line, up to the limit of the head.
 func appendLine(to []byte, parts ...string) []byte {
 	if len(to) > 0 {
 		to = append(to, '\n')
@@ -136,11 +135,11 @@ func appendLine(to []byte, parts ...string) []byte {
 	return to
 }
 
-// secretive reports whether the value of a field of an answer is nothing for a log: what
-// opens something, or a URL, which may.
+// secretive reports whether the value of a response header must not be logged, because it may be a credential or
+// a URL.
 func secretive(name string) bool {
 	switch name {
-	case "Connection", "Content-Length", "Content-Type", "Date", "Server": // which most answers have
+	case "Connection", "Content-Length", "Content-Type", "Date", "Server": // most responses have these
 		return false
 	}
 	name = strings.ToLower(name)

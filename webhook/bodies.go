@@ -8,9 +8,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Bodies empties the bodies of messages that were delivered long enough ago. What the message
-// was about stays: its type, key, Seq and time, and the attempts. It is kept by the store that
-// keeps the messages. Implementations are safe for concurrent use.
+// Bodies deletes the bodies of messages some time after their delivery. The type, key, Seq and time of the
+// message and its attempts stay. The store of the messages implements it. Implementations are safe for
+// concurrent use.
 type Bodies interface {
 	// Teams returns the teams that have messages, in no order.
 	Teams(ctx context.Context) ([]healthlab.TeamID, error)
@@ -19,8 +19,8 @@ type Bodies interface {
 	// how many it emptied. A message is emptied if it was written before the instant, was
 	// routed, has no unfinished delivery, and had no attempt at or after the instant.
 	//
-	// [Log.Message] returns an emptied message without a body. [Deliveries.Replay] of one is a
-	// RuleError of type [RuleBodyDeleted]; recovering passes over them.
+	// [Log.Message] returns an emptied message without a body. [Deliveries.Replay] of one is a RuleError of type
+	// [RuleBodyDeleted]; recovering skips it.
 	EmptyBodies(ctx context.Context, team healthlab.TeamID, ended time.Time, n int) (int, error)
 }
 
@@ -34,12 +34,12 @@ func BodyDeleted() error {
 		Msg: "the body of the event was deleted after the time that the team keeps bodies; read the data by the API"}
 }
 
-// DefaultBodyRetention is how long bodies are kept after the last attempt to deliver them,
-// for teams that have chosen nothing.
+// DefaultBodyRetention is how long bodies are kept after the last delivery attempt, unless the team has chosen
+// another time.
 const DefaultBodyRetention = 7 * 24 * time.Hour
 
-// emptyBodies empties the bodies of all teams that are older than the team keeps them. at is the
-// store's time. The error of one team does not stop the others.
+// emptyBodies deletes the bodies of all teams whose retention has ended. at is the store's time. The error of
+// one team does not stop the others.
 func (d *Dispatcher) emptyBodies(ctx context.Context, at time.Time) error {
 	if d.opts.Bodies == nil {
 		return nil
@@ -58,7 +58,7 @@ func (d *Dispatcher) emptyBodies(ctx context.Context, at time.Time) error {
 	return errs
 }
 
-// emptyBodiesOf empties the bodies of one team.
+// emptyBodiesOf deletes old bodies of one team.
 func (d *Dispatcher) emptyBodiesOf(ctx context.Context, team healthlab.TeamID, at time.Time) error {
 	const batch = 500
 	keep := DefaultBodyRetention

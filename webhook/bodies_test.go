@@ -15,7 +15,7 @@ import (
 )
 
 // Bodies are emptied after the team's retention while the dispatcher runs.
-func TestBodiesAreEmptied(t *testing.T) {
+func TestBodies_areEmptiedAfterTheTeamsRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		types, err := webhook.NewCatalogue(webhook.EventTypes())

@@ -22,15 +22,14 @@ var typeName = regexp.MustCompile(
 // underscores, a letter first. A name may be valid and not be in any catalogue.
 func ValidType(name string) bool { return typeName.MatchString(name) }
 
-// Catalogue knows the event types of a service. Immutable; safe for concurrent use.
+// Catalogue has the event types of a service. It is immutable and safe for concurrent use.
 type Catalogue struct {
 	types  []healthlab.EventType
 	byName map[string]int
 }
 
-// NewCatalogue joins the lists of the packages that emit events; [EventTypes] is the
-// list of this one. Invalid, naming every place, if a name does not fit the grammar
-// or is there twice.
+// NewCatalogue joins the lists of event types of several packages; [EventTypes] is the list of this one. It
+// returns Invalid with every position if a name does not match the grammar or occurs twice.
 func NewCatalogue(lists ...[]healthlab.EventType) (*Catalogue, error) {
 	c := &Catalogue{byName: map[string]int{}}
 	var problems healthlab.Problems
@@ -62,13 +61,13 @@ func (c *Catalogue) Lookup(name string) (healthlab.EventType, bool) {
 	return c.types[i], true
 }
 
-// Types returns all types, in the order in which they were handed in.
+// Types returns all types in the order of the lists.
 func (c *Catalogue) Types() []healthlab.EventType { return slices.Clone(c.types) }
 
 // Names returns the names of all types, sorted.
 func (c *Catalogue) Names() []string { return slices.Sorted(maps.Keys(c.byName)) }
 
-// Modes returns what order means for each type, by name.
+// Modes returns the mode of each type by name.
 func (c *Catalogue) Modes() map[string]healthlab.Mode {
 	modes := make(map[string]healthlab.Mode, len(c.types))
 	for _, t := range c.types {

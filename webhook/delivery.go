@@ -9,75 +9,73 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// State is where a delivery, one message to one endpoint, stands.
+// State is the state of a delivery of one message to one endpoint.
 type State string
 
 const (
-	// Pending means that it was never started.
+	// Pending means that no attempt was started.
 	Pending State = "pending"
-	// Sending means that a worker holds it.
+	// Sending means that a worker has claimed the delivery.
 	Sending State = "sending"
 	// Retrying means that an attempt failed and another one is due.
 	Retrying State = "waiting"
-	// Succeeded means that the receiver accepted it.
+	// Succeeded means that the receiver accepted the message.
 	Succeeded State = "succeeded"
-	// Failed means that nothing more is tried, unless a replay is requested.
+	// Failed means that there is no further attempt, unless a replay is requested.
 	Failed State = "failed"
-	// Cancelled means that it was not worth sending any more; the reason says why.
+	// Cancelled means that sending is no longer useful. The Reason states why.
 	Cancelled State = "cancelled"
 )
 
-// Final reports whether nothing more will be tried.
+// Final reports whether there is no further attempt.
 func (s State) Final() bool { return s == Succeeded || s == Failed || s == Cancelled }
 
-// Reason says why a delivery ended otherwise than by success, or why an attempt
-// changed nothing.
+// Reason is why a delivery ended without success, or why an attempt was not counted.
 type Reason string
 
 const (
 	// ReasonExhausted: the last attempt of the schedule failed.
 	ReasonExhausted Reason = "exhausted"
-	// ReasonExpired: it was too old to be worth sending.
+	// ReasonExpired: the message was too old.
 	ReasonExpired Reason = "expired"
-	// ReasonBlocked: it held up others of its lane for longer than allowed.
+	// ReasonBlocked: the delivery blocked its lane for longer than allowed.
 	ReasonBlocked Reason = "blocked"
-	// ReasonPoison: it was started again and again without an outcome.
+	// ReasonPoison: the delivery was started repeatedly without an outcome.
 	ReasonPoison Reason = "poison"
-	// ReasonSuperseded: a newer event of its key took its place.
+	// ReasonSuperseded: a newer event of the same key replaced the message.
 	ReasonSuperseded Reason = "superseded"
 	// ReasonDisabled: the endpoint was disabled.
 	ReasonDisabled Reason = "disabled"
 	// ReasonDeleted: the endpoint was deleted.
 	ReasonDeleted Reason = "deleted"
-	// ReasonUnwanted: the team does not want events of this type, or none there.
+	// ReasonUnwanted: the team has disabled events of this type, or the kind of endpoint.
 	ReasonUnwanted Reason = "unwanted"
-	// ReasonLeaseLost: the attempt's lease had gone to another process, so its
-	// outcome is in the log and nowhere else.
+	// ReasonLeaseLost: another process had claimed the delivery, so the outcome of the attempt is only logged.
 	ReasonLeaseLost Reason = "lease_lost"
 )
 
-// Trigger says what made a delivery.
+// Trigger is what caused a delivery.
 type Trigger string
 
 // The triggers.
 const (
-	TriggerEvent   Trigger = "event"   // the event itself
-	TriggerRetry   Trigger = "retry"   // a caller asked for this one message
-	TriggerRecover Trigger = "recover" // a caller asked for all since a time
+	TriggerEvent   Trigger = "event"   // the event
+	TriggerRetry   Trigger = "retry"   // a call that resends one message
+	TriggerRecover Trigger = "recover" // a call that resends all messages since a time
 )
 
-// DeliveryID names a delivery within its store.
+// DeliveryID is the id of a delivery in its store.
 type DeliveryID int64
 
-// Lease is the right to deliver. It ends at its time, and before that when a process
-// else gets the delivery; Token tells two leases of one delivery apart.
+// Lease is the right to send a delivery until a time. It ends earlier if another process claims the delivery.
+// Token distinguishes leases of one delivery.
 type Lease struct {
 	Team     healthlab.TeamID
 	Delivery DeliveryID
 	Token    int64
 }
 
-// Delivery is one message to one endpoint, as a claim hands it out.
+// Delivery is one claimed message to one endpoint.
 type Delivery struct {
 	Lease
 	Endpoint EndpointID
@@ -86,19 +84,19 @@ type Delivery struct {
 	Key      string
 	Seq      int64
 	At       time.Time // when the event happened
-	Trace    string    // of the event
+	Trace    string    // trace of the event
 	Body     []byte    // the stored bytes; not to be changed
 	Trigger  Trigger
 
-	Attempts      int       // finished ones, of this delivery
-	Starts        int       // claims since the last outcome, this one included
-	QueuedAt      time.Time // when it came into its lane, by the store's clock
+	Attempts      int       // finished attempts of this delivery
+	Starts        int       // claims since the last outcome, including this one
+	QueuedAt      time.Time // when the delivery entered its lane, by the store's clock
 	FirstFailedAt time.Time // zero if no attempt has failed
-	Superseded    bool      // a newer version of its key waits behind it
-	Blocking      bool      // something waits behind it
+	Superseded    bool      // a newer version of the key waits behind the delivery
+	Blocking      bool      // another delivery waits behind this one
 }
 
-// LogValue shows which delivery it is, and nothing of the body or the key.
+// LogValue contains the ids of the delivery, and not the body or the key.
 func (d Delivery) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Int64("delivery", int64(d.Delivery)),
@@ -109,7 +107,7 @@ func (d Delivery) LogValue() slog.Value {
 	)
 }
 
-// Attempt is one line of the log: one request, or one decision not to send.
+// Attempt is one log entry: one request, or one decision not to send.
 type Attempt struct {
 	At       time.Time // when it ended, by the store's clock
 	Endpoint EndpointID
@@ -118,46 +116,43 @@ type Attempt struct {
 	Delivery DeliveryID
 	N        int // from 1; 0 for a delivery that ended before any attempt
 	Trigger  Trigger
-	Status   int   // 0 if there was none
+	Status   int   // 0 if no status was received
 	Class    Class // empty if nothing was sent
 	Duration time.Duration
-	State    State // of the delivery, after it
+	State    State // state of the delivery after the attempt
 	Reason   Reason
-	// Head is the head of the receiver's answer: the status line and the header fields, a
-	// line each, at most 2 KiB, without the values of those that look like credentials. Nil
-	// if there was no answer.
+	// Head is the head of the receiver's response: the status line and the header fields, one per line, at most
+	// 2 KiB, without values that look like credentials. It is nil without a response.
 	Head     []byte
-	Response []byte // the beginning of the body of the answer, if the host keeps it
+	Response []byte // the start of the response body, if the host keeps it
 }
 
-// Outcome is what came of a claimed delivery.
+// Outcome is the result of a claimed delivery.
 type Outcome struct {
-	// Delivery is what was claimed; its body is not looked at.
+	// Delivery is the claimed delivery; its body is ignored.
 	Delivery Delivery
 	// State is Succeeded, Retrying, Failed or Cancelled.
 	State  State
 	Reason Reason
-	// Delay is when a Retrying delivery is due again, counted from the recording by
-	// the store's clock.
+	// Delay is when a Retrying delivery is due again, from the time of recording by the store's clock.
 	Delay time.Duration
-	// Quiet is how long the lane starts nothing more, whatever it is; it matters
-	// after an attempt that the receiver may still be working on.
+	// Quiet is how long the lane starts no delivery, after an attempt that the receiver may still be processing.
 	Quiet time.Duration
-	// Sent reports whether an attempt was made; a decision not to send uses none.
+	// Sent reports whether an attempt was made.
 	Sent     bool
 	Status   int
 	Class    Class
 	Duration time.Duration
-	Head     []byte // see Attempt
+	Head     []byte // the same as in Attempt
 	Response []byte
-	// Events are written in the same commit, if the lease still holds.
+	// Events are written in the same commit, if the lease is still valid.
 	Events []healthlab.Event
 }
 
-// Backlog is what a store still has to deliver, for metrics and for a program that stops.
+// Backlog is the number of undelivered events and deliveries, for metrics and for stopping a program.
 type Backlog struct {
-	// Unrouted are the events that are not handed to endpoints yet, and Unfinished the
-	// deliveries that have not come to an end.
+	// Unrouted is the number of events without deliveries yet, and Unfinished the number of unfinished
+	// deliveries.
 	Unrouted, Unfinished int
 	// Oldest is the age of the oldest of them; zero if there are none.
 	Oldest time.Duration

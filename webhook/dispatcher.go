@@ -15,60 +15,60 @@ import (
 
 const (
 	sweepEvery  = time.Hour
-	longestWait = 1500 * time.Millisecond // between two tries to reach the store
-	sealWait    = time.Minute             // a delivery rests whose secrets do not open
-	proxyWait   = time.Minute             // or that could not leave our own network
-	suspectWait = time.Second             // or that is to be started alone, while another one is
-	recordExtra = 2 * time.Second         // to record what came in at the last moment
+	longestWait = 1500 * time.Millisecond // longest wait between two attempts to reach the store
+	sealWait    = time.Minute             // wait of a delivery whose secrets cannot be decrypted
+	proxyWait   = time.Minute             // wait of a delivery after the egress proxy failed
+	suspectWait = time.Second             // wait of a suspected poison delivery while another one runs
+	recordExtra = 2 * time.Second         // time to record outcomes after the stop
 	recordRetry = 10 * time.Millisecond
 )
 
-// Dispatcher delivers: it routes written events into lanes, claims what is due, sends
-// it, and records what came of it. Any number of them may work on one store, in one
-// process or many. Call Run once; Wake is safe for concurrent use.
+// Dispatcher delivers events: it routes written events into lanes, claims due deliveries, sends them, and
+// records the outcomes. Any number of dispatchers may work on one store, in one process or many. Call Run once;
+// Wake is safe for concurrent use.
 type Dispatcher struct {
 	modes      map[string]healthlab.Mode
 	deliveries Deliveries
 	notifier   Notifier
-	punctual   bool // the notifier keeps to the timeout by itself
+	punctual   bool // the notifier enforces the timeout itself
 	opts       Options
 	limits     limits
 	targets    *targets
 
-	proxyTold  atomic.Int64 // when, in Unix seconds
-	suspect    atomic.Int64 // the delivery that may kill this process; 0 if none runs
+	proxyTold  atomic.Int64 // Unix seconds of the last log entry about the proxy
+	suspect    atomic.Int64 // the running delivery that may crash this process; 0 if there is none
 	jobs       chan job
 	outcomes   chan *pendingOutcome
-	unrecorded chan struct{} // one for each outcome that is not in the store yet
+	unrecorded chan struct{} // one element for each outcome that is not recorded yet
 	wakeRoute  chan struct{}
 	wakeClaim  chan struct{}
-	news       chan struct{} // for other processes
-	swept      time.Time     // by Step
+	news       chan struct{} // signals other processes
+	swept      time.Time     // last sweep by Step
 }
 
-// punctual is a Notifier that needs no deadline, which takes some time to make for each
-// request, to return in time.
+// punctual is a Notifier that enforces its timeout itself, so that no context with a deadline is made for each
+// request.
 type punctual interface {
 	returnsWithin(limit time.Duration) bool
 }
 
-// job is a claimed delivery on its way to a sender.
+// job is a claimed delivery that is handed to a sender.
 type job struct {
 	delivery Delivery
 	clock    storeClock
-	turn     <-chan bool // what it waits for; nil to start at once
+	turn     <-chan bool // closed or sent to when the job may start; nil to start at once
 }
 
-// pendingOutcome is an outcome on its way into the store.
+// pendingOutcome is an outcome that is not recorded yet.
 type pendingOutcome struct {
 	outcome Outcome
 	fact    fact
-	leased  time.Time // until when the lease holds, by this process's clock
+	leased  time.Time // end of the lease, by this process's clock
 }
 
-// NewDispatcher returns a Dispatcher that is not running yet. types says which order
-// each type of event wants. Everything but opts is required; Invalid if something is
-// missing, or if the lease has no room for a request.
+// NewDispatcher returns a Dispatcher that is not running yet. types has the mode of each event type. Everything
+// except opts is required. It returns Invalid if an argument is missing, or if the lease is too short for a
+// request.
 func NewDispatcher(types *Catalogue, store DispatcherStore, n Notifier, seal healthlab.Sealer, opts *Options) (*Dispatcher, error) {
 	if types == nil || store == nil || n == nil || seal == nil {
 		return nil, fmt.Errorf("%w: a dispatcher needs event types, a store, a notifier and a sealer%s", healthlab.Invalid, outboxHint(store == nil))
@@ -102,8 +102,8 @@ func outboxHint(missing bool) string {
 	return "; stores.Stores have one of webhooks if stores.Options.Events is stores.Outbox"
 }
 
-// Wake says that events were written: call it after a commit in the same process, so
-// that they need not wait for the next look. It never blocks.
+// Wake makes the dispatcher check for events at once. Call it after a commit in the same process. It never
+// blocks.
 func (d *Dispatcher) Wake() { poke(d.wakeRoute) }
 
 func poke(c chan struct{}) {
@@ -113,10 +113,9 @@ func poke(c chan struct{}) {
 	}
 }
 
-// Run delivers until ctx ends. Then it starts nothing more, gives running requests
-// Options.Drain to finish, records their outcomes, and returns nil. What is still
-// running after that is left to its lease. A store that is out of reach for a while
-// stops nothing for good.
+// Run delivers until ctx ends. Then it starts nothing more, gives running requests Options.Drain to finish,
+// records their outcomes, and returns nil. Requests that are still running then are retried after their lease.
+// Run continues after an outage of the store.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	free := context.WithoutCancel(ctx)
 	routing, stopRouting := context.WithCancel(free)
@@ -151,12 +150,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Step does what is due now, one after another: it routes up to 500 events,
-// sends what is due and has a slot, records the outcomes, and once an hour does what Run does
-// once an hour. It returns how many events and deliveries it took up: for hosts that bring
-// their own scheduler, and for tests. The outcomes of messages that were sent are recorded also
-// if ctx ends meanwhile. An endpoint that fails is not an error. Do not call it while Run or
-// another Step runs.
+// Step runs due work once: it routes up to 500 events, sends due deliveries with a free slot, records the
+// outcomes, and does the hourly work of Run once an hour. It returns the number of events and deliveries that it
+// processed. Hosts with their own scheduler and tests call it. Outcomes of sent messages are recorded even if
+// ctx ends meanwhile. An endpoint that fails is not an error. Do not call it while Run or another Step runs.
 func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 	if now := d.opts.Now(); now.Sub(d.swept) >= sweepEvery {
 		if err := d.sweepOnce(ctx); err != nil {
@@ -206,7 +203,7 @@ func (d *Dispatcher) route(ctx context.Context) {
 	}
 }
 
-// routeOnce moves at most a batch of events into lanes and returns how many.
+// routeOnce moves at most a batch of events into lanes and returns their number.
 func (d *Dispatcher) routeOnce(ctx context.Context) (int, error) {
 	began := d.opts.Now()
 	routed, err := d.deliveries.Route(ctx, d.modes, routeBatch)
@@ -220,7 +217,7 @@ func (d *Dispatcher) routeOnce(ctx context.Context) (int, error) {
 	return routed.Events, nil
 }
 
-// claim takes what is due and starts a sender for each.
+// claim claims due deliveries and starts a sender for each.
 func (d *Dispatcher) claim(ctx, sending context.Context, senders *sync.WaitGroup) {
 	failed := 0
 	for ctx.Err() == nil {
@@ -242,7 +239,7 @@ func (d *Dispatcher) claim(ctx, sending context.Context, senders *sync.WaitGroup
 	}
 }
 
-// claimOnce claims what is due and starts a sender for each delivery.
+// claimOnce claims due deliveries once and starts a sender for each.
 func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitGroup) (int, error) {
 	jobs, n, err := d.claimJobs(ctx)
 	for _, j := range jobs {
@@ -255,8 +252,8 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 	return n, err
 }
 
-// claimJobs claims what is due, and returns the jobs and how many deliveries were claimed. A
-// delivery that may kill this process waits if another one of them runs.
+// claimJobs claims due deliveries, and returns the jobs and the number of claimed deliveries. A delivery that
+// may crash this process waits while another such delivery runs.
 func (d *Dispatcher) claimJobs(ctx context.Context) ([]job, int, error) {
 	if d.targets.scanDue(d.opts.Now()) {
 		ids, err := d.deliveries.Due(ctx)
@@ -290,12 +287,11 @@ func (d *Dispatcher) claimJobs(ctx context.Context) ([]job, int, error) {
 }
 
 func (d *Dispatcher) startSender(ctx context.Context, senders *sync.WaitGroup, j job) {
-	// A function of its own puts only the jobs that start a sender on the heap.
+	// A separate function, so that only jobs that start a sender are allocated on the heap.
 	senders.Go(func() { d.send(ctx, j) })
 }
 
-// sweep disables, once an hour, the endpoints that have failed for too long and have
-// nothing to fail with any more.
+// sweep disables, once an hour, endpoints that have failed for too long and have no deliveries that could fail.
 func (d *Dispatcher) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := d.sweepOnce(ctx); err != nil && ctx.Err() == nil {
@@ -306,17 +302,17 @@ func (d *Dispatcher) sweep(ctx context.Context) {
 }
 
 func (d *Dispatcher) sweepOnce(ctx context.Context) error {
-	look, err := d.deliveries.Claim(ctx, Claim{Lease: d.opts.Lease}) // of nothing: what time is it?
+	look, err := d.deliveries.Claim(ctx, Claim{Lease: d.opts.Lease}) // an empty claim returns the store's time
 	if err != nil {
 		return err
 	}
 	return errors.Join(d.targets.disableFailing(ctx, look.At), d.emptyBodies(ctx, look.At))
 }
 
-// waitAfterFailure waits after the store did not answer, longer each time.
+// waitAfterFailure waits after a failure of the store, longer each time.
 func (d *Dispatcher) waitAfterFailure(ctx context.Context, what string, err error, times int) int {
 	if ctx.Err() == nil {
-		if n := times + 1; n&(n-1) == 0 { // 1, 2, 4, …: an outage fills no log
+		if n := times + 1; n&(n-1) == 0 { // logs failure 1, 2, 4, …, so that an outage does not fill the log
 			d.opts.Log.Warn("webhook store out of reach", "step", what, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err), "times", n)
 		}
 		wait(ctx, storeWait(times), nil)
@@ -339,30 +335,29 @@ func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// storeClock tells the store's time from one look at it and the time since, so that
-// a process whose own clock is wrong schedules and signs as if it were not.
+// storeClock computes the store's time from one reading of it and the time since then, so that a wrong clock of
+// the process does not matter.
 type storeClock struct {
 	now   func() time.Time
-	local time.Time // before the look
-	store time.Time // what the look said
+	local time.Time // local time before the reading
+	store time.Time // the store's time in the reading
 }
 
 func (c storeClock) time() time.Time { return c.store.Add(c.now().Sub(c.local)) }
 
 func (c storeClock) age() time.Duration {
-	// The monotonic clock stands still while a machine is suspended.
+	// The monotonic clock does not run while a machine is suspended.
 	now := c.now()
 	return max(now.Sub(c.local), now.Round(0).Sub(c.local.Round(0)))
 }
 
 func (d *Dispatcher) suspicious(del Delivery) bool {
-	// Deliveries that were started beside the poison cannot be told from it.
+	// Deliveries that were started together with the crashing one are suspected too.
 	return del.Starts > 1 && del.Starts == d.limits.crashLimit
 }
 
-// oneSuspect gives back all suspects but one of what was claimed, or all of them while one
-// is under way: where the process dies, it was that one. They are back in the store before
-// it starts.
+// oneSuspect releases all suspected deliveries but one, or all while one is running: if the process crashes,
+// that one is the cause. The others are back in the store before it starts.
 func (d *Dispatcher) oneSuspect(ctx context.Context, claimed []Delivery, at time.Time) []Delivery {
 	if !slices.ContainsFunc(claimed, d.suspicious) {
 		return claimed
@@ -391,13 +386,13 @@ func (d *Dispatcher) oneSuspect(ctx context.Context, claimed []Delivery, at time
 	if len(back) == 0 {
 		return rest
 	}
-	return slices.DeleteFunc(rest, func(del Delivery) bool { // the end of its lease brings it back
+	return slices.DeleteFunc(rest, func(del Delivery) bool { // an unreleased delivery returns after its lease
 		d.cleared(del)
 		return d.suspicious(del)
 	})
 }
 
 func (d *Dispatcher) cleared(del Delivery) {
-	// Another suspect may start then.
+	// Now another suspected delivery may start.
 	d.suspect.CompareAndSwap(int64(del.Delivery), 0)
 }

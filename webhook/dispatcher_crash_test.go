@@ -45,7 +45,7 @@ func (m *mortal) Release(ctx context.Context, back []webhook.Released) error {
 
 // A message that crashes its process is given up at the crash limit; the messages that were
 // being sent at the same time are still delivered.
-func TestCrashingMessageAloneIsGivenUp(t *testing.T) {
+func TestDispatcher_givesUpOnlyTheMessageThatCrashesIt(t *testing.T) {
 	for _, limit := range []int{2, 3, 5} {
 		t.Run(fmt.Sprintf("crash limit %d", limit), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

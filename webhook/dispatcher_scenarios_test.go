@@ -54,7 +54,7 @@ func (h *fixture) sentOf(t testing.TB, key string) (versions []int, when []time.
 // A receiver's Retry-After moves the next attempt of that message, and delays all other
 // messages to the receiver for at most a quarter of an hour. An unreadable one changes
 // nothing.
-func TestRetryAfterMovesTheNextAttempt(t *testing.T) {
+func TestDispatcher_retryAfterMovesTheNextAttempt(t *testing.T) {
 	date := func(d time.Duration) func(time.Time) string {
 		return func(now time.Time) string { return now.Add(d).UTC().Format(http.TimeFormat) }
 	}
@@ -126,7 +126,7 @@ func poisoned(t *testing.T) (h *fixture, ill *bool) {
 }
 
 // A message that its receiver always refuses blocks its own key only.
-func TestPoisonHoldsUpItsOwnKey(t *testing.T) {
+func TestDispatcher_refusedMessageBlocksOnlyItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := poisoned(t)
 		h.create(t)
@@ -154,7 +154,7 @@ func TestPoisonHoldsUpItsOwnKey(t *testing.T) {
 
 // With MaxBlock a blocked key continues earlier, because the endpoint accepts other keys.
 // Recover then sends the skipped message and all later ones of the key, in order.
-func TestMaxBlockAndRecover(t *testing.T) {
+func TestDispatcher_maxBlockSkipsAMessageAndRecoverSendsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, ill := poisoned(t)
 		e := h.create(t)
@@ -194,7 +194,7 @@ func TestMaxBlockAndRecover(t *testing.T) {
 }
 
 // A process whose clock is wrong disables an endpoint no sooner and no later than others.
-func TestDisablesByTheStoresClock(t *testing.T) {
+func TestDispatcher_disablesByTheClockOfTheStore(t *testing.T) {
 	for _, wrong := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newFixture(t)

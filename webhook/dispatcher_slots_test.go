@@ -57,7 +57,7 @@ func (h *fixture) runWith(t testing.TB, store webhook.Deliveries, endpoints webh
 	}
 }
 
-func TestSlotsDoNotWaitForTheStore(t *testing.T) {
+func TestDispatcher_keepsSlotsBusyBesideASlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
@@ -90,7 +90,7 @@ func TestSlotsDoNotWaitForTheStore(t *testing.T) {
 
 // An outcome may wait for two others to be recorded before it is, itself: the store is slow,
 // but not so slow that the leases end meanwhile, after which a message is rightly sent again.
-func TestSendersStopBehindASlowStore(t *testing.T) {
+func TestDispatcher_stopsSendingWhileOutcomesWaitForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
@@ -109,7 +109,7 @@ func TestSendersStopBehindASlowStore(t *testing.T) {
 
 // Deliveries that were claimed ahead are released when their endpoint begins to fail, and
 // when the dispatcher stops.
-func TestWhatIsHeldIsGivenBack(t *testing.T) {
+func TestDispatcher_releasesClaimedDeliveriesOnFailureAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)

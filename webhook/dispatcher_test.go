@@ -126,7 +126,7 @@ func always(c webhook.Class, status int) func(webhook.Notification, int) webhook
 	return func(webhook.Notification, int) webhook.Result { return webhook.Result{Class: c, Status: status} }
 }
 
-func TestScheduleEqualsTheTable(t *testing.T) {
+func TestDispatcher_retriesAtTheTimesOfTheSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
@@ -154,7 +154,7 @@ func TestScheduleEqualsTheTable(t *testing.T) {
 	})
 }
 
-func TestBodyAndIDStayTimestampChanges(t *testing.T) {
+func TestDispatcher_retryKeepsBodyAndIDAndRenewsTheTimestamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		e := h.create(t)
@@ -186,7 +186,7 @@ func TestBodyAndIDStayTimestampChanges(t *testing.T) {
 	})
 }
 
-func TestGoneDisablesAtOnce(t *testing.T) {
+func TestDispatcher_status410DisablesTheEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		e, other := h.create(t), h.create(t)
@@ -221,7 +221,7 @@ func TestGoneDisablesAtOnce(t *testing.T) {
 	})
 }
 
-func TestExhaustedTellsTheOthers(t *testing.T) {
+func TestDispatcher_exhaustedMessageSendsAnEventToOtherEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		e := h.create(t)
@@ -255,7 +255,7 @@ func TestExhaustedTellsTheOthers(t *testing.T) {
 	})
 }
 
-func TestEndpointThatIsDownIsPaused(t *testing.T) {
+func TestDispatcher_pausesAnUnreachableEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
@@ -301,7 +301,7 @@ func TestEndpointThatIsDownIsPaused(t *testing.T) {
 	})
 }
 
-func TestFiveDaysOfFailureDisable(t *testing.T) {
+func TestDispatcher_disablesAnEndpointAfterFiveDaysOfFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		e := h.create(t)
@@ -321,7 +321,7 @@ func TestFiveDaysOfFailureDisable(t *testing.T) {
 	})
 }
 
-func TestPoisonAndPanic(t *testing.T) {
+func TestDispatcher_survivesAPanicWhileSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		e := h.create(t)
@@ -370,7 +370,7 @@ func TestPoisonAndPanic(t *testing.T) {
 	})
 }
 
-func TestDrainLetsRequestsFinish(t *testing.T) {
+func TestDispatcher_stopLetsRunningRequestsFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
@@ -390,7 +390,7 @@ func TestDrainLetsRequestsFinish(t *testing.T) {
 	})
 }
 
-func TestStopWithManyRunning(t *testing.T) {
+func TestDispatcher_stopReleasesUnsentMessagesAndRepeatsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		for range 4 {
@@ -428,7 +428,7 @@ func (lostKey) Open(context.Context, healthlab.Sealed, []byte) ([]byte, error) {
 	return nil, healthlab.Unavailable
 }
 
-func TestNeverUnsigned(t *testing.T) {
+func TestDispatcher_sendsNothingWithoutASigningSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
@@ -452,7 +452,7 @@ func TestNeverUnsigned(t *testing.T) {
 
 // A failure of our own proxy is no attempt: the message waits, and the receiver's health does
 // not change.
-func TestProxyThatFailsIsNoAttempt(t *testing.T) {
+func TestDispatcher_proxyFailureCountsAsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		e := h.create(t)
@@ -476,7 +476,7 @@ func TestProxyThatFailsIsNoAttempt(t *testing.T) {
 	})
 }
 
-func TestNewDispatcherRefuses(t *testing.T) {
+func TestNewDispatcher_refusesMissingTypesAndAShortLease(t *testing.T) {
 	h := newFixture(t)
 	_, err := webhook.NewDispatcher(nil, h.store.Webhooks(), h.to, h.sealer, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
@@ -485,7 +485,7 @@ func TestNewDispatcherRefuses(t *testing.T) {
 }
 
 // Step sends what is due in the order of lanes, and what failed when its time comes.
-func TestStep(t *testing.T) {
+func TestStep_sendsDueMessagesInOrderAndRetriesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
@@ -521,7 +521,7 @@ func TestStep(t *testing.T) {
 }
 
 // Step sends more messages of different lanes than an endpoint has slots, each once.
-func TestStepOfManyLanes(t *testing.T) {
+func TestStep_sendsMoreLanesThanSlotsEachOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
@@ -544,7 +544,7 @@ func TestStepOfManyLanes(t *testing.T) {
 }
 
 // A message that was accepted while the context of Step ended is not sent again.
-func TestStepRecordsAfterItsContext(t *testing.T) {
+func TestStep_recordsTheOutcomeAfterItsContextEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)

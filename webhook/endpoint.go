@@ -12,28 +12,27 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// EndpointID names an endpoint. UUID version 7.
+// EndpointID is the id of an endpoint: UUID version 7.
 type EndpointID struct{ uuid.UUID }
 
-// OrderScope says what an endpoint wants kept in order.
+// OrderScope is the set of events that an endpoint receives in order.
 type OrderScope string
 
 const (
 	// OrderKey keeps the events of one key in order. It is the default.
 	OrderKey OrderScope = "key"
-	// OrderUser keeps all events of one user in order: stricter, and more waiting.
+	// OrderUser keeps all events of one user in order. Deliveries wait longer than with OrderKey.
 	OrderUser OrderScope = "user"
 )
 
-// Endpoint is a receiver's URL and everything that delivering to it needs. Its
-// secrets and header values are sealed. It logs and prints without them, and without
-// the path of its URL.
+// Endpoint is a receiver's URL with its secrets, headers and settings. Secrets and header values are sealed.
+// Logs contain neither them nor the path of the URL.
 type Endpoint struct {
 	healthlab.Private
 
 	ID          EndpointID
 	Team        healthlab.TeamID
-	URL         string // absolute; may hold a token, so never logged whole
+	URL         string // absolute; never logged whole, because it may contain a token
 	Description string
 	RateLimit   int      // attempts per second; 0 means unlimited
 	FilterTypes []string // exact names; nil means all types
@@ -43,32 +42,32 @@ type Endpoint struct {
 	DisabledReason DisabledReason // empty unless Disabled
 	Health         Health
 
-	Secrets []SealedSecret // the newest first
-	Headers []SealedHeader // in the order of their names
+	Secrets []SealedSecret // newest first
+	Headers []SealedHeader // sorted by name
 
-	Revision  int64 // grows by one with every write
+	Revision  int64 // increases by one with every write
 	CreatedAt time.Time
-	UpdatedAt time.Time // of the last change by a person
+	UpdatedAt time.Time // time of the last change by a person
 }
 
-// DisabledReason says who or what switched an endpoint off.
+// DisabledReason is why an endpoint was disabled.
 type DisabledReason string
 
 const (
 	// DisabledManual is a decision of the team.
 	DisabledManual DisabledReason = "manual"
-	// DisabledFailing is five days of nothing but failures.
+	// DisabledFailing: all attempts of five days failed.
 	DisabledFailing DisabledReason = "failing"
-	// DisabledGone is the receiver's own word: status 410.
+	// DisabledGone: the receiver answered with status 410.
 	DisabledGone DisabledReason = "gone"
 )
 
-// SealedSecret is a signing secret as it is stored.
+// SealedSecret is a signing secret in its stored form.
 type SealedSecret struct {
 	ID        uuid.UUID
 	Sealed    healthlab.Sealed
 	CreatedAt time.Time
-	ExpiresAt time.Time // zero while it is the newest
+	ExpiresAt time.Time // zero for the newest secret
 }
 
 // Active reports whether the secret signs at this instant.
@@ -76,20 +75,19 @@ func (s SealedSecret) Active(at time.Time) bool {
 	return s.ExpiresAt.IsZero() || at.Before(s.ExpiresAt)
 }
 
-// SealedHeader is a custom header as it is stored.
+// SealedHeader is a custom header in its stored form.
 type SealedHeader struct {
 	Name   string
 	Sealed healthlab.Sealed
 }
 
-// Wants reports whether the endpoint gets the event: it is enabled, of the same
-// team, its filter has the type, and the event is not about the endpoint itself,
-// which is so when the event's key is the endpoint's id.
+// Wants reports whether the endpoint receives the event: it is enabled, of the same team, its filter has the
+// type, and the event is not about the endpoint itself (its key is not the endpoint's id).
 func (e *Endpoint) Wants(ev healthlab.Event) bool {
 	return !e.Disabled && e.Matches(ev)
 }
 
-// Matches is Wants, whether or not the endpoint is enabled.
+// Matches is like Wants, but ignores whether the endpoint is enabled.
 func (e *Endpoint) Matches(ev healthlab.Event) bool {
 	return e.Team == ev.Team && ev.Key != e.ID.String() &&
 		(e.FilterTypes == nil || slices.Contains(e.FilterTypes, ev.Type))
@@ -109,8 +107,7 @@ func (e Endpoint) Clone() Endpoint {
 	return e
 }
 
-// LogValue shows the endpoint's id and where it is, without path, query, secrets or
-// headers.
+// LogValue contains the endpoint's id and the scheme and host of its URL.
 func (e Endpoint) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("id", e.ID.String()),
@@ -120,7 +117,7 @@ func (e Endpoint) LogValue() slog.Value {
 	)
 }
 
-// origin returns scheme and host of a URL, which is all of it that may be logged.
+// origin returns the scheme and host of a URL, the only part that may be logged.
 func origin(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -130,7 +127,7 @@ func origin(raw string) string {
 }
 
 func secretPlace(e *Endpoint, id fmt.Stringer) []byte {
-	// A box copied to another row does not open.
+	// The context makes a sealed box unreadable in another row.
 	return []byte("secret " + e.Team.String() + " " + e.ID.String() + " " + id.String())
 }
 

@@ -5,39 +5,37 @@ import "time"
 const (
 	slotsAtStart   = 8
 	throttleSpace  = time.Second
-	pauseAfter     = 10 // different deliveries failed in a row
+	pauseAfter     = 10 // number of different deliveries that fail in a row
 	rateBurst      = time.Second
 	slotsOnPause   = 1
 	slotsMin       = 1
 	slotsHalfEvery = 2
-	aheadFor       = 30 * time.Millisecond // a claim waits and takes about that long
+	aheadFor       = 30 * time.Millisecond // about how long a claim waits and takes
 )
 
-// gate decides how many requests one endpoint may start, in one process. It is a
-// small machine over what was started, what came of it, and the instant; it reads no
-// clock. Not safe for concurrent use.
+// gate limits the number of concurrent requests to one endpoint in one process. It depends only on started
+// requests, their results and the given instant; it reads no clock. Not safe for concurrent use.
 //
-// The slots adapt: they start at 8, grow by one per round trip of successes, and are
-// halved when the receiver throttles or does not answer. After a throttled answer,
-// sends are a second apart until a success. While a receiver answers well, a few
-// deliveries more than there are slots are claimed and held, so that a slot that comes
-// free need not wait for a claim.
+// The slots adapt: they start at 8, grow by one per round trip of successes, and are halved when the receiver
+// throttles or does not answer. After a throttled answer, sends are a second apart until a success. While a
+// receiver answers well, a few more deliveries than slots are claimed, so that a free slot is used without
+// waiting for a claim.
 type gate struct {
-	most  int // slots, at most
-	slots int // slots, at present
+	most  int // greatest number of slots
+	slots int // current number of slots
 	busy  int
-	held  int           // claimed, without a slot
-	trip  time.Duration // of the last request; 0 unless it succeeded
+	held  int           // claimed deliveries without a slot
+	trip  time.Duration // duration of the last request; 0 unless it succeeded
 
-	good   int  // successes since the slots last changed
-	spaced bool // sends are kept apart
+	good   int  // successes since the number of slots changed
+	spaced bool // sends are at least a second apart
 	last   time.Time
 
 	rate   int // sends per second; 0 is unlimited
 	tokens float64
 	filled time.Time
 
-	shut   bool // until what made the receiver go, or pause, is written
+	shut   bool // until a disabling or pause is written
 	failed map[DeliveryID]struct{}
 	lastOK time.Time
 }
@@ -52,7 +50,7 @@ func (g *gate) limit(rate int, now time.Time) {
 	}
 }
 
-// free returns how many deliveries may be claimed at this instant.
+// free returns how many deliveries may be claimed now.
 func (g *gate) free(now time.Time) int {
 	n := max(g.slots+g.ahead()-g.busy-g.held, 0)
 	if g.shut {
@@ -87,7 +85,7 @@ func (g *gate) fill(now time.Time) {
 	}
 }
 
-// start takes a slot for a delivery.
+// start uses a slot for a delivery.
 func (g *gate) start(now time.Time) {
 	g.busy++
 	g.last = now
@@ -98,7 +96,7 @@ func (g *gate) start(now time.Time) {
 
 func (g *gate) release() { g.busy = max(g.busy-1, 0) }
 
-// succeed frees the slot of an attempt that succeeded and took so long.
+// succeed releases the slot of an attempt that succeeded after a duration.
 func (g *gate) succeed(took time.Duration, now time.Time) {
 	g.release()
 	g.trip = max(took, 1)
@@ -109,8 +107,8 @@ func (g *gate) succeed(took time.Duration, now time.Time) {
 	}
 }
 
-// fail frees the slot of an attempt that failed, and reports whether so many
-// different deliveries have failed in a row that the endpoint is to be paused.
+// fail releases the slot of a failed attempt, and reports whether enough different deliveries failed in a row to
+// pause the endpoint.
 func (g *gate) fail(id DeliveryID, c Class, now time.Time) bool {
 	g.release()
 	g.last, g.trip = now, 0

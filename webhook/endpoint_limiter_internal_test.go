@@ -9,7 +9,7 @@ import (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func TestGateGrowsByOnePerRoundTrip(t *testing.T) {
+func TestEndpointGate_growsByOnePerRoundTripUpToItsLimit(t *testing.T) {
 	g := newGate(10)
 	require.Equal(t, 8, g.free(start))
 	for range 8 {
@@ -27,7 +27,7 @@ func TestGateGrowsByOnePerRoundTrip(t *testing.T) {
 	require.Equal(t, 10, g.free(start), "never above its limit")
 }
 
-func TestGateHalvesOnTimeoutAndThrottling(t *testing.T) {
+func TestEndpointGate_halvesOnTimeoutAndThrottling(t *testing.T) {
 	g := newGate(64)
 	g.start(start)
 	g.fail(1, ClassTimeout, start)
@@ -45,7 +45,7 @@ func TestGateHalvesOnTimeoutAndThrottling(t *testing.T) {
 	require.Equal(t, 2, g.free(start.Add(2*time.Second)))
 }
 
-func TestGateClaimsAhead(t *testing.T) {
+func TestEndpointGate_claimsAheadForAFastEndpoint(t *testing.T) {
 	g := newGate(64)
 	g.slots = 64
 	answer := func(took time.Duration) { g.start(start); g.succeed(took, start) }
@@ -68,7 +68,7 @@ func TestGateClaimsAhead(t *testing.T) {
 	require.Equal(t, 64, g.free(start), "not where sends are counted")
 }
 
-func TestClaimsWaitForCompany(t *testing.T) {
+func TestClaim_waitsUntilHalfOfTheSlotsAreFree(t *testing.T) {
 	o := &Options{Slots: 100}
 	ts := newTargets(nil, nil, o.orDefaults())
 	ts.claimed = start
@@ -89,7 +89,7 @@ func TestClaimsWaitForCompany(t *testing.T) {
 	require.Zero(t, rest(50, 0), "there is room for half as much as there are slots")
 }
 
-func TestGateKeepsTheRate(t *testing.T) {
+func TestEndpointGate_keepsTheRateLimit(t *testing.T) {
 	g := newGate(64)
 	g.limit(3, start)
 	sent := 0
@@ -109,7 +109,7 @@ func TestGateKeepsTheRate(t *testing.T) {
 	require.Equal(t, 1, g.free(at), "what is held will be sent")
 }
 
-func TestGateCountsDifferentDeliveries(t *testing.T) {
+func TestEndpointGate_pausesAfterFailuresOfDifferentDeliveries(t *testing.T) {
 	g := newGate(64)
 	for range 30 {
 		g.start(start)
@@ -133,7 +133,7 @@ func TestGateCountsDifferentDeliveries(t *testing.T) {
 	require.Equal(t, 1, g.free(start))
 }
 
-func TestVerdictAfter(t *testing.T) {
+func TestLimits_decideTheStateAfterAnAttempt(t *testing.T) {
 	l := limits{schedule: DefaultSchedule(0, nil), expiry: 72 * time.Hour, crashLimit: 5}
 	blocking := l
 	blocking.maxBlock = time.Hour
@@ -180,7 +180,7 @@ func TestVerdictAfter(t *testing.T) {
 	}
 }
 
-func TestVerdictBefore(t *testing.T) {
+func TestLimits_decideBeforeAnAttemptWhetherToGiveUp(t *testing.T) {
 	l := limits{expiry: 72 * time.Hour, crashLimit: 5}
 	for _, c := range []struct {
 		name   string
@@ -204,7 +204,7 @@ func TestVerdictBefore(t *testing.T) {
 	}
 }
 
-func TestObserve(t *testing.T) {
+func TestHealth_observesResultsInTheOrderOfTheirStart(t *testing.T) {
 	paused := Health{FirstFailedAt: start, LastFailedAt: start, PausedUntil: start.Add(5 * time.Second), PauseStep: 1}
 	h, _ := paused.observe(fact{began: start.Add(time.Second), ended: start.Add(2 * time.Second), class: ClassRefused, pause: true})
 	require.Equal(t, 1, h.PauseStep, "what was in flight when the pause began does not lengthen it")

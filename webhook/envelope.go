@@ -13,18 +13,16 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// MaxBody is the largest body of a message, in bytes. Producers of events keep
-// their data below it, by splitting or shortening.
+// MaxBody is the largest body of a message, in bytes. Producers of events must split or shorten larger data.
 const MaxBody = 1 << 20
 
-// Envelope says how bodies are made. The zero value is the default.
+// Envelope configures how bodies are made. The zero value is the default.
 type Envelope struct {
-	// Sequence adds the event's Seq to the body, as "sequence", where it has one.
-	// It is part of what is signed.
+	// Sequence adds the event's Seq to the signed body as "sequence", if the event has one.
 	Sequence bool
 }
 
-// Render returns the body of the message about e, as the default [Envelope] makes it.
+// Render returns the body of the message about e with the default [Envelope].
 func Render(e healthlab.Event, clientUserID *string) ([]byte, error) {
 	return Envelope{}.Render(e, clientUserID)
 }
@@ -81,7 +79,7 @@ func appendText(b []byte, s *string) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(*s) // a string always encodes
+	_ = enc.Encode(*s) // encoding a string cannot fail
 	return append(b, bytes.TrimRight(buf.Bytes(), "\n")...)
 }
 
@@ -100,14 +98,14 @@ func base62(id uuid.UUID) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	const five = 62 * 62 * 62 * 62 * 62
 	sum := sha256.Sum256(id[:])
-	var n [5]uint32 // the number, its highest part first
+	var n [5]uint32 // the number, most significant part first
 	for i := range 4 {
 		n[i] = binary.BigEndian.Uint32(id[4*i:])
 	}
 	n[4] = binary.BigEndian.Uint32(sum[:])
 	var out [messageIDLen]byte
 	for i := messageIDLen; i > 0; {
-		rest := uint64(0) // five digits at a time
+		rest := uint64(0) // divides by 62^5 at a time
 		for j, part := range n {
 			part := rest<<32 | uint64(part)
 			n[j], rest = uint32(part/five), part%five

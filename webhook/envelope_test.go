@@ -20,7 +20,7 @@ var (
 	user = healthlab.UserID{UUID: uuid.MustParse("1f0c2b7e-93f4-4c5e-a8e0-2a3f9d0b6c11")}
 )
 
-func TestRender(t *testing.T) {
+func TestRender_writesTheEnvelopeAsJSON(t *testing.T) {
 	ref := "north <7> & \"co\""
 	event := healthlab.Event{Type: "daily.data.sleep.created", Team: team, User: user, Seq: 3, Data: json.RawMessage(`{"b": 1,"a":2.50}`)}
 	nobody := event
@@ -54,7 +54,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestRenderRefuses(t *testing.T) {
+func TestRender_refusesIncompleteEvents(t *testing.T) {
 	good := healthlab.Event{Type: "a.b.c", Team: team, Data: json.RawMessage(`{}`)}
 	for _, c := range []struct {
 		name   string
@@ -82,7 +82,7 @@ func TestRenderRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestCatalogue(t *testing.T) {
+func TestCatalogue_findsTypesAndRefusesBadOrRepeatedNames(t *testing.T) {
 	c, err := webhook.NewCatalogue(
 		[]healthlab.EventType{{Name: "daily.data.sleep.created", Mode: healthlab.Latest}, {Name: "labtest.order.updated", Mode: healthlab.Ordered}},
 		webhook.EventTypes(),
@@ -103,7 +103,7 @@ func TestCatalogue(t *testing.T) {
 	require.Len(t, invalid.Problems, 2, "a bad name and a repeated one")
 }
 
-func TestValidType(t *testing.T) {
+func TestValidType_acceptsOnlyKnownFormsOfNames(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		ok   bool
@@ -128,7 +128,7 @@ func TestValidType(t *testing.T) {
 	}
 }
 
-func TestMessageIDIsTheIDInBase62(t *testing.T) {
+func TestMessageID_isTheEventIDInBase62(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
 		sum := sha256.Sum256(id[:])

@@ -9,15 +9,14 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// The types of the events about deliveries themselves. They go to the team's other
-// endpoints, never to the one that they are about, and failing to deliver one never
-// makes another.
+// Event types about deliveries. They are sent to the team's other endpoints, never to the one that they are
+// about. A failed delivery of such an event causes no further event.
 const (
 	typeExhausted = "message.attempt.exhausted"
 	typeDisabled  = "endpoint.disabled"
 )
 
-// EventTypes lists the event types that this package emits.
+// EventTypes lists the event types that this package sends.
 func EventTypes() []healthlab.EventType {
 	return []healthlab.EventType{
 		{
@@ -38,16 +37,16 @@ func operational(eventType string) bool {
 // AttemptExhausted is the data of message.attempt.exhausted.
 type AttemptExhausted struct {
 	MessageID    string      `json:"message_id"`
-	EventType    string      `json:"event_type"` // of the message that failed
+	EventType    string      `json:"event_type"` // type of the message that failed
 	EndpointID   string      `json:"endpoint_id"`
 	AttemptCount int         `json:"attempt_count"`
 	LastAttempt  LastAttempt `json:"last_attempt"`
 }
 
-// LastAttempt is how the last attempt of a message went.
+// LastAttempt is the result of a message's last attempt.
 type LastAttempt struct {
 	At         healthlab.Time `json:"at"`
-	StatusCode *int           `json:"status_code"` // null if no status came
+	StatusCode *int           `json:"status_code"` // null if no status was received
 	Error      *string        `json:"error"`       // the class of the failure
 }
 
@@ -59,8 +58,8 @@ type EndpointDisabled struct {
 	At         healthlab.Time `json:"at"`
 }
 
-// about makes an event about an endpoint. Its key is the endpoint's id, which keeps
-// the event away from that endpoint.
+// about returns an event about an endpoint. Its key is the endpoint's id, so that the event is not sent to that
+// endpoint.
 func about(id uuid.UUID, eventType string, team healthlab.TeamID, endpoint EndpointID, at time.Time, data any) healthlab.Event {
 	raw, err := json.Marshal(data)
 	if err != nil {

@@ -27,34 +27,33 @@ const (
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// Guard is the wall between endpoints, whose URLs strangers choose, and networks that
-// are none of their business. The zero value is the strict one: https only, public
-// addresses only. Immutable while in use; safe for concurrent use.
+// Guard keeps requests to URLs that teams choose out of private networks. The zero value allows only https and
+// public addresses. Immutable while in use; safe for concurrent use.
 //
-// What decides is [Guard.Control], on the very address about to be connected, after
-// names are resolved. [Guard.CheckURL] is a check for the registration of a URL.
+// [Guard.Control] checks the resolved address of each connection. [Guard.CheckURL] checks a URL at its
+// registration.
 type Guard struct {
-	// Plain allows http as well, and port 80: for a sandbox.
+	// Plain also allows http and port 80, for a sandbox.
 	Plain bool
-	// Allow lists ranges that may be reached although they are not public: for a
-	// sandbox, or for receivers inside the operator's own network.
+	// Allow lists address ranges that may be reached although they are not public, for a sandbox or for
+	// receivers in the operator's network.
 	Allow []netip.Prefix
-	// Refuse lists further ranges that may not be reached: the operator's own public
-	// addresses. It wins over Allow.
+	// Refuse lists further refused ranges, such as the operator's own public addresses. It has priority over
+	// Allow.
 	Refuse []netip.Prefix
 	// NAT64 allows addresses in 64:ff9b::/96 if the IPv4 address in them is allowed.
 	NAT64 bool
-	// Brokers are the schemes of message brokers that the host has a [Notifier] for.
-	// A URL with one of them is the scheme and a name, "nats://healthlab.events"; it is
-	// never dialled but passed to the host's Notifier. See [ByScheme].
+	// Brokers are the schemes of message brokers that the host has a [Notifier] for. A URL with such a scheme
+	// has only a name, "nats://healthlab.events"; it is passed to the host's Notifier and not dialled. See
+	// [ByScheme].
 	Brokers []string
 }
 
-// errBlocked says that the guard refused. It names no address.
+// errBlocked reports that the guard refused an address. The text does not contain the address.
 var errBlocked = errors.New("the guard refused the address")
 
-// The special-purpose ranges of the IANA registries (RFC 6890) in the public-looking
-// space, and one address on which a cloud serves its hosts.
+// Special-purpose ranges of the IANA registries (RFC 6890) outside of the private ranges, and the address of a
+// cloud's metadata service.
 var (
 	refused4 = prefixes(
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
@@ -78,8 +77,8 @@ func within(a netip.Addr, ranges []netip.Prefix) bool {
 	return slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// Allowed reports whether the address may be connected. An IPv4 address in IPv6
-// clothes is treated as what it is; one with a zone is refused.
+// Allowed reports whether a connection to the address is allowed. IPv4-mapped IPv6 addresses are treated as
+// IPv4. An address with a zone is refused.
 func (g *Guard) Allowed(a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" {
 		return false
@@ -100,9 +99,8 @@ func (g *Guard) Allowed(a netip.Addr) bool {
 	}
 }
 
-// Control is for ControlContext of a net.Dialer: it sees the address of every single
-// connection, after name resolution, and refuses those that are not allowed. What it
-// cannot read, it refuses.
+// Control is a ControlContext function of a net.Dialer. It checks the resolved address of each connection, and
+// refuses addresses that are not allowed or not readable.
 func (g *Guard) Control(_ context.Context, network, address string, _ syscall.RawConn) error {
 	if network != "tcp4" && network != "tcp6" && network != "tcp" {
 		return errBlocked
@@ -114,11 +112,11 @@ func (g *Guard) Control(_ context.Context, network, address string, _ syscall.Ra
 	return nil
 }
 
-// hiddenSuffixes end names that never lead to the public internet.
+// hiddenSuffixes are suffixes of names that are not on the public internet.
 var hiddenSuffixes = []string{"localhost", "local", "internal", "arpa", "onion"}
 
-// CheckURL reads the URL of an endpoint and returns it in the form in which it is
-// stored and dialled. Otherwise it is Invalid, with every problem.
+// CheckURL parses the URL of an endpoint and returns it in its stored form. It returns Invalid with every
+// problem.
 func (g *Guard) CheckURL(raw string) (*url.URL, error) {
 	u, p := g.checkURL(raw)
 	if err := p.Err(); err != nil {
@@ -163,8 +161,7 @@ func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
 	return u, p
 }
 
-// brokerName reports whether a name is one that every broker can tell from its wildcards
-// and its own names.
+// brokerName reports whether a name is valid at every broker: it has no wildcard and no reserved prefix.
 func brokerName(name string) bool {
 	if strings.Trim(name[:min(len(name), 1)], letters) != "" {
 		return false
@@ -185,7 +182,7 @@ func (g *Guard) portAllowed(port string) bool {
 	return err == nil && n >= 1024
 }
 
-// badHost says what is wrong with a host, or nothing.
+// badHost returns the problem of a host, or an empty text.
 func (g *Guard) badHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if !g.Allowed(a) {
@@ -217,23 +214,21 @@ func badLabel(label string) bool {
 	return strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != ""
 }
 
-// ClientOptions adjusts a client of [NewClient]. The zero value, and nil, mean the
-// defaults.
+// ClientOptions configures a client of [NewClient]. The zero value, and nil, mean the defaults.
 type ClientOptions struct {
-	// Guard decides which addresses may be reached. Default: the strict one.
+	// Guard decides which addresses may be reached. Default: the zero Guard.
 	Guard *Guard
-	// Timeout bounds one exchange, the body included. Default 15 s.
+	// Timeout limits one exchange, including the body. Default 15 s.
 	Timeout time.Duration
-	// RootCAs are the certificate authorities to believe. Default: the system's.
+	// RootCAs are the trusted certificate authorities. Default: the system's.
 	RootCAs *x509.CertPool
 	// Resolver resolves names. Default net.DefaultResolver.
 	Resolver *net.Resolver
 }
 
-// NewClient returns an HTTP client behind a guard, for adapters that ask servers whose
-// URLs come from outside. It follows no redirects, whose answer it returns, uses no proxy,
-// keeps no cookies, and reaches no URL and no address that the guard refuses. How much of
-// a body is read is up to the caller. Safe for concurrent use.
+// NewClient returns an HTTP client behind a guard, for adapters that call servers with URLs of teams or people.
+// It returns redirects without following them, uses no proxy, keeps no cookies, and refuses what the guard
+// refuses. The caller must limit the size of bodies. Safe for concurrent use.
 func NewClient(opts *ClientOptions) *http.Client {
 	o := ClientOptions{}
 	if opts != nil {
@@ -254,13 +249,13 @@ func NewClient(opts *ClientOptions) *http.Client {
 	}
 }
 
-// guarded refuses what the guard refuses before anything is dialled.
+// guarded refuses requests before anything is dialled.
 type guarded struct {
 	guard *Guard
 	next  http.RoundTripper
 }
 
-// RoundTrip checks the place that a request goes to, not what it asks for there.
+// RoundTrip checks the scheme and host of a request.
 func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if u, err := g.guard.CheckURL(r.URL.Scheme + "://" + r.URL.Host); err != nil || (u.Scheme != "https" && u.Scheme != "http") {
 		return nil, errBlocked
@@ -273,7 +268,7 @@ const (
 	idleTimeout       = 90 * time.Second
 )
 
-// transport reaches what the guard allows, directly.
+// transport returns a transport that dials only allowed addresses, without a proxy.
 func (g *Guard) transport(timeout time.Duration, roots *x509.CertPool, resolver *net.Resolver) *http.Transport {
 	dialer := &net.Dialer{Timeout: timeout, ControlContext: g.Control, Resolver: resolver}
 	return &http.Transport{

@@ -26,7 +26,7 @@ func get(t *testing.T, c *http.Client, url string) (*http.Response, error) {
 }
 
 // A client reaches what its guard allows, asks once, and stays within its time.
-func TestClient(t *testing.T) {
+func TestClient_reachesOnlyAllowedAddressesWithoutRetries(t *testing.T) {
 	var hits atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)

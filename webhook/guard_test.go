@@ -24,7 +24,7 @@ var hostile = []string{
 	"2001:10::1", "2001:db8::1", "2002:7f00:1::", "2002:c0a8:1::1", "3fff::1", "4000::1", "5f00::1",
 }
 
-func TestGuardRefuses(t *testing.T) {
+func TestGuard_refusesPrivateAndSpecialAddresses(t *testing.T) {
 	var g webhook.Guard
 	for _, a := range hostile {
 		require.False(t, g.Allowed(netip.MustParseAddr(a)), a)
@@ -35,7 +35,7 @@ func TestGuardRefuses(t *testing.T) {
 	}
 }
 
-func TestGuardOptions(t *testing.T) {
+func TestGuard_allowAndRefuseListsAndNAT64Apply(t *testing.T) {
 	g := webhook.Guard{
 		Allow:  []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.1.0.0/16")},
 		Refuse: []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24"), netip.MustParsePrefix("8.8.8.0/24")},
@@ -49,7 +49,7 @@ func TestGuardOptions(t *testing.T) {
 	}
 }
 
-func TestGuardControl(t *testing.T) {
+func TestGuard_controlRefusesUnresolvedOrPrivateDials(t *testing.T) {
 	var g webhook.Guard
 	require.NoError(t, g.Control(t.Context(), "tcp4", "8.8.8.8:443", nil))
 	for _, c := range [][2]string{
@@ -82,7 +82,7 @@ var hostileURLs = []string{
 	"https://" + strings.Repeat("abc.", 80) + "com/",
 }
 
-func TestCheckURLRefuses(t *testing.T) {
+func TestCheckURL_refusesHostileURLs(t *testing.T) {
 	require.GreaterOrEqual(t, len(hostileURLs), 60)
 	var g webhook.Guard
 	for _, raw := range hostileURLs {
@@ -91,7 +91,7 @@ func TestCheckURLRefuses(t *testing.T) {
 	}
 }
 
-func TestCheckURL(t *testing.T) {
+func TestCheckURL_normalizesAcceptedURLs(t *testing.T) {
 	var g webhook.Guard
 	for raw, want := range map[string]string{
 		"https://Receiver.Example.com/In?Q=1":   "https://receiver.example.com/In?Q=1",
@@ -158,7 +158,7 @@ func FuzzCheckURL(f *testing.F) {
 }
 
 // The URL of a broker is its scheme and a name; it is never dialled.
-func TestCheckURLOfABroker(t *testing.T) {
+func TestCheckURL_acceptsBrokerURLsOfConfiguredSchemes(t *testing.T) {
 	g := &webhook.Guard{Brokers: []string{"nats"}}
 	for _, good := range []string{"nats://healthlab.events", "nats://A-b_c.D1"} {
 		u, err := g.CheckURL(good)
@@ -179,7 +179,7 @@ func TestCheckURLOfABroker(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-func TestByScheme(t *testing.T) {
+func TestByScheme_choosesTheNotifierByTheURLScheme(t *testing.T) {
 	ok := always(webhook.ClassOK, 200)
 	n := webhook.ByScheme{"nats": &receiver{answer: ok}}
 	require.Equal(t, webhook.ClassOK, n.Notify(t.Context(), webhook.Notification{URL: "nats://a"}).Class)

@@ -15,8 +15,8 @@ const (
 	maxHeaderValue = 1024
 )
 
-// refusedHeaders are names that belong to the protocol, to us, or to the transport:
-// it takes an idempotency key as leave to send a request twice.
+// refusedHeaders are names that the webhook protocol or HTTP uses. Idempotency keys are refused too, because the
+// transport would repeat such requests.
 var refusedHeaders = []string{
 	"content-type", "content-length", "content-encoding", "transfer-encoding", "host", "connection",
 	"user-agent", "idempotency-key", "x-idempotency-key", "te", "trailer", "upgrade", "expect",
@@ -31,16 +31,15 @@ func refusedHeader(name string) bool {
 		slices.ContainsFunc(refusedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// SensitiveHeader reports whether a header of this name looks like a credential, so
-// that its value is not shown to those who ask for an endpoint's headers.
+// SensitiveHeader reports whether the name of a header suggests a credential, so that its value is not shown.
 func SensitiveHeader(name string) bool {
 	name = strings.ToLower(name)
 	return name == "authorization" || name == "cookie" || name == "x-api-key" ||
 		strings.Contains(name, "token") || strings.Contains(name, "secret")
 }
 
-// checkHeaders returns what is wrong with custom headers. Paths are the position in
-// the order of the names: a name itself is the caller's value.
+// checkHeaders returns the problems of custom headers. The path of a problem is the position in the sorted
+// names, because a name is a value of the caller.
 func checkHeaders(headers map[string]string, names []string) healthlab.Problems {
 	var p healthlab.Problems
 	if len(headers) > maxHeaders {

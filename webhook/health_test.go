@@ -14,7 +14,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func hours(h float64) time.Time { return noon.Add(time.Duration(h * float64(time.Hour))) }
 
-func TestFailingForFiveDaysDisables(t *testing.T) {
+func TestHealth_disablesAfterFiveDaysOfFailures(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		failures []float64 // hours
@@ -46,7 +46,7 @@ func TestFailingForFiveDaysDisables(t *testing.T) {
 
 // Health keeps two instants, and decides as the rule does with all failures since the last
 // success: a failure arms if one of them is 12 to 24 hours older.
-func TestHealthKeepsEnough(t *testing.T) {
+func TestHealth_twoInstantsDecideLikeAllFailures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h webhook.Health
 		var run []time.Time
@@ -80,7 +80,7 @@ func TestHealthKeepsEnough(t *testing.T) {
 	})
 }
 
-func TestPause(t *testing.T) {
+func TestHealth_pauseGrowsWithEachFailure(t *testing.T) {
 	var h webhook.Health
 	for i, want := range []time.Duration{
 		5 * time.Second, 15 * time.Second, 45 * time.Second, 2 * time.Minute, 5 * time.Minute, 5 * time.Minute,

@@ -23,34 +23,33 @@ const (
 	maxResponseTime = time.Second
 )
 
-// HTTPOptions adjusts an HTTP. The zero value, and nil, mean the defaults.
+// HTTPOptions configures an HTTP notifier. The zero value, and nil, mean the defaults.
 type HTTPOptions struct {
-	// Guard decides which addresses may be reached. Default: the strict one.
+	// Guard decides which addresses may be reached. Default: the zero Guard.
 	Guard *Guard
-	// Timeout bounds one exchange, from resolving the name to the response headers.
-	// Default 15 s.
+	// Timeout limits one exchange, from resolving the name to the response headers. Default 15 s.
 	Timeout time.Duration
 	// KeepResponse is how many bytes of a response are kept, at most 1 kB. Default
 	// none.
 	KeepResponse int
-	// Slots is how many requests run at a time; it sizes the pool of connections, of
-	// which one host, where there may be many endpoints, keeps as many. Default 256.
+	// Slots is the number of concurrent requests. It is the size of the connection pool, also for a single host.
+	// Default 256.
 	Slots int
-	// RootCAs are the certificate authorities to believe. Default: the system's.
+	// RootCAs are the trusted certificate authorities. Default: the system's.
 	RootCAs *x509.CertPool
 	// Resolver resolves names. Default net.DefaultResolver.
 	Resolver *net.Resolver
-	// Proxy is an egress proxy, http or https, that all requests go through; the
-	// environment's is never used. The guard then sees URLs and no addresses, so the proxy
-	// has to refuse private ones itself. Its own failures are [ClassProxy].
+	// Proxy is an egress proxy, http or https, for all requests. The proxy of the environment is never used. The
+	// guard then checks only URLs, so the proxy must refuse private addresses. Failures of the proxy are
+	// [ClassProxy].
 	Proxy *url.URL
 	// Now measures how long a request takes. Default time.Now.
 	Now func() time.Time
 }
 
-// HTTP is the [Notifier] that sends signed POST requests. It follows no redirects, uses
-// no proxy that it was not given, does not decompress, and reads little of the answer:
-// the status decides. Safe for concurrent use.
+// HTTP is the [Notifier] that sends signed POST requests. It follows no redirects, uses no proxy but the given
+// one, does not decompress, and reads only the start of the response: the status decides. Safe for concurrent
+// use.
 type HTTP struct {
 	guard     *Guard
 	timeout   time.Duration
@@ -59,7 +58,7 @@ type HTTP struct {
 	transport *http.Transport
 }
 
-// NewHTTP returns a Notifier behind a guard.
+// NewHTTP returns a Notifier with a guard.
 func NewHTTP(opts *HTTPOptions) *HTTP {
 	o := HTTPOptions{}
 	if opts != nil {
@@ -93,8 +92,8 @@ var (
 	errBeyond = errors.New("the proxy does not reach the receiver")
 )
 
-// through makes a transport go through a proxy, which may have a private address. One
-// that does not answer is known before the exchange is over.
+// through makes a transport use a proxy, which may have a private address. The dial timeout is shorter than that
+// of the exchange.
 func through(t *http.Transport, proxy *url.URL, timeout time.Duration, resolver *net.Resolver) {
 	t.Proxy = http.ProxyURL(proxy)
 	t.DialContext = (&net.Dialer{Timeout: timeout / 3, Resolver: resolver}).DialContext
@@ -107,11 +106,11 @@ func through(t *http.Transport, proxy *url.URL, timeout time.Duration, resolver 
 		case http.StatusProxyAuthRequired:
 			return errProxy
 		}
-		return errBeyond // proxies say in many ways that a host cannot be reached
+		return errBeyond // proxies report an unreachable host in different ways
 	}
 }
 
-// Close closes the connections that are idle. The HTTP may be used afterwards.
+// Close closes idle connections. The HTTP can still be used.
 func (h *HTTP) Close() { h.transport.CloseIdleConnections() }
 
 func (h *HTTP) returnsWithin(limit time.Duration) bool { return h.timeout <= limit }
@@ -136,7 +135,7 @@ func (h *HTTP) exchange(ctx context.Context, n Notification, began time.Time) Re
 	if err != nil {
 		return Result{Class: t.classify(err, errors.Is(ctx.Err(), context.DeadlineExceeded)), Reused: t.reused.Load()}
 	}
-	answered := n.At.Add(h.now().Sub(began)) // by the store's clock, and so near to the receiver's
+	answered := n.At.Add(h.now().Sub(began)) // by the store's clock, which is close to the receiver's
 	body := readSome(resp.Body, h.keep, cancel)
 	if t.proxied && resp.StatusCode == http.StatusProxyAuthRequired {
 		return Result{Class: ClassProxy}
@@ -151,8 +150,7 @@ func (h *HTTP) exchange(ctx context.Context, n Notification, began time.Time) Re
 	}
 }
 
-// request makes the request. It fails if the URL is not one that the guard lets
-// through; the address is looked at when it is dialled.
+// request makes the request. It fails if the guard refuses the URL; the address is checked when it is dialled.
 func (h *HTTP) request(ctx context.Context, n Notification) (*http.Request, error) {
 	u, err := h.guard.CheckURL(n.URL)
 	if err != nil {
@@ -177,9 +175,8 @@ func (h *HTTP) request(ctx context.Context, n Notification) (*http.Request, erro
 	return req, nil
 }
 
-// readSome reads a little of a body, so that its connection can be used again, and
-// returns the first keep bytes. A body that is longer or slower than it should be
-// costs its connection.
+// readSome reads a little of a body, so that its connection can be reused, and returns the first keep bytes. The
+// connection of a long or slow body is closed.
 func readSome(body io.ReadCloser, keep int, cancel func()) []byte {
 	if body == http.NoBody {
 		return nil
@@ -196,7 +193,7 @@ func readSome(body io.ReadCloser, keep int, cancel func()) []byte {
 	return bytes.Clone(b[:min(len(b), keep)])
 }
 
-// trace notes how far a request came. Its hooks run on several goroutines.
+// trace records the progress of a request. Its hooks run on several goroutines.
 type trace struct {
 	proxied            bool
 	connected, reused  atomic.Bool
@@ -219,8 +216,8 @@ func (t *trace) cut(err error) bool {
 		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
 }
 
-// classify names a failure without a status. Once there was a connection, it is unknown
-// say that no byte of the request was written.
+// classify returns the class of a failure without a status. After a connection was made, the request may have
+// been written.
 func (t *trace) classify(err error, late bool) Class {
 	var dns *net.DNSError
 	var dial *net.OpError

@@ -26,7 +26,7 @@ import (
 )
 
 // Both forms of Retry-After are read, and count from the answer on.
-func TestHTTPReadsRetryAfter(t *testing.T) {
+func TestHTTP_readsBothFormsOfRetryAfter(t *testing.T) {
 	start := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	var passed atomic.Int64 // how long a request has taken
 	now := func() time.Time { return start.Add(time.Duration(passed.Load())) }
@@ -103,7 +103,7 @@ func twoListeners(t *testing.T, other string) *listeners {
 
 // If a name has an allowed and a blocked address, only the allowed one is used, in any order
 // of the addresses, and also if it does not answer.
-func TestHTTPReachesTheGoodAddressAlone(t *testing.T) {
+func TestHTTP_dialsOnlyTheAllowedAddressOfAName(t *testing.T) {
 	good := &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 	for _, other := range []string{"127.0.0.2", "::1"} {
 		for _, answer := range [][]string{{"127.0.0.1", other}, {other, "127.0.0.1"}} {
@@ -128,7 +128,7 @@ func TestHTTPReachesTheGoodAddressAlone(t *testing.T) {
 
 // An open connection keeps its address when its name changes; a new connection to a name that
 // now leads to a private address is refused.
-func TestHTTPAfterTheNameHasMoved(t *testing.T) {
+func TestHTTP_refusesANameThatMovedToAPrivateAddress(t *testing.T) {
 	l := twoListeners(t, "127.0.0.2")
 	at := atomic.Pointer[string]{}
 	move := func(to string) { at.Store(&to) }
@@ -159,7 +159,7 @@ const proxyChild = "HEALTHLABTEST_PROXY_CHILD"
 
 // The environment is read once in a process, so the test starts another one. There a plain
 // client does use the proxy, which shows that the environment is effective.
-func TestHTTPIgnoresTheEnvironmentProxy(t *testing.T) {
+func TestHTTP_ignoresTheEnvironmentProxy(t *testing.T) {
 	if to := os.Getenv(proxyChild); to != "" {
 		_, port, err := net.SplitHostPort(to)
 		require.NoError(t, err)
@@ -179,7 +179,7 @@ func TestHTTPIgnoresTheEnvironmentProxy(t *testing.T) {
 	defer receiver.Close()
 	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { proxied.Add(1) }))
 	defer proxy.Close()
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHTTPIgnoresTheEnvironmentProxy$", "-test.count=1")
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHTTP_ignoresTheEnvironmentProxy$", "-test.count=1")
 	child.Env = append(os.Environ(), proxyChild+"="+receiver.Listener.Addr().String(),
 		"HTTP_PROXY="+proxy.URL, "HTTPS_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "https_proxy="+proxy.URL, "NO_PROXY=", "no_proxy=")
 	out, err := child.CombinedOutput()
@@ -225,7 +225,7 @@ func repeat(w io.Writer, pattern string, size int) {
 }
 
 // However a receiver answers, it is classified, at once, and costs little memory.
-func TestHTTPHostileAnswers(t *testing.T) {
+func TestHTTP_hostileAnswersAreClassifiedAtLowCost(t *testing.T) {
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
 	_, err := z.Write(make([]byte, 64<<20))
@@ -289,7 +289,7 @@ func TestHTTPHostileAnswers(t *testing.T) {
 }
 
 // A body that never ends does not hold up its success.
-func TestHTTPSlowBodyIsASuccessWithinASecond(t *testing.T) {
+func TestHTTP_endlessBodyIsASuccessWithoutWaiting(t *testing.T) {
 	gone := make(chan struct{})
 	to := raw(t, func(w io.Writer) {
 		defer close(gone)
@@ -311,7 +311,7 @@ func TestHTTPSlowBodyIsASuccessWithinASecond(t *testing.T) {
 }
 
 // No text of a result has a value of the URL, a header, a secret or a body.
-func TestHTTPResultsSayNothing(t *testing.T) {
+func TestHTTP_resultsContainNoURLSecretOrBody(t *testing.T) {
 	for _, to := range []string{
 		"https://planted.example.invalid/planted?t=planted", "http://127.0.0.1:1/planted?t=planted", "http://10.0.0.1/planted",
 		"https://planted@receiver.example.com/", "https://receiver.example.com:22/planted", "planted", "\x00planted",
@@ -332,7 +332,7 @@ func TestHTTPResultsSayNothing(t *testing.T) {
 }
 
 // The head of an answer is kept up to its limit, without headers that hold credentials.
-func TestHTTPKeepsTheHead(t *testing.T) {
+func TestHTTP_keepsResponseHeadersWithoutCredentials(t *testing.T) {
 	head := "HTTP/1.1 429 Slow Down\r\nContent-Length: 0\r\nserver: edge/1\r\nX-Request-Id: r-7\r\nX-Request-Id: r-8\r\n" +
 		"Set-Cookie: planted\r\nWWW-Authenticate: planted\r\nLocation: https://x.example/?planted\r\nX-Api-Key: planted\r\nX-Auth-Token: planted\r\n"
 	long := "X-Z-Long: " + strings.Repeat("v", 2000) + "\r\n"

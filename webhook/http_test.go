@@ -34,7 +34,7 @@ func note(t testing.TB, url string) webhook.Notification {
 	}
 }
 
-func TestHTTPSendsASignedRequest(t *testing.T) {
+func TestHTTP_sendsASignedRequest(t *testing.T) {
 	var got *http.Request
 	var body []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,7 +69,7 @@ func TestHTTPSendsASignedRequest(t *testing.T) {
 }
 
 // The answer of a receiver is kept byte for byte, and never decompressed.
-func TestHTTPKeepsTheAnswerAsItIs(t *testing.T) {
+func TestHTTP_keepsTheResponseBodyByteForByte(t *testing.T) {
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
 	_, err := z.Write(make([]byte, 1<<22))
@@ -91,7 +91,7 @@ func TestHTTPKeepsTheAnswerAsItIs(t *testing.T) {
 	}
 }
 
-func TestHTTPFollowsNoRedirect(t *testing.T) {
+func TestHTTP_followsNoRedirect(t *testing.T) {
 	var hits atomic.Int32
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	defer inner.Close()
@@ -107,7 +107,7 @@ func TestHTTPFollowsNoRedirect(t *testing.T) {
 	require.Zero(t, hits.Load())
 }
 
-func TestHTTPClasses(t *testing.T) {
+func TestHTTP_classifiesEachKindOfFailure(t *testing.T) {
 	hang := make(chan struct{})
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -171,7 +171,7 @@ func TestHTTPClasses(t *testing.T) {
 
 // All requests go through the configured proxy, and failures of the proxy are distinguished
 // from failures behind it.
-func TestHTTPThroughAProxy(t *testing.T) {
+func TestHTTP_proxyFailuresDifferFromReceiverFailures(t *testing.T) {
 	var status atomic.Int32
 	var tunnels atomic.Int32
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -226,7 +226,7 @@ func TestHTTPThroughAProxy(t *testing.T) {
 
 // A connection to a private address is refused when it is dialled, whatever the name resolved
 // to before, and whatever other addresses it has.
-func TestHTTPStopsRebinding(t *testing.T) {
+func TestHTTP_refusesPrivateAddressesWhenDialling(t *testing.T) {
 	var hits atomic.Int32
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

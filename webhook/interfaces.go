@@ -11,33 +11,30 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// DispatcherStore is what a [Dispatcher] keeps its state in. A [Store] is one.
+// DispatcherStore is the storage of a [Dispatcher]. [Store] implements it.
 type DispatcherStore interface {
 	Deliveries
 	Endpoints
 }
 
-// ServiceStore is what a [Service] keeps its state in; it is a [DispatcherStore] too. A
-// [Store] is one.
+// ServiceStore is the storage of a [Service]; it is a [DispatcherStore] too. [Store] implements it.
 type ServiceStore interface {
 	Deliveries
 	Endpoints
 	Log
 }
 
-// Outbox takes events that are not written together with a change: a host's own, or
-// a test's. Stores of the domain packages write theirs with the change itself.
+// Outbox appends events that are not part of a change, such as a host's own events or those of a test. Domain
+// packages append their events in the transaction of the change.
 type Outbox interface {
-	// Append writes the events, all or none, in the order given. It draws Seq for
-	// each that has a key, and makes the body. Invalid if one cannot be rendered
-	// (see Render) or has no id; Conflict if an id is taken, by another of these events too. A refused
-	// call draws no Seq. No events are no error.
+	// Append writes the events, all or none, in the order given. It sets the Seq of each event with a key, and
+	// renders the body. Invalid if one cannot be rendered (see Render) or has no id; Conflict if an id is taken,
+	// by another of these events too. A refused call uses no Seq. An empty list is no error.
 	Append(ctx context.Context, events []healthlab.Event) error
 }
 
-// Deliveries is the queue: events that were written and not yet routed, and the
-// deliveries that are not finished. The store's own clock decides what is due; no
-// method takes an instant from its caller, but for the bounds of a replay.
+// Deliveries is the queue of written events that are not yet routed, and of unfinished deliveries. The store's
+// clock decides what is due.
 //
 // Every method is atomic and safe for concurrent use, by several processes too.
 // A method that returns an error has changed nothing, unless the error is about the
@@ -51,15 +48,13 @@ type Deliveries interface {
 	// ends as Cancelled, superseded, in the log; an event that Place drops does too.
 	Route(ctx context.Context, modes map[string]healthlab.Mode, max int) (Routed, error)
 
-	// Due returns the endpoints for which Claim has something, in no order.
+	// Due returns the endpoints with claimable deliveries, in no order.
 	Due(ctx context.Context) ([]EndpointID, error)
 
-	// Claim hands out heads of lanes that are due and not leased, at most Max of
-	// each endpoint named, the longest due first, and leases them. An endpoint that
-	// is paused (Health.PausedUntil is later than now) yields nothing. One that is
-	// on probation (Health.PauseStep is above 0) yields one delivery, that with the
-	// fewest attempts, and none while another of its deliveries is leased. A token
-	// is never used twice.
+	// Claim leases and returns heads of lanes that are due and not leased, at most Max of each given endpoint,
+	// the longest due first. An endpoint that is paused (Health.PausedUntil is later than now) yields nothing.
+	// One that is on probation (Health.PauseStep is above 0) yields one delivery, that with the fewest attempts,
+	// and none while another of its deliveries is leased. A token is never used twice.
 	Claim(ctx context.Context, c Claim) (Claimed, error)
 
 	// RecordOutcomes records outcomes. An outcome whose lease holds (the token is the
@@ -78,9 +73,8 @@ type Deliveries interface {
 	// depend on each other.
 	RecordOutcomes(ctx context.Context, outcomes []Outcome) (RecordedOutcomes, error)
 
-	// Release gives leases back: the deliveries were not started, no attempt and no
-	// start is counted, and they are due again after the delay given. Leases that
-	// are gone are passed over.
+	// Release ends leases of deliveries that were not started. No attempt and no start is counted, and they are
+	// due again after the given delay. Leases that have already ended are skipped.
 	Release(ctx context.Context, back []Released) error
 
 	// Replay puts messages that were routed before into lanes again.
@@ -107,102 +101,96 @@ type Deliveries interface {
 	Replay(ctx context.Context, r Replay) (Replayed, error)
 }
 
-// Routed says what was routed.
+// Routed is the result of routing.
 type Routed struct {
-	Events int // how many were taken
-	// Endpoints are those that one of them went to, each once, in no order: there may be
-	// something to claim now.
+	Events int // number of routed events
+	// Endpoints are the endpoints with new deliveries, without duplicates, in no order.
 	Endpoints []EndpointID
 }
 
-// Claim asks for work.
+// Claim is a request for deliveries.
 type Claim struct {
 	Quotas []Quota
 	Lease  time.Duration
 }
 
-// Quota is how many deliveries of one endpoint may be handed out.
+// Quota is the greatest number of deliveries to claim for one endpoint.
 type Quota struct {
 	Endpoint EndpointID
 	Max      int
 }
 
-// Claimed is work to do.
+// Claimed is the result of a claim.
 type Claimed struct {
-	// At is the store's clock at the moment of the claim. What needs an instant
-	// counts on from it, so that a worker whose own clock is wrong does no harm.
-	// A claim without quotas says no more than this.
+	// At is the store's clock at the claim. Workers compute instants from it, so that a wrong clock of a process
+	// does not matter. A claim without quotas returns only At.
 	At         time.Time
 	Deliveries []Delivery
 }
 
-// RecordedOutcomes says what came of outcomes.
+// RecordedOutcomes is the result of recording outcomes.
 type RecordedOutcomes struct {
-	// Locked were not recorded, because another transaction holds their rows: record them again
-	// in a moment.
+	// Locked were not recorded, because another transaction has locked their rows: record them again soon.
 	Locked []Lease
-	// Lost had lost their lease.
+	// Lost are leases that had ended.
 	Lost []Lease
 }
 
-// Released is a lease that is given back.
+// Released is a lease to end.
 type Released struct {
 	Lease Lease
 	Delay time.Duration
 }
 
-// Replay asks for messages to be sent again.
+// Replay is a request to resend messages.
 type Replay struct {
 	Team     healthlab.TeamID
 	Endpoint EndpointID
 	Modes    map[string]healthlab.Mode
 	Event    uuid.UUID // one message; zero to recover
 	Since    time.Time // when recovering
-	Until    time.Time // when recovering: only messages written before; zero means all
-	After    string    // when recovering: Replayed.Next of the page before
-	Max      int       // when recovering: how many messages to look at; default 500
+	Until    time.Time // when recovering: the end of the written time; zero means all
+	After    string    // when recovering: the Next of the previous page
+	Max      int       // when recovering: greatest number of messages to check; default 500
 }
 
-// Replayed says what a replay did.
+// Replayed is the result of a replay.
 type Replayed struct {
-	// Queued is how many deliveries were put into lanes.
+	// Queued is the number of queued deliveries.
 	Queued int
-	// Next is where recovering goes on; empty if there is no more.
+	// Next is the cursor of the next page of a recovery; empty if there is none.
 	Next string
 }
 
-// Endpoints keeps endpoints, with their secrets, headers and health.
+// Endpoints stores endpoints with their secrets, headers and health.
 //
-// All methods are atomic and safe for concurrent use. A team reaches nothing but its
-// own endpoints; those of others are NotFound. Values that go in or come out share
-// no memory with what is stored. Times are kept in UTC to the microsecond.
+// All methods are atomic and safe for concurrent use. Endpoints of other teams are NotFound. Arguments and
+// results are copies. Times are kept in UTC to the microsecond.
 type Endpoints interface {
-	// Insert adds e with revision 1. Conflict if its id is taken; Exhausted if the
-	// team has max endpoints already.
+	// Insert adds e with revision 1. It returns Conflict if its id is taken, and Exhausted if the team already
+	// has max endpoints.
 	Insert(ctx context.Context, e Endpoint, max int) error
 
-	// Get returns one endpoint. NotFound if the team has none of this id.
+	// Get returns one endpoint. It returns NotFound if the team has no endpoint with this id.
 	Get(ctx context.Context, team healthlab.TeamID, id EndpointID) (Endpoint, error)
 
-	// Update loads the endpoint, lets change edit it, and writes it back with the
-	// returned events and the next revision. An error of change is returned as it
-	// is, and nothing is written. change may run more than once, so it must be pure.
-	// Concurrent updates behave as if they ran one after another. ID, Team,
-	// CreatedAt and Revision stay as they are, whatever change does to them.
+	// Update loads the endpoint, lets change edit it, and writes it back with the returned events and the next
+	// revision. An error of change is returned as it is, and nothing is written. change may run more than once,
+	// so it must be pure. Concurrent updates behave as if they ran one after another. ID, Team, CreatedAt and
+	// Revision cannot be changed.
 	//
-	// Two changes reach into the queue in the same write: when Disabled is set, the
-	// endpoint's unfinished deliveries end as Cancelled, disabled, those that are
-	// being sent too; when Health.PauseStep goes back to 0, all heads of its lanes
-	// are due at once, but for the quiet time of their lane.
+	// Two changes also change the queue in the same write: when Disabled is set, all unfinished deliveries of
+	// the endpoint end as Cancelled, disabled; when Health.PauseStep goes back to 0, all heads of its lanes are
+	// due at once, but for the quiet time of their lane.
 	Update(ctx context.Context, team healthlab.TeamID, id EndpointID,
 		change func(*Endpoint) ([]healthlab.Event, error)) (Endpoint, error)
 
-	// List returns one page of a team's endpoints, the newest first; ties by id,
-	// descending. Invalid if the cursor is not one of this list.
+	// List returns one page of a team's endpoints, the newest first, then by id, descending. It returns Invalid
+	// if the cursor is not from this list.
 	List(ctx context.Context, q EndpointQuery) (EndpointPage, error)
 
-	// Delete removes the endpoint, its secrets and its headers; its unfinished
-	// deliveries end as Cancelled, deleted. NotFound if the team has none of this id.
+	// Delete removes the endpoint, its secrets and its headers; its unfinished deliveries end as Cancelled,
+	// deleted. It returns NotFound if the team has no endpoint with this id.
 	Delete(ctx context.Context, team healthlab.TeamID, id EndpointID) error
 
 	// Armed returns the enabled endpoints, of all teams, whose Health.ArmedAt is set
@@ -210,10 +198,10 @@ type Endpoints interface {
 	Armed(ctx context.Context, until time.Time) ([]Endpoint, error)
 }
 
-// EndpointQuery asks for one page of endpoints.
+// EndpointQuery selects a page of endpoints.
 type EndpointQuery struct {
 	Team   healthlab.TeamID
-	Cursor string // empty for the first page
+	Cursor string // Next of the previous page; empty for the first one
 	Size   int    // default 50
 }
 
@@ -223,24 +211,23 @@ type EndpointPage struct {
 	Next      string // the cursor of the next page; empty if there is none
 }
 
-// Log answers questions about the past. It keeps messages and attempts for a time
-// (30 days unless the store says otherwise). Safe for concurrent use.
+// Log reads stored messages and attempts. They are kept for 30 days, unless the store is configured otherwise.
+// It is safe for concurrent use.
 type Log interface {
-	// Attempts returns one page of a team's attempts, the latest first. Invalid if
-	// the cursor is not one of this list. An endpoint or a message that the team
-	// does not have has no attempts.
+	// Attempts returns one page of a team's attempts, the latest first. It returns Invalid if the cursor is not
+	// from this list. An unknown endpoint or message has no attempts.
 	Attempts(ctx context.Context, q AttemptQuery) (AttemptPage, error)
 
-	// Message returns one stored message. NotFound if the team has none of this id.
+	// Message returns one stored message. It returns NotFound if the team has no message with this id.
 	Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (Message, error)
 }
 
-// AttemptQuery asks for one page of attempts. Zero fields do not filter.
+// AttemptQuery selects a page of attempts. A zero field is no filter.
 type AttemptQuery struct {
 	Team     healthlab.TeamID
 	Endpoint EndpointID
 	Event    uuid.UUID
-	Cursor   string // empty for the first page
+	Cursor   string // Next of the previous page; empty for the first one
 	Size     int    // default 50
 }
 
@@ -250,7 +237,7 @@ type AttemptPage struct {
 	Next     string // the cursor of the next page; empty if there is none
 }
 
-// Message is an event as it is stored and sent.
+// Message is an event with its body.
 type Message struct {
 	Event uuid.UUID
 	Type  string
@@ -262,13 +249,12 @@ type Message struct {
 	Body  []byte
 }
 
-// Notifier hands one message to one receiver.
+// Notifier sends one message to one receiver.
 //
-// Notify may be called again with the same message after any result, by another
-// process too; the receiver tells repeats by the message id. It makes one request
-// and never retries one of which a byte was written. It returns soon after ctx ends.
-// A failure is a Result, not an error. Implementations must be safe for concurrent
-// use.
+// Notify may be called again with the same message after any result, also by another process. The receiver
+// recognizes repeats by the message id. It makes one request and never retries one of which a byte was written.
+// It returns soon after ctx ends. A failure is a Result, not an error. Implementations must be safe for
+// concurrent use.
 type Notifier interface {
 	Notify(ctx context.Context, n Notification) Result
 }
@@ -277,21 +263,20 @@ type Notifier interface {
 type Notification struct {
 	URL     string
 	Team    healthlab.TeamID
-	Type    string      // of the event
-	Trace   string      // of the event: a traceparent, or empty
-	Headers http.Header // custom ones
+	Type    string      // type of the event
+	Trace   string      // traceparent of the event, or empty
+	Headers http.Header // custom headers
 	ID      string      // the message id
-	At      time.Time   // the timestamp to sign
-	Secrets []Secret    // the newest first
+	At      time.Time   // timestamp to sign
+	Secrets []Secret    // newest first
 	Body    []byte
 }
 
-// ByScheme is a [Notifier] that has another one for each scheme of the URLs of endpoints:
-// an [HTTP] for "https", and one of a broker's adapter for what is in Guard.Brokers. A
-// message for which there is none is [ClassBlocked].
+// ByScheme is a [Notifier] with one Notifier per URL scheme: an [HTTP] for "https", and that of a broker's
+// adapter for each scheme of Guard.Brokers. A message with another scheme is [ClassBlocked].
 type ByScheme map[string]Notifier
 
-// Notify hands the message to the Notifier of its scheme.
+// Notify sends the message with the Notifier of its URL scheme.
 func (s ByScheme) Notify(ctx context.Context, n Notification) Result {
 	scheme, _, _ := strings.Cut(n.URL, "://")
 	if to, ok := s[scheme]; ok {
@@ -300,13 +285,13 @@ func (s ByScheme) Notify(ctx context.Context, n Notification) Result {
 	return Result{Class: ClassBlocked}
 }
 
-// Result is what came of one request.
+// Result is the result of one request.
 type Result struct {
 	Class      Class
-	Status     int           // 0 if there was none
-	RetryAfter time.Duration // what the receiver asked for; 0 if nothing
+	Status     int           // 0 if no status was received
+	RetryAfter time.Duration // the delay that the receiver requested; 0 if none
 	Duration   time.Duration
-	Head       []byte // of the answer; see Attempt
-	Response   []byte // the beginning of the body of the answer, if it is kept
-	Reused     bool   // the connection was an old one
+	Head       []byte // head of the response; see Attempt
+	Response   []byte // start of the response body, if it is kept
+	Reused     bool   // the connection was reused
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Lane names the queue of one endpoint in which an event waits its turn.
+// Lane identifies a queue of one endpoint, in which deliveries are sent one after another.
 type Lane [16]byte
 
-// LaneOf returns the lane of an event at an endpoint with this scope. An event of
-// mode Independent, or without a key, has a lane of its own. All others share that
-// of their key; with [OrderUser], that of their user, where they have one.
+// LaneOf returns the lane of an event at an endpoint. An event of mode Independent, or without a key, has its
+// own lane. Other events share the lane of their key, or with [OrderUser] the lane of their user if they have
+// one.
 func LaneOf(e healthlab.Event, mode healthlab.Mode, scope OrderScope) Lane {
 	switch {
 	case mode == healthlab.Independent || e.Key == "":
@@ -33,8 +33,7 @@ func laneHash(kind string, name []byte) Lane {
 	return Lane(h.Sum(nil)[:16])
 }
 
-// SupersedeKey returns the key within which an event replaces older ones; empty if it
-// replaces none.
+// SupersedeKey returns the key of the older events that an event replaces; empty if it replaces none.
 func SupersedeKey(e healthlab.Event, mode healthlab.Mode) string {
 	if mode != healthlab.Latest {
 		return ""
@@ -42,8 +41,7 @@ func SupersedeKey(e healthlab.Event, mode healthlab.Mode) string {
 	return e.Key
 }
 
-// ModeOf returns the mode of a type. A type that modes does not have is Ordered,
-// which holds back more than necessary, without harm.
+// ModeOf returns the mode of a type. A type that modes does not have is Ordered, the strictest mode.
 func ModeOf(modes map[string]healthlab.Mode, eventType string) healthlab.Mode {
 	if m, ok := modes[eventType]; ok {
 		return m
@@ -51,39 +49,38 @@ func ModeOf(modes map[string]healthlab.Mode, eventType string) healthlab.Mode {
 	return healthlab.Ordered
 }
 
-// LaneEntry is what [Place] needs to know of one unfinished delivery.
+// LaneEntry has the fields of an unfinished delivery that [Place] needs.
 type LaneEntry struct {
 	Event   uuid.UUID
-	Key     string // the key within which it is superseded; empty if never
+	Key     string // SupersedeKey of the event; empty if it is never replaced
 	Seq     int64
-	Sending bool // it has a lease that has not ended
+	Sending bool // the delivery has a valid lease
 }
 
-// LaneView is a lane as one arriving event sees it.
+// LaneView is the state of a lane that [Place] needs for an arriving event.
 type LaneView struct {
 	// Head is the lane's head; nil if the lane is empty.
 	Head *LaneEntry
-	// Behind reports whether anything waits behind the head.
+	// Behind reports whether a delivery waits behind the head.
 	Behind bool
-	// Same is the delivery of the arriving event's key that waits behind the head;
-	// nil if none does.
+	// Same is the waiting delivery of the arriving event's key; nil if there is none.
 	Same *LaneEntry
 }
 
-// Placement is where an arriving event goes.
+// Placement is the position of an arriving event.
 type Placement uint8
 
 const (
-	// BecomeHead makes it the head of an empty lane.
+	// BecomeHead makes the event the head of an empty lane.
 	BecomeHead Placement = iota + 1
-	// ReplaceHead puts it in the place of the head, which was not sent and need not
-	// be: attempts start again, and it is due at once.
+	// ReplaceHead replaces the head, which was not sent and is outdated: attempts start again, and it is due at
+	// once.
 	ReplaceHead
-	// ReplaceWaiting puts it in the place of the waiting delivery of its key.
+	// ReplaceWaiting replaces the waiting delivery of the key.
 	ReplaceWaiting
-	// WaitBehind puts it at the end of the lane.
+	// WaitBehind adds the event at the end of the lane.
 	WaitBehind
-	// Drop leaves it out: something as new or newer is there already.
+	// Drop ignores the event, because the lane has an equal or newer one.
 	Drop
 )
 

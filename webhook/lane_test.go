@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-func TestPlace(t *testing.T) {
+func TestPlace_decidesWhereADeliveryEntersItsLane(t *testing.T) {
 	row := func(key string, seq int64, sending bool) *webhook.LaneEntry {
 		return &webhook.LaneEntry{Key: key, Seq: seq, Sending: sending}
 	}
@@ -41,7 +41,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-func TestLaneOf(t *testing.T) {
+func TestLaneOf_dependsOnModeScopeAndKey(t *testing.T) {
 	a := healthlab.Event{ID: uuid.New(), Key: "k", User: user}
 	b := healthlab.Event{ID: uuid.New(), Key: "k", User: user}
 	other := healthlab.Event{ID: uuid.New(), Key: "l", User: user}

@@ -11,65 +11,62 @@ import (
 )
 
 const (
-	routeBatch           = 500 // events that are routed at a time
+	routeBatch           = 500 // number of events that are routed at a time
 	defaultTimeout       = 15 * time.Second
 	defaultSlots         = 256
 	defaultEndpointSlots = 64
 )
 
-// Options adjusts a Dispatcher. The zero value, and nil, mean the defaults.
+// Options configures a Dispatcher. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Now measures durations and, before the first claim, tells the time. What is
-	// due, and what is signed, goes by the store's clock. Default time.Now.
+	// Now measures durations. Before the first claim it is also the clock; after that the store's clock is used.
+	// Default time.Now.
 	Now func() time.Time
 	// NewID makes the ids of events. Default UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives what went wrong, without any payload. Default: slog.Default().
+	// Log receives failures, without any payload. Default: slog.Default().
 	Log *slog.Logger
-	// Hooks are called with what happens.
+	// Hooks are called for metrics.
 	Hooks Hooks
-	// Settings returns what a team has chosen for all of its endpoints. It is asked before a
-	// message is sent, at most every CacheFor for an endpoint; one that the team does not
-	// want ends as Cancelled, unwanted. Default: everything is sent everywhere.
+	// Settings returns a team's settings for all of its endpoints. It is called before a message is sent, at
+	// most every CacheFor for an endpoint. A message that the team does not want ends as Cancelled, unwanted.
+	// Default: everything is sent everywhere.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
-	// Bodies empties the bodies of messages, once an hour, when the team's BodyRetention is over.
-	// Default: bodies are kept as long as messages.
+	// Bodies deletes the bodies of messages, once an hour, after the team's BodyRetention. Default: bodies are
+	// kept as long as messages.
 	Bodies Bodies
-	// Signal tells this process what others have routed, and them what this one has.
-	// Default: none; each process looks for work every Idle.
+	// Signal notifies other processes of routed events, and this process of theirs. Default: none; each process
+	// checks for work every Idle.
 	Signal Signal
 
-	// Schedule says when a failed delivery is tried again. Default: DefaultSchedule
-	// without jitter.
+	// Schedule is the schedule of retries. Default: DefaultSchedule without jitter.
 	Schedule Schedule
-	// Slots is how many requests run at a time; default 256. EndpointSlots is how
-	// many of them at one endpoint, at most; default 64.
+	// Slots is the number of concurrent requests; default 256. EndpointSlots is the greatest number of them at
+	// one endpoint; default 64.
 	Slots, EndpointSlots int
-	// Lease is how long a claimed delivery is this process's. Default 60 s.
+	// Lease is how long a process may keep a claimed delivery. Default 60 s.
 	Lease time.Duration
 	// Timeout is how long a request may take, and StartMargin a reserve for clocks
 	// and queues: a request is started only if both still fit into the lease. They
 	// default to 15 s and 5 s. The Notifier has its own timeout, which must not be
 	// longer.
 	Timeout, StartMargin time.Duration
-	// Expiry is the age at which a delivery is not worth sending any more. Default
-	// 72 h.
+	// Expiry is the age at which a delivery is cancelled. Default 72 h.
 	Expiry time.Duration
-	// MaxBlock is how long a failing delivery may hold up its lane while the endpoint
-	// accepts others. Default 0: the schedule is the bound.
+	// MaxBlock is how long a failing delivery may block its lane while the endpoint accepts others. Default 0:
+	// until the end of the schedule.
 	MaxBlock time.Duration
-	// CrashLimit is how often a delivery may be started without an outcome before it
-	// is taken for poison. Default 5.
+	// CrashLimit is how often a delivery may be started without an outcome before it is given up as poison.
+	// Default 5.
 	CrashLimit int
-	// OutcomeBatch is how many outcomes are recorded at a time, and OutcomeWait how
-	// long the first of them waits for company. Default 500 and 1 ms; it waits longer,
-	// up to 10 ms, the more slots are taken.
+	// OutcomeBatch is the number of outcomes in one write, and OutcomeWait how long the first of them waits for
+	// more. Default 500 and 1 ms; the wait grows up to 10 ms with the number of used slots.
 	OutcomeBatch int
 	OutcomeWait  time.Duration
-	// Busy is how often to look for work while there is some, Idle while there is
-	// none. Default 100 ms and 1 s.
+	// Busy is the interval of checks for work while there is some, Idle while there is none. Default 100 ms and
+	// 1 s.
 	Busy, Idle time.Duration
-	// CacheFor is how long an endpoint that was read is good for. Default 5 s.
+	// CacheFor is how long a read endpoint is cached. Default 5 s.
 	CacheFor time.Duration
 	// Drain is how long running requests may go on after Run's context has ended.
 	// Default 20 s.
@@ -119,28 +116,28 @@ func set[T int | time.Duration](v *T, otherwise T) {
 	}
 }
 
-// Hooks are called with what a Dispatcher does, for metrics. Each may be nil. They are
-// called from many goroutines and must not block. None of them gets the team
-// or endpoint of a delivery: per-endpoint figures come from the log of attempts.
+// Hooks are called by a Dispatcher, for metrics. Each may be nil. They are called from many goroutines and must
+// not block. None of them gets the team or endpoint of a delivery: per-endpoint figures come from the log of
+// attempts.
 type Hooks struct {
-	// Attempt is called for every request, with its result, which one of its delivery
-	// it was (from 1), how long it took, how long after the event it ended, and
-	// whether the connection was an old one.
+	// Attempt is called for every request, with its result, its number in the delivery (from 1), its duration,
+	// its end after the event, and whether the connection was reused.
 	Attempt func(c Class, n int, took, lag time.Duration, reused bool)
-	// Routed, Claimed and OutcomesRecorded are called with the number at a time and the duration.
+	// Routed, Claimed and OutcomesRecorded are called with the number of items of one operation and its
+	// duration.
 	Routed, Claimed, OutcomesRecorded func(n int, took time.Duration)
 	// Ended is called for every delivery that ended without an attempt.
 	Ended func(Reason)
-	// DuplicateStart: a delivery was started before, with unknown outcome.
+	// DuplicateStart is called for a delivery that was started before with an unknown outcome.
 	DuplicateStart func()
-	// Released: a lease was too old to start on, and given back.
+	// Released is called when a delivery is released because its lease was too old.
 	Released func()
-	// LeaseLost: an outcome came too late to count.
+	// LeaseLost is called for an outcome after the end of its lease.
 	LeaseLost func()
 	// Paused, Resumed and Disabled are about endpoints.
 	Paused, Resumed, Disabled func()
-	// SealError: secrets or headers could not be opened, so nothing was sent. This
-	// one should page an operator.
+	// SealError is called if secrets or headers could not be decrypted, so that nothing was sent. It should
+	// alert an operator.
 	SealError func()
 }
 

@@ -9,9 +9,9 @@ import (
 
 const (
 	claimPoll   = 2 * time.Millisecond
-	claimApart  = 20 * time.Millisecond // two claims, while all slots are taken
-	recordApart = 10 * time.Millisecond // how long an outcome waits for company, likewise
-	holdAtMost  = time.Second           // what is held for longer is given back
+	claimApart  = 20 * time.Millisecond // time between two claims while all slots are used
+	recordApart = 10 * time.Millisecond // wait of an outcome for others while all slots are used
+	holdAtMost  = time.Second           // a delivery that waits longer is released
 )
 
 // turn is a claimed delivery that waits for a slot.
@@ -19,11 +19,11 @@ type turn struct {
 	endpoint EndpointID
 	target   *target
 	since    time.Time
-	start    chan bool // false to give it back
+	start    chan bool // false to release it
 }
 
-// free returns how many deliveries may be claimed: for the slots that are free, and for
-// as many as there are slots, to be held for endpoints that answer well.
+// free returns how many deliveries may be claimed: one for each free slot, and as many as there are slots to
+// wait for endpoints that answer well.
 func (ts *targets) free() int {
 	ahead := 0
 	for id := range ts.due {
@@ -32,9 +32,8 @@ func (ts *targets) free() int {
 	return ts.opts.Slots + min(ahead, ts.opts.Slots) - ts.busy - len(ts.held)
 }
 
-// restTime is how long to wait before it is looked again whether to claim; 0 to do it now.
-// Few claims that take much cost less than many that take little. So the more slots are
-// taken, the longer a claim waits, unless there is room for half as much as there are slots.
+// restTime returns how long the next claim waits; 0 means now. A few large claims cost less than many small
+// ones. So the more slots are used, the longer a claim waits, unless half of the slots could be claimed.
 func (ts *targets) restTime(now time.Time) time.Duration {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -58,9 +57,8 @@ func (ts *targets) loaded(d time.Duration) time.Duration {
 	return d * time.Duration(ts.busy) / time.Duration(ts.opts.Slots)
 }
 
-// started gives slots to what was claimed. It returns, for each delivery, what tells it
-// to start; nil where it starts at once. An endpoint that gave less than it was asked for
-// has no more.
+// started assigns slots to claimed deliveries. It returns for each a channel that starts it; nil to start at
+// once. An endpoint that returned fewer deliveries than its quota has no more.
 func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) []<-chan bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -89,7 +87,7 @@ func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) []<
 	return turns
 }
 
-// advance starts what is held and may start.
+// advance starts waiting deliveries that have a slot now.
 func (ts *targets) advance(now time.Time) {
 	if len(ts.held) == 0 || ts.busy >= ts.opts.Slots {
 		return
@@ -140,7 +138,7 @@ func (ts *targets) dropAll() {
 	ts.drop(func(*turn) bool { return true })
 }
 
-// released frees the slot of a delivery that was not sent.
+// released releases the slot of a delivery that was not sent.
 func (ts *targets) released(d Delivery) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -155,8 +153,8 @@ func (ts *targets) freed(team healthlab.TeamID) {
 	ts.advance(ts.opts.Now())
 }
 
-// ended frees the slot of a delivery that has an outcome, and reports whether its
-// endpoint is to be paused. Until that is written, nothing more is started.
+// ended releases the slot of a delivery with an outcome, and reports whether its endpoint must be paused.
+// Nothing more is started until the pause is written.
 func (ts *targets) ended(o Outcome, f fact) (pause bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -179,7 +177,7 @@ func (ts *targets) ended(o Outcome, f fact) (pause bool) {
 	return pause
 }
 
-// recorded notes that outcomes are in the store: their lanes may have new heads.
+// recorded marks the lanes of recorded outcomes, because they may have new heads.
 func (ts *targets) recorded(done []*pendingOutcome) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

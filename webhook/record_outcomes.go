@@ -10,10 +10,9 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// recordOutcomes records outcomes, as many at a time as have gathered, until there are no
-// more senders.
+// recordOutcomes records outcomes in batches until there are no more senders.
 func (d *Dispatcher) recordOutcomes(ctx context.Context) {
-	var batch []*pendingOutcome // what was held comes first
+	var batch []*pendingOutcome // postponed outcomes come first
 	for open := true; open || len(batch) > 0; {
 		if batch, open = d.gather(batch); len(batch) > 0 {
 			batch = d.recordBatch(ctx, batch)
@@ -24,8 +23,8 @@ func (d *Dispatcher) recordOutcomes(ctx context.Context) {
 	}
 }
 
-// recordWaiting records the outcomes that wait, also if ctx has ended. It tries for recordExtra;
-// deliveries whose outcomes are not recorded by then come back when their leases end.
+// recordWaiting records the waiting outcomes, even if ctx has ended. It tries for recordExtra; deliveries
+// without a recorded outcome are retried after their leases.
 func (d *Dispatcher) recordWaiting(ctx context.Context) error {
 	recording, stop := context.WithTimeout(context.WithoutCancel(ctx), recordExtra)
 	defer stop()
@@ -44,7 +43,7 @@ func (d *Dispatcher) recordWaiting(ctx context.Context) error {
 	return nil
 }
 
-// gather adds outcomes to a batch for a moment, and reports whether more will come.
+// gather collects outcomes for a moment, and reports whether more will follow.
 func (d *Dispatcher) gather(batch []*pendingOutcome) (all []*pendingOutcome, open bool) {
 	var first <-chan time.Time
 	if len(batch) > 0 {
@@ -62,14 +61,13 @@ func (d *Dispatcher) gather(batch []*pendingOutcome) (all []*pendingOutcome, ope
 		return batch, true
 	}
 	if batch, open = d.more(batch, d.opts.OutcomeBatch, d.opts.OutcomeWait); open {
-		// Half a batch goes without more company: while it is recorded, others find room.
+		// Half a batch is recorded without waiting: meanwhile others can be collected.
 		batch, open = d.more(batch, d.opts.OutcomeBatch/2, d.targets.underLoad(recordApart)-d.opts.OutcomeWait)
 	}
 	return batch, open
 }
 
-// more adds outcomes to a batch, up to so many and for so long, and reports whether more
-// will come.
+// more adds up to most outcomes to a batch within a time, and reports whether more will follow.
 func (d *Dispatcher) more(batch []*pendingOutcome, most int, wait time.Duration) (all []*pendingOutcome, open bool) {
 	if wait <= 0 {
 		return batch, true
@@ -90,9 +88,8 @@ func (d *Dispatcher) more(batch []*pendingOutcome, most int, wait time.Duration)
 	return batch, true
 }
 
-// recordBatch records a batch, and returns what is to be tried again because another
-// transaction holds it. While the store is out of reach it tries again, until the leases have ended
-// and another process has the deliveries.
+// recordBatch records a batch, and returns the outcomes whose rows are locked by another transaction. During an
+// outage of the store it retries until the leases have ended.
 func (d *Dispatcher) recordBatch(ctx context.Context, batch []*pendingOutcome) (later []*pendingOutcome) {
 	failed := 0
 	for len(batch) > 0 && ctx.Err() == nil {
@@ -122,7 +119,7 @@ func (d *Dispatcher) abandon(batch []*pendingOutcome) {
 	d.freeSlots(batch)
 }
 
-// freeSlots makes room for other outcomes.
+// freeSlots releases the places of recorded outcomes.
 func (d *Dispatcher) freeSlots(done []*pendingOutcome) {
 	d.targets.recorded(done)
 	for _, s := range done {
@@ -140,7 +137,7 @@ func outcomesOf(batch []*pendingOutcome) []Outcome {
 	return out
 }
 
-// split parts a batch into what was recorded and what is to be tried later.
+// split divides a batch into recorded and postponed outcomes.
 func split(batch []*pendingOutcome, later []Lease) (done, rest []*pendingOutcome) {
 	if len(later) == 0 {
 		return batch, nil
@@ -155,7 +152,7 @@ func split(batch []*pendingOutcome, later []Lease) (done, rest []*pendingOutcome
 	return done, rest
 }
 
-// stillLeased drops the outcomes whose lease has ended.
+// stillLeased removes the outcomes whose lease has ended.
 func (d *Dispatcher) stillLeased(batch []*pendingOutcome) []*pendingOutcome {
 	now := d.opts.Now()
 	var held, ended []*pendingOutcome
@@ -170,7 +167,7 @@ func (d *Dispatcher) stillLeased(batch []*pendingOutcome) []*pendingOutcome {
 	return held
 }
 
-// finish draws the conclusions about the endpoints from what was recorded.
+// finish updates the endpoints of recorded outcomes.
 func (d *Dispatcher) finish(ctx context.Context, done []*pendingOutcome) {
 	facts := map[EndpointID][]fact{}
 	events := false

@@ -13,14 +13,13 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Store keeps events, endpoints, deliveries and attempts in a [store.Store] that has the tables of
-// [Tables]. It is an [Outbox], [Deliveries], [Endpoints], [Log] and [Bodies]. Safe for concurrent
-// use.
+// Store stores events, endpoints, deliveries and attempts in a [store.Store] with the tables of [Tables]. It is
+// an [Outbox], [Deliveries], [Endpoints], [Log] and [Bodies]. It is safe for concurrent use.
 type Store struct {
 	s      store.Store
 	events *events
-	routed atomic.Int64 // when events were routed last, in microseconds
-	swept  atomic.Int64 // when nothing was left to remove last
+	routed atomic.Int64 // time of the last routing, in microseconds
+	swept  atomic.Int64 // time of the last sweep that removed nothing
 }
 
 var _ interface {
@@ -31,35 +30,34 @@ var _ interface {
 	Bodies
 } = (*Store)(nil)
 
-// StoreOptions adjusts a [Store] and what [NewOutbox] returns. The zero value, and nil, mean the
-// defaults.
+// StoreOptions configures a [Store] and the result of [NewOutbox]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// Envelope says how bodies of messages are made.
+	// Envelope configures how bodies of messages are made.
 	Envelope Envelope
 	// Retention is how long webhook messages and attempts are kept, delivered or not, by the store's clock. Choose it
 	// longer than the longest time that a receiver may be down and the greatest error of that clock added up. Default 30 days.
 	Retention time.Duration
-	// Readers get the events, beside the dispatcher, in the order given here.
+	// Readers receive the events too, in this order.
 	Readers []Reader
 	// OnWritten is called after each commit that wrote events. It must not block; see
 	// [Dispatcher.Wake]. Default: nothing.
 	OnWritten func()
 }
 
-// Reader gets events in the transaction that appends them, with their Seq and Trace, those of a key in
-// the order of Seq. What it puts commits with them; a reader that does its work later puts what it has
-// to do. It may be called again with the same events, as the run of an Update; after an error none of
-// the events is appended. It does not change the events.
+// Reader receives events in the transaction that appends them, with their Seq and Trace, those of a key in the
+// order of Seq. Its writes commit with the events; a reader with later work writes a task. It may be called
+// again with the same events, as the run of an Update; after an error none of the events is appended. It does
+// not change the events.
 type Reader func(ctx context.Context, tx store.Tx, events []healthlab.Event) error
 
 // NewStore returns a Store.
 func NewStore(s store.Store, opts *StoreOptions) *Store { return &Store{s: s, events: newEvents(opts)} }
 
-// NewOutbox returns what domain packages write their events to: it keeps them for delivery, in the
-// transaction of the change, in the tables of [Tables]. A program without a [Dispatcher] needs none.
+// NewOutbox returns the store.Events of domain packages, which appends their events to the tables of [Tables] in
+// the transaction of the change. A program without a [Dispatcher] needs none.
 func NewOutbox(opts *StoreOptions) store.Events { return newEvents(opts) }
 
-// Tables declares what a [Store] keeps.
+// Tables declares the tables of [Store].
 func Tables() []store.Definition {
 	return []store.Definition{
 		eventRows.Definition(), keyRows.Definition(), routerRows.Definition(), teamRows.Definition(),
@@ -68,15 +66,15 @@ func Tables() []store.Definition {
 	}
 }
 
-// eventRow is an event with its message. It does not change until its body is emptied.
+// eventRow is a stored event with its message. It does not change until its body is deleted.
 type eventRow struct {
 	healthlab.Event
 	written time.Time
-	keep    time.Duration // how long, from written on
-	body    []byte        // nil once it is emptied
+	keep    time.Duration // retention, from the time of writing
+	body    []byte        // nil after it was deleted
 }
 
-// eventDoc is the document of an eventRow, before the body.
+// eventDoc is the stored document of an eventRow without the body.
 type eventDoc struct {
 	ID    uuid.UUID
 	Type  string
@@ -86,8 +84,8 @@ type eventDoc struct {
 	Keep  time.Duration
 }
 
-// eventRows has the events of a team under the name of their key and their Seq. The first index is
-// the id, the second the time of writing. Due is when they are removed.
+// eventRows has the events of a team by key and Seq. The first index is the id, the second the time of writing.
+// Due is when they are removed.
 var eventRows = store.Table[eventRow]{
 	Name: "webhook_event", Unique: [2]bool{true},
 	Row: func(e *eventRow) store.Row {
@@ -110,7 +108,7 @@ var eventRows = store.Table[eventRow]{
 		return append(append(doc, '\n'), e.body...), nil
 	},
 	Decode: func(r store.Row, e *eventRow) error {
-		meta, body, full := bytes.Cut(r.Doc, []byte{'\n'}) // JSON has no line end in itself
+		meta, body, full := bytes.Cut(r.Doc, []byte{'\n'}) // JSON text contains no line break here
 		var d eventDoc
 		if err := json.Unmarshal(meta, &d); err != nil {
 			return err
@@ -135,16 +133,16 @@ func keyID(e *healthlab.Event) string {
 
 func eventID(e *healthlab.Event) string { return keyID(e) + store.Int(e.Seq) }
 
-// keyRow counts the events of a key. An event without a key has one as long as it is not routed.
+// keyRow counts the events of a key. An event without a key has its own row until it is routed.
 type keyRow struct {
-	store.Key `json:"-"` // User is the user of all its events; zero for several
-	// Seq is that of the last event, Routed that of the last event in lanes.
+	store.Key `json:"-"` // User is the user of all events of the key; zero if there are several
+	// Seq is the number of the last event, Routed that of the last routed event.
 	Seq, Routed int64
 	// Since is when the first event that is not routed was written.
 	Since time.Time `json:",omitzero"`
 }
 
-// keyRows has the keys of a team. Those with events that are not routed are due.
+// keyRows has the keys of a team. Keys with events that are not routed are due.
 var keyRows = store.Table[keyRow]{
 	Name: "webhook_key", Clear: true,
 	Row: func(k *keyRow) store.Row { return store.Row{Key: k.Key, Due: k.Since} },
@@ -154,7 +152,7 @@ var keyRows = store.Table[keyRow]{
 	},
 }
 
-// routerRow is what one router at a time holds. It counts deliveries.
+// routerRow is the row that a routing transaction locks, so that only one runs. It counts deliveries.
 type routerRow struct{ Last DeliveryID }
 
 var (
@@ -164,10 +162,10 @@ var (
 	routerKey = store.Key{ID: "router"}
 )
 
-// teamRow is a team that has endpoints, or had an event that was routed.
+// teamRow is a team with endpoints or with a routed event.
 type teamRow struct {
 	Team healthlab.TeamID `json:"-"`
-	// Endpoints is how many it has.
+	// Endpoints is the number of endpoints.
 	Endpoints int
 }
 
@@ -182,8 +180,8 @@ var teamRows = store.Table[teamRow]{
 
 func teamKey(team healthlab.TeamID) store.Key { return store.Key{ID: store.UUID(team.UUID)} }
 
-// endpointRows has the endpoints of a team. The first index is the time of creation. Those that
-// may have to be disabled are due.
+// endpointRows has the endpoints of a team. The first index is the time of creation. Endpoints that may have to
+// be disabled are due.
 var endpointRows = store.Table[Endpoint]{Name: "webhook_endpoint", Row: func(e *Endpoint) store.Row {
 	r := store.Row{
 		Key:   endpointKey(e.Team, e.ID),
@@ -199,7 +197,7 @@ func endpointKey(team healthlab.TeamID, id EndpointID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// targetRow is what a claim needs to know of an endpoint.
+// targetRow has the fields of an endpoint that a claim needs.
 type targetRow struct {
 	ID          EndpointID `json:"-"`
 	Team        healthlab.TeamID
@@ -223,15 +221,15 @@ func targetOf(e *Endpoint) targetRow {
 	return targetRow{ID: e.ID, Team: e.Team, PausedUntil: e.Health.PausedUntil, PauseStep: e.Health.PauseStep}
 }
 
-// queued is a delivery that is not finished.
+// queued is an unfinished delivery.
 type queued struct {
 	ID      DeliveryID
-	User    healthlab.UserID `json:"-"` // whom the event is about
+	User    healthlab.UserID `json:"-"` // user of the event
 	Event   uuid.UUID
 	Type    string
 	Key     string `json:",omitempty"`
 	Seq     int64  `json:",omitempty"`
-	Latest  bool   `json:",omitempty"` // a newer event of its key takes its place
+	Latest  bool   `json:",omitempty"` // a newer event of the key replaces it
 	Trigger Trigger
 	Queued  time.Time
 }
@@ -247,7 +245,7 @@ func (d *queued) eventID() string {
 	return eventID(&healthlab.Event{ID: d.Event, Key: d.Key, Seq: d.Seq})
 }
 
-// lanePlace names a lane.
+// lanePlace identifies a lane.
 type lanePlace struct {
 	Team     healthlab.TeamID
 	Endpoint EndpointID
@@ -262,19 +260,19 @@ func placeOfRow(r *store.Row) lanePlace {
 	return lanePlace{r.Team, EndpointID{store.ParseUUID(r.ID)}, Lane([]byte(r.ID[16:32]))}
 }
 
-// laneRow is a lane with its head. The others of the lane are waitingRows.
+// laneRow is a lane with its head. Other deliveries of the lane are waitingRows.
 type laneRow struct {
 	lanePlace   `json:"-"`
 	Head        queued
-	Attempts    int       `json:",omitempty"` // of the head
+	Attempts    int       `json:",omitempty"` // attempts of the head
 	Starts      int       `json:",omitempty"` // claims since the last outcome
-	Claims      int       `json:",omitempty"` // all claims of the delivery's id
+	Claims      int       `json:",omitempty"` // claims with the delivery's id
 	FirstFailed time.Time `json:",omitzero"`
 	Due         time.Time
-	Quiet       time.Time `json:",omitzero"`  // before this the lane starts nothing
-	LeaseUntil  time.Time `json:",omitzero"`  // zero: no lease
-	Waiting     int       `json:",omitempty"` // how many wait behind the head
-	Newer       bool      `json:",omitempty"` // one of them supersedes the head
+	Quiet       time.Time `json:",omitzero"`  // the lane starts nothing before this time
+	LeaseUntil  time.Time `json:",omitzero"`  // zero without a lease
+	Waiting     int       `json:",omitempty"` // number of deliveries behind the head
+	Newer       bool      `json:",omitempty"` // one of them replaces the head
 }
 
 // The states of a lane in the order of claims.
@@ -285,7 +283,7 @@ const (
 
 func claimable(endpoint EndpointID, state string) string { return store.UUID(endpoint.UUID) + state }
 
-// ready is when the head may be claimed.
+// ready returns when the head may be claimed.
 func (l *laneRow) ready() time.Time {
 	switch {
 	case !l.LeaseUntil.IsZero():
@@ -328,14 +326,14 @@ var laneRows = store.Table[laneRow]{
 	},
 }
 
-// waitingRow is a delivery that waits behind the head of its lane.
+// waitingRow is a delivery behind the head of its lane.
 type waitingRow struct {
 	lanePlace `json:"-"`
 	queued
 }
 
-// waitingRows has the deliveries that wait, by lane and place in it. The first index is the key in
-// which a newer one takes their place, the second the event.
+// waitingRows has the waiting deliveries, by lane and position. The first index is the key under which a newer
+// one replaces them, the second the event.
 var waitingRows = store.Table[waitingRow]{
 	Name: "webhook_waiting",
 	Row: func(w *waitingRow) store.Row {
@@ -362,17 +360,17 @@ func supersedes(p *lanePlace, key string) string {
 	return p.id() + string(h[:])
 }
 
-// attemptRow is a line of the log.
+// attemptRow is a log entry.
 type attemptRow struct {
 	Team healthlab.TeamID `json:"-"`
 	User healthlab.UserID `json:"-"`
 	Attempt
-	Token int64         `json:",omitempty"` // of the lease; 0 without one
-	Keep  time.Duration // how long, from At on
+	Token int64         `json:",omitempty"` // token of the lease; 0 without one
+	Keep  time.Duration // retention, from At
 }
 
-// attemptRows has the log of a team in the order of time. The indexes are those of an endpoint, and
-// of an event. Due is when they are removed.
+// attemptRows has the log of a team in order of time. The indexes are the endpoint and the event. Due is when
+// they are removed.
 var attemptRows = store.Table[attemptRow]{
 	Name: "webhook_attempt",
 	Row: func(a *attemptRow) store.Row {

@@ -7,14 +7,14 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// backlogLook is how many keys and lanes a count of the backlog reads.
+// backlogLook is the greatest number of keys and lanes that a count of the backlog reads.
 const backlogLook = 10_000
 
-// Backlog counts what the store still has to deliver, over all teams. Of more than 10,000 keys or
-// lanes it counts those that are due first.
+// Backlog counts undelivered events and deliveries of all teams. Of more than 10,000 keys or lanes it counts
+// those that are due first.
 func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	var b Backlog
-	err := s.s.Update(ctx, func(_ context.Context, tx store.Tx) error { // for the store's clock
+	err := s.s.Update(ctx, func(_ context.Context, tx store.Tx) error { // reads the store's clock
 		b = Backlog{}
 		ever := store.Query{By: store.ByDue, Until: tx.Now().AddDate(1, 0, 0), Limit: backlogLook, Lock: store.Plain}
 		ofKeys, ofLanes := ever, ever
@@ -38,7 +38,7 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 			}
 		}
 		for _, k := range keys {
-			b.Unrouted += max(1, int(k.Value.Seq-k.Value.Routed)) // one without a key has no Seq
+			b.Unrouted += max(1, int(k.Value.Seq-k.Value.Routed)) // an event without a key has no Seq
 			since(k.Value.Since)
 		}
 		for _, l := range lanes {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	dueLook     = 1000 // lanes that Due looks at before it asks each endpoint
-	probePage   = 500  // rows read at once
+	dueLook     = 1000 // number of lanes that Due reads before it queries each endpoint
+	probePage   = 500  // rows per read
 	targetsPage = 500
 )
 
@@ -23,7 +23,7 @@ func readyUntil(to *targetRow, state string, now time.Time) store.Query {
 	}
 }
 
-// leasedAfter returns the query that finds whether a lane of an endpoint is leased.
+// leasedAfter returns the query for leased lanes of an endpoint.
 func leasedAfter(to *targetRow, now time.Time) store.Query {
 	from := claimable(to.ID, laneLeased)
 	return store.Query{
@@ -35,7 +35,7 @@ func leasedAfter(to *targetRow, now time.Time) store.Query {
 // Due implements [Deliveries].
 func (s *Store) Due(ctx context.Context) ([]EndpointID, error) {
 	var due []EndpointID
-	err := s.s.Update(ctx, func(_ context.Context, tx store.Tx) error { // for the store's clock
+	err := s.s.Update(ctx, func(_ context.Context, tx store.Tx) error { // reads the store's clock
 		due = nil
 		got, err := tx.Read(store.Query{
 			Key: laneRows.Key(store.Key{}), By: store.ByDue, Until: tx.Now(), Limit: dueLook, Lock: store.Plain, Bare: true,
@@ -43,7 +43,7 @@ func (s *Store) Due(ctx context.Context) ([]EndpointID, error) {
 		if err != nil {
 			return err
 		}
-		if len(got[0]) == dueLook { // a few endpoints may hide the others
+		if len(got[0]) == dueLook { // lanes of a few endpoints may hide other endpoints
 			due, err = dueOfEach(tx)
 			return err
 		}
@@ -61,7 +61,7 @@ func (s *Store) Due(ctx context.Context) ([]EndpointID, error) {
 	return due, err
 }
 
-// targetsOf reads endpoints. Those that do not exist are left out.
+// targetsOf reads endpoints. Missing ones are left out.
 func targetsOf(tx store.Tx, ids []EndpointID) ([]*targetRow, error) {
 	read := make([]store.Query, len(ids))
 	for i, id := range ids {
@@ -84,7 +84,7 @@ func targetsOf(tx store.Tx, ids []EndpointID) ([]*targetRow, error) {
 	return out, nil
 }
 
-// dueOfEach returns the endpoints that have something to claim. It asks for one lane of each.
+// dueOfEach returns the endpoints with claimable deliveries. It reads one lane of each.
 func dueOfEach(tx store.Tx) ([]EndpointID, error) {
 	var due []EndpointID
 	all := store.Query{Key: targetRows.Key(store.Key{}), By: store.ByID, Lock: store.Plain}
@@ -123,7 +123,7 @@ func dueOfEach(tx store.Tx) ([]EndpointID, error) {
 	}
 }
 
-// open returns the endpoints that are neither paused nor on probation with a delivery out.
+// open returns the endpoints that may send: not paused, and not on probation with a leased delivery.
 func open(tx store.Tx, targets []*targetRow) ([]EndpointID, error) {
 	var out []EndpointID
 	var probed []EndpointID
@@ -176,8 +176,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) (Claimed, error) {
 	return claimed, nil
 }
 
-// claimable returns lanes whose head may be handed out, at most as many as the quotas allow. The
-// transaction holds them.
+// claimable returns and locks lanes whose head may be claimed, within the quotas.
 func (q *queue) claimable(quotas []Quota) ([]*laneState, error) {
 	most := map[EndpointID]int{}
 	for _, quota := range quotas {
@@ -230,9 +229,8 @@ func (q *queue) claimable(quotas []Quota) ([]*laneState, error) {
 	return out, nil
 }
 
-// probe returns the lane that an endpoint on probation tries: of those that are ready the one with
-// the fewest attempts. Nil if there is none, or while a delivery of the endpoint is out. One
-// transaction at a time looks for it.
+// probe returns the lane of an endpoint on probation to try: the ready one with the fewest attempts. It returns
+// nil if there is none, or while a delivery of the endpoint is leased. Only one transaction at a time does this.
 func (q *queue) probe(t *targetRow) (*laneState, error) {
 	got, err := q.tx.Read(targetRows.One(targetKey(t.ID), store.Skip))
 	if err != nil || len(got[0]) == 0 {
@@ -287,7 +285,7 @@ func (q *queue) lease(lanes []*laneState, lease time.Duration) ([]Delivery, erro
 		if err != nil {
 			return nil, err
 		}
-		if len(found) == 0 || found[0].Value.body == nil { // it was removed while it was put there
+		if len(found) == 0 || found[0].Value.body == nil { // the event was removed meanwhile
 			if err := q.removeHead(l); err != nil {
 				return nil, err
 			}
@@ -302,7 +300,7 @@ func (q *queue) lease(lanes []*laneState, lease time.Duration) ([]Delivery, erro
 	return out, nil
 }
 
-// delivery returns the head of a lane as a claim hands it out.
+// delivery returns the head of a lane as a claimed delivery.
 func (l *laneRow) delivery(e *eventRow) Delivery {
 	return Delivery{
 		Lease:         Lease{Team: l.Team, Delivery: l.Head.ID, Token: l.token()},

@@ -12,7 +12,7 @@ import (
 
 const (
 	defaultPage = 50
-	cancelBatch = 500 // rows read at once when all deliveries of an endpoint end
+	cancelBatch = 500 // rows per read when all deliveries of an endpoint end
 )
 
 // Insert implements [Endpoints].
@@ -49,7 +49,7 @@ func (s *Store) Insert(ctx context.Context, e Endpoint, most int) error {
 	})
 }
 
-// normalEndpoint returns e as it is stored: a copy, its times in UTC to the microsecond.
+// normalEndpoint returns a copy of e in its stored form, with times in UTC to the microsecond.
 func normalEndpoint(e Endpoint) Endpoint {
 	e = e.Clone()
 	for _, t := range []*time.Time{
@@ -127,7 +127,7 @@ func (s *Store) Update(ctx context.Context, team healthlab.TeamID, id EndpointID
 	return out, nil
 }
 
-// heldEndpoint reads an endpoint that will change.
+// heldEndpoint reads and locks an endpoint.
 func heldEndpoint(tx store.Tx, team healthlab.TeamID, id EndpointID) (*store.Entry[Endpoint], *store.Entry[targetRow], error) {
 	if _, err := tx.Read(endpointRows.One(endpointKey(team, id), store.Held), targetRows.One(targetKey(id), store.Held)); err != nil {
 		return nil, nil, err
@@ -238,7 +238,7 @@ func (s *Store) List(ctx context.Context, q EndpointQuery) (EndpointPage, error)
 
 func cursorOf(place string) string { return base64.RawURLEncoding.EncodeToString([]byte(place)) }
 
-// cutCursor returns the place of a cursor, which has size bytes; empty for an empty cursor.
+// cutCursor returns the decoded cursor of size bytes; empty for an empty cursor.
 func cutCursor(cursor string, size int) (string, error) {
 	if cursor == "" {
 		return "", nil

@@ -7,14 +7,14 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// queue is the lanes that a transaction has read. What it changes is put by [queue.flush].
+// queue has the lanes that a transaction has read. [queue.flush] writes the changed ones.
 type queue struct {
 	tx    store.Tx
 	now   time.Time
-	keep  time.Duration            // how long lines of the log are kept
-	ids   *store.Entry[routerRow]  // where deliveries get their ids; nil if none are made
-	drawn bool                     // an id was drawn
-	lanes map[lanePlace]*laneState // that were read
+	keep  time.Duration            // retention of log entries
+	ids   *store.Entry[routerRow]  // the row that counts delivery ids; nil if no id is needed
+	drawn bool                     // an id was taken
+	lanes map[lanePlace]*laneState // lanes that were read
 }
 
 // laneState is a lane in a transaction.
@@ -22,9 +22,9 @@ type laneState struct {
 	store.Entry[laneRow]
 	empty   bool
 	changed bool
-	waited  bool                                // something waited when it was read
-	same    map[string]*store.Entry[waitingRow] // what waits under a key, as far as it is known
-	next    *store.Entry[waitingRow]            // the first that waits; nil if it is not known
+	waited  bool                                // a delivery waited when the lane was read
+	same    map[string]*store.Entry[waitingRow] // known waiting deliveries by key
+	next    *store.Entry[waitingRow]            // first waiting delivery; nil if it was not read
 }
 
 func newQueue(tx store.Tx, keep time.Duration) *queue {
@@ -63,7 +63,7 @@ func (q *queue) load(places []lanePlace) error {
 	return nil
 }
 
-// add takes a lane that was read with the lock Held.
+// add adds a lane that was read and locked.
 func (q *queue) add(e *store.Entry[laneRow]) *laneState {
 	if l := q.lanes[e.Value.lanePlace]; l != nil {
 		return l
@@ -80,7 +80,7 @@ func (q *queue) lane(p lanePlace) (*laneState, error) {
 	return q.lanes[p], nil
 }
 
-// flush puts what was changed.
+// flush writes the changed lanes.
 func (q *queue) flush() error {
 	for _, l := range q.lanes {
 		switch {
@@ -109,8 +109,7 @@ func placeOf(to *Endpoint, e *healthlab.Event, mode healthlab.Mode) lanePlace {
 	return lanePlace{to.Team, to.ID, LaneOf(*e, mode, to.OrderScope)}
 }
 
-// enqueue puts an event into its lane, where [Place] says. An event about a user who was deleted
-// meanwhile is left out.
+// enqueue adds an event to its lane at the position of [Place]. An event about a deleted user is left out.
 func (q *queue) enqueue(to *Endpoint, e *eventRow, mode healthlab.Mode, by Trigger) error {
 	if u, err := q.lockUser(to.Team, e.User); err != nil || u.Known && !u.Live {
 		return err
@@ -161,7 +160,7 @@ func (q *queue) enqueue(to *Endpoint, e *eventRow, mode healthlab.Mode, by Trigg
 	return nil
 }
 
-// waitsUnder returns what waits in a lane under a key; nil if nothing does.
+// waitsUnder returns the waiting delivery of a key in a lane; nil if there is none.
 func (q *queue) waitsUnder(l *laneState, key string) (*store.Entry[waitingRow], error) {
 	if key == "" || l.Value.Waiting == 0 {
 		return nil, nil
@@ -188,7 +187,7 @@ func (l *laneState) remember(key string, w *store.Entry[waitingRow]) {
 	l.same[key] = w
 }
 
-// wait puts a delivery at the end of a lane.
+// wait adds a delivery at the end of a lane.
 func (q *queue) wait(l *laneState, w *store.Entry[waitingRow]) error {
 	l.Value.Waiting++
 	if key := w.Value.supersedeKey(); key != "" {
@@ -198,7 +197,7 @@ func (q *queue) wait(l *laneState, w *store.Entry[waitingRow]) error {
 	return waitingRows.Put(q.tx, w)
 }
 
-// replaceHead puts a delivery in the place of the head, under its id.
+// replaceHead replaces the head, with a new id.
 func (q *queue) replaceHead(l *laneState, fresh queued) error {
 	was := &l.Value
 	if err := q.cancelled(l, &was.Head, was.Attempts, ReasonSuperseded); err != nil {
@@ -209,8 +208,8 @@ func (q *queue) replaceHead(l *laneState, fresh queued) error {
 	return nil
 }
 
-// removeHead takes the head out of its lane. The next one takes its place, due at once but for the
-// quiet time of the lane.
+// removeHead removes the head of a lane. The next delivery becomes the head, due at once or after the quiet time
+// of the lane.
 func (q *queue) removeHead(l *laneState) error {
 	l.changed = true
 	if l.Value.Waiting == 0 {
@@ -224,7 +223,7 @@ func (q *queue) removeHead(l *laneState) error {
 	if l.empty = next == nil; l.empty {
 		return nil
 	}
-	if _, err := q.lockUser(l.Value.Team, next.Value.User); err != nil { // the lane may become the user's
+	if _, err := q.lockUser(l.Value.Team, next.Value.User); err != nil { // the lane's user changes with its head
 		return err
 	}
 	l.next = nil
@@ -235,8 +234,8 @@ func (q *queue) removeHead(l *laneState) error {
 	return nil
 }
 
-// loadNext reads the first delivery that waits in each lane, where it is not known. In the same trip
-// it reads something else.
+// loadNext reads the first waiting delivery of each lane, if it was not read, and the rows of also in the same
+// round trip.
 func (q *queue) loadNext(also []store.Query, lanes ...*laneState) error {
 	var read []store.Query
 	var asked []*laneState
@@ -266,7 +265,7 @@ func nextOf(p *lanePlace) store.Query {
 	return prefixed(q, p.id())
 }
 
-// removeWaiting takes a delivery out of its lane.
+// removeWaiting removes a waiting delivery.
 func (q *queue) removeWaiting(w *store.Entry[waitingRow]) error {
 	l, err := q.lane(w.Value.lanePlace)
 	if err != nil {
@@ -293,7 +292,7 @@ func (q *queue) cancelled(l *laneState, d *queued, attempts int, why Reason) err
 	return q.write(&l.Value.lanePlace, d, 0, Attempt{N: attempts, State: Cancelled, Reason: why})
 }
 
-// write writes a line of the log about a delivery.
+// write writes a log entry about a delivery.
 func (q *queue) write(p *lanePlace, d *queued, token int64, a Attempt) error {
 	if _, err := q.lockUser(p.Team, d.User); err != nil {
 		return err
@@ -302,10 +301,10 @@ func (q *queue) write(p *lanePlace, d *queued, token int64, a Attempt) error {
 	return attemptRows.Insert(q.tx, &attemptRow{Team: p.Team, User: d.User, Attempt: a, Token: token, Keep: q.keep})
 }
 
-// unfinished is a delivery of an event that is not finished.
+// unfinished is an unfinished delivery of an event.
 type unfinished struct {
 	lane    *laneState
-	waiting *store.Entry[waitingRow] // nil if it is the head
+	waiting *store.Entry[waitingRow] // nil for the head
 }
 
 func (q *queue) remove(u unfinished) error {
@@ -315,7 +314,7 @@ func (q *queue) remove(u unfinished) error {
 	return q.removeHead(u.lane)
 }
 
-// candidates returns the lanes in which deliveries of an event to an endpoint can be.
+// candidates returns the lanes that may have deliveries of an event to an endpoint.
 func candidates(e *eventRow, to EndpointID) []lanePlace {
 	out := []lanePlace{{e.Team, to, LaneOf(e.Event, healthlab.Independent, OrderKey)}}
 	if e.Key != "" {
@@ -332,7 +331,7 @@ func waitingOf(e *eventRow, to EndpointID) store.Query {
 	return q.Equal(store.UUID(e.ID) + store.UUID(to.UUID))
 }
 
-// loadUnfinished reads what is unfinished of events at endpoints, for [queue.unfinished].
+// loadUnfinished reads unfinished deliveries of events at endpoints, for [queue.unfinished].
 func (q *queue) loadUnfinished(events []*eventRow, endpoints []EndpointID) error {
 	var places []lanePlace
 	var read []store.Query

@@ -80,15 +80,15 @@ func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event
 	return nil
 }
 
-// EventQueries returns what the outbox reads to append an event of a team with a key, for a transaction
-// that reads all it wants at once.
+// EventQueries returns the queries for appending an event of a team with a key, for a transaction that reads all
+// rows at once.
 func EventQueries(team healthlab.TeamID, user healthlab.UserID, key string) []store.Query {
 	e := healthlab.Event{Team: team, User: user, Key: key}
 	return []store.Query{keyRows.One(store.Key{Team: team, ID: keyID(&e)}, store.Held), store.User(team, user)}
 }
 
-// append appends one event, and sets its Seq, time and Trace. It leaves out an event about a deleted
-// user, and returns false.
+// append appends one event, and sets its Seq, time and Trace. It returns false for an event about a deleted
+// user, which is left out.
 func (o *events) append(ctx context.Context, tx store.Tx, e *healthlab.Event) (bool, error) {
 	var name *string
 	if !e.User.IsZero() {
@@ -122,7 +122,7 @@ func (o *events) append(ctx context.Context, tx store.Tx, e *healthlab.Event) (b
 	return true, eventRows.Insert(tx, &eventRow{Event: *e, written: tx.Now(), keep: o.retention, body: body})
 }
 
-// nextOfKey returns the key of an event, which counts it.
+// nextOfKey increments and returns the key row of an event.
 func nextOfKey(tx store.Tx, e *healthlab.Event) (*store.Entry[keyRow], error) {
 	id := store.Key{Team: e.Team, User: e.User, ID: keyID(e)}
 	k, err := keyRows.Get(tx, store.Key{Team: e.Team, ID: id.ID}, store.Held)

@@ -14,8 +14,8 @@ func leasedLane(l Lease, lock store.Lock) store.Query {
 	return q.Equal(store.Int(int64(l.Delivery)))
 }
 
-// heads reads the lanes at whose heads deliveries are. A nil stands for one that there is not, or
-// that another transaction has locked if lock is Skip.
+// heads reads the lanes whose heads are the given deliveries. An entry is nil if there is none, or if lock is
+// Skip and another transaction has locked it.
 func (q *queue) heads(leases []Lease, lock store.Lock) ([]*laneState, error) {
 	read := make([]store.Query, len(leases))
 	for i, l := range leases {
@@ -89,7 +89,7 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []Outcome) (Recorde
 	return recorded, nil
 }
 
-// locked says which of the lanes that were not found are there, locked by another transaction.
+// locked reports which of the lanes that were not read exist, locked by another transaction.
 func (q *queue) locked(leases []Lease, lanes []*laneState) ([]bool, error) {
 	var read []store.Query
 	var missing []int
@@ -109,7 +109,7 @@ func (q *queue) locked(leases []Lease, lanes []*laneState) ([]bool, error) {
 	return out, err
 }
 
-// loadFollowers reads, in one trip, who may take the place of the heads, and the users of the heads.
+// loadFollowers reads, in one round trip, the next deliveries of the lanes and the users of the heads.
 func (q *queue) loadFollowers(outcomes []Outcome, lanes []*laneState) error {
 	var ending []*laneState
 	var users []store.Query
@@ -161,8 +161,7 @@ func (o *Outcome) line() Attempt {
 	return Attempt{Status: o.Status, Class: o.Class, Duration: o.Duration, Head: o.Head, Response: o.Response}
 }
 
-// writeLost writes the line of an outcome whose lease is gone, unless there is one. It writes none
-// about an event that was removed.
+// writeLost logs an outcome whose lease has ended, unless it is logged already or the event was removed.
 func (q *queue) writeLost(o *Outcome) error {
 	d := &o.Delivery
 	lines := store.Query{Key: attemptRows.Key(store.Key{Team: d.Team}), By: store.BySecond, Lock: store.Plain}

@@ -14,7 +14,7 @@ import (
 
 const (
 	defaultReplayPage = 500
-	keyPage           = 200 // events of a key read at once
+	keyPage           = 200 // number of events of a key per read
 )
 
 // Replay implements [Deliveries].
@@ -53,7 +53,7 @@ func (s *Store) Replay(ctx context.Context, r Replay) (Replayed, error) {
 	return done, nil
 }
 
-// replayEvent sends one message again, as the mode of its type allows.
+// replayEvent resends one message, as the mode of its type requires.
 func (q *queue) replayEvent(to *Endpoint, r *Replay) (int, error) {
 	found, err := eventRows.Find(q.tx, eventByID(r.Team, r.Event))
 	if err != nil {
@@ -105,7 +105,7 @@ func emptied(events []*eventRow) bool {
 	return slices.ContainsFunc(events, func(e *eventRow) bool { return e.body == nil })
 }
 
-// routed says which events are in lanes, or were.
+// routed reports which events were routed.
 func (q *queue) routed(events []*eventRow) (map[*eventRow]bool, error) {
 	read := make([]store.Query, len(events))
 	for i, e := range events {
@@ -126,8 +126,8 @@ func (q *queue) routed(events []*eventRow) (map[*eventRow]bool, error) {
 	return out, nil
 }
 
-// againWith returns what is sent if an event is sent again: the event, and the later ones of its key
-// that were routed and that the endpoint takes, in the order of their Seq.
+// againWith returns the messages to resend with an event: the event and, by its mode, the later routed events of
+// its key that the endpoint wants, in order of Seq.
 func (q *queue) againWith(to *Endpoint, e *eventRow, mode healthlab.Mode) ([]*eventRow, error) {
 	if e.Key == "" || mode == healthlab.Independent {
 		return []*eventRow{e}, nil
@@ -149,7 +149,7 @@ func (q *queue) againWith(to *Endpoint, e *eventRow, mode healthlab.Mode) ([]*ev
 			later := &f.Value
 			last = eventID(&later.Event)
 			if to.Matches(later.Event) {
-				later.body = later.body[:min(1, len(later.body))] // whether there is one is all that counts
+				later.body = later.body[:min(1, len(later.body))] // only the existence of the body matters
 				out = append(out, later)
 			}
 		}
@@ -159,8 +159,8 @@ func (q *queue) againWith(to *Endpoint, e *eventRow, mode healthlab.Mode) ([]*ev
 	}
 }
 
-// requeue puts events at the end of their lane, in order. Those of them that wait there already leave
-// their place; one that is being sent stays, and is sent twice.
+// requeue adds events at the end of their lane, in order. Their waiting deliveries are removed; one that is
+// being sent stays, so that it is sent twice.
 func (q *queue) requeue(to *Endpoint, events []*eventRow, mode healthlab.Mode, by Trigger) error {
 	var quiet time.Time
 	for _, e := range events {
@@ -193,7 +193,7 @@ func (q *queue) requeue(to *Endpoint, events []*eventRow, mode healthlab.Mode, b
 	return err
 }
 
-// replaySince sends again what went wrong since a time, one page of messages a call.
+// replaySince resends messages that failed since a time, one page per call.
 func (q *queue) replaySince(to *Endpoint, r *Replay) (Replayed, error) {
 	after, err := cutCursor(r.After, 8+len(Lane{})+8)
 	if err != nil {
@@ -250,7 +250,7 @@ func (q *queue) replaySince(to *Endpoint, r *Replay) (Replayed, error) {
 	return done, nil
 }
 
-// ended says which events the endpoint has, or need not have because a newer one took their place.
+// ended reports which events the endpoint has received, or need not receive because a newer one replaced them.
 func (q *queue) ended(events []*eventRow, to EndpointID) (map[*eventRow]bool, error) {
 	read := make([]store.Query, len(events))
 	for i, e := range events {
@@ -278,7 +278,7 @@ func (q *queue) ended(events []*eventRow, to EndpointID) (map[*eventRow]bool, er
 	return out, nil
 }
 
-// recoverLost sends a lost message, or what its mode wants in its stead, unless something of it is
+// recoverLost resends a lost message, or the newer one that its mode requires, unless a delivery of it is
 // unfinished.
 func (q *queue) recoverLost(to *Endpoint, e *eventRow, mode healthlab.Mode) (int, error) {
 	list, err := q.unfinished(e, to.ID)
@@ -290,7 +290,7 @@ func (q *queue) recoverLost(to *Endpoint, e *eventRow, mode healthlab.Mode) (int
 		return 0, err
 	}
 	if mode == healthlab.Latest && len(again) > 1 || emptied(again) {
-		return 0, nil // the newest of the key speaks for it; or there is nothing to send
+		return 0, nil // the newest of the key is resent instead, or there is nothing to send
 	}
 	return len(again), q.requeue(to, again, mode, TriggerRecover)
 }

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	sweepBatch = 200  // messages removed at once
-	sweepLines = 1000 // attempts removed at once
+	sweepBatch = 200  // number of messages removed at a time
+	sweepLines = 1000 // number of attempts removed at a time
 	sweepRest  = time.Hour
 	teamsPage  = 500
 )
 
-// sweep removes a batch of the messages and attempts that are older than they are kept. When nothing
-// is left, it rests for an hour. What is not routed stays.
+// sweep removes a batch of messages and attempts whose retention has ended. If there is nothing to remove, it
+// pauses for an hour. Events that are not routed stay.
 func (s *Store) sweep(ctx context.Context) error {
 	if time.Duration(s.routed.Load()-s.swept.Load())*time.Microsecond < sweepRest {
 		return nil
@@ -50,7 +50,7 @@ func (s *Store) sweep(ctx context.Context) error {
 	return err
 }
 
-// expire removes events that were routed, with what is unfinished of them.
+// expire removes routed events and their unfinished deliveries.
 func (s *Store) expire(tx store.Tx, found []*store.Entry[eventRow]) error {
 	q := newQueue(tx, s.events.retention)
 	events := make([]*eventRow, len(found))
@@ -91,7 +91,7 @@ func (q *queue) endpointIDs(team healthlab.TeamID) ([]EndpointID, error) {
 	return out, nil
 }
 
-// removeUnfinished takes all deliveries of an event out of their lanes.
+// removeUnfinished removes all unfinished deliveries of an event.
 func (q *queue) removeUnfinished(e *eventRow, endpoints []EndpointID) error {
 	if err := q.loadUnfinished([]*eventRow{e}, endpoints); err != nil {
 		return err
@@ -187,8 +187,8 @@ func (s *Store) EmptyBodies(ctx context.Context, team healthlab.TeamID, ended ti
 	return emptied, nil
 }
 
-// delivered says which events of a team were routed, have nothing unfinished, and had no attempt at
-// or after an instant.
+// delivered reports which events of a team were routed, have no unfinished delivery, and had no attempt at or
+// after an instant.
 func (q *queue) delivered(page []*store.Entry[eventRow], ended time.Time) (map[*eventRow]bool, error) {
 	events := make([]*eventRow, len(page))
 	read := make([]store.Query, len(page))

@@ -32,15 +32,15 @@ func (s *Store) Route(ctx context.Context, modes map[string]healthlab.Mode, most
 	return routed, nil
 }
 
-// arrival is an event that is routed.
+// arrival is an event to route.
 type arrival struct {
 	*eventRow
-	after time.Time // the latest time of writing of the events of its key up to it,
-	tie   uuid.UUID // and the greatest id of those of that time
+	after time.Time // latest time of writing of the key's events up to this one,
+	tie   uuid.UUID // and the greatest id of those with that time
 }
 
-// route puts events into lanes. It holds the keys of the events, so no other transaction appends to these
-// keys or routes them, and the users, so that none of them is deleted.
+// route adds events to lanes. It locks the keys of the events, so that no other transaction appends to or routes
+// them, and the users, so that they are not deleted.
 func (s *Store) route(tx store.Tx, modes map[string]healthlab.Mode, most int) (Routed, error) {
 	q := newQueue(tx, s.events.retention)
 	keys, err := q.unroutedKeys(most)
@@ -72,8 +72,8 @@ func (s *Store) route(tx store.Tx, modes map[string]healthlab.Mode, most int) (R
 	return Routed{Events: len(arrivals), Endpoints: slices.Collect(maps.Keys(to))}, q.flush()
 }
 
-// holdRouter takes the counter of deliveries, which one transaction at a time has. With the lock
-// Skip it may fail to get it: q.ids is then nil.
+// holdRouter locks the row that counts deliveries. With the lock Skip, q.ids is nil if another transaction has
+// it.
 func (q *queue) holdRouter(lock store.Lock, also ...store.Query) ([][]store.Row, error) {
 	read := append([]store.Query{routerRows.One(routerKey, store.Plain), routerRows.One(routerKey, lock)}, also...)
 	got, err := q.tx.Read(read...)
@@ -86,14 +86,14 @@ func (q *queue) holdRouter(lock store.Lock, also ...store.Query) ([][]store.Row,
 		return nil, err
 	case len(found) > 0:
 		q.ids = found[0]
-	case len(got[0]) == 0: // the first delivery of all
+	case len(got[0]) == 0: // the first delivery in the store
 		q.ids = &store.Entry[routerRow]{}
 	}
 	return got[2:], nil
 }
 
-// unroutedKeys returns keys with events that are not routed, those that wait for longest first. None
-// if another transaction routes. A key to which a transaction appends is left for the next time.
+// unroutedKeys returns keys with events that are not routed, the longest waiting first; none if another
+// transaction routes. A key to which a transaction appends is skipped.
 func (q *queue) unroutedKeys(most int) ([]*store.Entry[keyRow], error) {
 	due := store.Query{Key: keyRows.Key(store.Key{}), By: store.ByDue, Until: q.now, Limit: most, Lock: store.Skip}
 	got, err := q.holdRouter(store.Skip, due)
@@ -103,14 +103,14 @@ func (q *queue) unroutedKeys(most int) ([]*store.Entry[keyRow], error) {
 	return keyRows.Decoded(got[0])
 }
 
-// arrivals reads at most so many events of keys, and counts them as routed. They come in the order
-// of writing; those of one key, whatever their times and ids are, in the order of their Seq.
+// arrivals reads at most most events of keys, and marks them as routed. They are in order of writing; those of
+// one key in order of Seq, independent of times and ids.
 func (q *queue) arrivals(keys []*store.Entry[keyRow], most int) ([]arrival, error) {
 	var read []store.Query
 	taken := make([]int64, 0, len(keys))
 	for _, k := range keys {
 		from, to := k.Value.Routed+1, min(k.Value.Seq, k.Value.Routed+int64(most-len(read)))
-		if k.Value.Seq == 0 { // one event without a key
+		if k.Value.Seq == 0 { // a single event without a key
 			from, to = 0, int64(min(1, most-len(read))-1)
 		}
 		for seq := from; seq <= to; seq++ {
@@ -131,7 +131,7 @@ func (q *queue) arrivals(keys []*store.Entry[keyRow], most int) ([]arrival, erro
 			if err != nil {
 				return nil, err
 			}
-			for _, e := range found { // one, or none if it was removed
+			for _, e := range found { // none if the event was removed
 				last = last.then(&e.Value)
 				out = append(out, last)
 			}
@@ -156,7 +156,7 @@ func (a arrival) then(e *eventRow) arrival {
 	return next
 }
 
-// countRouted notes that the next n events of a key are routed.
+// countRouted records that the next n events of a key are routed.
 func (q *queue) countRouted(k *store.Entry[keyRow], n int64, last arrival) error {
 	switch {
 	case n == 0:
@@ -175,9 +175,8 @@ func (q *queue) countRouted(k *store.Entry[keyRow], n int64, last arrival) error
 	return keyRows.Put(q.tx, k)
 }
 
-// lockUsersAndEndpoints reads the users of keys, so that none of them is deleted before the end of the
-// transaction, and the endpoints of their teams, which do not change before it. It notes teams that
-// are new.
+// lockUsersAndEndpoints locks the users of keys, so that they are not deleted during the transaction, and the
+// endpoints of their teams. It also records new teams.
 func (q *queue) lockUsersAndEndpoints(keys []*store.Entry[keyRow]) (map[healthlab.TeamID][]*store.Entry[Endpoint], error) {
 	out := map[healthlab.TeamID][]*store.Entry[Endpoint]{}
 	var teams []healthlab.TeamID
@@ -214,7 +213,7 @@ func allEndpoints(team healthlab.TeamID) store.Query {
 	return store.Query{Key: endpointRows.Key(store.Key{Team: team}), By: store.ByID}
 }
 
-// loadLanes reads, in two trips, what putting the events into lanes needs.
+// loadLanes reads, in two round trips, the rows for adding the events to lanes.
 func (q *queue) loadLanes(arrivals []arrival, endpoints map[healthlab.TeamID][]*store.Entry[Endpoint], modes map[string]healthlab.Mode) error {
 	type wish struct {
 		lanePlace

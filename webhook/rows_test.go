@@ -44,7 +44,7 @@ func storeKeys(t testing.TB) *personkey.Keys {
 	return personkey.New(memory.NewPersonKeys(), sealer, nil)
 }
 
-func TestStoreOutbox(t *testing.T) {
+func TestOutbox_overRowsPassesTheSuite(t *testing.T) {
 	webhooktest.RunOutbox(t, func(t *testing.T) webhooktest.OutboxHarness {
 		s := webhook.NewStore(rowStore(t, nil), nil)
 		return webhooktest.OutboxHarness{Outbox: s, Message: s.Message}
@@ -57,17 +57,21 @@ func storeHarness(t *testing.T) webhooktest.Harness {
 	return webhooktest.Harness{Outbox: s, Deliveries: s, Endpoints: s, Log: s, Bodies: s, Advance: c.advance}
 }
 
-func TestStoreDeliveries(t *testing.T) { webhooktest.RunDeliveries(t, storeHarness) }
+func TestDeliveries_overRowsPassTheSuite(t *testing.T) { webhooktest.RunDeliveries(t, storeHarness) }
 
-func TestStoreEndpoints(t *testing.T) { webhooktest.RunEndpoints(t, storeHarness) }
+func TestEndpoints_overRowsPassTheSuite(t *testing.T) { webhooktest.RunEndpoints(t, storeHarness) }
 
-func TestStoreBodies(t *testing.T) { webhooktest.RunBodies(t, storeHarness) }
+func TestBodies_overRowsPassTheSuite(t *testing.T) { webhooktest.RunBodies(t, storeHarness) }
 
-func TestStoreOrderUnderFailures(t *testing.T) { webhooktest.RunOrderUnderFailures(t, storeHarness) }
+func TestStore_keepsTheOrderUnderFailures(t *testing.T) {
+	webhooktest.RunOrderUnderFailures(t, storeHarness)
+}
 
-func TestStoreModel(t *testing.T) { webhooktest.RunDeliveriesModel(t, storeHarness) }
+func TestDeliveries_overRowsPassTheModelSuite(t *testing.T) {
+	webhooktest.RunDeliveriesModel(t, storeHarness)
+}
 
-func TestStoreDispatcher(t *testing.T) { webhooktest.RunDispatcher(t, storeHarness) }
+func TestDispatcher_overRowsPassesTheSuite(t *testing.T) { webhooktest.RunDispatcher(t, storeHarness) }
 
 // storeBench is a Store over rows, and words for what tests do with it.
 type storeBench struct {
@@ -144,7 +148,7 @@ func (b *storeBench) about(user healthlab.UserID) map[string]int {
 
 // What is older than the retention is removed: messages, attempts, and deliveries that were never
 // finished. What is not routed yet stays, however old.
-func TestStore_retention(t *testing.T) {
+func TestStore_removesOldRowsButNothingUnrouted(t *testing.T) {
 	b := newStoreBench(t, nil)
 	nobody := healthlab.UserID{}
 	first, second := b.write(nobody, "k"), b.write(nobody, "k")
@@ -201,7 +205,7 @@ func (b *storeBench) forget(opts *webhook.StoreOptions, user healthlab.UserID) {
 
 // Forgetting a user removes all rows about the user but the counts of keys, wherever a message
 // stands, and nothing of others: what waited behind a message goes on.
-func TestStore_forget(t *testing.T) {
+func TestForget_removesOneUsersMessagesAndUnblocksOthers(t *testing.T) {
 	for _, scope := range []webhook.OrderScope{webhook.OrderKey, webhook.OrderUser} {
 		t.Run(string(scope), func(t *testing.T) {
 			b := newStoreBench(t, nil, func(e *webhook.Endpoint) { e.OrderScope = scope })
@@ -316,7 +320,7 @@ func (t putsTx) Put(rows ...store.Row) {
 
 // An append puts the event and the count of its key: no row of the team, of its endpoints or of lanes,
 // which concurrent requests would share.
-func TestNewOutbox_putsTwoRows(t *testing.T) {
+func TestNewOutbox_appendWritesTheEventAndTheCountOfItsKey(t *testing.T) {
 	b := newStoreBench(t, nil)
 	p := puts{b.rows, map[string]int{}}
 	s := webhook.NewStore(p, nil)
@@ -328,7 +332,7 @@ func TestNewOutbox_putsTwoRows(t *testing.T) {
 }
 
 // Nothing of a message, an answer or the URL of an endpoint is stored in clear.
-func TestStore_hidesWhatItKeeps(t *testing.T) {
+func TestStore_encryptsMessagesAnswersAndURLs(t *testing.T) {
 	tables := append(webhook.Tables(), store.Definition{Name: store.UserTable})
 	engine, err := memstore.New(tables, nil)
 	require.NoError(t, err)
@@ -355,7 +359,7 @@ func TestStore_hidesWhatItKeeps(t *testing.T) {
 
 // Neither ids nor the times of writing order the events of a key: another process may have taken its
 // id, or begun, before.
-func TestStore_ordersByTheCountAlone(t *testing.T) {
+func TestStore_ordersEventsOfAKeyByTheirSequence(t *testing.T) {
 	b := newStoreBench(t, nil)
 	var ids []uuid.UUID
 	for range 12 {
@@ -387,7 +391,7 @@ func TestStore_ordersByTheCountAlone(t *testing.T) {
 }
 
 // A reader gets what is appended, with its Seq, and nothing else; what it refuses is not appended.
-func TestNewOutbox_readers(t *testing.T) {
+func TestNewOutbox_readersReceiveEventsAndMayRefuseThem(t *testing.T) {
 	var got []healthlab.Event
 	refused := errors.New("refused")
 	b := newStoreBench(t, &webhook.StoreOptions{Readers: []webhook.Reader{
@@ -415,7 +419,7 @@ func TestNewOutbox_readers(t *testing.T) {
 }
 
 // The backlog is what is not routed, and what is not finished, with the age of the oldest.
-func TestStore_backlog(t *testing.T) {
+func TestBacklog_countsUnroutedAndUnfinishedWithTheOldestAge(t *testing.T) {
 	b := newStoreBench(t, nil)
 	backlog := func(unrouted, unfinished int, age time.Duration) {
 		t.Helper()

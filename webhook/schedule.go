@@ -14,7 +14,7 @@ var defaultDelays = []time.Duration{
 	5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
 }
 
-// jitterFrom is the shortest delay that jitter lengthens.
+// jitterFrom is the shortest delay with jitter.
 const jitterFrom = 5 * time.Minute
 
 // Schedule makes a fresh retry schedule. Its first NextBackOff is the delay before
@@ -33,8 +33,7 @@ func DefaultSchedule(jitter float64, random func() float64) Schedule {
 	}
 }
 
-// Delays returns the schedule with these delays between the attempts, and no more
-// attempts than that makes.
+// Delays returns a schedule with these delays between attempts.
 func Delays(delays ...time.Duration) Schedule {
 	return func() backoff.BackOff { return &delayList{delays: delays} }
 }

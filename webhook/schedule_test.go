@@ -20,7 +20,7 @@ func delays(s webhook.Schedule) []time.Duration {
 	return out
 }
 
-func TestDefaultSchedule(t *testing.T) {
+func TestDefaultSchedule_hasSevenDelaysAndJitter(t *testing.T) {
 	want := []time.Duration{
 		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
 	}
@@ -38,7 +38,7 @@ func TestDefaultSchedule(t *testing.T) {
 	require.Equal(t, 12*time.Hour+30*time.Minute, jittered[6])
 }
 
-func TestParseRetryAfter(t *testing.T) {
+func TestParseRetryAfter_readsSecondsAndDates(t *testing.T) {
 	for _, c := range []struct {
 		name, value string
 		want        time.Duration
@@ -70,7 +70,7 @@ func FuzzParseRetryAfter(f *testing.F) {
 	})
 }
 
-func TestClassOf(t *testing.T) {
+func TestClassOf_mapsStatusCodesToClasses(t *testing.T) {
 	for status, want := range map[int]webhook.Class{
 		200: webhook.ClassOK, 204: webhook.ClassOK, 299: webhook.ClassOK,
 		301: webhook.ClassRedirect, 302: webhook.ClassRedirect, 304: webhook.ClassRedirect, 308: webhook.ClassRedirect,

@@ -15,7 +15,7 @@ func (d *Dispatcher) send(ctx context.Context, j job) {
 	}
 }
 
-// do does one job when it is its turn.
+// do runs one job when it may start.
 func (d *Dispatcher) do(ctx context.Context, j job) {
 	if j.turn == nil || <-j.turn {
 		d.deliver(ctx, j.delivery, j.clock)
@@ -24,7 +24,7 @@ func (d *Dispatcher) do(ctx context.Context, j job) {
 	}
 }
 
-// deliver takes one claimed delivery to its outcome, and hands that to the recorder.
+// deliver sends one claimed delivery and passes its outcome to the recorder.
 func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock) {
 	if del.Starts > 1 {
 		d.opts.Hooks.DuplicateStart()
@@ -56,7 +56,7 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 	secrets := to.active(clock.time())
 	if len(secrets) == 0 {
 		d.opts.Hooks.SealError()
-		d.release(ctx, del, sealWait) // never unsigned
+		d.release(ctx, del, sealWait) // a message is never sent unsigned
 		return
 	}
 	if ctx.Err() != nil || clock.age() > d.opts.Lease-d.opts.Timeout-d.opts.StartMargin {
@@ -75,7 +75,7 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 		return
 	}
 	if ctx.Err() != nil && result.Status == 0 {
-		d.targets.released(del) // cut short by our own stop: the lease brings it back
+		d.targets.released(del) // cancelled by our own stop: the delivery is retried after its lease
 		return
 	}
 	ended := clock.time()
@@ -93,7 +93,7 @@ func (d *Dispatcher) proxyFailed(at time.Time) {
 	}
 }
 
-// notify sends one request. A panic ends that attempt alone.
+// notify sends one request. A panic ends only that attempt.
 func (d *Dispatcher) notify(ctx context.Context, n Notification, del Delivery) (r Result) {
 	if !d.punctual {
 		limited, cancel := context.WithTimeout(ctx, d.opts.Timeout)
@@ -109,8 +109,8 @@ func (d *Dispatcher) notify(ctx context.Context, n Notification, del Delivery) (
 	return d.notifier.Notify(ctx, n)
 }
 
-// record hands an outcome to the recorder, and frees the slot. Where the recorder is a
-// batch behind it waits first: that is what keeps a slow store from being flooded.
+// record passes an outcome to the recorder, and releases the slot. If the recorder is a batch behind, record
+// waits, so that a slow store is not overloaded.
 func (d *Dispatcher) record(o Outcome, f fact, clock storeClock) {
 	if !o.Sent {
 		d.opts.Hooks.Ended(o.Reason)
@@ -125,7 +125,7 @@ func (d *Dispatcher) record(o Outcome, f fact, clock storeClock) {
 	poke(d.wakeClaim)
 }
 
-// exhausted makes the event that a message has failed for good.
+// exhausted returns the event about a message that failed permanently.
 func (d *Dispatcher) exhausted(o Outcome, at time.Time) healthlab.Event {
 	del := o.Delivery
 	count := del.Attempts
@@ -153,8 +153,7 @@ func (d *Dispatcher) release(ctx context.Context, del Delivery, delay time.Durat
 	poke(d.wakeClaim)
 }
 
-// giveBack gives a delivery back unsent. If the store is out of reach, the end of the
-// lease does it.
+// giveBack releases an unsent delivery. During an outage of the store its lease ends by itself.
 func (d *Dispatcher) giveBack(ctx context.Context, del Delivery, delay time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.opts.StartMargin)
 	defer cancel()

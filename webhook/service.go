@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxEndpoints     = 50 // of a team
+	maxEndpoints     = 50 // per team
 	defaultGrace     = 24 * time.Hour
 	defaultPerMinute = 60
 	maxSecrets       = 5
@@ -22,30 +22,30 @@ const (
 	maxFilterTypes   = 500
 )
 
-// ServiceOptions adjusts a Service. The zero value, and nil, mean the defaults.
+// ServiceOptions configures a Service. The zero value, and nil, mean the defaults.
 type ServiceOptions struct {
-	// Now tells the time. Default time.Now.
+	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids of endpoints and secrets. Default UUID version 7.
 	NewID func() uuid.UUID
-	// Random is where generated secrets come from. Default crypto/rand.Reader.
+	// Random is the source of generated secrets. Default crypto/rand.Reader.
 	Random io.Reader
-	// Guard checks URLs; use the one that the Notifier has. Default: the strict one.
+	// Guard checks URLs; use the Guard of the Notifier. Default: the zero Guard.
 	Guard *Guard
-	// Grace is how long an old secret goes on signing. Default 24 h.
+	// Grace is how long an old secret still signs. Default 24 h.
 	Grace time.Duration
-	// PerMinute is how many registrations, changes of a URL, test sends and replays
-	// a team may ask of this process in a minute. Default 60.
+	// PerMinute is how many registrations, changes of a URL, test sends and replays a team may make per minute
+	// in this process. Default 60.
 	PerMinute int
-	// Envelope makes the bodies of test sends. Use the store's.
+	// Envelope makes the bodies of test messages. Use that of the store.
 	Envelope Envelope
 	// Audit is called whenever a secret or a stored message is read. Default: none.
 	Audit func(ctx context.Context, a AuditedAccess)
-	// Log receives what went wrong, without any payload. Default: slog.Default().
+	// Log receives failures, without any payload. Default: slog.Default().
 	Log *slog.Logger
 }
 
-// AuditedAccess is one look at something that is kept closed.
+// AuditedAccess is one read of a secret or a message.
 type AuditedAccess struct {
 	Team     healthlab.TeamID
 	Endpoint EndpointID // zero for a message
@@ -54,9 +54,8 @@ type AuditedAccess struct {
 	At       time.Time
 }
 
-// Service manages endpoints: where messages go, with which secrets and headers, and
-// what is sent again. It does not deliver; a [Dispatcher] does, in this process or in
-// another one. Safe for concurrent use.
+// Service manages endpoints with their secrets and headers, and resends messages. A [Dispatcher] delivers, in
+// this process or in another one. Safe for concurrent use.
 type Service struct {
 	types      *Catalogue
 	deliveries Deliveries
@@ -68,8 +67,8 @@ type Service struct {
 	allowance  *allowance
 }
 
-// NewService returns a Service. Everything but opts is required; Invalid if something
-// is missing. n sends the test messages.
+// NewService returns a Service. Everything except opts is required; it returns Invalid if an argument is
+// missing. n sends the test messages.
 func NewService(types *Catalogue, store ServiceStore, n Notifier, seal healthlab.Sealer, opts *ServiceOptions) (*Service, error) {
 	if types == nil || store == nil || n == nil || seal == nil {
 		return nil, fmt.Errorf("%w: a webhook service needs event types, a store, a notifier and a sealer%s", healthlab.Invalid, outboxHint(store == nil))
@@ -106,11 +105,10 @@ func NewService(types *Catalogue, store ServiceStore, n Notifier, seal healthlab
 
 func (s *Service) clock() time.Time { return s.opts.Now().UTC().Truncate(time.Microsecond) }
 
-// RuleEndpointLimit is the type of the [healthlab.RuleError] that a team has as many
-// endpoints as it may.
+// RuleEndpointLimit: the team has the greatest number of endpoints.
 const RuleEndpointLimit = "WEBHOOK_LIMIT_REACHED"
 
-// RateLimitError says that a team has used up its allowance of a minute. It unwraps to
+// RateLimitError reports that a team has used its calls of the current minute. It unwraps to
 // healthlab.Exhausted.
 type RateLimitError struct{ Wait time.Duration }
 
@@ -120,7 +118,7 @@ func (e *RateLimitError) Error() string { return "too many requests about webhoo
 // Unwrap returns healthlab.Exhausted.
 func (e *RateLimitError) Unwrap() error { return healthlab.Exhausted }
 
-// RetryAfter says how long to wait.
+// RetryAfter returns how long to wait.
 func (e *RateLimitError) RetryAfter() time.Duration { return e.Wait }
 
 func (s *Service) allow(team healthlab.TeamID) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// NewEndpoint is what a team says about an endpoint that it registers.
+// NewEndpoint describes an endpoint to register.
 type NewEndpoint struct {
 	URL         string
 	Description string
@@ -18,11 +18,11 @@ type NewEndpoint struct {
 	FilterTypes []string // nil means all types; an empty list is refused
 	OrderScope  OrderScope
 	Disabled    bool
-	Secret      string // text form; empty to have one made
+	Secret      string // text form; empty to generate one
 }
 
-// Create registers an endpoint. Invalid with every problem; a [*healthlab.RuleError] of
-// type [RuleEndpointLimit] if the team has as many as it may; [*RateLimitError].
+// Create registers an endpoint. It returns Invalid with every invalid field, a [*healthlab.RuleError] of type
+// [RuleEndpointLimit], or a [*RateLimitError].
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewEndpoint) (Endpoint, error) {
 	if err := s.allow(team); err != nil {
 		return Endpoint{}, err
@@ -75,7 +75,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewEndpoi
 	return e, nil
 }
 
-// Get returns one endpoint of the team. NotFound if it has none of this id.
+// Get returns one endpoint of the team. It returns NotFound if the team has no endpoint with this id.
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id EndpointID) (Endpoint, error) {
 	e, err := s.endpoints.Get(ctx, team, id)
 	if err != nil {
@@ -93,18 +93,18 @@ func (s *Service) List(ctx context.Context, q EndpointQuery) (EndpointPage, erro
 	return page, nil
 }
 
-// Patch says what to change about an endpoint. A nil field stays as it is.
+// Patch lists the changes of an endpoint. A nil field is not changed.
 type Patch struct {
 	URL         *string
 	Description *string
-	RateLimit   **int     // a pointer to nil takes the limit away
-	FilterTypes *[]string // a pointer to nil takes the filter away
+	RateLimit   **int     // a pointer to nil removes the limit
+	FilterTypes *[]string // a pointer to nil removes the filter
 	Disabled    *bool
 }
 
-// Patch changes an endpoint. Switching it on again forgets its failures, and does not
-// bring back what was cancelled; see [Service.Recover]. Invalid with every problem;
-// NotFound if the team has no such endpoint; [*RateLimitError] if it changes URLs.
+// Patch changes an endpoint. Enabling it resets its failures; cancelled messages are not resent, see
+// [Service.Recover]. It returns Invalid with every invalid field, NotFound if the team has no such endpoint, or
+// a [*RateLimitError] if it changes the URL.
 func (s *Service) Patch(ctx context.Context, team healthlab.TeamID, id EndpointID, c Patch) (Endpoint, error) {
 	var p healthlab.Problems
 	var u *url.URL
@@ -155,7 +155,7 @@ func (s *Service) Patch(ctx context.Context, team healthlab.TeamID, id EndpointI
 	return e, nil
 }
 
-// turn switches an endpoint on, with its failures forgotten, or off.
+// turn enables an endpoint and resets its failures, or disables it.
 func (e *Endpoint) turn(on bool) {
 	if on {
 		e.Disabled, e.DisabledReason, e.Health = false, "", Health{}
@@ -164,8 +164,8 @@ func (e *Endpoint) turn(on bool) {
 	e.Disabled, e.DisabledReason = true, DisabledManual
 }
 
-// Delete removes an endpoint; what was not delivered to it is cancelled. NotFound if
-// the team has none of this id.
+// Delete removes an endpoint and cancels its undelivered messages. It returns NotFound if the team has no
+// endpoint with this id.
 func (s *Service) Delete(ctx context.Context, team healthlab.TeamID, id EndpointID) error {
 	if err := s.endpoints.Delete(ctx, team, id); err != nil {
 		return fmt.Errorf("delete endpoint: %w", err)

@@ -15,7 +15,7 @@ import (
 
 const badSecret = "a secret is whsec_ and the base64 of 24 to 64 bytes"
 
-// newSecret makes or takes a secret and seals it for the endpoint.
+// newSecret parses or generates a secret and seals it for the endpoint.
 func (s *Service) newSecret(ctx context.Context, e *Endpoint, text string) (SealedSecret, error) {
 	var secret Secret
 	var err error
@@ -32,9 +32,8 @@ func (s *Service) newSecret(ctx context.Context, e *Endpoint, text string) (Seal
 	return fresh, err
 }
 
-// Secret returns the newest signing secret of an endpoint. It is an audited look.
-// NotFound if the team has no such endpoint; Unavailable if the key that opens it is
-// not at hand.
+// Secret returns the newest signing secret of an endpoint. The read is audited. It returns NotFound if the team
+// has no such endpoint, and Unavailable if the secret's key is not available.
 func (s *Service) Secret(ctx context.Context, team healthlab.TeamID, id EndpointID) (Secret, error) {
 	e, err := s.endpoints.Get(ctx, team, id)
 	if err != nil {
@@ -52,10 +51,9 @@ func (s *Service) Secret(ctx context.Context, team healthlab.TeamID, id Endpoint
 	return Secret{key: string(b)}, nil
 }
 
-// Rotate gives an endpoint a new secret: the one in text form, or one that is made if
-// text is empty. The old one goes on signing beside it for 24 hours (see
-// ServiceOptions.Grace); at most 5 sign, and the oldest goes first. Invalid if text
-// is not a secret; NotFound if the team has no such endpoint.
+// Rotate adds a new secret to an endpoint: the given one, or a generated one if text is empty. The old secret
+// still signs for 24 hours (see ServiceOptions.Grace); at most 5 secrets sign, and the oldest is removed first.
+// It returns Invalid if text is not a secret, and NotFound if the team has no such endpoint.
 func (s *Service) Rotate(ctx context.Context, team healthlab.TeamID, id EndpointID, text string) error {
 	if text != "" {
 		if _, err := ParseSecret(text); err != nil {
@@ -79,7 +77,7 @@ func (s *Service) Rotate(ctx context.Context, team healthlab.TeamID, id Endpoint
 	return nil
 }
 
-// rotate puts a fresh secret before the others, of which those that are over go.
+// rotate returns the secrets with a new first one, without expired ones.
 func rotate(secrets []SealedSecret, fresh SealedSecret, grace time.Duration) []SealedSecret {
 	at := fresh.CreatedAt
 	out := []SealedSecret{fresh}
@@ -94,8 +92,8 @@ func rotate(secrets []SealedSecret, fresh SealedSecret, grace time.Duration) []S
 	return out
 }
 
-// Revoke ends the old secrets of an endpoint at once; the newest stays. NotFound if
-// the team has no such endpoint.
+// Revoke removes the old secrets of an endpoint at once; the newest stays. It returns NotFound if the team has
+// no such endpoint.
 func (s *Service) Revoke(ctx context.Context, team healthlab.TeamID, id EndpointID) error {
 	at := s.clock()
 	_, err := s.endpoints.Update(ctx, team, id, func(e *Endpoint) ([]healthlab.Event, error) {
@@ -111,15 +109,13 @@ func (s *Service) Revoke(ctx context.Context, team healthlab.TeamID, id Endpoint
 
 // Headers are the custom headers of an endpoint.
 type Headers struct {
-	// Values holds those that may be shown.
+	// Values are the headers whose values may be shown.
 	Values map[string]string
-	// Sensitive holds the names of those that look like credentials, sorted; their
-	// values are not shown.
+	// Sensitive are the names of headers that look like credentials, sorted; their values are not shown.
 	Sensitive []string
 }
 
-// Headers returns the custom headers of an endpoint. NotFound if the team has no such
-// endpoint.
+// Headers returns the custom headers of an endpoint. It returns NotFound if the team has no such endpoint.
 func (s *Service) Headers(ctx context.Context, team healthlab.TeamID, id EndpointID) (Headers, error) {
 	e, err := s.endpoints.Get(ctx, team, id)
 	if err != nil {
@@ -140,9 +136,8 @@ func (s *Service) Headers(ctx context.Context, team healthlab.TeamID, id Endpoin
 	return out, nil
 }
 
-// SetHeaders replaces all custom headers of an endpoint. Invalid with every problem;
-// a path is the position of the header in the order of the names. NotFound if the
-// team has no such endpoint.
+// SetHeaders replaces all custom headers of an endpoint. It returns Invalid with every problem; a path is the
+// position in the sorted names. It returns NotFound if the team has no such endpoint.
 func (s *Service) SetHeaders(ctx context.Context, team healthlab.TeamID, id EndpointID, headers map[string]string) error {
 	names := slices.Sorted(maps.Keys(headers))
 	if err := checkHeaders(headers, names).Err(); err != nil {
@@ -169,8 +164,8 @@ func (s *Service) SetHeaders(ctx context.Context, team healthlab.TeamID, id Endp
 	return nil
 }
 
-// Message returns a stored message with its body. It is an audited look. NotFound if
-// the team has no such message.
+// Message returns a stored message with its body. The read is audited. It returns NotFound if the team has no
+// such message.
 func (s *Service) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (Message, error) {
 	m, err := s.log.Message(ctx, team, event)
 	if err != nil {

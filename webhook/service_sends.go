@@ -12,10 +12,9 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
-// SendTest sends an example of an event type to one endpoint, now and once, and says
-// what came of it. The data is the catalogue's value of that type; the message id
-// begins with msg_test. It works on a disabled endpoint too, and leaves no trace in
-// its log or its health.
+// SendTest sends an example of an event type to one endpoint once and returns the result. The data is the
+// catalogue's example; the message id begins with msg_test. It also works on a disabled endpoint, and changes
+// neither its log nor its health.
 //
 // Invalid if the catalogue does not have the type; NotFound if the team has no such
 // endpoint; [*RateLimitError].
@@ -52,7 +51,7 @@ func (s *Service) SendTest(ctx context.Context, team healthlab.TeamID, id Endpoi
 	}), nil
 }
 
-// Attempts returns one page of what was tried, the latest first.
+// Attempts returns one page of attempts, the latest first.
 func (s *Service) Attempts(ctx context.Context, q AttemptQuery) (AttemptPage, error) {
 	page, err := s.log.Attempts(ctx, q)
 	if err != nil {

@@ -29,7 +29,7 @@ func paths(t *testing.T, err error) []string {
 	return out
 }
 
-func TestCreateSaysAllThatIsWrong(t *testing.T) {
+func TestCreateEndpoint_reportsEveryInvalidField(t *testing.T) {
 	h := newFixture(t)
 	zero := 0
 	_, err := h.service.Create(t.Context(), team, webhook.NewEndpoint{
@@ -45,7 +45,7 @@ func TestCreateSaysAllThatIsWrong(t *testing.T) {
 	require.Equal(t, []string{"filter_types bad_length"}, paths(t, err))
 }
 
-func TestEndpointLife(t *testing.T) {
+func TestEndpoint_isCreatedPatchedListedAndDeleted(t *testing.T) {
 	h := newFixture(t)
 	ctx := t.Context()
 	rate := 5
@@ -93,7 +93,7 @@ func TestEndpointLife(t *testing.T) {
 	require.ErrorIs(t, h.service.Delete(ctx, team, e.ID), healthlab.NotFound)
 }
 
-func TestRotation(t *testing.T) {
+func TestRotate_signsWithBothSecretsForADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		ctx := t.Context()
@@ -127,7 +127,7 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-func TestHeaders(t *testing.T) {
+func TestSetHeaders_hidesCredentialsAndRefusesReservedNames(t *testing.T) {
 	h := newFixture(t)
 	ctx := t.Context()
 	e := h.create(t)
@@ -159,7 +159,7 @@ func TestHeaders(t *testing.T) {
 	require.Equal(t, []string{"headers too_many"}, paths(t, h.service.SetHeaders(ctx, team, e.ID, many)))
 }
 
-func TestSendTest(t *testing.T) {
+func TestSendTest_sendsTheExampleOfAnEventType(t *testing.T) {
 	h := newFixture(t)
 	e := h.create(t)
 	r, err := h.service.SendTest(t.Context(), team, e.ID, "daily.data.sleep.created")
@@ -174,7 +174,7 @@ func TestSendTest(t *testing.T) {
 	require.Equal(t, []string{"event_type unknown_type"}, paths(t, err))
 }
 
-func TestAllowancePerTeam(t *testing.T) {
+func TestService_limitsManualSendsPerTeamAndMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		service, err := webhook.NewService(h.types, h.store.Webhooks(), h.to, h.sealer,
@@ -198,7 +198,7 @@ func TestAllowancePerTeam(t *testing.T) {
 	})
 }
 
-func TestAtMostSoManyEndpoints(t *testing.T) {
+func TestCreateEndpoint_refusesMoreThan50PerTeam(t *testing.T) {
 	h := newFixture(t)
 	for range 50 {
 		h.create(t)
@@ -213,7 +213,7 @@ func TestAtMostSoManyEndpoints(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestRetryAndRecover(t *testing.T) {
+func TestService_retryAndRecoverSendMessagesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		e := h.create(t)
@@ -248,7 +248,7 @@ func TestRetryAndRecover(t *testing.T) {
 	})
 }
 
-func TestNothingOfAnEndpointIsShown(t *testing.T) {
+func TestPrint_containsNoPathOrSecretOfAnEndpoint(t *testing.T) {
 	h := newFixture(t)
 	e := h.create(t)
 	var logs bytes.Buffer

@@ -16,15 +16,14 @@ import (
 
 const (
 	secretPrefix  = "whsec_"
-	secretLen     = 32 // of a generated secret, in bytes
+	secretLen     = 32 // length of a generated secret, in bytes
 	secretLenMin  = 24
 	secretLenMax  = 64
 	secretForLogs = secretPrefix + "[redacted]"
 )
 
-// Secret is a key that a sender and a receiver share. It prints, logs and marshals
-// without showing itself; [Secret.Text] is the one way to read it. The zero value is
-// no secret: it signs and verifies nothing. Immutable.
+// Secret is a key that a sender and a receiver share. Printing, logging and marshalling do not show it; only
+// [Secret.Text] returns it. The zero value is no secret: it signs and verifies nothing. Immutable.
 type Secret struct {
 	healthlab.Private
 
@@ -52,10 +51,10 @@ func GenerateSecret(random io.Reader) (Secret, error) {
 	return Secret{key: string(b)}, nil
 }
 
-// IsZero reports whether s is no secret.
+// IsZero reports whether s is the zero value.
 func (s Secret) IsZero() bool { return s.key == "" }
 
-// Text returns the text form, for the receiver to keep. Empty for no secret.
+// Text returns the text form for the receiver; empty for the zero value.
 func (s Secret) Text() string {
 	if s.IsZero() {
 		return ""
@@ -63,10 +62,10 @@ func (s Secret) Text() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString([]byte(s.key))
 }
 
-// MarshalText does not show the secret.
+// MarshalText returns a placeholder and not the secret.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(secretForLogs), nil }
 
-// The headers of a signed message, as Standard Webhooks 1.0 names them.
+// The headers of a signed message in Standard Webhooks 1.0.
 const (
 	HeaderID        = "Webhook-Id"
 	HeaderTimestamp = "Webhook-Timestamp"
@@ -85,7 +84,7 @@ func Sign(secret Secret, id string, at time.Time, body []byte) string {
 }
 
 func sign(secret Secret, id, timestamp string, body []byte) string {
-	var room, text [64]byte // for what there mostly is, with one request to the heap
+	var room, text [64]byte // enough for most messages, with one allocation
 	head := append(append(append(append(room[:0], id...), '.'), timestamp...), '.')
 	mac := hmac.New(sha256.New, []byte(secret.key))
 	mac.Write(head)

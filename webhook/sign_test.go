@@ -49,7 +49,7 @@ func secret(t testing.TB, text string) webhook.Secret {
 	return s
 }
 
-func TestVectors(t *testing.T) {
+func TestSign_matchesThePublishedVectors(t *testing.T) {
 	for _, v := range vectors {
 		t.Run(v.name, func(t *testing.T) {
 			s, at := secret(t, v.secret), time.Unix(v.at, 0)
@@ -63,7 +63,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-func TestRotationSignsWithBothNewestFirst(t *testing.T) {
+func TestSign_withTwoSecretsPutsTheNewestFirst(t *testing.T) {
 	v, at := vectors[1], time.Unix(1767225600, 0)
 	h := http.Header{}
 	webhook.SetSignature(h, v.id, at, []byte(v.body), secret(t, k2), secret(t, k1))
@@ -72,7 +72,7 @@ func TestRotationSignsWithBothNewestFirst(t *testing.T) {
 	require.NoError(t, webhook.Verify([]byte(v.body), h, at, secret(t, k2)))
 }
 
-func TestVerify(t *testing.T) {
+func TestVerify_eachDefectHasItsReason(t *testing.T) {
 	v := vectors[1]
 	now := time.Unix(v.at, 0)
 	headers := func(change ...string) http.Header {
@@ -135,14 +135,14 @@ func TestVerify(t *testing.T) {
 }
 
 // One signature must not stand for two messages: "a" + "." + "1.2" + "." + body.
-func TestVerifyRefusesAFullStopInTheID(t *testing.T) {
+func TestVerify_refusesAFullStopInTheMessageID(t *testing.T) {
 	at, s := time.Unix(1767225600, 0), secret(t, k1)
 	h := http.Header{}
 	webhook.SetSignature(h, "msg.1", at, nil, s)
 	require.ErrorContains(t, webhook.Verify(nil, h, at, s), "no_matching_signature")
 }
 
-func TestVerifyNeedsSecrets(t *testing.T) {
+func TestVerify_withoutSecretsIsRefused(t *testing.T) {
 	v, at := vectors[1], time.Unix(1767225600, 0)
 	h := http.Header{}
 	webhook.SetSignature(h, v.id, at, []byte(v.body), secret(t, k1))
@@ -151,7 +151,7 @@ func TestVerifyNeedsSecrets(t *testing.T) {
 	require.Empty(t, webhook.Sign(webhook.Secret{}, v.id, at, nil))
 }
 
-func TestVerifierOptions(t *testing.T) {
+func TestVerifier_optionsChangePrefixAndTolerance(t *testing.T) {
 	v, at := vectors[1], time.Unix(1767225600, 0)
 	h := http.Header{}
 	h.Set("acme-id", v.id)
@@ -163,7 +163,7 @@ func TestVerifierOptions(t *testing.T) {
 	require.Error(t, wide.Verify([]byte(v.body), h, at.Add(time.Hour+time.Second), secret(t, k1)))
 }
 
-func TestParseSecret(t *testing.T) {
+func TestParseSecret_refusesWrongLengthsAndPrefixes(t *testing.T) {
 	require.Equal(t, k1, secret(t, k1).Text())
 	require.Equal(t, k1, secret(t, strings.TrimPrefix(k1, "whsec_")).Text(), "the prefix may be missing")
 	for _, c := range []struct{ name, text string }{
@@ -183,7 +183,7 @@ func TestParseSecret(t *testing.T) {
 	}
 }
 
-func TestSecretDoesNotShowItself(t *testing.T) {
+func TestSecret_isRedactedWhenPrinted(t *testing.T) {
 	s, err := webhook.GenerateSecret(rand.Reader)
 	require.NoError(t, err)
 	require.Len(t, s.Text(), len(k1))
@@ -199,7 +199,7 @@ func TestSecretDoesNotShowItself(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestMessageID(t *testing.T) {
+func TestMessageID_hasFixedLengthAndIsUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, id := range []uuid.UUID{uuid.Nil, uuid.Max, uuid.MustParse("018e5f2a-7b1c-7d3e-8f90-a1b2c3d4e5f6")} {
 		m := webhook.MessageID(id)

@@ -5,28 +5,24 @@ import (
 	"time"
 )
 
-// signalEvery is how often a process says that it has routed, at most. A process that commits a
-// notification holds a lock of the whole database server.
+// signalEvery is the shortest interval between two signals of a process. A commit with a notification locks the
+// whole database server.
 const signalEvery = 50 * time.Millisecond
 
-// Signal carries the news that messages were routed between the processes that deliver
-// from one store. It carries nothing else, and may lose any of it: who hears nothing finds
-// the work by looking, every Options.Idle.
-//
-// Methods are safe for concurrent use.
+// Signal notifies the dispatchers of other processes on the same store that events were routed. Signals may be
+// lost: a process without one finds the work after Options.Idle. Methods are safe for concurrent use.
 type Signal interface {
-	// Send tells those who listen in other processes. It is never called within a
-	// transaction of the store.
+	// Send notifies the listeners in other processes. It is never called in a transaction of the store.
 	Send(ctx context.Context) error
 
-	// Listen calls heard when it has begun to listen, for what was sent before, and then
-	// after whatever others send: several sends may be one call. heard is called in the
-	// goroutine of Listen, and does not block. Listen returns when ctx ends, with its
-	// error, or when it hears nothing any more; then it may be called again.
+	// Listen calls heard once after it has begun to listen, and then after signals of other processes; several
+	// signals may cause one call. heard is called in the goroutine of Listen and does not block. Listen returns
+	// the error of ctx when ctx ends, or another error when it can no longer listen; then it may be called
+	// again.
 	Listen(ctx context.Context, heard func()) error
 }
 
-// sendSignals sends the news of what was routed, until ctx ends.
+// sendSignals sends signals about routed events until ctx ends.
 func (d *Dispatcher) sendSignals(ctx context.Context) {
 	for {
 		select {
@@ -41,7 +37,7 @@ func (d *Dispatcher) sendSignals(ctx context.Context) {
 	}
 }
 
-// listenForSignals looks for work when others have routed some, until ctx ends.
+// listenForSignals checks for work after each signal until ctx ends.
 func (d *Dispatcher) listenForSignals(ctx context.Context) {
 	failed := 0
 	for ctx.Err() == nil {

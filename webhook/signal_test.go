@@ -63,7 +63,7 @@ func (w *wire) Listen(ctx context.Context, heard func()) error {
 
 // A signal makes another process send what the first one has routed and has no slot for.
 // Neither polls.
-func TestSignalWakesOtherProcesses(t *testing.T) {
+func TestSignal_wakesADispatcherOfAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
@@ -85,7 +85,7 @@ func TestSignalWakesOtherProcesses(t *testing.T) {
 	})
 }
 
-func TestSignalIsSentTwentyTimesASecond(t *testing.T) {
+func TestSignal_isSentAtMostTwentyTimesASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
@@ -117,7 +117,7 @@ func TestSignalIsSentTwentyTimesASecond(t *testing.T) {
 
 // A broken connection is made again, at growing intervals and without a warning in the log.
 // Meanwhile polling finds the messages.
-func TestSignalThatIsLost(t *testing.T) {
+func TestSignal_lostConnectionIsRenewedWhilePollingGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
@@ -146,7 +146,7 @@ func TestSignalThatIsLost(t *testing.T) {
 }
 
 // A dispatcher that is woken after a commit delivers at once.
-func TestWrittenWakes(t *testing.T) {
+func TestWake_deliversACommittedEventAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)

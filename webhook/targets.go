@@ -14,11 +14,11 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// forgetAfter is how long an endpoint is remembered to which nothing is sent.
+// forgetAfter is how long an unused endpoint is cached.
 const forgetAfter = time.Hour
 
-// targets is what a Dispatcher knows of endpoints: which have work, how many requests
-// each may take, and what they were when last read. Safe for concurrent use.
+// targets has a Dispatcher's state of endpoints: which have work, how many requests each may start, and their
+// last read values. It is safe for concurrent use.
 type targets struct {
 	endpoints Endpoints
 	seal      healthlab.Sealer
@@ -26,32 +26,32 @@ type targets struct {
 
 	mu      sync.Mutex
 	all     map[EndpointID]*target
-	due     map[EndpointID]struct{} // those that may have work
-	fresh   map[EndpointID]struct{} // those of them that got some since the last look
+	due     map[EndpointID]struct{} // endpoints that may have work
+	fresh   map[EndpointID]struct{} // endpoints that got work since the last check
 	busy    int
 	held    []*turn
-	teams   map[healthlab.TeamID]int // deliveries claimed and not answered, by team
-	claimed time.Time                // when something was claimed last
+	teams   map[healthlab.TeamID]int // unfinished claimed deliveries by team
+	claimed time.Time                // time of the last claim
 	scanned time.Time
-	again   bool // look for work before anything else
+	again   bool // check for work first
 }
 
 type target struct {
 	gate *gate
-	team healthlab.TeamID // zero until the first delivery
-	open *opened          // nil until it was read
-	load *loading         // nil unless it is being read
+	team healthlab.TeamID // zero before the first delivery
+	open *opened          // nil before the first read
+	load *loading         // nil unless a read is running
 	used time.Time
 }
 
-// loading is an endpoint that is being read; other callers wait for the same read.
+// loading is a running read of an endpoint; other callers wait for it.
 type loading struct {
 	done chan struct{}
 	open *opened
 	err  error
 }
 
-// opened is an endpoint with its secrets and headers in clear. Immutable.
+// opened is an endpoint with decrypted secrets and headers. Immutable.
 type opened struct {
 	Endpoint
 	team    TeamSettings
@@ -81,7 +81,7 @@ func (ts *targets) rescan() {
 	ts.again = true
 }
 
-// routed notes which endpoints were given work.
+// routed marks endpoints that got work.
 func (ts *targets) routed(to []EndpointID) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -97,8 +97,7 @@ func (ts *targets) scanDue(now time.Time) bool {
 	return ts.again || len(ts.due) == 0 || now.Sub(ts.scanned) >= ts.opts.Idle
 }
 
-// found notes which endpoints have work. Those that got some during the look may
-// not be among them.
+// found marks endpoints with work. Endpoints that got work during the check may be missing from ids.
 func (ts *targets) found(ids []EndpointID, now time.Time) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -130,9 +129,8 @@ func (ts *targets) of(id EndpointID) *target {
 	return t
 }
 
-// quotas shares the free slots out among the endpoints that have work: an equal part
-// to each first, then what is left. While several teams have work, none gets more
-// than half of all slots.
+// quotas divides the free slots among the endpoints with work: first equal parts, then the rest. If several
+// teams have work, none gets more than half of all slots.
 func (ts *targets) quotas(now time.Time) []Quota {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -172,7 +170,7 @@ func (ts *targets) quotas(now time.Time) []Quota {
 	return out
 }
 
-// shut keeps further requests from an endpoint, or lets them through again.
+// shut blocks further requests to an endpoint, or allows them again.
 func (ts *targets) shut(id EndpointID, closed bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -188,12 +186,11 @@ func (ts *targets) accepted(id EndpointID) time.Time {
 	return ts.of(id).gate.lastOK
 }
 
-// errSealed says that secrets or headers could not be opened.
+// errSealed reports that secrets or headers could not be decrypted.
 var errSealed = errors.New("sealed")
 
-// read returns the endpoint of a delivery, from the store if what is known of it is
-// too old. It fails with errSealed if its secrets cannot be opened. Many deliveries of an
-// endpoint start at once: the first of them reads it, and the others wait for that.
+// read returns the endpoint of a delivery, from the store if the cached one is too old. It returns errSealed if
+// its secrets cannot be decrypted. Concurrent callers share one read.
 func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
 	now := ts.opts.Now()
 	ts.mu.Lock()
@@ -205,7 +202,7 @@ func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
 	}
 	if load != nil {
 		ts.mu.Unlock()
-		<-load.done // it ends with the same context
+		<-load.done // the read ends with the same context
 		return load.open, load.err
 	}
 	load = &loading{done: make(chan struct{})}
@@ -239,7 +236,7 @@ func (ts *targets) fetch(ctx context.Context, d Delivery, known *opened, now tim
 	return fresh, nil
 }
 
-// unseal opens the secrets and headers of an endpoint.
+// unseal decrypts the secrets and headers of an endpoint.
 func unseal(ctx context.Context, seal healthlab.Sealer, o *opened) error {
 	for _, s := range o.Secrets {
 		b, err := seal.Open(ctx, s.Sealed, secretPlace(&o.Endpoint, s.ID))
@@ -259,7 +256,7 @@ func unseal(ctx context.Context, seal healthlab.Sealer, o *opened) error {
 	return nil
 }
 
-// keep remembers what was read. The gate learns the rate.
+// keep caches a read endpoint and sets the rate of its gate.
 func (ts *targets) keep(o *opened) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -279,7 +276,7 @@ func (o *opened) active(at time.Time) []Secret {
 	return out
 }
 
-// observe writes what facts say about an endpoint, if it is worth writing.
+// observe writes the health of an endpoint after some results, if it changes enough.
 func (ts *targets) observe(ctx context.Context, id EndpointID, facts []fact) error {
 	ts.mu.Lock()
 	known := ts.of(id).open
@@ -321,12 +318,12 @@ func (ts *targets) write(ctx context.Context, known *opened, facts []fact, event
 	return nil
 }
 
-// changed notes an endpoint's new state, and tells the hooks.
+// changed caches an endpoint's new state and calls the hooks.
 func (ts *targets) changed(known *opened, e Endpoint, was Health) {
 	fresh := *known
 	fresh.Endpoint, fresh.read = e, ts.opts.Now()
 	if e.Revision != known.Revision+1 {
-		fresh.read = time.Time{} // another process changed it too: read it again
+		fresh.read = time.Time{} // another process changed it too, so it is read again
 		fresh.Revision = known.Revision
 	}
 	resumed := was.PauseStep > 0 && e.Health.PauseStep == 0
@@ -357,8 +354,7 @@ func (e *Endpoint) disable(why DisabledReason, at time.Time, id uuid.UUID) healt
 	})
 }
 
-// disableFailing disables the endpoints whose time is up at this instant of the store's
-// clock, although nothing was sent to them that could have failed.
+// disableFailing disables endpoints that have failed for too long, even if nothing was sent to them lately.
 func (ts *targets) disableFailing(ctx context.Context, now time.Time) error {
 	failing, err := ts.endpoints.Armed(ctx, now.Add(-disableAfter))
 	if err != nil {
@@ -376,7 +372,7 @@ func (ts *targets) disableFailing(ctx context.Context, now time.Time) error {
 		case errors.Is(err, healthlab.NotFound):
 		case err != nil:
 			return err
-		case disabled: // by us: another process may have been quicker
+		case disabled: // disabled by this process and not by another one
 			ts.opts.Hooks.Disabled()
 		}
 	}

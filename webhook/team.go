@@ -6,25 +6,22 @@ import (
 	"time"
 )
 
-// TeamSettings are what a team has chosen for all of its endpoints. The zero value sends
-// everything everywhere.
+// TeamSettings are the settings of a team for all of its endpoints. The zero value sends everything everywhere.
 type TeamSettings struct {
-	// Prefixes lets only those events be sent whose type begins with one of them. None
-	// lets all be sent.
+	// Prefixes limits events to types that begin with one of them. An empty list sends all.
 	Prefixes []string
-	// Kinds are those of the endpoints that get something: see [DestinationKind]. None
-	// lets all get it.
+	// Kinds limits events to endpoints of these kinds: see [DestinationKind]. An empty list allows all.
 	Kinds []string
-	// BodyRetention is how long the body of a message is kept after the last attempt to
-	// deliver it. Zero means [DefaultBodyRetention].
+	// BodyRetention is how long the body of a message is kept after the last delivery attempt. Zero means
+	// [DefaultBodyRetention].
 	BodyRetention time.Duration
 }
 
-// KindWebhook is the kind of endpoints that are called over HTTP.
+// KindWebhook is the kind of endpoints with an HTTP URL.
 const KindWebhook = "webhook"
 
-// DestinationKind returns what kind an endpoint with this URL is: [KindWebhook], or
-// the scheme of the URL, as nats.
+// DestinationKind returns the kind of an endpoint with this URL: [KindWebhook], or the scheme of the URL, such
+// as nats.
 func DestinationKind(url string) string {
 	scheme, _, _ := strings.Cut(url, "://")
 	if scheme = strings.ToLower(scheme); scheme == "https" || scheme == "http" {

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-func TestTeamSettingsWant(t *testing.T) {
+func TestTeamSettings_chooseEventsByPrefixAndDestination(t *testing.T) {
 	const over, queue = "https://receiver.example.com/in", "nats://healthlab.events"
 	for _, c := range []struct {
 		name string
@@ -40,7 +40,7 @@ func TestTeamSettingsWant(t *testing.T) {
 
 // Events that a team does not want are cancelled. Wanted events behind them are sent, and a
 // changed choice takes effect soon.
-func TestUnwantedIsNotSent(t *testing.T) {
+func TestDispatcher_cancelsEventsThatTheTeamDoesNotWant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		e := h.create(t)

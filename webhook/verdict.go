@@ -2,11 +2,10 @@ package webhook
 
 import "time"
 
-// quietTime is how long a lane rests after an attempt of which it is not known whether
-// the receiver is still at work on it.
+// quietTime is how long a lane pauses after an attempt that the receiver may still be processing.
 const quietTime = 5 * time.Second
 
-// limits are the bounds that decide about a delivery.
+// limits are the limits of a delivery.
 type limits struct {
 	schedule   Schedule
 	expiry     time.Duration
@@ -14,8 +13,7 @@ type limits struct {
 	crashLimit int
 }
 
-// before decides, at this instant of the store's clock, about a claimed delivery that
-// should not be sent. It reports whether there is such a decision.
+// before decides whether a claimed delivery must end without being sent, and returns that outcome.
 func (l limits) before(d Delivery, at time.Time) (Outcome, bool) {
 	switch {
 	case d.Superseded:
@@ -29,8 +27,8 @@ func (l limits) before(d Delivery, at time.Time) (Outcome, bool) {
 	}
 }
 
-// after decides what the result of an attempt means for its delivery. at is when the
-// attempt ended; accepted is when the endpoint last accepted anything.
+// after returns the outcome of a delivery after an attempt. at is when the attempt ended; accepted is when the
+// endpoint last accepted a message.
 func (l limits) after(d Delivery, r Result, at, accepted time.Time) Outcome {
 	o := Outcome{
 		Delivery: d, Sent: true,
@@ -66,16 +64,15 @@ func (l limits) after(d Delivery, r Result, at, accepted time.Time) Outcome {
 	return o
 }
 
-// fact is what one attempt says about its endpoint.
+// fact is the result of one attempt for the health of its endpoint.
 type fact struct {
 	began, ended time.Time // by the store's clock
 	class        Class
 	retryAfter   time.Duration
-	pause        bool // too many different deliveries have failed in a row
+	pause        bool // too many different deliveries failed in a row
 }
 
-// observe returns the health after a fact, and why the endpoint is to be disabled,
-// if it is.
+// observe returns the health after a result, and the reason to disable the endpoint, if there is one.
 func (h Health) observe(f fact) (Health, DisabledReason) {
 	if f.class == ClassOK {
 		return h.Succeed(), ""

@@ -15,7 +15,7 @@ import (
 // clock, either way, inclusive.
 const DefaultTolerance = 300 * time.Second
 
-// VerifyReason is the stable name of what is wrong with a signed message.
+// VerifyReason is why a signed message was refused.
 type VerifyReason string
 
 // The values of [VerifyReason], in the order in which [Verifier] checks them.
@@ -27,8 +27,7 @@ const (
 	NoMatchingSignature VerifyReason = "no_matching_signature"
 )
 
-// VerifyError says why a message was refused. It unwraps to
-// [healthlab.Unauthenticated].
+// VerifyError reports why a message was refused. It unwraps to [healthlab.Unauthenticated].
 type VerifyError struct{ Reason VerifyReason }
 
 // Error returns a text with the Reason and nothing of the message.
@@ -43,8 +42,8 @@ type Verifier struct {
 	// Tolerance is how far the timestamp may be from the receiver's clock. Default
 	// [DefaultTolerance].
 	Tolerance time.Duration
-	// Prefix is a second prefix of the three headers, tried where the header with
-	// "webhook-" is missing. Empty means none.
+	// Prefix is another prefix of the three headers, used if the header with "webhook-" is missing. Empty means
+	// none.
 	Prefix string
 }
 
@@ -53,14 +52,14 @@ func Verify(body []byte, h http.Header, at time.Time, secrets ...Secret) error {
 	return Verifier{}.Verify(body, h, at, secrets...)
 }
 
-// VerifyArchived checks a message as the default [Verifier] does, but for its age.
+// VerifyArchived checks a message as the default [Verifier] does, without its age.
 func VerifyArchived(body []byte, h http.Header, secrets ...Secret) error {
 	return Verifier{}.VerifyArchived(body, h, secrets...)
 }
 
-// Verify checks that the message was signed with one of the secrets and that its
-// timestamp is near at, the receiver's clock. body is the raw body: parse it only
-// after Verify returned nil, and use the webhook-id as the key against repeats.
+// Verify checks that the message was signed with one of the secrets and that its timestamp is near at, the
+// receiver's clock. body is the raw body: parse it only after Verify returned nil, and use the webhook-id to
+// detect repeats.
 //
 // The error is a [*VerifyError], or Invalid if a secret is empty.
 func (v Verifier) Verify(body []byte, h http.Header, at time.Time, secrets ...Secret) error {
@@ -81,8 +80,7 @@ func (v Verifier) Verify(body []byte, h http.Header, at time.Time, secrets ...Se
 	})
 }
 
-// VerifyArchived is Verify without the look at the clock, for messages that were
-// kept and are read again.
+// VerifyArchived is Verify without the check of the timestamp, for stored messages.
 func (v Verifier) VerifyArchived(body []byte, h http.Header, secrets ...Secret) error {
 	return v.verify(body, h, secrets, func(int64) VerifyReason { return "" })
 }
@@ -104,7 +102,7 @@ func (v Verifier) verify(body []byte, h http.Header, secrets []Secret, age func(
 	if f := age(ts); f != "" {
 		return &VerifyError{f}
 	}
-	// A full stop in the id would let one signature stand for two messages.
+	// With a full stop in the id, one signature could match two messages.
 	if strings.Contains(id, ".") || !matches(signatures, expected(secrets, id, timestamp, body)) {
 		return &VerifyError{NoMatchingSignature}
 	}
@@ -119,8 +117,8 @@ func expected(secrets []Secret, id, timestamp string, body []byte) [][]byte {
 	return out
 }
 
-// matches looks for one of the expected signatures in the header, whose items are
-// separated by spaces. Versions that we do not know are passed over.
+// matches reports whether the header has one of the expected signatures. Signatures of unknown versions are
+// skipped.
 func matches(header string, expected [][]byte) bool {
 	for item := range strings.SplitSeq(header, " ") {
 		if !strings.HasPrefix(item, "v1,") {
@@ -135,7 +133,7 @@ func matches(header string, expected [][]byte) bool {
 	return false
 }
 
-// header returns the header with this suffix, whatever the case of its name.
+// header returns the header with this suffix, ignoring case.
 func (v Verifier) header(h http.Header, suffix string) string {
 	for _, prefix := range []string{"webhook-", v.Prefix} {
 		if prefix == "" {

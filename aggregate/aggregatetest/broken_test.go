@@ -8,7 +8,7 @@ import (
 
 //go:generate go run ../../internal/conformance/gen brokenPriorities=aggregate.PriorityStore
 
-func TestBroken(t *testing.T) {
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("continuous", brokenContinuousStores),
 		conformance.Of("priorities", brokenPriorityStores),

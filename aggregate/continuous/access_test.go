@@ -13,7 +13,7 @@ import (
 )
 
 // A task reads data once its access is recorded, and is tried again otherwise.
-func TestAccessOfContinuousQueries(t *testing.T) {
+func TestTask_recordsAccessBeforeItReadsData(t *testing.T) {
 	w := newWatch(t.Context(), t, nil)
 	ask, err := aggregate.New(w.health, nil)
 	require.NoError(t, err)

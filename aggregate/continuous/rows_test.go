@@ -53,14 +53,14 @@ func newRows(t testing.TB) (aggregatetest.ContinuousHarness, aggregate.PriorityS
 	}, aggregate.NewPriorityStore(s, &aggregate.PriorityStoreOptions{Changed: c.Restart})
 }
 
-func TestContinuous_overRows(t *testing.T) {
+func TestStore_overRowsPassesTheSuite(t *testing.T) {
 	aggregatetest.RunContinuous(t, func(t testing.TB) aggregatetest.ContinuousHarness {
 		h, _ := newRows(t)
 		return h
 	})
 }
 
-func TestPriorities_overRows(t *testing.T) {
+func TestPriorityStore_overRowsPassesTheSuite(t *testing.T) {
 	h, priorities := newRows(t)
 	aggregatetest.RunPriorityStore(t, priorities, h)
 }

@@ -155,7 +155,7 @@ func walked(when string, n float64) series.Sample {
 	return series.Sample{Time: at(when), End: at(when) + 60e6, Value: n}
 }
 
-func TestContinuousLife(t *testing.T) {
+func TestQuery_isComputedUpdatedAndArchived(t *testing.T) {
 	w := newWatch(t.Context(), t, nil)
 	w.measure(stepsKey, walked("2026-03-01T08:00:00Z", 100), walked("2026-03-02T08:00:00Z", 200))
 	q := w.create("steps-per-day", stepsPerDay())
@@ -229,7 +229,7 @@ func TestContinuousLife(t *testing.T) {
 	require.NotEqual(t, q.ID, again.ID)
 }
 
-func TestContinuousRefuses(t *testing.T) {
+func TestCreate_eachInvalidDefinitionNamesItsField(t *testing.T) {
 	w := newWatch(t.Context(), t, &aggregate.Options{Known: func(slug string) bool { return slug == "acme_band" }})
 	const good = `"query":{"select":[{"group_key":"*"},{"func":"sum","arg":{"timeseries":"steps","field":"value"}}],
 		"group_by":[{"date_trunc":{"unit":"day","value":1},"arg":{"index":"timeseries"}}]}`
@@ -300,7 +300,7 @@ func TestContinuousRefuses(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-func TestContinuousQuietQueriesSayNothing(t *testing.T) {
+func TestQuery_quietOneSendsNoEvents(t *testing.T) {
 	w := newWatch(t.Context(), t, nil)
 	_, err := w.Create(t.Context(), team, &continuous.Definition{Slug: "quiet", Query: stepsPerDay(), Quiet: true})
 	require.NoError(t, err)
@@ -310,7 +310,7 @@ func TestContinuousQuietQueriesSayNothing(t *testing.T) {
 	require.Contains(t, w.table("quiet"), "[100]")
 }
 
-func TestContinuousUpdate(t *testing.T) {
+func TestUpdate_changesTitleAndScheduling(t *testing.T) {
 	w := newWatch(t.Context(), t, nil)
 	q := w.create("steps", stepsPerDay())
 	w.work()
@@ -330,7 +330,7 @@ func TestContinuousUpdate(t *testing.T) {
 }
 
 // A query that fails for good announces it, and catches up on missed changes afterwards.
-func TestContinuousFailures(t *testing.T) {
+func TestQuery_permanentFailureSendsAnEventAndCatchesUpLater(t *testing.T) {
 	w := newWatch(t.Context(), t, &aggregate.Options{Limits: aggregate.Limits{Rows: 3}})
 	q := w.create("steps", stepsPerDay())
 	for d := range 4 {
@@ -369,7 +369,7 @@ func TestContinuousFailures(t *testing.T) {
 }
 
 // A task whose process crashes at every attempt is given up.
-func TestContinuousPoison(t *testing.T) {
+func TestTask_thatCrashesAtEveryAttemptIsGivenUp(t *testing.T) {
 	w := newWatch(t.Context(), t, nil)
 	w.create("steps", stepsPerDay())
 	for range 5 {
@@ -386,7 +386,7 @@ func TestContinuousPoison(t *testing.T) {
 }
 
 // A change that is larger than a message is sent in several, which together give the table.
-func TestContinuousLargeChanges(t *testing.T) {
+func TestChange_largerThanAMessageIsSentInParts(t *testing.T) {
 	w := newWatch(t.Context(), t, nil)
 	q := stepsPerDay()
 	q.GroupBy[0] = aggregate.By(aggregate.Minutes(1))
@@ -420,7 +420,7 @@ func TestContinuousLargeChanges(t *testing.T) {
 
 // After any changes in any order, a patched table equals the table of a new query, and each
 // announced change leads from one table to the next.
-func TestContinuousTablesAreWhatTheyWouldBe(t *testing.T) {
+func TestTable_patchedEqualsATableComputedAnew(t *testing.T) {
 	keys := []healthdata.SeriesKey{
 		stepsKey, key("steps", "acme_band", "phone", ""), key("steps", "northring", "ring", ""),
 		key("heartrate", "acme_band", "watch", ""), key("heartrate", "northring", "ring", ""),

@@ -36,7 +36,7 @@ func expects(code, unit, text string) []catalogue.ExpectedResult {
 }
 
 // A result that brings no range has that of the catalogue, which is of the person where it is by group.
-func TestRangeOfTheCatalogue(t *testing.T) {
+func TestRange_missingOneIsTakenFromTheCatalogue(t *testing.T) {
 	const glucose, bySex = "2345-7", "Male: 72-108; Female: 54-90"
 	no := false
 	woman := labhistory.Facts{Sex: refrange.Female, BirthDate: women}
@@ -123,13 +123,13 @@ func value(s *string) string {
 }
 
 // A report names no markers of a catalogue.
-func TestCatalogueIsNotAskedForReports(t *testing.T) {
+func TestRange_ofAReportIsNotTakenFromTheCatalogue(t *testing.T) {
 	l := laboratory{options: &labhistory.Options{Catalogue: ranges{err: errors.New("no connection")}}}
 	l.report(true, &labreport.Data{Results: []labreport.Result{{TestName: "Glucose", Value: "90", Units: ptr("mg/dL")}}})
 	require.Nil(t, l.list(t, labhistory.Query{}).Results[0].RangeSource)
 }
 
-func TestCatalogueFails(t *testing.T) {
+func TestList_failsIfTheCatalogueFails(t *testing.T) {
 	broken := errors.New("no connection")
 	l := laboratory{options: &labhistory.Options{Catalogue: ranges{err: broken}}}
 	l.order("2026-03-01", numeric("2345-7", "90", "mg/dL"))

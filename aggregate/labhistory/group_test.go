@@ -26,7 +26,7 @@ func grouped(text string) labresult.Result {
 var women = healthlab.Date{Year: 1990, Month: 5, Day: 1}
 
 // The order, the report and the host tell sex and birth date, and each of them chooses the range.
-func TestRangeOfThePerson(t *testing.T) {
+func TestRange_isChosenBySexAndBirthDate(t *testing.T) {
 	const bySex = "Male: 72-108; Female: 54-90"
 	of := func(f labhistory.Facts) *labhistory.Options {
 		return &labhistory.Options{Facts: func(context.Context, healthlab.TeamID, healthlab.UserID, healthlab.Date) (labhistory.Facts, error) {
@@ -88,7 +88,7 @@ func TestRangeOfThePerson(t *testing.T) {
 }
 
 // A report says whose it is, too; a range with ends of its own has no group.
-func TestGroupsOfReports(t *testing.T) {
+func TestRange_groupOfAReportIsThatOfItsPatient(t *testing.T) {
 	var l laboratory
 	l.report(true, &labreport.Data{
 		Metadata: labreport.Metadata{DateCollected: ptr("2026-03-01"), Gender: "male", DOB: ptr("1960-02-03")},
@@ -116,7 +116,7 @@ func TestGroupsOfReports(t *testing.T) {
 	}
 }
 
-func TestFactsFail(t *testing.T) {
+func TestList_failsIfTheFactsFail(t *testing.T) {
 	broken := errors.New("no connection")
 	l := laboratory{options: &labhistory.Options{Facts: func(context.Context, healthlab.TeamID, healthlab.UserID, healthlab.Date) (labhistory.Facts, error) {
 		return labhistory.Facts{}, broken

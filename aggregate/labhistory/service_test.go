@@ -108,7 +108,7 @@ func numeric(code, value, unit string) labresult.Result {
 }
 
 // Two codes and two units of glucose have one unit, beside what the laboratory wrote.
-func TestOneUnit(t *testing.T) {
+func TestList_codesOfOneAnalyteHaveOneUnit(t *testing.T) {
 	var l laboratory
 	l.order("2026-03-02", numeric("2345-7", "90", "mg/dL"))
 	l.order("2026-03-01", numeric("14749-6", "5.5", "mmol/L"))
@@ -127,7 +127,7 @@ func TestOneUnit(t *testing.T) {
 }
 
 // Creatinine in urine is another analyte than creatinine in blood.
-func TestAnalytes(t *testing.T) {
+func TestList_urineAndBloodAreDifferentAnalytes(t *testing.T) {
 	var l laboratory
 	l.order("2026-03-01", numeric("2161-8", "90", "mg/dL"))
 	l.order("2026-03-02", numeric("2160-0", "1", "mg/dL"))
@@ -137,7 +137,7 @@ func TestAnalytes(t *testing.T) {
 }
 
 // What cannot be converted has no value, and stands as reported.
-func TestNothingIsGuessed(t *testing.T) {
+func TestList_unconvertibleResultKeepsItsReportedForm(t *testing.T) {
 	for name, r := range map[string]labresult.Result{
 		"unknown unit":      numeric("2345-7", "90", "drops"),
 		"another quantity":  numeric("2345-7", "90", "mm/h"),
@@ -158,7 +158,7 @@ func TestNothingIsGuessed(t *testing.T) {
 }
 
 // A bound is no value.
-func TestBounds(t *testing.T) {
+func TestList_boundIsNoValue(t *testing.T) {
 	for text, want := range map[string]string{"<36": "<", "<=36": "<=", ">36": ">", ">=36": ">="} {
 		var l laboratory
 		r := numeric("2345-7", text, "mg/dL")
@@ -177,7 +177,7 @@ func TestBounds(t *testing.T) {
 }
 
 // The time of the sample is said to the second, to the day, or not at all.
-func TestTimes(t *testing.T) {
+func TestList_collectionTimeHasItsPrecision(t *testing.T) {
 	var l laboratory
 	r := numeric("2345-7", "90", "mg/dL")
 	r.SourceSampleID = ptr("1")
@@ -202,7 +202,7 @@ func TestTimes(t *testing.T) {
 }
 
 // A correction takes the place of what it corrects, under its id.
-func TestCorrectionsReplace(t *testing.T) {
+func TestList_correctionReplacesItsResult(t *testing.T) {
 	var l laboratory
 	id := l.order("2026-03-01", numeric("2345-7", "900", "mg/dL"), numeric("2160-0", "1", "mg/dL"))
 	before := l.list(t, labhistory.Query{Codes: []string{"2345-7"}}).Results[0]
@@ -225,7 +225,7 @@ func TestCorrectionsReplace(t *testing.T) {
 }
 
 // Of reports only those count that a person approved, and of codes those without doubt.
-func TestReports(t *testing.T) {
+func TestList_onlyApprovedReportsCount(t *testing.T) {
 	data := func(status labreport.MatchStatus) *labreport.Data {
 		return &labreport.Data{Metadata: labreport.Metadata{DateCollected: ptr("2026-03-01"), LabName: ptr("northlab")}, Results: []labreport.Result{{
 			TestName: "Glucose", Value: "90", Units: ptr("mg/dL"), Type: ptr(labreport.Numeric), ReferenceRange: ptr("70 - 99"),
@@ -256,7 +256,7 @@ func TestReports(t *testing.T) {
 }
 
 // Pages of any size make the whole, in one order, and filters leave out what they name.
-func TestPagesAndFilters(t *testing.T) {
+func TestList_pagesMakeTheWholeAndFiltersApply(t *testing.T) {
 	var l laboratory
 	for i := range 230 {
 		code := []string{"2345-7", "2160-0"}[i%2]
@@ -289,7 +289,7 @@ func TestPagesAndFilters(t *testing.T) {
 	require.Len(t, l.list(t, labhistory.Query{Size: 1000, From: day}).Results, len(all.Results)-len(l.list(t, labhistory.Query{Size: 1000, To: day.AddDays(-1)}).Results)-10)
 }
 
-func TestRefusals(t *testing.T) {
+func TestList_refusesInvalidQueries(t *testing.T) {
 	var l laboratory
 	s, err := labhistory.New(&l, &l, &l, nil)
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-func TestConvert(t *testing.T) {
+func TestConvert_massAndAmountByMolarMass(t *testing.T) {
 	for _, c := range []struct {
 		name, code, from, to string
 		value, want          float64
@@ -46,7 +46,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-func TestNotConverted(t *testing.T) {
+func TestConvert_unknownCodeOrUnitIsRefused(t *testing.T) {
 	for name, c := range map[string][2]string{
 		"unknown code":                              {"1-8", "mg/dL"},
 		"no code":                                   {"", "mg/dL"},
@@ -65,7 +65,7 @@ func TestNotConverted(t *testing.T) {
 }
 
 // All codes of one component that measure a concentration have one unit, whatever else they are.
-func TestOneUnitOfAnAnalyte(t *testing.T) {
+func TestUnitOf_allCodesOfAConcentrationHaveOneUnit(t *testing.T) {
 	units := map[string]string{}
 	checked := 0
 	for _, term := range loinc.Embedded().All() {
@@ -83,7 +83,7 @@ func TestOneUnitOfAnAnalyte(t *testing.T) {
 }
 
 // What is converted is linear, but for HbA1c, and keeps its order.
-func TestConversionsAreLinear(t *testing.T) {
+func TestConvert_isLinearExceptForHbA1c(t *testing.T) {
 	for _, term := range loinc.Embedded().All() {
 		for _, unit := range term.Units {
 			one, ok := labhistory.Convert(term.Code, 1, unit)
@@ -100,7 +100,7 @@ func TestConversionsAreLinear(t *testing.T) {
 
 // 10,000 values, each written in the unit of its analyte, equal the factors that the table of
 // laboratory units has with six digits, for the codes of both sides.
-func TestConversionsEqualTheTableOfUnits(t *testing.T) {
+func TestConvert_equalsTheTableOfLaboratoryUnits(t *testing.T) {
 	file, err := os.Open("../../internal/ucum/data/ucum_lab_units.csv")
 	require.NoError(t, err)
 	defer file.Close()
@@ -134,7 +134,7 @@ func TestConversionsEqualTheTableOfUnits(t *testing.T) {
 
 // 10,000 values equal the factors of published tables that the molar masses do not come from, to the last
 // digit that a table prints, for every code of the component.
-func TestConversionsEqualPublishedFactors(t *testing.T) {
+func TestConvert_equalsPublishedFactors(t *testing.T) {
 	rows := tableRows(t, "testdata/published_factors.csv")[1:]
 	codes := map[string][]string{}
 	for _, term := range loinc.Embedded().All() {
@@ -168,7 +168,7 @@ func TestConversionsEqualPublishedFactors(t *testing.T) {
 }
 
 // Forms of a substance whose molar masses differ: what laboratories print decides.
-func TestFactorsThatLaboratoriesPrint(t *testing.T) {
+func TestConvert_followsThePrintedFormOfASubstance(t *testing.T) {
 	for component, c := range map[string]struct {
 		from   string
 		factor float64
@@ -191,7 +191,7 @@ func TestFactorsThatLaboratoriesPrint(t *testing.T) {
 }
 
 // A component without a molar mass is never converted between a mass and an amount.
-func TestNoFactorForUnknownAnalytes(t *testing.T) {
+func TestConvert_withoutAMolarMassIsRefused(t *testing.T) {
 	known := map[string]bool{}
 	for _, row := range tableRows(t, "data/molar_mass.csv") {
 		known[row[0]] = row[1] != ""

@@ -123,7 +123,7 @@ func valueOf(t *testing.T, typ aggregate.Type, v parquetgo.Value) any {
 	}
 }
 
-func TestFrameOfEveryType(t *testing.T) {
+func TestWriteFrame_keepsEveryColumnType(t *testing.T) {
 	f := everyType(t)
 	var file bytes.Buffer
 	require.NoError(t, parquet.WriteFrame(&file, &f))
@@ -140,16 +140,16 @@ func TestFrameOfEveryType(t *testing.T) {
 	}, types)
 }
 
-func TestFrameWithoutRows(t *testing.T) {
+func TestWriteFrame_withoutRowsIsAValidFile(t *testing.T) {
 	f := frame(t, column(t, "index", tables.TypeInt64), column(t, "sum", tables.TypeFloat64))
 	var file bytes.Buffer
 	require.NoError(t, parquet.WriteFrame(&file, &f))
 	sameRows(t, &f, file.Bytes())
 }
 
-// TestFrameOfSeveralRowGroups has columns with few and with many different values, and
+// TestWriteFrame_keepsRowsOverSeveralRowGroups has columns with few and with many different values, and
 // nulls in some row groups only.
-func TestFrameOfSeveralRowGroups(t *testing.T) {
+func TestWriteFrame_keepsRowsOverSeveralRowGroups(t *testing.T) {
 	const rows = 300_000
 	index, few, many, sport := make([]any, rows), make([]any, rows), make([]any, rows), make([]any, rows)
 	for i := range rows {
@@ -168,7 +168,7 @@ func TestFrameOfSeveralRowGroups(t *testing.T) {
 	sameRows(t, &f, file.Bytes())
 }
 
-func TestArchive(t *testing.T) {
+func TestWriteArchive_containsEachFrame(t *testing.T) {
 	r := aggregate.Result{Frames: []aggregate.Frame{everyType(t), frame(t, column(t, "index", tables.TypeInt64)), everyType(t)}}
 	var data bytes.Buffer
 	require.NoError(t, parquet.WriteArchive(&data, &r))
@@ -201,7 +201,7 @@ func (w *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestErrorOfTheWriter(t *testing.T) {
+func TestWriteFrame_returnsTheErrorOfTheWriter(t *testing.T) {
 	f := everyType(t)
 	var file bytes.Buffer
 	require.NoError(t, parquet.WriteFrame(&file, &f))

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestRun(t *testing.T) {
+func TestRun_createsAUserAndReadsItAfterReopening(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, inFolder(t.Context(), &out))
 	require.Equal(t, "created: member-42\nopened again and read: member-42 Europe/Lisbon\n", out.String())

@@ -108,7 +108,7 @@ func field(t *testing.T, answer string, path ...string) string {
 
 // The HTTP service runs on the files: users, samples, events, orders and erasures. What it answered
 // before a restart, it answers after it.
-func TestService(t *testing.T) {
+func TestService_answersTheSameAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, dir)
 	org := uuid.New()

@@ -248,8 +248,8 @@ var suites = map[string]func(t *testing.T){
 	"webhook/receiver model":       func(t *testing.T) { receivertest.RunSeenModel(t, seenHarness) },
 }
 
-// TestSuites runs the suite of every domain package that keeps something over one file of bbolt.
-func TestSuites(t *testing.T) {
+// TestStore_passesTheSuiteOfEveryDomainPackage runs the suite of every domain package that keeps something over one file of bbolt.
+func TestStore_passesTheSuiteOfEveryDomainPackage(t *testing.T) {
 	for name, run := range suites {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -78,7 +78,7 @@ func start(t *testing.T, api string) string {
 	return strings.TrimSpace(strings.TrimPrefix(string(line[:n]), "open "))
 }
 
-func TestEveryFlow(t *testing.T) {
+func TestWidget_everySignInConnects(t *testing.T) {
 	b := browse.Start(t)
 	page := start(t, service(t))
 	tab := b.Open(t, browse.Person{})
@@ -125,12 +125,12 @@ func TestEveryFlow(t *testing.T) {
 	}
 }
 
-func TestFlags(t *testing.T) {
+func TestFlags_requireAnAPIKeyAndAValidAddress(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), nil, io.Discard, io.Discard), "-api-key")
 	require.ErrorContains(t, run(t.Context(), []string{"-api-key", "x", "-addr", "nowhere:x"}, io.Discard, io.Discard), "listen")
 }
 
-func TestOnlyOperationsOfTheLinkTokenPass(t *testing.T) {
+func TestProxy_passesOnlyLinkTokenOperations(t *testing.T) {
 	page := start(t, service(t))
 	r, err := http.Get(page + "v2/user/")
 	require.NoError(t, err)

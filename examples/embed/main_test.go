@@ -15,7 +15,7 @@ import (
 
 // The program prints its address and a key that opens the API, keeps its secret in a file that its owner alone
 // can read, and has the same key and data at the next start. It has 60 lines at most.
-func TestEmbed(t *testing.T) {
+func TestProgram_keepsKeyAndDataOverARestart(t *testing.T) {
 	text, err := os.ReadFile("main.go")
 	require.NoError(t, err)
 	require.LessOrEqual(t, bytes.Count(text, []byte("\n")), 60)

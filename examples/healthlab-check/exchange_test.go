@@ -111,7 +111,7 @@ func (r *renewing) link(t *testing.T, p *double.Person) healthlab.UserID {
 const renewals = 500
 
 // Two processes of one database need one rotating token 1,000 times at once, and exchange it once.
-func TestOneExchange(t *testing.T) {
+func TestCheck_twoProcessesExchangeARotatingTokenOnce(t *testing.T) {
 	if database := os.Getenv(envDatabase); database != "" {
 		renew(t, database)
 		return
@@ -129,7 +129,7 @@ func TestOneExchange(t *testing.T) {
 	}
 	var both []process
 	for range 2 {
-		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOneExchange$")
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCheck_twoProcessesExchangeARotatingTokenOnce$")
 		c.Env = append(os.Environ(), envDatabase+"="+database, envProvider+"="+provider.URL, envUser+"="+user.String())
 		c.Stderr = os.Stderr
 		in, err := c.StdinPipe()

@@ -123,7 +123,7 @@ func answers(path string, answer http.HandlerFunc) func(http.Handler) http.Handl
 }
 
 // Each double passes, also when it fails now and then. Every resource that it has comes.
-func TestDoubles(t *testing.T) {
+func TestCheck_everyProviderDoublePassesDespiteFailures(t *testing.T) {
 	for slug, create := range doubles {
 		t.Run(slug, func(t *testing.T) {
 			file := clients(t, "secret")
@@ -145,7 +145,7 @@ func TestDoubles(t *testing.T) {
 }
 
 // Each failure has a line that says what it is.
-func TestFailures(t *testing.T) {
+func TestCheck_eachFailureHasItsLine(t *testing.T) {
 	refuse := func(status int, header ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			for i := 0; i+1 < len(header); i += 2 {
@@ -187,7 +187,7 @@ func TestFailures(t *testing.T) {
 }
 
 // The sign-in says what is wrong with the client.
-func TestSignIn(t *testing.T) {
+func TestSignIn_errorNamesWhatIsWrongWithTheClient(t *testing.T) {
 	_, err := checked(t, "whoop", double.Options{}, same, "-providers-config", clients(t, "another"))
 	require.ErrorContains(t, err, "the client id or secret may be wrong")
 	require.NotContains(t, err.Error(), "another")
@@ -210,7 +210,7 @@ func TestSignIn(t *testing.T) {
 }
 
 // A token of a file needs no sign-in and no client.
-func TestToken(t *testing.T) {
+func TestTokenFile_replacesSignInAndClient(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("access-9\n"), 0o600))
 	asked := func(h http.Handler) http.Handler {
@@ -234,7 +234,7 @@ func TestToken(t *testing.T) {
 	require.ErrorContains(t, err, "the file cannot be read")
 }
 
-func TestFlags(t *testing.T) {
+func TestFlags_invalidArgumentIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		want string

@@ -8,7 +8,7 @@ import (
 )
 
 // The program prints the exchange as the service and the laboratory see it.
-func TestRun(t *testing.T) {
+func TestRun_printsTheExchangeOfBothSides(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), &out))
 	require.Equal(t, strings.TrimPrefix(`

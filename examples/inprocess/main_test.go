@@ -10,7 +10,7 @@ import (
 )
 
 // The program has the data of its first run at the second, and counts no step twice.
-func TestInProcess(t *testing.T) {
+func TestRun_secondRunCountsNoStepTwice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "inprocess.db")
 	for range 2 {
 		var out bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/orderstest"
 )
 
-func TestRun(t *testing.T) {
+func TestRun_printsResultsWithTheirInterpretation(t *testing.T) {
 	var out bytes.Buffer
 	run(t.Context(), &out)
 	require.Equal(t, `Ferritin 18 ug/L: normal
@@ -21,7 +21,7 @@ Iron 52 ug/dL: abnormal
 `, out.String())
 }
 
-func TestBackend(t *testing.T) {
+func TestBackend_passesTheSuite(t *testing.T) {
 	orderstest.RunLabBackend(t, func(t testing.TB) orderstest.LabHarness {
 		lab := newDouble()
 		api := httptest.NewServer(lab)
@@ -60,7 +60,7 @@ func oddReport(r *report, odd orderstest.OddReport) any {
 }
 
 // What a laboratory sends besides numbers reaches the order as it was sent.
-func TestOddResults(t *testing.T) {
+func TestResults_nonNumericValuesArePassedUnchanged(t *testing.T) {
 	m := message(report{Kind: "final", Lines: []line{
 		{Code: "FER", Name: "Ferritin", Value: "<5", Unit: "ug/L", Range: "13-150"}, {Code: "IRON", Name: "Iron", Value: "see letter"},
 		{Code: "TIBC", Name: "Binding capacity", Note: "not enough blood"},

@@ -78,7 +78,7 @@ type written struct {
 
 // The text PDFs among the samples are read, and what -results writes is right: rows,
 // ranges, codes and metadata.
-func TestTextReports(t *testing.T) {
+func TestSamples_textPDFsAreReadAccurately(t *testing.T) {
 	dir := sampleDir(t)
 	files, err := filepath.Glob(filepath.Join(dir, "truth", "*.json"))
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestTextReports(t *testing.T) {
 
 // A file that the library refuses is reported, the files after it are read, and the command
 // fails.
-func TestRefusedFiles(t *testing.T) {
+func TestRun_refusedFileIsReportedAndOthersAreRead(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -143,7 +143,7 @@ func TestRefusedFiles(t *testing.T) {
 }
 
 // The command ends with status 1 if a file was refused.
-func TestExitStatus(t *testing.T) {
+func TestMain_exitsWith1IfAFileWasRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "damaged.pdf")
 	require.NoError(t, os.WriteFile(file, []byte("%PDF-1.4 damaged"), 0o600))
 	self, err := os.Executable()
@@ -169,7 +169,7 @@ func near(a, b *float64) bool {
 }
 
 // The table and the boxes of the first sample can be looked at.
-func TestTableAndBoxes(t *testing.T) {
+func TestRun_printsATableJSONAndDrawsBoxes(t *testing.T) {
 	dir := sampleDir(t)
 	var out bytes.Buffer
 	boxes := filepath.Join(t.TempDir(), "boxes.png")

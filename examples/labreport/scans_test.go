@@ -22,9 +22,9 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// TestPictures draws every sheet on every medium and reads it. The sheets with even numbers are
+// TestSamples_picturesOfEveryMediumAreReadAccurately draws every sheet on every medium and reads it. The sheets with even numbers are
 // for development, the others are blind.
-func TestPictures(t *testing.T) {
+func TestSamples_picturesOfEveryMediumAreReadAccurately(t *testing.T) {
 	reader := labreport.NewReader(nil)
 	eyes, err := ocr.New(&ocr.Options{Readability: reader.Readability, DoubtfulNumbers: reader.DoubtfulNumbers, Language: reader.Language, Timeout: time.Minute, PageTimeout: 4 * time.Minute})
 	if errors.Is(err, healthlab.Unimplemented) && os.Getenv("CI") == "" {

@@ -40,7 +40,7 @@ func serverFile(t *testing.T) string {
 
 // A short run has every operation, no failed request and all events, and its page has no
 // finding of axe-core.
-func TestLoad(t *testing.T) {
+func TestLoad_shortRunHasNoFailedRequest(t *testing.T) {
 	t.Parallel()
 	pgtest.Empty(t) // skips where there is no PostgreSQL
 	file := filepath.Join(t.TempDir(), "report.html")
@@ -75,7 +75,7 @@ func TestLoad(t *testing.T) {
 }
 
 // Both the server and the plain handler answer every request.
-func TestBare(t *testing.T) {
+func TestLoad_bareHandlerAnswersEveryRequest(t *testing.T) {
 	t.Parallel()
 	pgtest.Empty(t) // skips where there is no PostgreSQL
 	var out strings.Builder
@@ -85,7 +85,7 @@ func TestBare(t *testing.T) {
 	require.Len(t, bareWorks, len(operations))
 }
 
-func TestQuantile(t *testing.T) {
+func TestQuantile_returnsTheValueAtItsRank(t *testing.T) {
 	require.Zero(t, quantile(nil, 0.5))
 	sorted := make([]time.Duration, 100)
 	for i := range sorted {
@@ -96,7 +96,7 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-func TestWeights(t *testing.T) {
+func TestOperations_weightsAddUpTo100(t *testing.T) {
 	sum := 0
 	for _, op := range operations {
 		sum += op.weight

@@ -19,7 +19,7 @@ import (
 
 // A short run with a kill of a server and one of PostgreSQL has no violation, and its page has no
 // finding of axe-core.
-func TestSoak(t *testing.T) {
+func TestSoak_killedProcessesViolateNothing(t *testing.T) {
 	t.Parallel()
 	pgtest.Empty(t) // skips where there is no PostgreSQL
 	file := filepath.Join(t.TempDir(), "report.html")
@@ -42,7 +42,7 @@ func TestSoak(t *testing.T) {
 	tab.Check()
 }
 
-func TestGrowth(t *testing.T) {
+func TestGrowth_reportsRisingMemoryAndQueues(t *testing.T) {
 	const long = 30 * time.Minute
 	run := func(change func(r *reading, i int)) []reading {
 		var all []reading
@@ -87,7 +87,7 @@ func TestGrowth(t *testing.T) {
 	require.Empty(t, growth(run(func(*reading, int) {}), time.Second), "too short to judge")
 }
 
-func TestInbox(t *testing.T) {
+func TestInbox_reportsMissingRepeatedAndUnorderedEvents(t *testing.T) {
 	samples := func(minutes ...int) string {
 		var data []map[string]any
 		for _, m := range minutes {

@@ -12,13 +12,13 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/webhooktest"
 )
 
-func TestRun(t *testing.T) {
+func TestRun_sendsAMessageAndVerifiesIt(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), &out))
 	require.Equal(t, "sent: ok\nread and verified: {\"event_type\":\"labtest.order.updated\"}\n", out.String())
 }
 
-func TestFiles(t *testing.T) {
+func TestFileNotifier_passesTheSuite(t *testing.T) {
 	webhooktest.RunNotifier(t, func(t testing.TB) webhooktest.NotifierHarness {
 		folder := t.TempDir()
 		path := filepath.Join(folder, "events.jsonl")

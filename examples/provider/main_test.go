@@ -18,18 +18,18 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/linkingtest"
 )
 
-func TestRun(t *testing.T) {
+func TestRun_signsInAndPullsWeights(t *testing.T) {
 	var out bytes.Buffer
 	run(t.Context(), &out)
 	require.Regexp(t, `^signed in: success\n3[01] weights since \d{4}-\d{2}-\d{2}\n$`, out.String())
 }
 
-func TestRecord(t *testing.T) {
+func TestRecord_isAValidProvider(t *testing.T) {
 	_, err := healthdata.NewProviders([]healthdata.Provider{Record()})
 	require.NoError(t, err)
 }
 
-func TestConnector(t *testing.T) {
+func TestConnector_passesTheSuite(t *testing.T) {
 	linkingtest.RunConnector(t, func(t testing.TB) linkingtest.ConnectorHarness {
 		d := &double{tokens: map[string]bool{}}
 		var fixed atomic.Pointer[http.HandlerFunc]

@@ -61,7 +61,7 @@ func blocks(page, kind string) (out []string) {
 
 // Every block of docs/guides/questions.md runs and gives the same answer: the Go of this program, curl, and an
 // assistant's call.
-func TestQuestions(t *testing.T) {
+func TestDocs_goCurlAndAssistantGiveTheSameAnswers(t *testing.T) {
 	text, err := os.ReadFile("../../docs/guides/questions.md")
 	require.NoError(t, err)
 	page := string(text)

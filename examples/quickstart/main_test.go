@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestQuickstart(t *testing.T) {
+func TestRun_storesASampleAndSendsAnEvent(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), &out))
 	require.Equal(t, "stored: 1\n2026-03-01: 5.27 mmol/L\nevent: 1 new samples of member-42's glucose\n", out.String())
 }
 
 // The README shows this program, from its package clause on, and what it prints.
-func TestReadmeShowsTheProgram(t *testing.T) {
+func TestREADME_showsTheProgramAndItsOutput(t *testing.T) {
 	program, err := os.ReadFile("main.go")
 	require.NoError(t, err)
 	readme, err := os.ReadFile("../../README.md")

@@ -22,7 +22,7 @@ const (
 )
 
 // The whole program runs, receives events in every way, and is stopped.
-func TestReceiver(t *testing.T) {
+func TestRun_receivesEventsUntilItIsStopped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "receiver.db")
 	ctx, stop := context.WithCancel(t.Context())
 	out, in := io.Pipe()
@@ -94,7 +94,7 @@ func TestReceiver(t *testing.T) {
 	require.FileExists(t, file)
 }
 
-func TestFlags(t *testing.T) {
+func TestFlags_invalidSecretIsRefusedAndNotPrinted(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		args []string

@@ -74,7 +74,7 @@ func messages(t *testing.T) []signed {
 
 // The official library for Go accepts our signatures and refuses forged ones; and we accept
 // its signatures.
-func TestOfficialGo(t *testing.T) {
+func TestSignatures_agreeWithTheOfficialGoLibrary(t *testing.T) {
 	for _, m := range messages(t) {
 		t.Run(m.Name, func(t *testing.T) {
 			theirs, err := standard.NewWebhook(m.Secret)
@@ -110,7 +110,7 @@ process.stdout.write(JSON.stringify(verdicts));
 `
 
 // The same with the official library for JavaScript, which npm fetches.
-func TestOfficialJavaScript(t *testing.T) {
+func TestSignatures_agreeWithTheOfficialJavaScriptLibrary(t *testing.T) {
 	dir := t.TempDir()
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -20,7 +20,7 @@ import (
 
 // An assistant asks the running server, over HTTP and through the program's input and output, and each call
 // is in the access log.
-func TestAssistants(t *testing.T) {
+func TestMCP_assistantsAskOverHTTPAndStdioAndAreLogged(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	var user struct {
@@ -106,7 +106,7 @@ var conformance = flag.String("conformance", "", "the program of the package @mo
 
 // The scenarios of the package that need no fixtures pass against the server. The package sends no key, so
 // a proxy adds it.
-func TestAssistants_conform(t *testing.T) {
+func TestMCP_passesTheConformanceScenarios(t *testing.T) {
 	if *conformance == "" {
 		t.Skip("needs the package of scenarios: make conformance")
 	}

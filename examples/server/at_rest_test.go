@@ -490,7 +490,7 @@ func (p *planter) harvest(op string, body []byte) {
 
 // Every text that a request of the contract brings is encrypted, or found by a digest under a key:
 // of all free texts that the service takes, none is in its files.
-func TestNothingIsReadableAtRest(t *testing.T) {
+func TestAtRest_noTextOfARequestIsStoredInClear(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	p := &planter{program: start(t, "-data", dir, "-management-key", "manager", "-portal-url", "https://portal.example.org"), ids: map[string]string{}, planted: map[string]string{}, failed: map[string]string{}, accepted: map[string]bool{}}

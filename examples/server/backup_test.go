@@ -23,7 +23,7 @@ import (
 // The commands of docs/operations.md back up a server that runs, and restore it on another
 // machine: users, orders, files, the API key and the secret of the endpoint are as they were
 // at the backup.
-func TestBackupAndRestore(t *testing.T) {
+func TestBackup_databaseIsRestoredOnAnotherMachine(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 // The backup of a folder is made while the server runs, and what was answered before is in it. Without
 // the keys that go elsewhere nothing of a person can be read.
-func TestBackupOfAFolder(t *testing.T) {
+func TestBackup_ofARunningFolderIsCompleteAndEncrypted(t *testing.T) {
 	t.Parallel()
 	dir, kept := filepath.Join(t.TempDir(), "data"), t.TempDir()
 	p := start(t, "-data", dir)

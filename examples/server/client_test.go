@@ -16,7 +16,7 @@ import (
 
 // The client does what a team does first: a user, a webhook endpoint, uploads, reads, a query, and an
 // order to its result.
-func TestClient(t *testing.T) {
+func TestGoClient_goesFromAUserToAResult(t *testing.T) {
 	t.Parallel()
 	p := start(t, "-management-key", "manager")
 	defer p.quit()

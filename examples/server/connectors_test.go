@@ -16,7 +16,7 @@ import (
 )
 
 // The invented providers, which accept any password, exist in the sandbox only.
-func TestOnlyASandboxInventsProviders(t *testing.T) {
+func TestProviders_inventedOnesExistOnlyInASandbox(t *testing.T) {
 	t.Parallel()
 	invented := &sandbox.ConnectorOptions{Page: "https://service.example/sign-in"}
 	real, err := (&config{environment: healthlab.Production}).sources(invented)
@@ -60,7 +60,7 @@ func folder(t *testing.T, client string) string {
 	return dir
 }
 
-func TestConnectorsThatCannotBe(t *testing.T) {
+func TestConnectors_invalidFileIsNamedWithoutItsSecret(t *testing.T) {
 	t.Parallel()
 	try := func(dir string) string {
 		t.Helper()
@@ -84,7 +84,7 @@ func TestConnectorsThatCannotBe(t *testing.T) {
 }
 
 // The providers of a file with clients can be connected, in production, too.
-func TestProvidersConfig(t *testing.T) {
+func TestProvidersConfig_clientsOfAFileCanBeConnected(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, doc string) string {
@@ -108,7 +108,7 @@ func TestProvidersConfig(t *testing.T) {
 }
 
 // A person who links such a provider is sent to the provider's own page, as our client.
-func TestProvidersConfigServes(t *testing.T) {
+func TestProvidersConfig_linkLeadsToTheProvidersPage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "clients.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"whoop": {"client_id": "our-id", "client_secret": {"env": "TEST_WHOOP_SECRET"}}}`), 0o600))
 	t.Setenv("TEST_WHOOP_SECRET", "our-secret")

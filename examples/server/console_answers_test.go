@@ -14,7 +14,7 @@ import (
 
 // What the console answers to links and forms has no violation of accessibility on a phone, a tablet and a desktop,
 // light and dark.
-func TestConsoleAnswersInTheBrowser(t *testing.T) {
+func TestConsole_answerPagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	if !prove.All() {
 		t.Skip("runs in CI and under make prove: the browser takes 16 seconds")

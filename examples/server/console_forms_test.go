@@ -148,7 +148,7 @@ func (c *consoleClient) eventually(path, want string) (page string) {
 }
 
 // A window of messages that an endpoint did not get is sent once more; other times are not.
-func TestReplayOfAWindow(t *testing.T) {
+func TestConsole_resendsAWindowOfMissedMessages(t *testing.T) {
 	t.Parallel()
 	var got atomic.Int32
 	p, c := consoleOf(t, "-webhook-url", newServer(t, func(http.ResponseWriter, *http.Request) { got.Add(1) }))
@@ -187,7 +187,7 @@ func TestReplayOfAWindow(t *testing.T) {
 }
 
 // A key is made, shown once, rotated and deleted; the API takes it in between and not after.
-func TestKeysInTheConsole(t *testing.T) {
+func TestConsole_createsRotatesAndDeletesAPIKeys(t *testing.T) {
 	t.Parallel()
 	p, c := consoleOf(t)
 	opens := func(key string, want int) {
@@ -234,7 +234,7 @@ func TestKeysInTheConsole(t *testing.T) {
 }
 
 // The form of settings changes those that were changed, and no other.
-func TestSettingsInTheConsole(t *testing.T) {
+func TestConsole_settingsFormChangesOnlyWhatWasChanged(t *testing.T) {
 	t.Parallel()
 	p, c := consoleOf(t)
 	settings := func() (out map[string]any) {
@@ -296,7 +296,7 @@ func TestSettingsInTheConsole(t *testing.T) {
 }
 
 // An endpoint is made, changed, tried and deleted in forms; its secret is shown on demand alone.
-func TestEndpointsInTheConsole(t *testing.T) {
+func TestConsole_createsTestsAndDeletesEndpoints(t *testing.T) {
 	t.Parallel()
 	p, c := consoleOf(t)
 	var got atomic.Pointer[http.Header]
@@ -342,7 +342,7 @@ func TestEndpointsInTheConsole(t *testing.T) {
 }
 
 // The team's own id of a user is taken wherever a user id is, and suggested for what is typed.
-func TestOwnIDsInTheConsole(t *testing.T) {
+func TestConsole_acceptsAndSuggestsClientUserIDs(t *testing.T) {
 	t.Parallel()
 	p, c := consoleOf(t)
 	const own = "member 7/a"
@@ -381,7 +381,7 @@ func TestOwnIDsInTheConsole(t *testing.T) {
 }
 
 // The keys of another team of the organisation are shown and made in its name.
-func TestKeysOfAnotherTeam(t *testing.T) {
+func TestConsole_managesKeysOfAnotherTeamOfTheOrganisation(t *testing.T) {
 	t.Parallel()
 	p, c := consoleOf(t)
 	_, page, _ := c.submit("/team", "/team/teams", map[string]string{"name": "Second team"})
@@ -397,7 +397,7 @@ func TestKeysOfAnotherTeam(t *testing.T) {
 }
 
 // The sandbox stores a pushed sample, orders a kit, moves it, and makes a person with results.
-func TestSandboxInTheConsole(t *testing.T) {
+func TestConsole_sandboxPushesDataAndMovesOrders(t *testing.T) {
 	t.Parallel()
 	p, c := consoleOf(t)
 	user := postJSON(p, "/v2/user/", map[string]any{"client_user_id": "tried"})["user_id"].(string)
@@ -449,7 +449,7 @@ func TestSandboxInTheConsole(t *testing.T) {
 }
 
 // A held result is accepted for the order that it names, on the page of the order and on its own.
-func TestHeldResultInTheConsole(t *testing.T) {
+func TestConsole_reviewerAcceptsAHeldResult(t *testing.T) {
 	t.Parallel()
 	p, c := consoleOf(t)
 	held := func() (review, order string) {
@@ -490,7 +490,7 @@ func TestHeldResultInTheConsole(t *testing.T) {
 }
 
 // The workbench downloads Parquet, and its snippets run as they are shown.
-func TestQueryAsFilesAndCode(t *testing.T) {
+func TestConsole_queryGivesParquetAndRunnableSnippets(t *testing.T) {
 	t.Parallel()
 	p, c := consoleOf(t)
 	user := measuredPerson(p)

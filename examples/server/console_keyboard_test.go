@@ -42,7 +42,7 @@ func (k *keyboard) opening(words string) {
 }
 
 // Every page is reached and every form is sent with Tab, Enter and Space, and the focus is visible.
-func TestConsoleByKeyboard(t *testing.T) {
+func TestConsole_everyPageAndFormWorksByKeyboard(t *testing.T) {
 	t.Parallel()
 	if !prove.All() {
 		t.Skip("runs in CI and under make prove: the browser takes 14 seconds")

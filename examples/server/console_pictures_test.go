@@ -16,7 +16,7 @@ import (
 )
 
 // Takes the pictures of docs/console.md. make pictures runs it.
-func TestPicturesOfTheConsole(t *testing.T) {
+func TestConsole_takesThePicturesOfTheDocs(t *testing.T) {
 	if os.Getenv("HEALTHLABTEST_SCREENSHOTS") == "" {
 		t.Skip("takes the pictures of docs/console.md: make pictures")
 	}

@@ -62,7 +62,7 @@ func (c *consoleClient) open(path string, form url.Values) (status int, page, at
 
 var csrfToken = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
-func TestConsole(t *testing.T) {
+func TestConsole_signInOpensEveryPageUntilSignOut(t *testing.T) {
 	t.Parallel()
 	p := start(t, "-management-key", "manager", "-tour")
 	p.until("tour: ok")
@@ -127,7 +127,7 @@ func consoleLinks(c *consoleClient) (user, order string) {
 }
 
 // The link that the tour prints leads to the chart of a night in two clicks.
-func TestTwoClicksFromTheTourToTheNight(t *testing.T) {
+func TestTour_linkReachesTheNightInTwoClicks(t *testing.T) {
 	t.Parallel()
 	b := browse.Start(t)
 	p := start(t, "-tour")
@@ -149,7 +149,7 @@ func TestTwoClicksFromTheTourToTheNight(t *testing.T) {
 	p.quit()
 }
 
-func TestTourOpensTheNight(t *testing.T) {
+func TestTour_linkOpensTheChartOfANight(t *testing.T) {
 	t.Parallel()
 	p := start(t, "-tour")
 	line := p.until("The console shows last night: ")
@@ -211,7 +211,7 @@ func consolePages(p *program, c *consoleClient) map[string]string {
 }
 
 // A reviewer corrects, drops and adds results; the page shows what changed.
-func TestReportInTheConsole(t *testing.T) {
+func TestConsole_reviewerCorrectsALabReport(t *testing.T) {
 	t.Parallel()
 	p := start(t, "-management-key", "manager")
 	user := postJSON(p, "/v2/user/", map[string]any{"client_user_id": "reported"})["user_id"].(string)
@@ -242,7 +242,7 @@ func TestReportInTheConsole(t *testing.T) {
 }
 
 // The console of a team opens nothing of another team, and keys of another team do not sign in.
-func TestConsoleOfOneTeam(t *testing.T) {
+func TestConsole_opensNothingOfAnotherTeam(t *testing.T) {
 	t.Parallel()
 	p := start(t, "-management-key", "manager")
 	c := newConsoleClient(t, p)
@@ -288,7 +288,7 @@ func TestConsoleOfOneTeam(t *testing.T) {
 }
 
 // A key of a role sees its pages alone, and the log of the server has nothing of a person.
-func TestRolesInTheConsole(t *testing.T) {
+func TestConsole_roleSeesOnlyItsPages(t *testing.T) {
 	t.Parallel()
 	key, _, err := httpapi.NewKey(rand.Reader, healthlab.Sandbox, httpapi.US)
 	require.NoError(t, err)
@@ -391,7 +391,7 @@ var screens = []int64{390, 768, 1280}
 // Every page has no violation of accessibility on a phone, a tablet and a desktop, light and dark, and
 // works without scripts. docs/console.md shows the pictures that it takes. A plain run checks every
 // sixth page.
-func TestConsoleInTheBrowser(t *testing.T) {
+func TestConsole_pagesAreAccessibleAndWorkWithoutScripts(t *testing.T) {
 	t.Parallel()
 	b := browse.Start(t)
 	b.LoadAxe()

@@ -15,7 +15,7 @@ import (
 
 // A team brings its own OAuth client: people are asked by it, their grants are renewed by
 // it, and neither another client nor its deletion breaks what it connected.
-func TestOwnCredentials(t *testing.T) {
+func TestTeamClient_signInAndRenewalUseTheTeamsOAuthClient(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string]func(t *testing.T) []string{
 		"memory": func(*testing.T) []string { return nil },

@@ -86,7 +86,7 @@ func (p *program) names() (out []string) {
 
 func secretFile(t *testing.T) string { return filepath.Join(t.TempDir(), "secret") }
 
-func TestDatabaseOutlivesTheProcess(t *testing.T) {
+func TestDatabase_keepsDataAndKeyOverARestart(t *testing.T) {
 	t.Parallel()
 	args := []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir()}
 	p := start(t, args...)
@@ -102,7 +102,7 @@ func TestDatabaseOutlivesTheProcess(t *testing.T) {
 
 // Two processes on one database act as one service, and the service continues if one of them
 // ends.
-func TestTwoProcesses(t *testing.T) {
+func TestDatabase_twoProcessesActAsOneService(t *testing.T) {
 	t.Parallel()
 	args := []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir()}
 	one, process := spawn(t, args...)
@@ -120,7 +120,7 @@ func TestTwoProcesses(t *testing.T) {
 
 // What is in a folder is there after a stop, and after the process is killed. A second process on the
 // folder is refused.
-func TestDataFolder(t *testing.T) {
+func TestDataFolder_keepsDataOverStopAndKill(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	args := []string{"-data", dir}
@@ -164,7 +164,7 @@ func TestDataFolder_refused(t *testing.T) {
 	}
 }
 
-func TestDatabaseFlags(t *testing.T) {
+func TestFlags_invalidDatabaseSettingsAreNamedWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	short := secretFile(t)
 	require.NoError(t, os.WriteFile(short, []byte("c2hvcnQ=\n"), 0o600))
@@ -190,7 +190,7 @@ func TestDatabaseFlags(t *testing.T) {
 	}
 }
 
-func TestSecretFileIsMadeOnce(t *testing.T) {
+func TestSecretFile_isCreatedOnceAndReadableByItsOwnerOnly(t *testing.T) {
 	t.Parallel()
 	file := secretFile(t)
 	one, err := newMaster(file)

@@ -16,7 +16,7 @@ import (
 
 // What the files in deploy set are settings of the program, and what dashboard and alerts
 // ask for are metrics that it has.
-func TestDeployFiles(t *testing.T) {
+func TestDeployFiles_nameExistingSettingsAndMetrics(t *testing.T) {
 	t.Parallel()
 	_, settings, err := flags([]string{"-print-config"}, io.Discard)
 	require.NoError(t, err)

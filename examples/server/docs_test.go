@@ -20,7 +20,7 @@ import (
 // The reference at /docs/ has every operation, event and type of the contract that the server
 // serves, its links lead somewhere, and a browser without scripts shows it from this host
 // alone, without a finding of axe-core.
-func TestReference(t *testing.T) {
+func TestReference_hasEveryOperationAndIsAccessible(t *testing.T) {
 	t.Parallel()
 	p := start(t, "-api-key-header", "x-clinic-key", "-management-key", "manager")
 	read := func(path string) (int, string) {

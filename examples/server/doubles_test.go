@@ -14,7 +14,7 @@ import (
 )
 
 // A person signs in at the page of a double, and the history comes.
-func TestDoubles(t *testing.T) {
+func TestDoubles_signInBringsTheHistory(t *testing.T) {
 	t.Parallel()
 	p := start(t, "-doubles")
 	at := map[string]string{} // the addresses for healthlab-check
@@ -68,7 +68,7 @@ func TestDoubles(t *testing.T) {
 	})
 }
 
-func TestDoublesAreForASandbox(t *testing.T) {
+func TestDoubles_areRefusedInProduction(t *testing.T) {
 	t.Parallel()
 	_, _, err := flags([]string{"-env", "production", "-doubles"}, io.Discard)
 	require.ErrorContains(t, err, "-doubles")

@@ -17,7 +17,7 @@ import (
 
 // An environment variable that looks like a setting and is none is refused in each environment,
 // with the nearest setting and without its value.
-func TestUnknownVariables(t *testing.T) {
+func TestEnvironment_unknownVariableIsRefusedWithTheNearest(t *testing.T) {
 	for name, nearest := range map[string]string{
 		"HEALTHLAB_DATABSE_URL": "HEALTHLAB_DATABASE_URL", "HEALTHLAB_APIKEY": "HEALTHLAB_API_KEY", "HEALTHLAB_SECRETFILE": "HEALTHLAB_SECRET_FILE",
 		"HEALTHLAB_PUBLICURL": "HEALTHLAB_PUBLIC_URL", "HEALTHLAB_": "HEALTHLAB_ENV", "HEALTHLAB_addr": "HEALTHLAB_ADDR",
@@ -42,7 +42,7 @@ func TestUnknownVariables(t *testing.T) {
 }
 
 // Production names its store, and has long management keys.
-func TestProductionStart(t *testing.T) {
+func TestProduction_requiresAStoreAndLongManagementKeys(t *testing.T) {
 	t.Parallel()
 	short, long := strings.Repeat("k", 31), strings.Repeat("k", 32)
 	const team = "=0d4b1f5e-0000-4000-8000-000000000001"
@@ -76,7 +76,7 @@ func TestProductionStart(t *testing.T) {
 }
 
 // Production does not start with a sealing key that does not open what is stored.
-func TestProductionNeedsTheSealingKey(t *testing.T) {
+func TestProduction_refusesAWrongSealingKey(t *testing.T) {
 	t.Parallel()
 	database, secret, files := pgtest.Empty(t), secretFile(t), t.TempDir()
 	args := []string{"-addr", "127.0.0.1:0", "-env", "production", "-database-url", database, "-files", files}
@@ -91,7 +91,7 @@ func TestProductionNeedsTheSealingKey(t *testing.T) {
 
 // A key that was given is not printed, one that was made is; the first line is where the program
 // listens, whatever its public address is.
-func TestFirstLines(t *testing.T) {
+func TestStart_printsItsAddressAndOnlyACreatedKey(t *testing.T) {
 	t.Parallel()
 	const given = "sk_us_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	file := filepath.Join(t.TempDir(), "server.conf")
@@ -129,7 +129,7 @@ $`, said.String())
 }
 
 // -print-config prints no secret, in whichever form it was given.
-func TestPrintedSettingsHaveNoSecret(t *testing.T) {
+func TestPrintConfig_containsNoSecret(t *testing.T) {
 	t.Parallel()
 	const marker = "quillonia0quillonia0quillonia0quillonia0"
 	secret, files := secretFile(t), t.TempDir()

@@ -17,7 +17,7 @@ import (
 
 // Of every operation of the contract a 401 names the header of the credential, a 404 the kind of thing and
 // its id, and a refused parameter with a list of values that list.
-func TestErrorTexts(t *testing.T) {
+func TestAPI_errorsNameHeaderKindIDAndAllowedValues(t *testing.T) {
 	t.Parallel()
 	const manage = "mk_0123456789abcdef0123456789abcdef"
 	p := start(t, "-management-key", manage)

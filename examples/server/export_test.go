@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-func TestExport(t *testing.T) {
+func TestExportCommand_writesSamplesAsJSONLines(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	store := rowsOf(t, pool)
@@ -44,7 +44,7 @@ func TestExport(t *testing.T) {
 	require.ErrorIs(t, exportSamples(t.Context(), store.Data(), u.Team, healthlab.UserID{UUID: uuid.New()}, "heartrate", &exported{to: json.NewEncoder(&out), progress: io.Discard}), healthlab.NotFound)
 }
 
-func TestExportFlags(t *testing.T) {
+func TestExportCommand_requiresTeamUserResourceAndStore(t *testing.T) {
 	t.Parallel()
 	err := run(t.Context(), []string{"export", "-resource", "heartrate"}, io.Discard, io.Discard)
 	require.ErrorContains(t, err, "needs -team, -user, -resource, and one of -data and -database-url")

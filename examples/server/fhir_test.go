@@ -27,7 +27,7 @@ func takeTransaction(w http.ResponseWriter, r *http.Request) {
 }
 
 // The commands of docs/fhir.md make a person with data and a result, and read both as FHIR.
-func TestFHIRPage(t *testing.T) {
+func TestDocs_commandsOfFHIRRun(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/fhir.md")
 	require.NoError(t, err)

@@ -62,7 +62,7 @@ func valuesOf(t *testing.T, bundle json.RawMessage, left ...string) map[string]s
 
 // What the server gives of a person as FHIR is taken for another one: sums and slow values by hours, the others as
 // samples, and days as the day's activity.
-func TestFHIRImport_roundTrip(t *testing.T) {
+func TestFHIRImport_acceptsWhatTheServerExports(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	ana, ben := userNamed(p, "fhir-ana"), userNamed(p, "fhir-ben")
@@ -133,7 +133,7 @@ func TestFHIRImport_roundTrip(t *testing.T) {
 }
 
 // One Observation is taken with its origin. A file of two people is refused.
-func TestFHIRImport_one(t *testing.T) {
+func TestFHIRImport_acceptsOneObservationAndRefusesTwoPeople(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	user := userNamed(p, "fhir-ana")

@@ -16,7 +16,7 @@ import (
 )
 
 // The commands of docs/account-exports.md send a file of Health Auto Export, and the same file again.
-func TestFileUploadPage(t *testing.T) {
+func TestDocs_commandsOfAccountExportsRun(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/account-exports.md")
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestFileUploadPage(t *testing.T) {
 }
 
 // A file is taken compressed, and its line is in the access log.
-func TestFileUpload(t *testing.T) {
+func TestFileUpload_acceptsAGzippedFileAndLogsTheAccess(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	user := oneUser(p)

@@ -12,7 +12,7 @@ import (
 )
 
 // The blocks of docs/first-day.md run one after another in one shell, with the built programs.
-func TestFirstDay(t *testing.T) {
+func TestDocs_commandsOfFirstDayRun(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/first-day.md")
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 )
 
 // The commands of docs/getting-started-service.md make a user, store a sample and read it.
-func TestGettingStarted(t *testing.T) {
+func TestDocs_commandsOfGettingStartedServiceRun(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/getting-started-service.md")
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ func output(t *testing.T, args ...string) (string, error) {
 }
 
 // The help names every command, every group and every flag, and says a default once.
-func TestHelp(t *testing.T) {
+func TestHelp_namesEveryCommandGroupAndFlag(t *testing.T) {
 	t.Parallel()
 	short, err := output(t, "help")
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestHelp(t *testing.T) {
 }
 
 // A wrong command, flag or value is named in one line, with the nearest one or what is expected.
-func TestWrongArguments(t *testing.T) {
+func TestFlags_wrongArgumentIsNamedInOneLine(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "server.conf")
 	require.NoError(t, os.WriteFile(file, []byte("lease soon\n"), 0o600))
@@ -97,13 +97,13 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
-func TestWrongVariable(t *testing.T) {
+func TestEnvironment_wrongValueNamesVariableAndExpectation(t *testing.T) {
 	t.Setenv("HEALTHLAB_LEASE", "soon")
 	_, err := output(t, "-print-config")
 	require.EqualError(t, err, "the environment variable HEALTHLAB_LEASE: -lease must be a duration such as 90s, 5m or 1h30m")
 }
 
-func TestVersion(t *testing.T) {
+func TestVersion_printsVersionCommitAndGo(t *testing.T) {
 	t.Parallel()
 	out, err := output(t, "version")
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestVersion(t *testing.T) {
 }
 
 // What server import stores is there when the server starts, and -import beside it does the same.
-func TestImportCommand(t *testing.T) {
+func TestImport_commandStoresLikeTheFlag(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := "../../adapters/devices/fileimport/testdata/clarity/Clarity_Export_Exempel_Robin_2026-03-30.csv"
@@ -129,7 +129,7 @@ func TestImportCommand(t *testing.T) {
 }
 
 // The health command asks the server with the same settings.
-func TestHealthCommand(t *testing.T) {
+func TestHealth_commandSaysWhetherTheServerIsReady(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	at := strings.TrimPrefix(p.url, "http://")

@@ -88,7 +88,7 @@ func (l *mllpLab) send(text string) []string {
 }
 
 // What a laboratory sends comes out over HTTP, whichever store keeps it.
-func TestHL7ResultsOverHTTP(t *testing.T) {
+func TestHL7_resultsAreReadOverHTTPFromEachStore(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func(t *testing.T) []string{
 		"memory": func(*testing.T) []string { return nil },

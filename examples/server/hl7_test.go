@@ -52,7 +52,7 @@ const walkInLabTest = "15073f4e-5ee9-579e-8b05-9165174c382e"
 
 // The server and examples/hl7lab together: an order placed over HTTP gets its results from
 // the laboratory, and a result that fits no order waits for review.
-func TestHL7Laboratory(t *testing.T) {
+func TestHL7_orderGetsItsResultsFromTheLaboratory(t *testing.T) {
 	t.Parallel()
 	lab := filepath.Join(t.TempDir(), "hl7lab")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", lab, "../hl7lab").CombinedOutput()
@@ -132,7 +132,7 @@ func TestHL7Laboratory(t *testing.T) {
 	}
 }
 
-func TestHL7Flags(t *testing.T) {
+func TestHL7_addressOfAnotherHostIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"address that is not this host": {"-lab-hl7", "127.0.0.1:2575", "-lab-hl7-listen", "192.0.2.1:2576"},

@@ -299,7 +299,7 @@ func jobEvents(t testing.TB, final bool) (<-chan jobEvent, string) {
 // The limit of memory is about what files can do to the server. What other tests left does not count,
 // and neither does compiling the PDF engine, which takes 380 MB once on a machine: a good report comes
 // before the files.
-func TestHostileReports(t *testing.T) {
+func TestLabReport_hostileFilesNeitherCrashNorBlock(t *testing.T) {
 	events, receiver := jobEvents(t, true)
 	p := start(t, "-webhook-url", receiver)
 	send(p, oneUser(p), "report.pdf", reportPDF())

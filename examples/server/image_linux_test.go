@@ -29,7 +29,7 @@ const imageUser = 65532
 // The final stage of the Dockerfile, unpacked into a folder, runs as its user with the settings of
 // compose.yaml, of kubernetes.yaml and with none, and its health command says that it is ready. The
 // user can write to the data and to /tmp alone.
-func TestImage(t *testing.T) {
+func TestImage_runsAsItsUserWithEachSetting(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run a program in another file system, as another user")

@@ -158,7 +158,7 @@ func notesOf(user string) string {
 // No planted value is in a backup. Erasing a person erases the person from backups, too: in
 // a restored backup nothing of the person can be read, others are as they were, and the command
 // erases what is left.
-func TestErasureReachesBackups(t *testing.T) {
+func TestBackup_erasedPersonIsUnreadableInBackups(t *testing.T) {
 	t.Parallel()
 	hook := newServer(t, func(http.ResponseWriter, *http.Request) {})
 	database, secret, backup := pgtest.Empty(t), secretFile(t), filepath.Join(t.TempDir(), "data.sql")
@@ -289,7 +289,7 @@ func rowsOfOthers(t *testing.T, pool *pgxpool.Pool, user string) (n int) {
 
 // The keys of persons are sealed under the first of -sealing-keys while the server runs, and
 // then the secret's own key is not needed for them.
-func TestKeysRotate(t *testing.T) {
+func TestKeys_rotateWhileTheServerRuns(t *testing.T) {
 	t.Parallel()
 	database, secret, files := pgtest.Empty(t), secretFile(t), t.TempDir()
 	args := []string{"-database-url", database, "-secret-file", secret, "-files", files}
@@ -329,7 +329,7 @@ func TestKeysRotate(t *testing.T) {
 
 // After a rotation the older key and the secret are needed for nothing: a server without them reads
 // orders, signing secrets and files.
-func TestKeysRotateWithoutTheSecret(t *testing.T) {
+func TestKeys_afterRotationTheOldSecretIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	hook := newServer(t, func(http.ResponseWriter, *http.Request) {})
 	database, secret, signing, files, sealing := pgtest.Empty(t), secretFile(t), secretFile(t), t.TempDir(), secretFile(t)
@@ -378,7 +378,7 @@ func TestKeysRotateWithoutTheSecret(t *testing.T) {
 
 // What seals, what signs and the API key are set apart. A secret beside the data is a warning in
 // production, and a database needs one elsewhere.
-func TestPartsOfTheSecret(t *testing.T) {
+func TestSecret_partsAreSetApartAndWarnBesideTheData(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "db")
 	parse := func(args ...string) (config, string, error) {

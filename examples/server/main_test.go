@@ -121,7 +121,7 @@ func (p *program) get(path string, out any) {
 	require.NoError(p, json.Unmarshal(b, out))
 }
 
-func TestTour(t *testing.T) {
+func TestTour_endsWithOKAndRemovesItsFolder(t *testing.T) {
 	t.Parallel()
 	p := start(t, "-tour")
 	var said []string
@@ -151,7 +151,7 @@ func TestTour(t *testing.T) {
 }
 
 // The tour on a cluster whose users are spread over two workers.
-func TestTourOnCluster(t *testing.T) {
+func TestTour_runsOnACluster(t *testing.T) {
 	t.Parallel()
 	if !pgtest.Spread() {
 		t.Skip("no cluster: " + pgtest.EnvCitus + " starts one")
@@ -175,7 +175,7 @@ func realData(t *testing.T, name string) string {
 	return path
 }
 
-func TestImport(t *testing.T) {
+func TestImport_flagImportsARecording(t *testing.T) {
 	t.Parallel()
 	p := start(t, "-import", realData(t, "fit/run_b.fit"), "-import-user", "runner")
 	p.until("import: ")
@@ -212,7 +212,7 @@ func TestImport(t *testing.T) {
 }
 
 // The archive of an account export is imported as a recording is.
-func TestImportOfAnAccount(t *testing.T) {
+func TestImport_flagImportsAnAccountExport(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "my_whoop_data.zip")
 	f, err := os.Create(file)
@@ -246,7 +246,7 @@ func TestImportOfAnAccount(t *testing.T) {
 }
 
 // Local times of a file are those of -import-zone.
-func TestImportZone(t *testing.T) {
+func TestImport_localTimesAreOfTheImportZone(t *testing.T) {
 	t.Parallel()
 	file := "../../adapters/devices/fileimport/testdata/clarity/Clarity_Export_Exempel_Robin_2026-03-30.csv"
 	p := start(t, "-import", file, "-import-user", "wearer", "-import-zone", "Europe/Berlin")
@@ -280,7 +280,7 @@ func TestImportZone(t *testing.T) {
 
 // A file of no format that is read ends the program. One that is damaged is imported as far as it
 // can be read, see package fileimport.
-func TestImportOfABadFile(t *testing.T) {
+func TestImport_unknownFormatEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	bad := filepath.Join(t.TempDir(), "night.fit")
 	require.NoError(t, os.WriteFile(bad, []byte("a note, and no recording"), 0o600))
@@ -289,7 +289,7 @@ func TestImportOfABadFile(t *testing.T) {
 	require.NotContains(t, err.Error(), "note")
 }
 
-func TestStopHandsOver(t *testing.T) {
+func TestStop_deliversHeldEvents(t *testing.T) {
 	t.Parallel()
 	// A receiver that is slow at first: what is held when the stop comes still
 	// arrives.
@@ -316,7 +316,7 @@ func TestStopHandsOver(t *testing.T) {
 	require.Len(t, got, 1)
 }
 
-func TestFlags(t *testing.T) {
+func TestFlags_invalidValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"-env", "moon"}, {"-paper", "a5"}, {"-font", "/nowhere"}, {"-tour", "-env", "production"}, {"-webhook-secret", "whsec_x"}, {"extra"}, {"-nonsense"}, {"-lease", "1ms"},
@@ -329,7 +329,7 @@ func TestFlags(t *testing.T) {
 
 // A flag wins over the environment, the environment over the file, and secrets are not
 // printed.
-func TestSettings(t *testing.T) {
+func TestSettings_flagBeatsEnvironmentBeatsFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "server.conf")
 	require.NoError(t, os.WriteFile(file, []byte("# a comment\nbrand From the file\nbrand-color 112233\npaper a4\nmanagement-key mk_from_file\n"), 0o600))
 	t.Setenv("HEALTHLAB_BRAND_COLOR", "445566")

@@ -14,7 +14,7 @@ import (
 
 // Metrics count what the program does, hold no name of a person, and are served beside the
 // API in a sandbox only.
-func TestMetrics(t *testing.T) {
+func TestMetrics_countWorkWithoutPersonalValues(t *testing.T) {
 	t.Parallel()
 	read := func(url string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)

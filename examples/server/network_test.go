@@ -42,7 +42,7 @@ func certificate(t *testing.T) (cert, key string, trust *x509.CertPool) {
 }
 
 // With a certificate the service answers over TLS and tells browsers to stay there.
-func TestTLS(t *testing.T) {
+func TestTLS_servesWithACertificate(t *testing.T) {
 	t.Parallel()
 	cert, key, trust := certificate(t)
 	p := start(t, "-tls-cert", cert, "-tls-key", key)
@@ -63,7 +63,7 @@ func TestTLS(t *testing.T) {
 }
 
 // Links name the public address, whatever the service listens on.
-func TestPublicURL(t *testing.T) {
+func TestPublicURL_isUsedInLinks(t *testing.T) {
 	t.Parallel()
 	p := start(t, "-public-url", "https://api.example.com/", "-invite")
 	require.Contains(t, p.until("https://api.example.com/link"), "https://api.example.com/link")
@@ -72,7 +72,7 @@ func TestPublicURL(t *testing.T) {
 
 // Production has no laboratory, no insurers and no provider that is invented, unless it is
 // named.
-func TestProductionInventsNothing(t *testing.T) {
+func TestProduction_hasNoInventedPartsUnlessNamed(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		args   []string

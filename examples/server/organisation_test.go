@@ -13,7 +13,7 @@ import (
 
 // An organisation creates a team and its keys, the team works beside the first one and
 // knows nothing of it, and ends again; all of it outlives a restart.
-func TestOrganisation(t *testing.T) {
+func TestOrganisation_createsAndDeletesASeparateTeam(t *testing.T) {
 	t.Parallel()
 	const manage, limited = "mk_0123456789abcdef0123456789abcdef", "mk_team_0123456789abcdef0123456789abcdef"
 	second := uuid.NewString()

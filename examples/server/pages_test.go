@@ -10,7 +10,7 @@ import (
 )
 
 // A person opens the address that -invite prints, and connects by hand.
-func TestInvitation(t *testing.T) {
+func TestInvite_personConnectsByTheLinkPages(t *testing.T) {
 	t.Parallel()
 	b := browse.Start(t)
 	p := start(t, "-invite", "-brand", "Riverside Practice", "-brand-color", "8a2be2")

@@ -31,7 +31,7 @@ func fetch(p *program, path string) (status int, body []byte) {
 
 // The export of a person has everything that was planted, and no file of it is left after the
 // erasure.
-func TestPersonExport(t *testing.T) {
+func TestPersonExport_containsEverythingUntilTheErasure(t *testing.T) {
 	t.Parallel()
 	hook := newServer(t, func(http.ResponseWriter, *http.Request) {})
 	files := t.TempDir()

@@ -44,7 +44,7 @@ func phoneKinds(t *testing.T) (rows []map[string]string) {
 }
 
 // The page has the table, and units of the table are ones that the catalogue converts.
-func TestPhoneKinds(t *testing.T) {
+func TestPhones_tableOfTheDocsIsCurrent(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	b.WriteString("| resource | unit | Apple HealthKit | unit | Health Connect | unit | Samsung Health | unit | note |\n|---|---|---|---|---|---|---|---|---|\n")
@@ -85,7 +85,7 @@ func TestPhoneKinds(t *testing.T) {
 		require.NoError(t, os.WriteFile("../../docs/phones.md", []byte(want), 0o600))
 		return
 	}
-	require.Equal(t, want, string(page), "run go test ./examples/server -run PhoneKinds -update")
+	require.Equal(t, want, string(page), "run go test ./examples/server -run TestPhones_tableOfTheDocsIsCurrent -update")
 }
 
 // imported is a sink that notes the resources that came.
@@ -106,7 +106,7 @@ func (i imported) Stream(context.Context, *healthdata.Workout, healthdata.Workou
 }
 
 // An export of the store becomes the same resources as an upload.
-func TestPhoneKindsOfExport(t *testing.T) {
+func TestPhones_exportAndUploadGiveTheSameResources(t *testing.T) {
 	t.Parallel()
 	for _, row := range phoneKinds(t) {
 		name := row["healthkit"]
@@ -165,7 +165,7 @@ func phoneRequests(t *testing.T) (out []phoneRequest) {
 
 // The documented requests of an app work, with the app's own token. Steps of the phone and the
 // watch are not added.
-func TestPhoneRequests(t *testing.T) {
+func TestPhones_documentedRequestsWork(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	var user struct {
@@ -211,7 +211,7 @@ func TestPhoneRequests(t *testing.T) {
 }
 
 // The example clients name every path and member of the documented requests.
-func TestPhoneClients(t *testing.T) {
+func TestPhones_exampleClientsUseTheDocumentedNames(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"HealthLabUpload.swift", "HealthLabUpload.kt"} {
 		t.Run(file, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestPhoneClients(t *testing.T) {
 }
 
 // Progress says the percent of the files that is read, and how long the rest takes.
-func TestProgressOf(t *testing.T) {
+func TestImport_progressShowsPercentAndTimeLeft(t *testing.T) {
 	for _, c := range []struct {
 		done float64
 		took time.Duration

@@ -14,7 +14,7 @@ import (
 
 // Links lead to the portal that the flags name, and the portal can read them with the key
 // that the secret file gives.
-func TestPortalLinks(t *testing.T) {
+func TestPortal_linksAreReadableWithTheDerivedKey(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "secret")
 	p := start(t, "-secret-file", file, "-portal-url", "https://portal.example.com/")

@@ -62,7 +62,7 @@ func reportOf(day, glucose, creatinine string) []byte {
 }
 
 // A report goes in, and its results come out with an event; its file lies sealed.
-func TestLabReport(t *testing.T) {
+func TestLabReport_uploadGivesResultsAndAnEvent(t *testing.T) {
 	t.Parallel()
 	events, receiver := jobEvents(t, false)
 	dir := t.TempDir()

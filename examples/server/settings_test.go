@@ -18,7 +18,7 @@ import (
 
 // A team changes its settings: from then on linking, pulls and orders follow them, also
 // after the program was started again.
-func TestTeamSettings(t *testing.T) {
+func TestTeamSettings_applyAtOnceAndAfterARestart(t *testing.T) {
 	t.Parallel()
 	const manage = "mk_0123456789abcdef0123456789abcdef"
 	args := []string{"-database-url", pgtest.Empty(t), "-files", t.TempDir(), "-secret-file", secretFile(t), "-management-key", manage}
@@ -83,7 +83,7 @@ func TestTeamSettings(t *testing.T) {
 }
 
 // What a team has chosen about events holds for its endpoints.
-func TestTeamSettingsOfEvents(t *testing.T) {
+func TestTeamSettings_eventChoiceAppliesToEndpoints(t *testing.T) {
 	t.Parallel()
 	const manage = "mk_0123456789abcdef0123456789abcdef"
 	got := make(chan string, 100)
@@ -115,7 +115,7 @@ func TestTeamSettingsOfEvents(t *testing.T) {
 
 // With a speed, the orders of a sandbox go through their steps by themselves, and a team
 // has as many users as the flag says.
-func TestSandboxFlags(t *testing.T) {
+func TestSandbox_speedAndUserLimitAreSetByFlags(t *testing.T) {
 	t.Parallel()
 	p := start(t, "-sandbox-speed", "86400", "-sandbox-users", "1") // a step takes a second
 	var user struct {
@@ -169,7 +169,7 @@ func historyDays(p *program, user string) int {
 }
 
 // A misspelt source in a query or a preference is refused.
-func TestSourcesAreKnown(t *testing.T) {
+func TestAPI_misspeltProviderIsRefused(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	var u struct {
@@ -184,7 +184,7 @@ func TestSourcesAreKnown(t *testing.T) {
 }
 
 // The scopes in a team's settings are the ones that a sign-in at the provider asks for.
-func TestTeamScopes(t *testing.T) {
+func TestTeamSettings_scopesAreRequestedAtSignIn(t *testing.T) {
 	t.Parallel()
 	const manage = "mk_0123456789abcdef0123456789abcdef"
 	p := start(t, "-management-key", manage)

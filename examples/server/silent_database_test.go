@@ -266,7 +266,7 @@ func (n size) within(before size) bool {
 
 // While the database does not answer, every kind of request has its answer in time and the
 // process does not grow; after its return all answers are as before.
-func TestSilentDatabase(t *testing.T) {
+func TestDatabase_thatDoesNotAnswerDelaysNoRequestForever(t *testing.T) {
 	s := startSilentDatabase(t)
 	before := s.sendAll()
 	for i, o := range before {

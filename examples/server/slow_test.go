@@ -16,7 +16,7 @@ import (
 
 // Callers that send slowly, send nothing or read nothing do not stop the service, which has fewer
 // file handles than they have connections, nor its end.
-func TestSlowCallers(t *testing.T) {
+func TestServer_slowCallersDoNotBlockIt(t *testing.T) {
 	t.Parallel()
 	const callers = 300
 	p, process := spawnWith(t, []string{"sh", "-c", `ulimit -n 256 && exec "$@"`, "sh"}, "-management-key", strings.Repeat("k", 32), "-files", t.TempDir(), "-secret-file", secretFile(t))
@@ -73,7 +73,7 @@ func TestSlowCallers(t *testing.T) {
 }
 
 // Each target that is no URL gets an error of the contract, and the connection goes on.
-func TestMalformedTargets(t *testing.T) {
+func TestServer_malformedURLGetsAnError(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(p.url, "http://"))

@@ -58,7 +58,7 @@ func (p *program) connect(name string) {
 // When a process dies, another one sends its deliveries after the lease has ended. While
 // both run, no event is sent twice, whichever process took the change. It does not run beside
 // other tests, for its leases are short.
-func TestProcessesShareDeliveries(t *testing.T) {
+func TestDatabase_anotherProcessTakesOverDeliveries(t *testing.T) {
 	b := &inbox{seen: map[string]int{}, held: true, got: make(chan string, 1000)}
 	url := newServer(t, b.ServeHTTP)
 	args := []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir(), "-webhook-url", url, "-lease", "4s"}
@@ -112,7 +112,7 @@ func (f onListening) Write(said []byte) (int, error) {
 
 // The receiver that the program's flags name gets the events of the first changes after the
 // start.
-func TestReceiverHearsOfTheFirstChange(t *testing.T) {
+func TestWebhookURL_receivesTheFirstEvent(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 10)
 	receiver := newServer(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Webhook-Id") })

@@ -47,7 +47,7 @@ func (c *collected) receive(t *testing.T) http.HandlerFunc {
 
 // A request, its statements in the database and the deliveries of its events are one trace,
 // with nothing of the person in it.
-func TestTraces(t *testing.T) {
+func TestTraces_joinRequestStatementsAndDeliveries(t *testing.T) {
 	var spans collected
 	endpoint := newServer(t, spans.receive(t))
 	delivered := make(chan struct{}, 10)

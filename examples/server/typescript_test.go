@@ -17,7 +17,7 @@ import (
 
 // The client of examples/typescript is generated from the contract that the server serves,
 // compiles in strict mode, and plays its tour. The contract has no finding of the linter.
-func TestTypeScriptClient(t *testing.T) {
+func TestTypeScriptClient_isGeneratedCompiledAndRuns(t *testing.T) {
 	t.Parallel()
 	if !prove.All() {
 		t.Skip("runs in CI and under make prove: its programs take a minute")

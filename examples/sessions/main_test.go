@@ -17,7 +17,7 @@ import (
 )
 
 // Each session reaches the data of its own person alone, and the contract says how to sign in.
-func TestSessions(t *testing.T) {
+func TestSession_readsOnlyItsOwnPerson(t *testing.T) {
 	server := httptest.NewServer(clinic(t.Context(), healthlab.TeamID{UUID: uuid.New()}))
 	defer server.Close()
 	call := func(client *http.Client, method, path, body string, status int) string {

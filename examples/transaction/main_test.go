@@ -21,7 +21,7 @@ import (
 
 // A member and the member's user are made together or not at all, and the service is ready
 // beside the program's own pages.
-func TestTransaction(t *testing.T) {
+func TestMember_isStoredTogetherWithItsUser(t *testing.T) {
 	database := pgtest.Empty(t)
 	ctx, stop := context.WithCancel(t.Context())
 	at, ended := make(chan string, 1), make(chan error, 1)
@@ -72,7 +72,7 @@ func TestTransaction(t *testing.T) {
 }
 
 // If healthlab refuses what it is asked to write, the program's row is not there either.
-func TestTransaction_ofARefusedUser(t *testing.T) {
+func TestMember_isNotStoredIfItsUserIsRefused(t *testing.T) {
 	database := pgtest.Empty(t)
 	pool := pgtest.Connect(t, database)
 	engine, err := postgres.Open(t.Context(), pool, stores.Tables(), nil)

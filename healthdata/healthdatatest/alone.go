@@ -11,21 +11,21 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Messages shows the events that a store wrote, with the Seq that it drew. A [webhook.Log] is one. An
-// event that was not written, or that another team wrote, is [healthlab.NotFound].
+// Messages returns the events that a store wrote, with their Seq. A [webhook.Log] is one. An event that was not
+// written, or that another team wrote, is [healthlab.NotFound].
 type Messages interface {
 	Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error)
 }
 
 // UsersAloneHarness is a fresh, empty store of users that keeps no health data itself.
 type UsersAloneHarness struct {
-	// Users is the interface that is tested.
+	// Users is the tested interface.
 	Users healthdata.Users
-	// Messages shows the events that Users wrote.
+	// Messages returns the events that Users wrote.
 	Messages Messages
 }
 
-// RunUsersAlone runs the contract of [healthdata.Users] but for what erasing a user removes from
+// RunUsersAlone checks the contract of [healthdata.Users], except the erasure of health data in
 // [healthdata.Data]. newStore returns a fresh, empty store and registers its own cleanup on t.
 func RunUsersAlone(t *testing.T, newStore func(t testing.TB) UsersAloneHarness) {
 	runUsers(func(name string, test func(t usersT)) {
@@ -38,24 +38,24 @@ func RunUsersAlone(t *testing.T, newStore func(t testing.TB) UsersAloneHarness) 
 
 // DataAloneHarness is a fresh, empty store of health data whose users are kept elsewhere.
 type DataAloneHarness struct {
-	// Data is the interface that is tested.
+	// Data is the tested interface.
 	Data healthdata.Data
-	// Add lets Data know a live user, and Delete that the user is deleted. The suite adds a user
-	// once, before it writes data of the user.
+	// Add announces a live user to Data, and Delete that the user is deleted. The suite adds a user once, before
+	// it writes data of the user.
 	Add, Delete func(ctx context.Context, u healthdata.User) error
-	// Messages shows the events that Data wrote.
+	// Messages returns the events that Data wrote.
 	Messages Messages
 }
 
-// RunDataAlone runs the contract of [healthdata.Data] on a store whose users are kept elsewhere.
-// newStore returns a fresh, empty store and registers its own cleanup on t.
+// RunDataAlone checks the contract of [healthdata.Data] on a store whose users are kept elsewhere. newStore
+// returns a fresh, empty store and registers its own cleanup on t.
 func RunDataAlone(t *testing.T, newStore func(t testing.TB) DataAloneHarness) {
 	runData(func(name string, test func(t dataT)) {
 		t.Run(name, func(t *testing.T) { test(dataT{t, newStore(t)}) })
 	})
 }
 
-// alone is the harness with functions of Users in place of it.
+// alone returns the harness with functions of Users in place of Users itself.
 func (h DataHarness) alone() DataAloneHarness {
 	return DataAloneHarness{
 		Data: h.Data, Messages: h.Messages,

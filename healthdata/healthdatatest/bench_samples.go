@@ -13,20 +13,20 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// SampleStore is one way of keeping samples, as [BenchSamplesInTurn] sees it. An adapter's
-// benchmark runs it on the adapter (see [SampleStoreOf]) and on something to compare with.
+// SampleStore is a way of storing samples that [BenchSamplesInTurn] measures. An adapter's benchmark compares
+// the adapter (see [SampleStoreOf]) with another SampleStore.
 type SampleStore struct {
-	// Write keeps samples of one of the lines, numbered from 0, and returns when they
-	// are safe. It is called by several goroutines, by one for each line.
+	// Write stores samples of one line, numbered from 0, and returns when they are durable. One goroutine calls
+	// it for each line.
 	Write func(ctx context.Context, line int, samples *series.Block) error
-	// Read reads all samples of a line into columns and returns how many there are.
+	// Read reads all samples of a line into columns and returns their number.
 	Read func(ctx context.Context, line int) (int, error)
 }
 
-// benchLines is how many lines a keeper has: each of a user of its own.
+// benchLines is the number of lines of a SampleStore. Each line belongs to its own user.
 const benchLines = 64
 
-// SampleStoreOf makes a keeper of a store.
+// SampleStoreOf returns a SampleStore that writes to a store.
 func SampleStoreOf(b *testing.B, h DataHarness) SampleStore {
 	users := make([]healthdata.User, benchLines)
 	team := conformance.NewTeam()
@@ -50,7 +50,7 @@ func SampleStoreOf(b *testing.B, h DataHarness) SampleStore {
 	}
 }
 
-// readColumns reads all steps of a user into columns, as a question over them would.
+// readColumns reads all steps of a user into columns, as a query does.
 func readColumns(ctx context.Context, v healthdata.View) (n int, err error) {
 	all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{Steps.Resource}, Key: &Steps})
 	if err != nil {
@@ -76,8 +76,7 @@ func readColumns(ctx context.Context, v healthdata.View) (n int, err error) {
 	return n, nil
 }
 
-// heartbeat is n samples of a line, one a minute, from the given one on: whole numbers
-// that wander, as a heart rate does.
+// heartbeat returns n samples of a line, one a minute, from the given one on. The values vary like a heart rate.
 func heartbeat(line, from, n int) *series.Block {
 	b := new(series.Block)
 	for i := range n {
@@ -91,12 +90,11 @@ func heartbeat(line, from, n int) *series.Block {
 	return b
 }
 
-// BenchSamplesInTurn writes batches of several sizes from one caller to a keeper and to
-// another one, up to a hundred calls each by turns, so that what the disk does meanwhile is
-// the same for both; and single samples from 64 callers, two hundred each by turns. It reads a
-// year of each by turns, too. The metric of-other is how many samples a second the first takes for
-// each that the other one does; us/call and other-us/call are what a call takes, of many callers
-// divided by their number.
+// BenchSamplesInTurn compares two SampleStores. It writes batches of several sizes from one caller, up to a
+// hundred calls by turns, so that both see the same load of the disk, then single samples from 64 callers, two
+// hundred by turns, and reads a year of each by turns. The metric of-other is the throughput of the first
+// divided by that of the other. us/call and other-us/call are the time of a call, divided by the number of
+// callers.
 func BenchSamplesInTurn(b *testing.B, newKeeper, newOther func(b *testing.B) SampleStore) {
 	const lines = 4
 	for _, n := range []int{1, 100, 1000, 10_000} {
@@ -133,7 +131,7 @@ func BenchSamplesInTurn(b *testing.B, newKeeper, newOther func(b *testing.B) Sam
 	b.Run("Read/year", func(b *testing.B) { benchReadByTurns(b, [2]SampleStore{newKeeper(b), newOther(b)}) })
 }
 
-// benchReadByTurns reads a year from each of two keepers by turns.
+// benchReadByTurns reads a year from each of two SampleStores by turns.
 func benchReadByTurns(b *testing.B, keepers [2]SampleStore) {
 	for _, k := range keepers {
 		FillYear(b, k)
@@ -154,7 +152,7 @@ func benchReadByTurns(b *testing.B, keepers [2]SampleStore) {
 	b.ReportMetric(float64(took[1].Microseconds())/float64(turns), "other-us/call")
 }
 
-// benchCallersByTurns has as many callers write single samples to each of two keepers by turns.
+// benchCallersByTurns writes single samples from many callers to each of two SampleStores by turns.
 func benchCallersByTurns(b *testing.B, keepers [2]SampleStore) {
 	const calls = 200
 	for _, k := range keepers {

@@ -76,7 +76,7 @@ func dataAlone(how func(*brokenData)) func(*testing.T) {
 }
 
 // The stores from which the broken ones are made pass the suites.
-func TestBrokenAloneAreOfGoodStores(t *testing.T) {
+func TestBrokenStores_unbrokenBasePassesTheSuite(t *testing.T) {
 	t.Run("Users", usersAlone(func(*brokenUsers) {}))
 	t.Run("Data", dataAlone(func(*brokenData) {}))
 }

@@ -8,7 +8,7 @@ import (
 
 //go:generate go run ../../internal/conformance/gen brokenView=healthdata.View overriddenData=healthdata.Data overriddenLog=webhook.Log overriddenUsers=healthdata.Users
 
-func TestBroken(t *testing.T) {
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("users", brokenUserStores),
 		conformance.Of("data", brokenDataStores),

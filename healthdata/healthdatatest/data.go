@@ -19,8 +19,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// RunData runs the contract of healthdata.Data. newStore returns a fresh, empty store
-// and registers its own cleanup on t.
+// RunData checks the contract of healthdata.Data. newStore returns a fresh, empty store and registers its own
+// cleanup on t.
 func RunData(t *testing.T, newStore func(t testing.TB) DataHarness) {
 	RunDataAlone(t, func(t testing.TB) DataAloneHarness { return newStore(t).alone() })
 }
@@ -126,8 +126,7 @@ func putChanged(t dataT) {
 	}
 }
 
-// putResults writes a known, a changed and a new record in one call, not in the order
-// of their ids.
+// putResults writes a stored, a changed and a new record in one call, not in the order of their ids.
 func putResults(t dataT) {
 	u := t.user()
 	known, changed := Record("sleep", noon.Time), Record("sleep", noon.Time)
@@ -261,7 +260,7 @@ func putReplaces(t dataT) {
 	require.ErrorIs(t, t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{missing}, nil), healthlab.Precondition)
 }
 
-// putReplacesRace appends to one record from many sides. No side's word is lost.
+// putReplacesRace appends to one record concurrently. No append is lost.
 func putReplacesRace(t dataT) {
 	u := t.user()
 	r := Record("sleep", noon.Time)
@@ -375,7 +374,7 @@ func mergeLatestWins(t dataT) {
 	require.Equal(t, []int{1, 1, 0}, []int{o.New, o.Changed, o.Same})
 	require.Equal(t, []series.Sample{Sample(0, 1), Sample(1, 20), Sample(2, 3), Sample(3, 4)}, t.samples(u, Steps))
 
-	// A sample is replaced as a whole: what the later one does not say is gone.
+	// A sample is replaced as a whole: fields that the later sample does not have are removed.
 	t.merge(u, Steps, fullSample(0))
 	t.merge(u, Steps, Sample(0, 5))
 	require.Equal(t, Sample(0, 5), t.samples(u, Steps)[0])
@@ -440,7 +439,7 @@ func mergeResults(t dataT) {
 	}, got)
 }
 
-// mergeUsers gives two users of one team, and one of another, the same series.
+// mergeUsers writes the same series for two users of one team and one of another team.
 func mergeUsers(t dataT) {
 	ann := t.user()
 	bob := LiveUser(ann.Team, "bob")
@@ -531,8 +530,8 @@ func mergeNoLostUpdates(t dataT) {
 	require.Len(t, t.samples(u, Steps), 16*8)
 }
 
-// mergeDense writes more than one chunk holds, in pieces that cut across chunks, and
-// then again with every third value changed.
+// mergeDense writes more samples than one chunk can have, in batches that cross chunks, and again with every
+// third value changed.
 func mergeDense(t dataT) {
 	u := t.user()
 	const n = 20_000
@@ -554,8 +553,8 @@ func mergeDense(t dataT) {
 	sameSeries(t, want, t.samples(u, Steps))
 }
 
-// sameSeries compares long series. It shows the first difference only: to show all of
-// them takes a test library minutes.
+// sameSeries compares long series. It shows only the first difference, because showing all of them takes
+// minutes.
 func sameSeries(t dataT, want, got []series.Sample) {
 	t.Helper()
 	for i := range min(len(want), len(got)) {
@@ -585,7 +584,7 @@ func dataEventsSeq(t dataT) {
 	var ids []uuid.UUID
 	for i := range 3 {
 		e := Event(u, "steps", i)
-		e.Seq = 77 // a store draws its own
+		e.Seq = 77 // a store sets its own Seq
 		ids = append(ids, e.ID)
 		t.mergeWith(u, e, Sample(i, 1))
 	}
@@ -637,5 +636,5 @@ func dataContextEnded(t dataT) {
 	require.Empty(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}))
 }
 
-// long is a text that no column should cut.
+// long is a text that no store may truncate.
 var long = strings.Repeat("längé ", 2000)

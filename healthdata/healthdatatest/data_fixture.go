@@ -15,18 +15,17 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// DataHarness is a fresh, empty store as the suite of health data needs it. All
-// fields look at the same store.
+// DataHarness is a fresh, empty store for the suite of health data. All fields use the same store.
 type DataHarness struct {
-	// Data is the interface that is tested.
+	// Data is the tested interface.
 	Data healthdata.Data
-	// Users is where the suite's people come from.
+	// Users adds the users of the suite.
 	Users healthdata.Users
-	// Messages shows the events that Data wrote.
+	// Messages returns the events that Data wrote.
 	Messages Messages
 }
 
-// dataT is one subtest: a store and the words to talk about it.
+// dataT is one subtest with its store and helpers.
 type dataT struct {
 	*testing.T
 	DataAloneHarness
@@ -49,7 +48,7 @@ func (t dataT) remove(u healthdata.User) {
 	require.NoError(t, t.Delete(t.Context(), u))
 }
 
-// Record is a record with no field at its zero value.
+// Record returns a record without a zero field.
 func Record(resource string, index time.Time) healthdata.Record {
 	return healthdata.Record{
 		Resource: resource, ID: uuid.New(), Provider: "acme_band", SourceType: "watch",
@@ -80,7 +79,7 @@ func (t dataT) records(u healthdata.User, q healthdata.RecordQuery) (out []healt
 	return out
 }
 
-// view looks at a user's data, which must succeed.
+// view calls read with a view of a user, which must succeed.
 func (t dataT) view(u healthdata.User, read func(healthdata.View)) {
 	t.Helper()
 	require.NoError(t, t.Data.View(t.Context(), u.Team, u.ID, func(v healthdata.View) error {
@@ -89,12 +88,12 @@ func (t dataT) view(u healthdata.User, read func(healthdata.View)) {
 	}))
 }
 
-// Sample is a plain sample, one a minute.
+// Sample returns a sample at minute i.
 func Sample(i int, v float64) series.Sample {
 	return series.Sample{Time: noon.Truncate(time.Hour).UnixMicro() + int64(i)*60_000_000, End: series.NoEnd, Value: v}
 }
 
-// fullSample is a sample with no field at its zero value.
+// fullSample returns a sample without a zero field.
 func fullSample(i int) series.Sample {
 	s := Sample(i, 0.1+float64(i))
 	s.End, s.Value2 = s.Time+60_000_001, -7.25
@@ -106,7 +105,7 @@ func fullSample(i int) series.Sample {
 	return s
 }
 
-// Batch is samples of one series.
+// Batch returns a batch of samples of one series.
 func Batch(key healthdata.SeriesKey, samples ...series.Sample) healthdata.SampleBatch {
 	var b series.Builder
 	for _, s := range samples {
@@ -152,11 +151,11 @@ func readAll(t dataT, v healthdata.View, key healthdata.SeriesKey) []series.Samp
 	return out
 }
 
-// errHeader says that a chunk was loaded whose header is not the one that was listed.
+// errHeader reports that the header of a loaded chunk differs from the listed one.
 var errHeader = errors.New("the header of a chunk is another one")
 
-// tryAll reads a whole series through a view, as a reader would: chunks by their headers, and what is
-// pending over them. It calls between after it has read the headers.
+// tryAll reads a whole series through a view: chunks by their headers, then pending segments. It calls between
+// after it has read the headers.
 func tryAll(ctx context.Context, v healthdata.View, key healthdata.SeriesKey, between func()) (out []series.Sample, err error) {
 	all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{key.Resource}, Key: &key})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// RunDataModel compares a store with plain maps under random sequences of writes and
-// reads. Every sequence has a team of its own, so one store serves all of them.
+// RunDataModel compares a store with plain maps under random writes and reads. Every sequence uses its own team,
+// so one store is enough.
 func RunDataModel(t *testing.T, newStore func(t testing.TB) DataHarness) {
 	h := newStore(t)
 	rapid.Check(t, func(r *rapid.T) {
@@ -35,7 +35,7 @@ type dataModel struct {
 	merges int
 }
 
-// modelSample is a sample and the merge that brought it.
+// modelSample is a sample with the number of the merge that wrote it.
 type modelSample struct {
 	series.Sample
 	merge int
@@ -51,7 +51,7 @@ var modelKeys = []healthdata.SeriesKey{
 
 func (m *dataModel) merge(r *rapid.T) {
 	key := rapid.SampledFrom(modelKeys).Draw(r, "key")
-	// Minutes over about half a year, in clusters, so that batches meet.
+	// Minutes over about half a year, in clusters, so that batches overlap.
 	base := rapid.SampledFrom([]int{0, 100, 6_000, 90_000, 250_000}).Draw(r, "base")
 	minutes := rapid.SliceOfN(rapid.IntRange(0, 200), 1, 60).Draw(r, "minutes")
 	var in []series.Sample

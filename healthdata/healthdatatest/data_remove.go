@@ -20,7 +20,7 @@ func (t dataT) removal(u healthdata.User, r healthdata.Removal) int {
 	return n
 }
 
-// stepsAt names samples of steps by their minute.
+// stepsAt returns a removal of samples of steps by minute.
 func stepsAt(minutes ...int) healthdata.Removal {
 	times := make([]int64, len(minutes))
 	for i, at := range minutes {
@@ -127,7 +127,8 @@ func removeOfOneApp(t dataT) {
 	require.Equal(t, 3, t.removal(u, stepsAt(0, 2, 5)), "whoever's")
 }
 
-// removeEvents: a removal knows what there was, and its events are of the same commit.
+// removeEvents checks that a removal passes the removed items to Events, and writes the events in the same
+// commit.
 func removeEvents(t dataT) {
 	u := t.user()
 	one, part := Record("sleep", noon.Time), Record("sleep_cycle", noon.Time)

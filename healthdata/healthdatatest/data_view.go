@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// writer writes once beside a view.
+// writer makes one write concurrently with a view.
 type writer struct {
 	t     dataT
 	write func()
@@ -25,7 +25,7 @@ func newWriter(t dataT, write func()) *writer {
 	return &writer{t: t, write: write, done: make(chan struct{})}
 }
 
-// start begins to write and waits for the end; not long, for a store may make the writer wait.
+// start begins the write and waits briefly for its end, because a store may block the writer.
 func (w *writer) start() {
 	w.once.Do(func() {
 		go func() {
@@ -48,7 +48,7 @@ func (w *writer) ended() {
 	}
 }
 
-// viewConsistent reads a view while another caller writes. All that the last run saw is of one instant.
+// viewConsistent reads a view while another caller writes. All data of the last run must be of one instant.
 func viewConsistent(t dataT) {
 	u := t.user()
 	t.merge(u, Steps, Sample(0, 1))
@@ -79,7 +79,8 @@ func viewConsistent(t dataT) {
 	require.Len(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}), 2)
 }
 
-// viewChunks changes every sample of a series, and removes some, between the headers and the data.
+// viewChunks changes every sample of a series and removes some, between the read of the headers and that of the
+// data.
 func viewChunks(t dataT) {
 	const n = 9000
 	samples := func(value float64) []series.Sample {
@@ -92,7 +93,7 @@ func viewChunks(t dataT) {
 	for name, c := range conformance.Sorted(map[string]struct {
 		write   func(u healthdata.User)
 		want    []series.Sample
-		between bool // there is a commit without samples before the last one, which a view may see
+		between bool // a view may see an earlier commit without samples
 	}{
 		"changed": {func(u healthdata.User) { t.merge(u, Steps, samples(2)...) }, samples(2), false},
 		"removed": {func(u healthdata.User) {

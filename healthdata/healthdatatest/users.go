@@ -15,8 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// RunUsers runs the contract of healthdata.Users. newStore returns a fresh, empty store
-// and registers its own cleanup on t.
+// RunUsers checks the contract of healthdata.Users. newStore returns a fresh, empty store and registers its own
+// cleanup on t.
 func RunUsers(t *testing.T, newStore func(t testing.TB) UsersHarness) {
 	run := func(name string, test func(t usersT)) {
 		t.Run(name, func(t *testing.T) { test(usersT{t, newStore(t)}) })
@@ -25,7 +25,7 @@ func RunUsers(t *testing.T, newStore func(t testing.TB) UsersHarness) {
 	run("Erase/Data", eraseData)
 }
 
-// runUsers runs what needs no health data.
+// runUsers runs the cases that need no health data.
 func runUsers(run func(string, func(usersT))) {
 	run("Insert/EveryField", insertEveryField)
 	run("Insert/Canonical", insertCanonical)
@@ -115,7 +115,7 @@ func insertDuplicateID(t usersT) {
 	require.Equal(t, u, t.get(u))
 }
 
-// refusals are users that no store takes, by what is wrong with them.
+// refusals are users that every store must refuse, by the reason.
 var refusals = map[string]func(*healthdata.User){
 	"NUL in the client user id": func(u *healthdata.User) { u.ClientUserID = "a\x00b" },
 	"NUL in the zone":           func(u *healthdata.User) { u.FallbackTimeZone.ID = "U\x00TC" },
@@ -145,13 +145,13 @@ func insertRefused(t usersT) {
 	}
 }
 
-// helper is what testing and rapid have in common.
+// helper has the methods that testing and rapid share.
 type helper interface {
 	require.TestingT
 	Helper()
 }
 
-// requireTaken requires the typed error that names a user.
+// requireTaken requires the error about a taken client user id that names a user.
 func requireTaken(t helper, by healthdata.User, err error) {
 	t.Helper()
 	var taken *healthdata.ClientUserIDError
@@ -165,7 +165,7 @@ func clientUserIDTaken(t usersT) {
 	other := LiveUser(u.Team, "ann")
 	requireTaken(t, u, t.Users.Insert(t.Context(), other, 0))
 	require.Equal(t, 1, t.list(healthdata.UserQuery{Team: u.Team}).Total)
-	requireTaken(t, u, t.Users.Insert(t.Context(), other, 1)) // before the limit
+	requireTaken(t, u, t.Users.Insert(t.Context(), other, 1)) // a taken id is reported before the limit
 }
 
 func clientUserIDByteForByte(t usersT) {
@@ -349,10 +349,10 @@ func updateClientUserID(t usersT) {
 	requireTaken(t, bob, err)
 	require.Equal(t, ann, t.get(ann))
 
-	t.update(ann, rename("ann")) // its own is not taken
+	t.update(ann, rename("ann")) // the user's own id is not taken
 	t.update(ann, rename("carl"))
 	requireTaken(t, ann, t.Users.Insert(t.Context(), LiveUser(team, "carl"), 0))
-	t.update(bob, rename("ann")) // free again
+	t.update(bob, rename("ann")) // the id is free again
 }
 
 func updateRestore(t usersT) {
@@ -361,7 +361,7 @@ func updateRestore(t usersT) {
 	fresh := t.add(old.Team, "ann")
 	restore := func(u *healthdata.User) { u.DeletedAt = time.Time{} }
 
-	t.update(old, func(u *healthdata.User) { u.FallbackTimeZone.ID = "Asia/Tokyo" }) // still deleted
+	t.update(old, func(u *healthdata.User) { u.FallbackTimeZone.ID = "Asia/Tokyo" }) // the user is still deleted
 	_, err := t.try(old, restore)
 	requireTaken(t, fresh, err)
 	require.False(t, t.get(old).DeletedAt.IsZero())
@@ -485,7 +485,7 @@ func eventsAllOrNothing(t usersT) {
 	require.EqualValues(t, 2, got.Revision)
 	require.NoError(t, write("bob", second))
 	require.EqualValues(t, 2, t.written(second).Seq, "what was not written took no number")
-	t.add(u.Team, "carl") // no user has that name
+	t.add(u.Team, "carl") // no user has that client user id
 }
 
 func contextEnded(t usersT) {

@@ -102,7 +102,7 @@ func (t usersT) announce(u healthdata.User, e healthlab.Event) {
 	require.NoError(t, err)
 }
 
-// The events of a user go with its deletion, and none is written until it is undone.
+// Deleting a user removes the user's events, and no event is written until the deletion is undone.
 func deletedHasNoEvents(t usersT) {
 	ann, bob := t.insert(person(conformance.NewTeam(), "ann")), t.insert(person(conformance.NewTeam(), "bob"))
 	first, other := Event(ann, "k", 1), Event(bob, "k", 1)
@@ -132,7 +132,7 @@ func deletedHasNoEvents(t usersT) {
 	t.unwritten(last)
 }
 
-// measure keeps a record and a sample of a user.
+// measure stores a record and a sample of a user.
 func (t usersT) measure(u healthdata.User) healthdata.Record {
 	t.Helper()
 	r := healthdata.Record{
@@ -149,7 +149,7 @@ func (t usersT) measure(u healthdata.User) healthdata.Record {
 	return r
 }
 
-// measured counts what is kept of a user.
+// measured counts the stored records and series of a user.
 func (t usersT) measured(u healthdata.User) (records, series int) {
 	t.Helper()
 	require.NoError(t, t.Data.View(t.Context(), u.Team, u.ID, func(v healthdata.View) error {
@@ -172,7 +172,7 @@ func eraseData(t usersT) {
 	t.remove(u, noon.Time)
 	require.NoError(t, t.Users.Erase(t.Context(), u.Team, u.ID))
 
-	// No user gets an erased user's id again; here it shows what was left behind.
+	// A user with an erased user's id shows data that the erasure left.
 	t.insert(u)
 	records, lines = t.measured(u)
 	require.Equal(t, []int{0, 0}, []int{records, lines})

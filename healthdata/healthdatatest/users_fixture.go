@@ -15,17 +15,17 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// UsersHarness is a fresh, empty store as the suite of users needs it.
+// UsersHarness is a fresh, empty store for the suite of users.
 type UsersHarness struct {
-	// Users is the interface that is tested.
+	// Users is the tested interface.
 	Users healthdata.Users
-	// Messages shows the events that Users wrote. It looks at the same store.
+	// Messages returns the events that Users wrote. It uses the same store.
 	Messages Messages
-	// Data is where Erase leaves nothing behind. It is the same store, too.
+	// Data is used to check that Erase removes health data. It uses the same store.
 	Data healthdata.Data
 }
 
-// usersT is one subtest: a store and the words to talk about it.
+// usersT is one subtest with its store and helpers.
 type usersT struct {
 	*testing.T
 	UsersHarness
@@ -33,11 +33,10 @@ type usersT struct {
 
 func (t usersT) on(sub *testing.T) usersT { return usersT{sub, t.UsersHarness} }
 
-// noon is when everything in these suites happens, give or take.
+// noon is about the time of all calls in these suites.
 var noon = healthlab.At(time.Date(2026, 3, 4, 12, 0, 0, 123_456_000, time.UTC))
 
-// person is a user with no field at its zero value, but that it is live and
-// ConnectedSources, which no store keeps.
+// person returns a live user without a zero field, except ConnectedSources, which stores do not keep.
 func person(team healthlab.TeamID, name string) healthdata.User {
 	return healthdata.User{
 		ID: conformance.NewUser(), Team: team, ClientUserID: name, CreatedOn: noon,
@@ -67,7 +66,7 @@ func person(team healthlab.TeamID, name string) healthdata.User {
 	}
 }
 
-// LiveUser is a user with no more than it needs.
+// LiveUser returns a user with only the required fields.
 func LiveUser(team healthlab.TeamID, name string) healthdata.User {
 	return healthdata.User{
 		ID: conformance.NewUser(), Team: team, ClientUserID: name, CreatedOn: noon,
@@ -76,7 +75,7 @@ func LiveUser(team healthlab.TeamID, name string) healthdata.User {
 	}
 }
 
-// Event is an event about a user, whose payload says n.
+// Event returns an event about a user with n in its payload.
 func Event(u healthdata.User, key string, n int) healthlab.Event {
 	return healthlab.Event{
 		ID: uuid.New(), Type: healthdata.EventConnectionCreated, Team: u.Team, User: u.ID,

@@ -45,8 +45,7 @@ func numbered(n byte) healthlab.UserID {
 
 func listOrder(t usersT) {
 	team := conformance.NewTeam()
-	// Ties in time, ids that compare differently as signed bytes, and neither in the
-	// order of insertion.
+	// Equal times, ids that compare differently as signed bytes, and neither in the order of insertion.
 	for _, u := range []struct {
 		name string
 		at   time.Duration
@@ -65,7 +64,7 @@ func listOrder(t usersT) {
 	require.Equal(t, []string{"a", "b", "c", "d", "e"}, t.names(healthdata.UserQuery{Team: team}))
 }
 
-// crowd adds n users, a second apart, called 00, 01, ….
+// crowd adds n users, a second apart, with the names 00, 01, ….
 func (t usersT) crowd(team healthlab.TeamID, n int) {
 	t.Helper()
 	for i := range n {
@@ -189,7 +188,7 @@ func listDeleted(t usersT) {
 	for i, name := range []string{"c", "a", "b"} {
 		t.remove(t.add(team, name), noon.Add(time.Duration(i)*time.Microsecond))
 	}
-	for id := byte(3); id > 0; id-- { // several of one name, two of them at one instant
+	for id := byte(3); id > 0; id-- { // several users of one name, two of them at one instant
 		u := LiveUser(team, "twice")
 		u.ID = numbered(id)
 		t.insert(u)
@@ -241,7 +240,7 @@ func metricsCounts(t usersT) {
 		return t.insert(u)
 	}
 	connect("ann",
-		// Sunday in UTC, although it is Monday further east.
+		// It is Sunday in UTC, although it is Monday further east.
 		healthdata.Connection{Provider: "a", Status: healthdata.Connected, CreatedOn: at("2026-03-02T01:00:00+02:00")},
 		healthdata.Connection{Provider: "b", Status: healthdata.ConnectionError, CreatedOn: at("2026-03-02T00:00:00Z")},
 		healthdata.Connection{Provider: "c", Status: healthdata.Deregistered, CreatedOn: at("2026-01-02T00:00:00Z")})

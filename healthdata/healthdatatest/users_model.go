@@ -17,13 +17,13 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// RunUsersModel compares a store with a plain map under random sequences of calls. One
-// store serves all sequences: each has a team of its own.
+// RunUsersModel compares a store with a plain map under random calls. Every sequence uses its own team, so one
+// store is enough.
 func RunUsersModel(t *testing.T, newStore func(t testing.TB) UsersHarness) {
 	store := newStore(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		m := usersModel{T: rt, t: t, store: store.Users, team: conformance.NewTeam(), users: map[healthlab.UserID]healthdata.User{}}
-		// Some more often than others, so that there is something to find.
+		// Some calls are more frequent, so that queries find users.
 		rt.Repeat(map[string]func(*rapid.T){
 			"insert": m.insert, "insert 2": m.insert, "insert 3": m.insert, "insert 4": m.insert,
 			"list": m.list, "list 2": m.list, "list 3": m.list,
@@ -36,17 +36,17 @@ func RunUsersModel(t *testing.T, newStore func(t testing.TB) UsersHarness) {
 	})
 }
 
-// usersModel is a team as it should be.
+// usersModel is the expected state of a team.
 type usersModel struct {
 	*rapid.T
 	t     *testing.T
 	store healthdata.Users
 	team  healthlab.TeamID
 	users map[healthlab.UserID]healthdata.User
-	known []healthlab.UserID // erased ones too
+	known []healthlab.UserID // includes erased users
 }
 
-// A few names and instants, so that they meet.
+// A few names and instants, so that users often share them.
 var (
 	modelNames = rapid.SampledFrom([]string{"a", "A", "ab", "aB1", "aBc", "AB1", "á", "a%", "b", "b1", "B"})
 	modelTimes = rapid.Map(rapid.IntRange(0, 2), func(n int) time.Time {
@@ -61,7 +61,7 @@ func (m *usersModel) anyone(t *rapid.T) healthlab.UserID {
 	return rapid.SampledFrom(m.known).Draw(t, "user")
 }
 
-// taken returns the live user who has a name, other than the one who asks.
+// taken returns the live user with a name, except the user by.
 func (m *usersModel) taken(name string, by healthlab.UserID) *healthdata.User {
 	for _, u := range m.users {
 		if u.Live() && u.ClientUserID == name && u.ID != by {
@@ -98,7 +98,7 @@ func (m *usersModel) insert(t *rapid.T) {
 	m.known = append(m.known, u.ID)
 }
 
-// edit runs one change on store and model.
+// edit makes one change in the store and in the model.
 func (m *usersModel) edit(t *rapid.T, id healthlab.UserID, change func(*healthdata.User)) {
 	got, err := m.store.Update(m.t.Context(), m.team, id, func(u *healthdata.User) ([]healthlab.Event, error) {
 		change(u)
@@ -178,7 +178,7 @@ func (m *usersModel) list(t *rapid.T) {
 	}
 }
 
-// matching returns the users that fit a query, in its order, the slow way.
+// matching returns the users of a query in its order, by a plain search.
 func (m *usersModel) matching(q healthdata.UserQuery) []healthdata.User {
 	ascii := strings.NewReplacer("B", "b", "A", "a", "á", "a", "Á", "a") // the letters of the names
 	var out []healthdata.User
@@ -198,7 +198,7 @@ func (m *usersModel) matching(q healthdata.UserQuery) []healthdata.User {
 	return out
 }
 
-// check compares all users, and the counts, after every step.
+// check compares all users and the counts after every step.
 func (m *usersModel) check(t *rapid.T) {
 	for _, id := range m.known {
 		got, err := m.store.Get(m.t.Context(), m.team, id)
@@ -224,8 +224,8 @@ func (m *usersModel) check(t *rapid.T) {
 	require.Equal(t, sources, counts.ConnectedSources)
 }
 
-// BenchUsers measures what hosts notice of users: adding one, resolving the team's own
-// name, the last page of a list, a search, a change with its event.
+// BenchUsers measures calls of hosts: adding a user, resolving a client user id, the last page of a list, a
+// search, and a change with its event.
 func BenchUsers(b *testing.B, newStore func(t testing.TB) UsersHarness) {
 	ctx := b.Context()
 	fill := func(b *testing.B, n int) (UsersHarness, []healthdata.User) {

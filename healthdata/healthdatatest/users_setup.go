@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// AddUser adds a live user. Suites of other packages whose stores erase with the user call it.
+// AddUser adds a live user. Suites of other packages use it for stores whose rows are erased with the user.
 func AddUser(t testing.TB, users healthdata.Users, team healthlab.TeamID, id healthlab.UserID) {
 	t.Helper()
 	u := person(team, id.String())

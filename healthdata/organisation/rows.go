@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// teamRecord is a team as it is kept. Deleted ones stay, so that their ids are not used again.
+// teamRecord is a stored team. Deleted teams stay, so that their ids are not used again.
 type teamRecord struct {
 	Team
 	Deleted bool
@@ -45,15 +45,15 @@ var keyTable = store.Table[Key]{Name: "api_key", Unique: [2]bool{true}, Row: fun
 	}
 }}
 
-// Tables declares what [NewStore] keeps.
+// Tables declares the tables of [NewStore].
 func Tables() []store.Definition {
 	return []store.Definition{teamTable.Definition(), keyTable.Definition()}
 }
 
-// StoreOptions adjusts the Store of [NewStore]. The zero value, and nil, mean the defaults.
+// StoreOptions configures the Store of [NewStore]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// OnDelete is called in the transaction that deletes a team: what packages keep for the team
-	// goes. Default: none.
+	// OnDelete is called in the transaction that deletes a team, to delete the rows of other packages about the
+	// team. Default: none.
 	OnDelete []func(ctx context.Context, tx store.Tx, team healthlab.TeamID) error
 }
 
@@ -142,7 +142,7 @@ func (r rowStore) Teams(ctx context.Context, q Query) ([]Team, error) {
 	return out, err
 }
 
-// heldTeam returns a team of an organisation for a change.
+// heldTeam locks and returns a team of an organisation.
 func heldTeam(tx store.Tx, org uuid.UUID, id healthlab.TeamID) (*store.Entry[teamRecord], error) {
 	e, err := teamTable.Get(tx, teamKey(id), store.Held)
 	if err == nil && (e == nil || e.Value.Deleted || e.Value.Org != org) {
@@ -217,8 +217,8 @@ func checkKey(k *Key) error {
 	return healthlab.CheckText(k.Label, k.Hint, k.Scopes.String())
 }
 
-// insertKey adds a key to a team that exists. The team's row is held, so that racing calls do not
-// exceed the greatest number of keys.
+// insertKey adds a key to an existing team. It locks the team's row, so that concurrent calls do not exceed the
+// greatest number of keys.
 func insertKey(tx store.Tx, k Key, most int) error {
 	team, err := teamTable.Get(tx, teamKey(k.Team), store.Held)
 	switch {
@@ -277,7 +277,7 @@ func (r rowStore) RotateKey(ctx context.Context, id uuid.UUID, until time.Time, 
 	}))
 }
 
-// heldKey returns a key of a team for a change.
+// heldKey locks and returns a key of a team.
 func heldKey(tx store.Tx, team healthlab.TeamID, id uuid.UUID) (*store.Entry[Key], error) {
 	e, err := keyTable.Get(tx, store.Key{ID: store.UUID(id)}, store.Held)
 	if err == nil && (e == nil || e.Value.Team != team) {

@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-func TestStoreOverRows(t *testing.T) {
+func TestStore_overRowsPassesTheSuite(t *testing.T) {
 	tables := slices.Concat(organisation.Tables(), teamsettings.Tables(), healthdata.UserTables(), linking.Tables())
 	s, err := memstore.New(tables, nil)
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 // does not include read.
 type Scope string
 
-// The scopes.
+// The scopes of API keys.
 const (
 	DataRead     Scope = "data:read"
 	DataWrite    Scope = "data:write"
@@ -33,10 +33,10 @@ func AllScopes() Scopes {
 	return Scopes{DataRead, DataWrite, OrdersRead, OrdersWrite, ReportsRead, ReportsWrite, LinkRead, LinkWrite, AdminRead, AdminWrite}
 }
 
-// Has reports whether a key with these scopes has scope.
+// Has reports whether a key with these scopes has a scope.
 func (s Scopes) Has(scope Scope) bool { return len(s) == 0 || slices.Contains(s, scope) }
 
-// normalized returns the scopes sorted and once each. It notes unknown ones.
+// normalized returns the scopes sorted and without duplicates. It reports unknown ones.
 func (s Scopes) normalized(p *healthlab.Problems) Scopes {
 	all := AllScopes()
 	for i, scope := range s {
@@ -49,7 +49,7 @@ func (s Scopes) normalized(p *healthlab.Problems) Scopes {
 	return slices.Compact(out)
 }
 
-// String lists the scopes with commas.
+// String returns the scopes, separated by commas.
 func (s Scopes) String() string {
 	names := make([]string, len(s))
 	for i, scope := range s {

@@ -16,45 +16,44 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// Names of rules.
+// Types of the healthlab.RuleError of this package.
 const (
-	// RuleTeamIDTaken: there is, or was, a team with the id that was asked for.
+	// RuleTeamIDTaken: the requested id belongs to another team or to a deleted one.
 	RuleTeamIDTaken = "TEAM_ID_TAKEN"
-	// RuleTeamNotEmpty: a team is deleted when it has no users any more.
+	// RuleTeamNotEmpty: a team with users cannot be deleted.
 	RuleTeamNotEmpty = "TEAM_NOT_EMPTY"
-	// RuleTooManyKeys: the team has as many keys as it can have.
+	// RuleTooManyKeys: the team has [MaxKeys] keys.
 	RuleTooManyKeys = "TOO_MANY_API_KEYS"
-	// RuleKeyExpired: an expired key is not rotated.
+	// RuleKeyExpired: an expired key cannot be rotated.
 	RuleKeyExpired = "API_KEY_EXPIRED"
 )
 
-// MaxKeys is how many keys a team has at most.
+// MaxKeys is the greatest number of keys of a team.
 const MaxKeys = 50
 
-// Service is organisations as a host calls it. It does not know who is calling: permissions
-// are checked before. Safe for concurrent use.
+// Service manages teams and API keys of organisations. It does not check permissions: the host checks them
+// before a call. It is safe for concurrent use.
 type Service struct {
 	store Store
 	opts  Options
 }
 
-// Options adjusts a Service. NewKey is required; the zero value of the others is the
-// default.
+// Options configures a Service. NewKey is required; a zero value of another field means its default.
 type Options struct {
-	// NewKey makes a key, and what may be shown of it later. It must not make the same one
+	// NewKey returns a new key and a hint of it that may be shown later. It must never return the same key
 	// twice.
 	NewKey func() (key, hint string, err error)
-	// CheckKey returns an error that names the expected form, and not the key, unless a key has the form of
-	// NewKey's: the form that authentication accepts. Default: [Service.AdmitKey] admits no key.
+	// CheckKey returns an error if a key does not have the form of the keys of NewKey. The error names the
+	// expected form and does not contain the key. Default: [Service.AdmitKey] admits no key.
 	CheckKey func(key string) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// NewID makes ids of teams and keys. Default UUID version 4: they do not tell when
-	// a customer was added.
+	// NewID makes ids of teams and keys. Default UUID version 4, which does not reveal when a customer was
+	// added.
 	NewID func() uuid.UUID
 }
 
-// New returns a Service. Invalid if something is missing. It starts nothing.
+// New returns a Service. It returns Invalid if a required argument is missing. It starts no goroutine.
 func New(store Store, opts *Options) (*Service, error) {
 	if store == nil || opts == nil || opts.NewKey == nil {
 		return nil, fmt.Errorf("%w: organisations need a store and a way to make keys", healthlab.Invalid)
@@ -76,9 +75,9 @@ func New(store Store, opts *Options) (*Service, error) {
 
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// NewTeam is a team that is to be created.
+// NewTeam describes the team that [Service.CreateTeam] creates.
 type NewTeam struct {
-	// ID is the one that it is to have, as in another environment; zero for a new one.
+	// ID is the id of the new team, to use the same id as in another environment; zero for a new id.
 	ID            healthlab.TeamID
 	Name          string
 	IntegrationID string
@@ -86,7 +85,7 @@ type NewTeam struct {
 
 // CreateTeam creates a team.
 //
-// Errors: Invalid with every problem; Conflict: an [*IntegrationTakenError], or a
+// It returns Invalid with every invalid field, or Conflict: an [*IntegrationTakenError], or a
 // [*healthlab.RuleError] of type [RuleTeamIDTaken].
 func (s *Service) CreateTeam(ctx context.Context, org uuid.UUID, n NewTeam) (Team, error) {
 	at := s.now()
@@ -120,11 +119,9 @@ func (s *Service) Team(ctx context.Context, org uuid.UUID, id healthlab.TeamID) 
 	return t, nil
 }
 
-// EnsureTeam returns the team with an id, and creates it if there is none: a host with one team calls
-// it at every start, with the same ids. It changes no team. n.ID is required.
-//
-// Errors: those of [Service.CreateTeam]; a Conflict also if the team is of another organisation or
-// was deleted.
+// EnsureTeam returns the team with an id, and creates it if there is none. A host with one team calls it at
+// every start with the same ids. It never changes a team. n.ID is required. The errors are those of
+// [Service.CreateTeam], and Conflict if the team is of another organisation or was deleted.
 func (s *Service) EnsureTeam(ctx context.Context, org uuid.UUID, n NewTeam) (Team, error) {
 	if n.ID.IsZero() {
 		var p healthlab.Problems
@@ -147,8 +144,8 @@ func (s *Service) EnsureTeam(ctx context.Context, org uuid.UUID, n NewTeam) (Tea
 // RuleTeamNotFound is the type of the error of [Service.Find].
 const RuleTeamNotFound = "TEAM_NOT_FOUND"
 
-// Find returns a team of any organisation, for callers that the team itself admits. If there is no
-// such team, the error is NotFound: a [*healthlab.RuleError] of type [RuleTeamNotFound].
+// Find returns a team of any organisation, for callers who are already authenticated for the team. If there is
+// no such team, the error is NotFound: a [*healthlab.RuleError] of type [RuleTeamNotFound].
 func (s *Service) Find(ctx context.Context, id healthlab.TeamID) (Team, error) {
 	t, err := s.store.Team(ctx, id)
 	if errors.Is(err, healthlab.NotFound) {
@@ -169,14 +166,14 @@ func (s *Service) Teams(ctx context.Context, q Query) ([]Team, error) {
 	return list, nil
 }
 
-// TeamChange changes a team. What is nil stays.
+// TeamChange lists the changes of a team. A nil field is not changed.
 type TeamChange struct {
 	Name *string
-	// IntegrationID is taken away by an empty text.
+	// IntegrationID is removed by an empty text.
 	IntegrationID *string
 }
 
-// ChangeTeam changes a team. Errors as of [Service.CreateTeam], and NotFound.
+// ChangeTeam changes a team. The errors are those of [Service.CreateTeam], and NotFound.
 func (s *Service) ChangeTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, c TeamChange) (Team, error) {
 	at := s.now()
 	t, err := s.store.UpdateTeam(ctx, org, id, func(t *Team) error {
@@ -197,11 +194,9 @@ func (s *Service) ChangeTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 	return t, nil
 }
 
-// DeleteTeam deletes a team for good, with its keys, its settings and its credentials. It
-// has no users any more: people's data is deleted person by person, with the
-// time to undo it.
-//
-// Errors: NotFound, a [*healthlab.RuleError] of type [RuleTeamNotEmpty].
+// DeleteTeam deletes a team permanently, with its keys, settings and credentials. The team must have no users:
+// people are deleted one by one, so that each deletion can be undone. The errors are NotFound and a
+// [*healthlab.RuleError] of type [RuleTeamNotEmpty].
 func (s *Service) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID) error {
 	err := s.store.DeleteTeam(ctx, org, id, s.now())
 	var full *NotEmptyError
@@ -214,19 +209,18 @@ func (s *Service) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 	return nil
 }
 
-// NewKey is a key that is to be created.
+// NewKey describes the key that [Service.CreateKey] creates.
 type NewKey struct {
 	// Label is the name of the key.
 	Label string
-	// Scopes are what the key may do; empty means everything.
+	// Scopes are the permissions of the key; empty means all.
 	Scopes Scopes
 	// ExpiresAt is when the key stops working; zero means never.
 	ExpiresAt time.Time
 }
 
-// CreateKey makes a key of a team. The key itself is returned this once, and kept nowhere.
-//
-// Errors: Invalid, NotFound, a [*healthlab.RuleError] of type [RuleTooManyKeys].
+// CreateKey creates a key of a team. It returns the key itself only this once, and does not store it. The errors
+// are Invalid, NotFound and a [*healthlab.RuleError] of type [RuleTooManyKeys].
 func (s *Service) CreateKey(ctx context.Context, org uuid.UUID, team healthlab.TeamID, n NewKey) (k Key, key string, err error) {
 	now := s.now()
 	if err = n.check(now); err == nil {
@@ -244,7 +238,7 @@ func (s *Service) CreateKey(ctx context.Context, org uuid.UUID, team healthlab.T
 	return k, key, nil
 }
 
-// newKey makes a key, which is not stored yet.
+// newKey returns a key that is not stored yet.
 func (s *Service) newKey(team healthlab.TeamID, n NewKey, now time.Time) (Key, string, error) {
 	key, hint, err := s.opts.NewKey()
 	if err != nil {
@@ -255,13 +249,12 @@ func (s *Service) newKey(team healthlab.TeamID, n NewKey, now time.Time) (Key, s
 	}, key, nil
 }
 
-// MaxOverlap is the longest time that a rotated key keeps working.
+// MaxOverlap is the longest time that a rotated key still works.
 const MaxOverlap = 30 * 24 * time.Hour
 
-// RotateKey makes a key with the label, the scopes and the lifetime of the key id, which keeps
-// working for overlap, 0 to [MaxOverlap]. Returns the successor as [Service.CreateKey] does.
-//
-// Errors as of CreateKey; Invalid for an overlap outside the range or a key that has expired.
+// RotateKey creates a successor of the key id with the same label, scopes and lifetime, and returns it as
+// [Service.CreateKey] does. The old key works for overlap, 0 to [MaxOverlap]. The errors are those of CreateKey,
+// and Invalid for another overlap or an expired key.
 func (s *Service) RotateKey(ctx context.Context, org uuid.UUID, id uuid.UUID, overlap time.Duration) (k Key, key string, err error) {
 	if k, key, err = s.rotateKey(ctx, org, id, overlap); err != nil {
 		return Key{}, "", fmt.Errorf("rotate API key: %w", err)
@@ -308,9 +301,9 @@ func tooManyKeys(err error) error {
 	return err
 }
 
-// AdmitKey adds a key that was made elsewhere, such as one of a configuration; its sum is
-// its identity, so it may be added again. Errors as of [Service.CreateKey]; Invalid if it does not have
-// the form that Options.CheckKey accepts; Conflict if it is another team's.
+// AdmitKey adds a key that was made elsewhere, such as in a configuration. Its hash identifies the key, so the
+// call may be repeated. The errors are those of [Service.CreateKey], Invalid if Options.CheckKey refuses the
+// key, and Conflict if the key belongs to another team.
 func (s *Service) AdmitKey(ctx context.Context, team healthlab.TeamID, label, key, hint string) error {
 	err := (&NewKey{Label: label}).check(s.now())
 	if err == nil {
@@ -352,11 +345,11 @@ func (s *Service) Key(ctx context.Context, org uuid.UUID, id uuid.UUID) (Key, er
 	return k, nil
 }
 
-// UseInterval is how exact [Key.LastUsedAt] is.
+// UseInterval is the precision of [Key.LastUsedAt].
 const UseInterval = 10 * time.Minute
 
-// FindKey returns the key with a sum, and records its use. A key works from its creation until
-// it expires or is deleted; NotFound otherwise.
+// FindKey returns the key with a hash, and records its use. A key works from its creation until it expires or is
+// deleted. FindKey returns NotFound for other keys.
 func (s *Service) FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, error) {
 	k, err := s.store.FindKey(ctx, sum)
 	now := s.now()
@@ -373,8 +366,8 @@ func (s *Service) FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, erro
 	return k, nil
 }
 
-// DeleteKey deletes a key of a team: it opens nothing from the next call on. NotFound if
-// there is none.
+// DeleteKey deletes a key of a team. The key stops working with the next call. It returns NotFound if there is
+// no such key.
 func (s *Service) DeleteKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error {
 	if err := s.store.DeleteKey(ctx, team, id); err != nil {
 		return fmt.Errorf("delete API key: %w", err)
@@ -388,10 +381,10 @@ const (
 	maxLabel       = 80
 )
 
-// nameSigns are what a name has besides Latin letters, digits and spaces.
+// nameSigns are the characters that a name may have besides Latin letters, digits and spaces.
 const nameSigns = "(),/:'‘’|&_-"
 
-// check lists what is wrong with a team.
+// check returns the invalid fields of a team.
 func (t *Team) check() error {
 	var p healthlab.Problems
 	bad := func(r rune) bool {
@@ -408,7 +401,7 @@ func (t *Team) check() error {
 	return p.Err()
 }
 
-// check lists the problems of a new key and normalizes its scopes and expiry.
+// check returns the invalid fields of a new key, and normalizes its scopes and expiry.
 func (n *NewKey) check(now time.Time) error {
 	var p healthlab.Problems
 	if !check.Line(n.Label, maxLabel) {

@@ -31,7 +31,7 @@ func newService(t *testing.T) *organisation.Service {
 	return s
 }
 
-func TestNames(t *testing.T) {
+func TestCreateTeam_refusesNamesWithUnusualCharacters(t *testing.T) {
 	s := newService(t)
 	for name, good := range map[string]bool{
 		"A": true, "Åse & Łódź (Nord), a/b: l’x'y‘z | 1_2-3": true, "e\u0301": true, strings.Repeat("é", 80): true,
@@ -49,7 +49,7 @@ func TestNames(t *testing.T) {
 }
 
 // A key of the configuration may be admitted at every start, but for one team only.
-func TestAdmitKey(t *testing.T) {
+func TestAdmitKey_isIdempotentForOneTeamOnly(t *testing.T) {
 	s := newService(t)
 	org := uuid.New()
 	a, err := s.CreateTeam(t.Context(), org, organisation.NewTeam{Name: "A"})
@@ -74,7 +74,7 @@ func TestAdmitKey(t *testing.T) {
 	require.NotContains(t, slog.AnyValue(keys[0]).Resolve().String(), "configuration")
 }
 
-func TestNoKeyIsMade(t *testing.T) {
+func TestCreateKey_failedKeySourceStoresNoKey(t *testing.T) {
 	_, err := organisation.New(memory.New(nil).Organisations(), nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
 	own := errors.New("no entropy")
@@ -90,7 +90,7 @@ func TestNoKeyIsMade(t *testing.T) {
 }
 
 // A host with one team makes it at every start.
-func TestEnsureTeam(t *testing.T) {
+func TestEnsureTeam_createsTheTeamOnce(t *testing.T) {
 	s := newService(t)
 	org, id := uuid.New(), healthlab.TeamID{UUID: uuid.New()}
 	_, err := s.Find(t.Context(), id)

@@ -17,53 +17,52 @@ type Team struct {
 	ID   healthlab.TeamID
 	Org  uuid.UUID
 	Name string
-	// IntegrationID is the organisation's own name for it; empty if it has none.
+	// IntegrationID is the organisation's own name for the team; empty if there is none.
 	IntegrationID string
 	// CreatedAt and UpdatedAt are in UTC.
 	CreatedAt, UpdatedAt time.Time
 }
 
-// Key is an API key of a team, as it is kept.
+// Key is an API key of a team in its stored form.
 type Key struct {
 	ID   uuid.UUID
 	Team healthlab.TeamID
-	// Label tells people which one it is.
+	// Label is a name of the key for people.
 	Label string
-	// Hint is what may be shown of it: its prefix and its last characters.
+	// Hint is the visible part of the key: its prefix and its last characters.
 	Hint string
 	// Sum is the SHA-256 of the whole key.
 	Sum [sha256.Size]byte
-	// Scopes are what the key may do; empty means everything.
+	// Scopes are the permissions of the key; empty means all.
 	Scopes Scopes
 	// CreatedAt, ExpiresAt and LastUsedAt are in UTC. A zero ExpiresAt means never. LastUsedAt
 	// is exact to [UseInterval]; zero means never.
 	CreatedAt, ExpiresAt, LastUsedAt time.Time
 }
 
-// LogValue shows which one it is.
+// LogValue contains the id, the team and the hint.
 func (k Key) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", k.ID.String()), slog.String("team", k.Team.String()))
 }
 
-// Query asks for teams of an organisation.
+// Query selects teams of an organisation.
 type Query struct {
 	Org uuid.UUID
-	// IntegrationID is that of the only one; empty for any.
+	// IntegrationID selects the team with this id; empty means any.
 	IntegrationID string
-	// After is the id to begin after, and N how many to return at most.
+	// After is the id after which the page begins, and N the greatest number of teams.
 	After healthlab.TeamID
 	N     int
 }
 
-// Store keeps teams and keys. Methods are safe for concurrent use and atomic: either
-// everything a call writes is there, or nothing is. A context that has ended before a call
-// writes nothing and is the error. Text that is not UTF-8 or has a NUL is healthlab.Invalid.
-// Times are kept in UTC to the microsecond. A team that was deleted is healthlab.NotFound,
-// as is one of another organisation.
+// Store keeps teams and keys. Methods are safe for concurrent use and atomic: either everything a call writes is
+// there, or nothing is. A context that has ended before a call writes nothing and is the error. Text that is not
+// UTF-8 or has a NUL is healthlab.Invalid. Times are kept in UTC to the microsecond. A deleted team, and a team
+// of another organisation, is healthlab.NotFound.
 type Store interface {
-	// InsertTeam adds a team. Conflict if its id is taken, by a deleted team, too; an
-	// [*IntegrationTakenError] if a team of the organisation has its IntegrationID.
-	// Invalid without id, organisation or name.
+	// InsertTeam adds a team. It returns Conflict if a live or deleted team has its id, an
+	// [*IntegrationTakenError] if a team of the organisation has its IntegrationID, and Invalid without id,
+	// organisation or name.
 	InsertTeam(ctx context.Context, t Team) error
 
 	// Team returns a team of any organisation.
@@ -72,19 +71,17 @@ type Store interface {
 	// Teams returns teams by id.
 	Teams(ctx context.Context, q Query) ([]Team, error)
 
-	// UpdateTeam lets change edit a team and writes it back. ID, Org and CreatedAt are the
-	// store's. An error of change is returned unchanged, and nothing is written; change may
-	// run more than once, so it is pure. An [*IntegrationTakenError] as of InsertTeam.
-	// Concurrent updates behave as if they ran one after another.
+	// UpdateTeam lets change edit a team and writes it back. ID, Org and CreatedAt cannot be changed. An error
+	// of change is returned unchanged, and nothing is written; change may run more than once, so it is pure. An
+	// [*IntegrationTakenError] as of InsertTeam. Concurrent updates behave as if they ran one after another.
 	UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*Team) error) (Team, error)
 
-	// DeleteTeam deletes a team without live users, with its keys, what it has chosen
-	// (teamsettings.Store) and its clients (linking.TeamClients). A [*NotEmptyError] if it
-	// has users.
+	// DeleteTeam deletes a team without live users, with its keys, its settings (teamsettings.Store) and its
+	// OAuth clients (linking.TeamClients). It returns a [*NotEmptyError] if the team has users.
 	DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, at time.Time) error
 
-	// InsertKey adds a key, of which a team has at most so many. Conflict if its id or sum
-	// is taken, [*TooManyKeysError], Invalid without id, team or sum.
+	// InsertKey adds a key to a team with fewer than most keys. It returns Conflict if the id or hash is taken,
+	// [*TooManyKeysError], or Invalid without id, team or hash.
 	InsertKey(ctx context.Context, k Key, most int) error
 
 	// Keys returns the keys of a team, the oldest first, then by id; none if there is no
@@ -94,23 +91,23 @@ type Store interface {
 	// Key returns a key of any team, by its id.
 	Key(ctx context.Context, id uuid.UUID) (Key, error)
 
-	// FindKey returns a key of any team, by its sum.
+	// FindKey returns a key of any team by its hash.
 	FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, error)
 
 	// RotateKey inserts next and sets the ExpiresAt of the key id of the same team to until,
 	// unless that key expires earlier. Errors as of InsertKey; NotFound if the team has no key id.
 	RotateKey(ctx context.Context, id uuid.UUID, until time.Time, next Key, most int) error
 
-	// TouchKey sets LastUsedAt of a key, unless it is later already. It does nothing if the
-	// team has no such key.
+	// TouchKey sets LastUsedAt of a key, unless it is already later. It does nothing if the team has no such
+	// key.
 	TouchKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error
 
-	// DeleteKey deletes a key of a team. NotFound if there is none.
+	// DeleteKey deletes a key of a team. It returns NotFound if there is no such key.
 	DeleteKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error
 }
 
-// IntegrationTakenError says that a team of the organisation has this IntegrationID. It
-// unwraps to healthlab.Conflict.
+// IntegrationTakenError reports that a team of the organisation has the same IntegrationID. It unwraps to
+// healthlab.Conflict.
 type IntegrationTakenError struct{ Team healthlab.TeamID }
 
 // Error says the rule.
@@ -121,20 +118,19 @@ func (*IntegrationTakenError) Error() string {
 // Unwrap returns healthlab.Conflict.
 func (*IntegrationTakenError) Unwrap() error { return healthlab.Conflict }
 
-// NotEmptyError says that a team has users. It unwraps to healthlab.Precondition.
+// NotEmptyError reports that a team has users. It unwraps to healthlab.Precondition.
 type NotEmptyError struct{ Users int }
 
-// Error says how many.
+// Error returns a text with the number of users.
 func (e *NotEmptyError) Error() string { return fmt.Sprintf("the team has %d users", e.Users) }
 
 // Unwrap returns healthlab.Precondition.
 func (*NotEmptyError) Unwrap() error { return healthlab.Precondition }
 
-// TooManyKeysError says that a team has as many keys as it can have. It unwraps to
-// healthlab.Precondition.
+// TooManyKeysError reports that a team has the greatest number of keys. It unwraps to healthlab.Precondition.
 type TooManyKeysError struct{ Most int }
 
-// Error says how many.
+// Error returns a text with the greatest number.
 func (e *TooManyKeysError) Error() string { return fmt.Sprintf("a team has at most %d keys", e.Most) }
 
 // Unwrap returns healthlab.Precondition.

@@ -2,24 +2,24 @@ package series
 
 import "bytes"
 
-// Change is what a store has to write to the body of a series. Drop first, then put;
-// both together with the removal of the pending segments that took part.
+// Change is what a store must write to the stored chunks of a series: first delete Drop, then write Put, in one
+// transaction with the deletion of the merged segments.
 type Change struct {
-	// Put are chunks to insert, or to replace where one with the same Start exists.
+	// Put are chunks to insert, or to replace if a chunk with the same Start exists.
 	Put []Chunk
-	// Drop are the Starts of chunks to delete. None of them is in Put.
+	// Drop are the Starts of chunks to delete. Put has none of them.
 	Drop []int64
-	// Outcome says what became of the incoming samples.
+	// Outcome is the effect on the incoming samples.
 	Outcome Outcome
 }
 
-// Empty says that the body stays as it is.
+// Empty reports whether the change writes nothing.
 func (c *Change) Empty() bool { return len(c.Put) == 0 && len(c.Drop) == 0 }
 
-// Apply merges in into a series. old are the chunks of its body that take part,
-// ascending by Start and without overlap, and pending the segments of its log that take
-// part, in order of arrival; [Reach] says which. Pending wins over old, in over both.
-// Chunks of old that get no sample are neither decoded nor written. in may be nil.
+// Apply merges in into a series. old are the affected chunks of its body, ascending by Start and without
+// overlap. pending are the affected segments of its log, in order of arrival. [Reach] returns which ones are
+// affected. A pending sample replaces one of old with the same time, and one of in replaces both. Chunks of old
+// without a new sample are neither decoded nor written. in may be nil.
 //
 // The errors: Invalid for an in that [Block.Validate] refuses, and for chunks out of
 // order; [ErrCorrupt].
@@ -42,15 +42,14 @@ func Apply(old []Chunk, pending []Segment, in *Block, span Span) (Change, error)
 	return c, nil
 }
 
-// Fold is [Apply] without new samples: it moves the pending segments into the body.
+// Fold is [Apply] without new samples: it merges the pending segments into the body.
 func Fold(old []Chunk, pending []Segment, span Span) (Change, error) {
 	return Apply(old, pending, nil, span)
 }
 
-// Delete removes the samples from r.From (inclusive) to r.To (exclusive), and folds the
-// pending segments in. Arguments and errors are those of [Apply]; for [Reach], want is
-// r. Nothing of the range is left in the change; the store forgets it by writing the
-// change and deleting the segments that took part.
+// Delete removes the samples from r.From (inclusive) to r.To (exclusive), and merges the pending segments into
+// the body. Arguments and errors are those of [Apply]; for [Reach], want is r. The store must write the change
+// and delete the merged segments.
 func Delete(old []Chunk, pending []Segment, r Range, span Span) (Change, error) {
 	var w writer
 	if err := w.open(old, pending); err != nil {
@@ -89,9 +88,9 @@ func Delete(old []Chunk, pending []Segment, r Range, span Span) (Change, error) 
 	return changes(old, body), nil
 }
 
-// Compare says what would become of in, without writing anything: for a store that
-// appends a segment and wants to tell what was new. old are the chunks and pending the
-// segments that overlap in, with their data. The errors are those of [Apply].
+// Compare returns the outcome of merging in without a change. A store that only appends a segment uses it to
+// report which samples are new. old are the chunks and pending the segments that overlap in, with their data.
+// The errors are those of [Apply].
 func Compare(old []Chunk, pending []Segment, in *Block) (Outcome, error) {
 	if err := in.Validate(); err != nil {
 		return Outcome{}, err
@@ -100,15 +99,15 @@ func Compare(old []Chunk, pending []Segment, in *Block) (Outcome, error) {
 	if err := w.open(old, pending); err != nil {
 		return Outcome{}, err
 	}
-	_, o, err := w.rebuild(old, in, PerSecond) // any grid will do; nothing is cut
+	_, o, err := w.rebuild(old, in, PerSecond) // the span does not matter, because nothing is cut
 	return o, err
 }
 
-// writer holds the blocks that a change is worked out with.
+// writer has the buffers for computing a change.
 type writer struct {
 	log                Block // the pending segments, merged
 	old, folded, fresh Block
-	dry                bool // only the outcome is wanted
+	dry                bool // compute only the outcome
 }
 
 func (w *writer) open(old []Chunk, pending []Segment) error {
@@ -118,7 +117,7 @@ func (w *writer) open(old []Chunk, pending []Segment) error {
 	return mergeLog(&w.log, &w.old, &w.folded, pending)
 }
 
-// mergeLog fills log with pending, later ones winning. The other blocks are scratch.
+// mergeLog fills log with the samples of pending; later segments win. The other blocks are buffers.
 func mergeLog(log, one, other *Block, pending []Segment) error {
 	log.Reset()
 	n := 0
@@ -136,8 +135,8 @@ func mergeLog(log, one, other *Block, pending []Segment) error {
 	return nil
 }
 
-// put merges what arrived later into b; spare is scratch. A log mostly ascends, and then
-// nothing that is there is moved.
+// put merges later samples into b; spare is a buffer. If all samples are later than those of b, none of b is
+// moved.
 func (b *Block) put(later, spare *Block) {
 	if n := b.Len(); n == 0 || later.Len() > 0 && b.Time[n-1] < later.Time[0] {
 		b.take(&cursor{b: later}, later.Len())
@@ -157,11 +156,11 @@ func inOrder(chunks []Chunk) error {
 	return nil
 }
 
-// rebuild returns the body of a series after log and in went into old.
+// rebuild returns the chunks of a series after log and in were merged into old.
 func (w *writer) rebuild(old []Chunk, in *Block, span Span) (body []Chunk, o Outcome, err error) {
 	o.States = make([]State, 0, in.Len())
-	li, ii := 0, 0 // what of log and in is done
-	next := 0      // what of old is done
+	li, ii := 0, 0 // positions in log and in
+	next := 0      // position in old
 	for li < w.log.Len() || ii < in.Len() {
 		t := MaxTime
 		if li < w.log.Len() {
@@ -172,7 +171,7 @@ func (w *writer) rebuild(old []Chunk, in *Block, span Span) (body []Chunk, o Out
 		}
 		target, until := place(old, next, t, span)
 		if target < 0 {
-			// A cell without a chunk; those before it are done.
+			// A cell without a chunk: earlier chunks are done.
 			for next < len(old) && old[next].Start < t {
 				body = append(body, old[next])
 				next++
@@ -213,11 +212,10 @@ func (w *writer) rebuild(old []Chunk, in *Block, span Span) (body []Chunk, o Out
 	return append(body, old[next:]...), o, nil
 }
 
-// place says where a sample at t belongs: into chunk target of old, or into none (-1),
-// and until what time (exclusive) the samples behind it belong to the same place.
-// A chunk owns its own stretch, what follows in the cell of its end up to the next
-// chunk, and what precedes it in the cell of its start unless the chunk before owns
-// that. Chunks before next are done and own nothing.
+// place returns the place of a sample at t: into chunk target of old, or into none (-1), and until what time
+// (exclusive) the samples behind it belong to the same place. A chunk owns the time from its first to its last
+// sample, the time after it in its last cell up to the next chunk, and the time before it in its first cell
+// unless the previous chunk owns that. Chunks before next are done and own nothing.
 func place(old []Chunk, next int, t int64, span Span) (target int, until int64) {
 	k := next
 	for k < len(old) && old[k].Start <= t {
@@ -247,8 +245,8 @@ func place(old []Chunk, next int, t int64, span Span) (target int, until int64) 
 	return -1, cell.To
 }
 
-// cut encodes b into chunks, along the grid and into equal parts where a cell is too
-// full, and appends them to body.
+// cut encodes b into chunks along the grid and appends them to body. A cell with too many samples is split into
+// equal parts.
 func (w *writer) cut(body []Chunk, b *Block, span Span) ([]Chunk, error) {
 	for i := 0; i < b.Len(); {
 		j := seek(b.Time, i, span.Cell(b.Time[i]).To)
@@ -267,7 +265,7 @@ func (w *writer) cut(body []Chunk, b *Block, span Span) ([]Chunk, error) {
 	return body, nil
 }
 
-// changes compares two bodies.
+// changes returns the difference of two bodies.
 func changes(old, body []Chunk) Change {
 	var c Change
 	i := 0
@@ -277,7 +275,7 @@ func changes(old, body []Chunk) Change {
 			i++
 		}
 		if i < len(old) && old[i].Start == body[k].Start {
-			// The header follows from the data.
+			// The header is derived from the data, so the data is enough to compare.
 			if !bytes.Equal(old[i].Data, body[k].Data) {
 				c.Put = append(c.Put, body[k])
 			}

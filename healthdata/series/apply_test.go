@@ -107,7 +107,7 @@ func (s *chunkStore) apply(t require.TestingT, in *series.Block, span series.Spa
 
 // A store that only appends, loads and replaces holds the same samples as a map,
 // whatever happens in which order, and reports the same outcomes.
-func TestStoredSeriesIsAMap(t *testing.T) {
+func TestSeries_randomChangesKeepWhatAMapKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s chunkStore
 		m := model{}
@@ -209,7 +209,7 @@ func requireOutcome(t require.TestingT, want, got series.Outcome) {
 }
 
 // However the batches are cut, the merged series is the same.
-func TestMergeDoesNotDependOnBatches(t *testing.T) {
+func TestMerge_resultDoesNotDependOnBatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		samples := drawSamples(60).Draw(t, "samples")
 		m := model{}
@@ -226,7 +226,7 @@ func TestMergeDoesNotDependOnBatches(t *testing.T) {
 	})
 }
 
-func TestOutcomeDiffKeepsWhatIsWorthTelling(t *testing.T) {
+func TestOutcomeDiff_keepsOnlyNewAndChangedSamples(t *testing.T) {
 	beat := func(i int64, v float64) series.Sample { return series.Sample{Time: newYear + i*minute, Value: v} }
 	old := blockOf(beat(0, 60), beat(1, 61), beat(2, 62))
 	in := blockOf(beat(1, 61), beat(2, 99), beat(3, 63))
@@ -238,7 +238,7 @@ func TestOutcomeDiffKeepsWhatIsWorthTelling(t *testing.T) {
 	require.Equal(t, []series.State{series.Same, series.Changed, series.New}, o.States)
 }
 
-func TestApplyCutsAFullCellIntoEqualParts(t *testing.T) {
+func TestApply_cutsAFullCellIntoEqualChunks(t *testing.T) {
 	var s chunkStore
 	s.apply(t, heartRate(newYear, second, 40_000), 0)
 	total := 0
@@ -251,7 +251,7 @@ func TestApplyCutsAFullCellIntoEqualParts(t *testing.T) {
 }
 
 // A sample within one chunk changes that chunk only.
-func TestApplyWritesOnlyWhatIsTouched(t *testing.T) {
+func TestApply_lateSampleRewritesOneChunk(t *testing.T) {
 	var s chunkStore
 	s.apply(t, heartRate(newYear, minute, 20_000), series.PerMinute)
 	require.Greater(t, len(s.body), 3)
@@ -262,7 +262,7 @@ func TestApplyWritesOnlyWhatIsTouched(t *testing.T) {
 	require.Equal(t, 1, c.Outcome.New)
 }
 
-func TestApplyRefusesWhatWouldHarmTheSeries(t *testing.T) {
+func TestApply_refusesUnsortedOverlappingOrDamagedInput(t *testing.T) {
 	good := chunkOf(t, heartRate(newYear, minute, 100))
 	unsorted := &series.Block{Time: []int64{2, 1}, Value: []float64{1, 2}, Runs: []series.Run{{N: 2}}}
 	_, err := series.Apply(nil, nil, unsorted, 0)
@@ -277,7 +277,7 @@ func TestApplyRefusesWhatWouldHarmTheSeries(t *testing.T) {
 	require.ErrorIs(t, err, series.ErrCorrupt)
 }
 
-func TestDeleteOfAllTimeLeavesNothing(t *testing.T) {
+func TestDelete_ofAllTimeLeavesNoChunk(t *testing.T) {
 	var s chunkStore
 	s.apply(t, heartRate(newYear, minute, 20_000), series.PerMinute)
 	s.log = append(s.log, chunkOf(t, heartRate(newYear+30*day, minute, 10)))
@@ -290,7 +290,7 @@ func TestDeleteOfAllTimeLeavesNothing(t *testing.T) {
 	require.Empty(t, s.log)
 }
 
-func TestSpanForAimsAtThousandsOfSamples(t *testing.T) {
+func TestSpanFor_choosesTheGridByTheInterval(t *testing.T) {
 	for every, want := range map[time.Duration]series.Span{
 		time.Second:      series.PerSecond,
 		15 * time.Second: series.PerTenSeconds,

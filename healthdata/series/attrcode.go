@@ -15,7 +15,7 @@ const (
 	maskOffset = 1 << iota
 	maskDevice
 	maskWorkout
-	maskTexts // and the bits above it, one per text
+	maskTexts // one bit per text field above these
 	maskRank  = maskTexts << textFields
 	maskKnown = maskRank<<1 - 1
 )
@@ -44,7 +44,7 @@ func appendAttrs(out []byte, runs []Run) []byte {
 	return out
 }
 
-// oneAttrs says whether all runs have the same attributes.
+// oneAttrs reports whether all runs have the same attributes.
 func oneAttrs(runs []Run) bool {
 	for r := 1; r < len(runs); r++ {
 		if runs[r].Attrs != runs[0].Attrs {
@@ -85,7 +85,7 @@ func appendAttr(out []byte, a *Attrs) []byte {
 	return out
 }
 
-// attrReader reads attributes. It keeps the first error; after it every answer is zero.
+// attrReader reads attributes. After the first error all its results are zero.
 type attrReader struct {
 	data []byte
 	bad  bool
@@ -121,8 +121,8 @@ func (r *attrReader) bytes(n uint64) []byte {
 	return b
 }
 
-// attr reads one Attrs into a. A text that a holds already is kept, so that decoding
-// chunk after chunk of one series makes no garbage.
+// attr reads one Attrs into a. An unchanged text of a is kept, so that decoding chunks of one series allocates
+// nothing.
 func (r *attrReader) attr(a *Attrs) {
 	m := r.bytes(2)
 	if r.bad {

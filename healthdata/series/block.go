@@ -14,64 +14,60 @@ const (
 	// MinTime is the earliest time and end that a sample can have: the beginning of
 	// year 1, in microseconds since 1970.
 	MinTime int64 = -62135596800000000
-	// MaxTime is the latest: the last microsecond of year 9999.
+	// MaxTime is the latest time that a sample can have: the last microsecond of year 9999.
 	MaxTime int64 = 253402300799999999
 
-	// NoEnd is the end of a sample that has none. It is zero, so that a Sample
-	// literal need not say it; the price is that no interval can end at the very
-	// first microsecond of 1970.
+	// NoEnd is the end of a sample without an end. It is zero, so that a Sample literal need not set it. As a
+	// consequence no interval can end at the first microsecond of 1970.
 	NoEnd int64 = 0
 
-	// MaxLen is the number of samples that one block may have to be encoded.
-	// [Decode] refuses more, so that a few hostile bytes cannot ask for much memory.
+	// MaxLen is the largest number of samples of an encoded block. [Decode] refuses more, so that a few
+	// malicious bytes cannot allocate much memory.
 	MaxLen = 1 << 16
 
 	maxOffset = 24 * 60 * 60 // exclusive, in seconds
 )
 
-// Sample is one measurement, for the edges of a program. Between the edges samples
-// travel as a [Block].
+// Sample is one measurement. Inside of a program samples are passed as a [Block].
 type Sample struct {
 	healthlab.Private
 
-	// Time is when it was measured, or when the interval began, in microseconds
-	// since 1970 UTC. It is the sample's key inside its series.
+	// Time is when the sample was measured, or when the interval began, in microseconds since 1970 UTC. It
+	// identifies the sample in its series.
 	Time int64
-	// End is when the interval ended, or [NoEnd]. It may lie before Time: what a
-	// source sent is kept.
+	// End is when the interval ended, or [NoEnd]. It may be before Time, because the source's value is kept.
 	End int64
 	// Value is the measurement in the unit of the series: finite.
 	Value float64
-	// Value2 is the second number of a pair (diastolic), zero where there is none.
+	// Value2 is the second number of a pair (diastolic); zero if there is none.
 	Value2 float64
 	Attrs
 }
 
-// Run says that the next N samples of a block share their attributes.
+// Run has the attributes of the next N samples of a block.
 type Run struct {
 	N int
 	Attrs
 }
 
-// Block is samples of one series as columns, in ascending order of time, no time
-// twice. The zero value is an empty block. Callers may read and write the fields; a
-// block that was written by hand should pass [Block.Validate].
+// Block is a list of samples of one series as columns, in strictly ascending order of time. The zero value is an
+// empty block. Callers may read and write the fields; a block that was written by hand should pass
+// [Block.Validate].
 type Block struct {
 	healthlab.Private
 
-	// Time has the key of each sample, in microseconds since 1970 UTC.
+	// Time is the time of each sample, in microseconds since 1970 UTC.
 	Time []int64
-	// End has the end of each sample, [NoEnd] where there is none. It is nil if no
-	// sample has one.
+	// End is the end of each sample, or [NoEnd]. It is nil if no sample has an end.
 	End []int64
-	// Value has the measurements.
+	// Value has the value of each sample.
 	Value []float64
 	// Value2 has the second numbers of pairs. It is nil if all are zero.
 	Value2 []float64
-	// Runs has the attributes; the N of all runs add up to the number of samples.
+	// Runs has the attributes. The N of all runs add up to the number of samples.
 	Runs []Run
 
-	// What Reset and Decode keep for reuse.
+	// Buffers that Reset and Decode reuse.
 	spareEnd []int64
 	spareSec []float64
 	dict     []Attrs
@@ -95,8 +91,7 @@ func (b *Block) grow(n int) {
 	b.Time, b.Value = slices.Grow(b.Time, n), slices.Grow(b.Value, n)
 }
 
-// Append adds s behind the last sample. It does not check the order; a [Builder]
-// takes samples in any order.
+// Append adds s after the last sample. It does not check the order; a [Builder] accepts samples in any order.
 func (b *Block) Append(s Sample) {
 	n := len(b.Time)
 	b.Time = append(b.Time, s.Time)
@@ -112,8 +107,8 @@ func (b *Block) Append(s Sample) {
 	b.addRun(&s.Attrs, 1)
 }
 
-// At returns sample i. It looks for the run of the sample, so a loop over all samples
-// uses [Block.All].
+// At returns sample i. It searches for the attributes of the sample, so use [Block.All] to loop over all
+// samples.
 func (b *Block) At(i int) Sample {
 	k := i
 	for r := range b.Runs {
@@ -139,7 +134,7 @@ func (b *Block) All() iter.Seq2[int, Sample] {
 	}
 }
 
-// Search returns the position of the first sample at or after t; Len if there is none.
+// Search returns the position of the first sample at or after t, or Len if there is none.
 func (b *Block) Search(t int64) int {
 	return sort.Search(len(b.Time), func(i int) bool { return b.Time[i] >= t })
 }
@@ -155,7 +150,7 @@ func (b *Block) Slice(from, to int64) Block {
 // columns are shared with b; the runs are a copy.
 func (b *Block) Part(i, j int) Block { return b.part(i, j, nil) }
 
-// part is Part with memory for the runs.
+// part is Part with a buffer for the runs.
 func (b *Block) part(i, j int, runs []Run) Block {
 	p := Block{Time: b.Time[i:j:j], Value: b.Value[i:j:j], Runs: runs}
 	if b.End != nil {
@@ -176,8 +171,7 @@ func (b *Block) part(i, j int, runs []Run) Block {
 	return p
 }
 
-// Keep fills dst, which must be another block, with the samples whose position keep
-// says yes to.
+// Keep fills dst, which must be another block, with the samples for whose position keep returns true.
 func (b *Block) Keep(dst *Block, keep func(i int) bool) {
 	dst.Reset()
 	c := cursor{b: b}
@@ -193,17 +187,16 @@ func (b *Block) Keep(dst *Block, keep func(i int) bool) {
 		}
 		dst.take(&c, j-i)
 		if i = j; i < b.Len() {
-			c.skip(1) // keep(j) was no
+			c.skip(1) // keep(j) returned false
 			i++
 		}
 	}
 	dst.tidy()
 }
 
-// Validate checks what every other function of the package relies on: columns of one
-// length, times strictly ascending and in bounds, ends in bounds, finite values, runs
-// that cover all samples, offsets of less than a day. The error is
-// [healthlab.Invalid]; it names the rule and no value.
+// Validate checks the conditions that every other function of the package requires: columns of one length, times
+// strictly ascending and in bounds, ends in bounds, finite values, runs that cover all samples, offsets of less
+// than a day. The error is [healthlab.Invalid]; it names the broken rule and no value.
 func (b *Block) Validate() error {
 	if err := b.validShape(); err != nil {
 		return err
@@ -216,7 +209,7 @@ func (b *Block) Validate() error {
 
 var errNotFinite = invalid("a value is not a finite number")
 
-// validShape is Validate for everything but the values.
+// validShape is Validate without the check of values.
 func (b *Block) validShape() error {
 	n := len(b.Time)
 	switch {
@@ -249,7 +242,7 @@ func (b *Block) validShape() error {
 
 func invalid(rule string) error { return fmt.Errorf("%w: %s", healthlab.Invalid, rule) }
 
-// ascending says whether times ascend strictly inside MinTime and MaxTime.
+// ascending reports whether times are strictly ascending between MinTime and MaxTime.
 func ascending(t []int64) bool {
 	if len(t) == 0 {
 		return true
@@ -266,7 +259,7 @@ func ascending(t []int64) bool {
 
 func finite(v []float64) bool {
 	for _, x := range v {
-		if x-x != 0 { // infinities and NaN
+		if x-x != 0 { // true for infinities and NaN
 			return false
 		}
 	}
@@ -298,7 +291,7 @@ func (b *Block) needSeconds(n int) {
 	}
 }
 
-// addRun says that the next n samples have the attributes a.
+// addRun adds attributes for the next n samples.
 func (b *Block) addRun(a *Attrs, n int) {
 	if k := len(b.Runs) - 1; k >= 0 && b.Runs[k].Attrs == *a {
 		b.Runs[k].N += n
@@ -307,7 +300,7 @@ func (b *Block) addRun(a *Attrs, n int) {
 	b.Runs = append(b.Runs, Run{n, *a})
 }
 
-// tidy drops columns that say nothing, so that equal samples make equal blocks.
+// tidy removes empty columns, so that equal samples have equal blocks.
 func (b *Block) tidy() {
 	if b.End != nil && !slices.ContainsFunc(b.End, func(e int64) bool { return e != NoEnd }) {
 		b.spareEnd, b.End = b.End[:0], nil
@@ -318,7 +311,7 @@ func (b *Block) tidy() {
 }
 
 func grown[T any](s []T, n, c int) []T {
-	// The content is not defined, and never nil.
+	// The content is undefined, and never nil.
 	if s == nil || cap(s) < c {
 		return make([]T, n, max(c, 2*cap(s)))
 	}

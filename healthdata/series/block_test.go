@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-func TestBuilderKeepsTheLatestOfEachTime(t *testing.T) {
+func TestBuilder_keepsTheLatestSampleOfEachTime(t *testing.T) {
 	var b series.Builder
 	rapid.Check(t, func(t *rapid.T) {
 		b.Reset()
@@ -43,7 +43,7 @@ func TestBuilderKeepsTheLatestOfEachTime(t *testing.T) {
 	})
 }
 
-func TestValidateNamesTheRule(t *testing.T) {
+func TestValidate_refusesEachBrokenRule(t *testing.T) {
 	good := func() *series.Block {
 		return blockOf(series.Sample{Time: 1, Value: 1, Value2: 2, End: 5}, series.Sample{Time: 2, Value: 3})
 	}
@@ -74,7 +74,7 @@ func TestValidateNamesTheRule(t *testing.T) {
 	}
 }
 
-func TestEncodeRefusesMoreThanMaxLenAndSegmentsCutIt(t *testing.T) {
+func TestEncode_refusesMoreThanMaxLenAndSegmentsSplitsIt(t *testing.T) {
 	long := heartRate(newYear, second, series.MaxLen+1)
 	_, err := series.NewChunk(long)
 	require.ErrorIs(t, err, healthlab.Invalid)

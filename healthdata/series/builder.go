@@ -2,10 +2,10 @@ package series
 
 import "slices"
 
-// Builder makes a [Block] from samples in any order. Of several samples with one time
-// the one that was added last stays. The zero value is ready.
+// Builder makes a [Block] from samples in any order. Of several samples with one time it keeps the one that was
+// added last. The zero value is ready to use.
 type Builder struct {
-	raw      Block // as they came
+	raw      Block // in the order of arrival
 	unsorted bool
 	order    []int32
 	out      Block
@@ -19,19 +19,17 @@ func (b *Builder) Add(s Sample) {
 	b.raw.Append(s)
 }
 
-// Len returns the number of samples that were added, those included that share a time.
+// Len returns the number of added samples, including those with equal times.
 func (b *Builder) Len() int { return b.raw.Len() }
 
-// Reset forgets all samples and keeps the memory. It ends the life of the block that
-// [Builder.Block] returned.
+// Reset removes all samples and keeps the memory. The block that [Builder.Block] returned is then invalid.
 func (b *Builder) Reset() {
 	b.raw.Reset()
 	b.unsorted = false
 }
 
-// Block returns the samples in ascending order of time. The block belongs to the
-// builder: it is good until the next call of Add or Reset. Values are not checked here;
-// [Block.Validate] and [NewChunk] do that.
+// Block returns the samples in ascending order of time. The block belongs to the builder and is valid until the
+// next call of Add or Reset. Values are not checked here; [Block.Validate] and [NewChunk] do that.
 func (b *Builder) Block() *Block {
 	if !b.unsorted {
 		return &b.raw
@@ -55,7 +53,7 @@ func (b *Builder) Block() *Block {
 	b.out.Reset()
 	for k, i := range b.order {
 		if k+1 < len(b.order) && t[b.order[k+1]] == t[i] {
-			continue // a later one has the same time
+			continue // a later sample has the same time
 		}
 		b.out.Append(b.raw.sample(int(i), runs(int(i))))
 	}
@@ -63,7 +61,7 @@ func (b *Builder) Block() *Block {
 	return &b.out
 }
 
-// runOf returns a function from a position to its run, for positions in any order.
+// runOf returns a function that maps a position to its run, for positions in any order.
 func (b *Builder) runOf() func(int) int {
 	ends := make([]int, len(b.raw.Runs))
 	at := 0
@@ -74,7 +72,7 @@ func (b *Builder) runOf() func(int) int {
 	return func(i int) int {
 		r, found := slices.BinarySearch(ends, i)
 		if found {
-			r++ // ends are exclusive
+			r++ // ends of runs are exclusive
 		}
 		return r
 	}

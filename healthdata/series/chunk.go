@@ -8,28 +8,28 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Header says what is in a chunk without looking inside: enough to find it, and to
-// answer for it where a bucket of time holds all of it. It is what a store keeps beside
-// the bytes, as columns or as the bytes of [Header.Append].
+// Header summarizes a chunk without decoding it. It is enough to find the chunk, and to aggregate the chunk if
+// it lies in one bucket of time. A store keeps it beside the data, as columns or as the bytes of
+// [Header.Append].
 type Header struct {
 	healthlab.Private
 
-	// Start and Stop are the times of the first and the last sample, in microseconds
-	// since 1970 UTC, both inclusive. Start is the chunk's key inside its series.
+	// Start and Stop are the times of the first and the last sample, in microseconds since 1970 UTC, both
+	// inclusive. Start identifies the chunk in its series.
 	Start, Stop int64
-	// MaxEnd is the latest end of a sample, [NoEnd] if none has one.
+	// MaxEnd is the latest end of a sample, or [NoEnd] if no sample has an end.
 	MaxEnd int64
 	// N is the number of samples, at least one.
 	N int
-	// Min, Max and Sum are those of Value; First and Last its first and last.
+	// Min, Max and Sum are the least, the greatest and the sum of the values. First and Last are the first and
+	// the last value.
 	Min, Max    float64
 	Sum         Sum
 	First, Last float64
-	// OneOffset says that all samples have the same Offset, the one given here. Else
-	// Offset is zero and means nothing.
+	// OneOffset reports whether all samples have the same offset. If not, Offset is zero and must be ignored.
 	OneOffset bool
 	Offset    int32
-	// Crossed says that intervals of the chunk overlap each other.
+	// Crossed reports whether intervals of the chunk overlap.
 	Crossed bool
 	// MaxRank is the greatest rank of a sample.
 	MaxRank uint32
@@ -39,24 +39,21 @@ type Header struct {
 	Size int
 }
 
-// Overlaps says whether a sample of the chunk can lie from (inclusive) to (exclusive).
+// Overlaps reports whether the chunk can have a sample between from (inclusive) and to (exclusive).
 func (h *Header) Overlaps(from, to int64) bool { return h.Start < to && h.Stop >= from }
 
-// Chunk is an encoded block with its header. Treat it as immutable. A store that
-// plans with headers alone leaves Data nil.
-//
-// Chunks serve in two places: as the stored body of a series, where they do not
-// overlap, and as segments of its log, where a later one wins over an earlier one and
-// all of them over the body.
+// Chunk is an encoded block with its header. Treat it as immutable. A store that only needs headers leaves Data
+// nil. Chunks are used in two places: the body of a series, where they do not overlap, and its log, where a
+// later segment replaces samples of earlier segments and of the body.
 type Chunk struct {
 	Header
 	Data []byte
 }
 
-// Segment is a chunk in the log of a series: appended, and not folded into the body yet.
+// Segment is a chunk in the log of a series: appended, and not yet merged into the body.
 type Segment = Chunk
 
-// NewChunk encodes b. The errors are those of [Encode]. The chunk shares nothing with b.
+// NewChunk encodes b. The errors are those of [Encode]. The chunk is a copy.
 func NewChunk(b *Block) (Chunk, error) {
 	data, err := Encode(make([]byte, 0, 64+3*b.Len()), b)
 	if err != nil {
@@ -99,8 +96,8 @@ func NewChunk(b *Block) (Chunk, error) {
 	return c, nil
 }
 
-// Segments encodes b as segments for a log: one, unless b is longer than [MaxLen]. An
-// empty block makes none.
+// Segments encodes b as segments of a log: one, or several if b is longer than [MaxLen]. An empty block has
+// none.
 func Segments(b *Block) ([]Segment, error) {
 	var out []Segment
 	for i := 0; i < b.Len(); i += MaxLen {
@@ -118,8 +115,8 @@ func Segments(b *Block) ([]Segment, error) {
 	return out, nil
 }
 
-// Decode is [Decode] for a chunk: it also gives [ErrCorrupt] where the header does not
-// belong to the data, and where there is no data.
+// Decode decodes a chunk as [Decode] does. It also returns [ErrCorrupt] if the header does not match the data,
+// or if there is no data.
 func (c *Chunk) Decode(dst *Block) error {
 	if err := Decode(dst, c.Data); err != nil {
 		return err
@@ -131,7 +128,7 @@ func (c *Chunk) Decode(dst *Block) error {
 	return nil
 }
 
-// headerBytes is the length of a stored header, headerForm its first byte.
+// headerBytes is the length of a stored header; headerForm is its first byte.
 const (
 	headerBytes = 91
 	headerForm  = 1
@@ -140,8 +137,7 @@ const (
 	flagCrossed   = 2
 )
 
-// Append appends a stored form of the header to dst, 91 bytes, for a store that does
-// not want a column for each field.
+// Append appends the header in a stored form of 91 bytes, for a store without a column for each field.
 func (h *Header) Append(dst []byte) []byte {
 	le := binary.LittleEndian
 	dst = append(dst, headerForm)
@@ -166,7 +162,7 @@ func (h *Header) Append(dst []byte) []byte {
 	return le.AppendUint32(dst, h.MaxRank)
 }
 
-// ParseHeader reads what [Header.Append] wrote. Other bytes give [ErrCorrupt].
+// ParseHeader reads a header of [Header.Append]. It returns [ErrCorrupt] for other bytes.
 func ParseHeader(data []byte) (Header, error) {
 	if len(data) != headerBytes || data[0] != headerForm {
 		return Header{}, corrupt("header")

@@ -1,19 +1,19 @@
 package series
 
-// cursor walks along a block and knows the run it is in, so that stretches of samples
-// can be copied without looking for their attributes.
+// cursor is a position in a block with the run of the sample there, so that samples are copied without a search
+// for their attributes.
 type cursor struct {
 	b    *Block
 	i    int // the next sample
 	run  int // the run of that sample
-	used int // how many samples of that run are behind us
+	used int // number of earlier samples of that run
 }
 
 func (c *cursor) attrs() *Attrs { return &c.b.Runs[c.run].Attrs }
 
 func (c *cursor) left() int { return c.b.Runs[c.run].N - c.used }
 
-// skip passes n samples.
+// skip moves the cursor by n samples.
 func (c *cursor) skip(n int) {
 	c.i += n
 	c.used += n
@@ -23,7 +23,7 @@ func (c *cursor) skip(n int) {
 	}
 }
 
-// take copies the next n samples of c to the end of b and passes them.
+// take copies the next n samples of c to the end of b and moves the cursor.
 func (b *Block) take(c *cursor, n int) {
 	if n == 0 {
 		return
@@ -60,8 +60,8 @@ func appendZeros[T int64 | float64](s []T, n int) []T {
 	return s
 }
 
-// seek returns the first position from i on whose time is at or after t. It doubles
-// its step, so a near target costs little and a far one a logarithm.
+// seek returns the first position from i on whose time is at or after t. It doubles its step, so that a near
+// target is found quickly.
 func seek(times []int64, i int, t int64) int {
 	step := 1
 	for i+step <= len(times) && times[i+step-1] < t {

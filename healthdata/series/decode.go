@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// Decode replaces what is in dst by the samples in data, and uses the memory that dst
-// has: decoding chunk after chunk of one series into one block allocates nothing.
-// Bytes that no encoder wrote give [ErrCorrupt], never a panic, and dst is then empty.
+// Decode replaces the samples of dst by those in data and reuses the memory of dst: decoding the chunks of one
+// series into one block allocates nothing. Invalid bytes return [ErrCorrupt], never a panic, and dst is then
+// empty.
 func Decode(dst *Block, data []byte) error {
 	var l layout
 	err := l.read(data)
@@ -49,8 +49,8 @@ func (l *layout) decode(dst *Block) error {
 	return nil
 }
 
-// regular says whether the samples tick evenly: sample i is at start + i*step, in
-// microseconds, and all of them are in bounds.
+// regular reports whether the samples have a constant interval: sample i is at start + i*step, in microseconds,
+// and all of them are in bounds.
 func (l *layout) regular() (start, step int64, ok bool) {
 	if l.deltas.width != 0 || len(l.gaps) != 0 {
 		return 0, 0, false
@@ -68,8 +68,8 @@ func (l *layout) regular() (start, step int64, ok bool) {
 	return start, l.step * l.unit, true
 }
 
-// decodeTimes fills dst, of n, and checks that the times ascend and are in bounds. The
-// sums below may wrap around on hostile bytes; the check is made on what came out.
+// decodeTimes fills dst with n times and checks that they ascend and are in bounds. Sums of malicious bytes may
+// overflow; the check of the result finds that.
 func (l *layout) decodeTimes(dst []int64) error {
 	if l.first < MinTime/l.unit || l.first > MaxTime/l.unit {
 		return corrupt("first time")
@@ -95,7 +95,7 @@ func (l *layout) decodeTimes(dst []int64) error {
 	return nil
 }
 
-// tick fills dst[from:to] from the time t of the sample before, and returns the last.
+// tick fills dst[from:to] with times at a constant step after t, and returns the last.
 func (l *layout) tick(dst []int64, from, to int, t, step int64) int64 {
 	dst = dst[from:to]
 	unit := l.unit
@@ -154,7 +154,7 @@ func (c *numbers) decode(dst []float64, from int) error {
 		}
 	case 1:
 		if c.scale > 0 && len(dst) > 1<<8 {
-			// 256 divisions instead of one per value.
+			// A table needs 256 divisions instead of one per value.
 			var table [1 << 8]float64
 			for i := range table {
 				table[i] = float64(base+int64(i)) / p
@@ -208,7 +208,7 @@ func divide(v []float64, scale int) {
 
 func (l *layout) decodeEnds(dst, times []int64) error {
 	unit := l.endUnit
-	base := l.endBase * unit // may wrap around on hostile bytes; see the check below
+	base := l.endBase * unit // may overflow with malicious bytes; the check below finds that
 	if l.someEnds {
 		for i := range dst {
 			if c := l.ends.at(i); c == 0 {

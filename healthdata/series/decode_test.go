@@ -12,7 +12,7 @@ import (
 
 // What was written once must be readable for ever, and the same samples must go on
 // making the same bytes: a no-op merge is recognised by them.
-func TestFormatOneStaysAsItIs(t *testing.T) {
+func TestFormat_storedBytesStayReadableAndReproducible(t *testing.T) {
 	samples := []series.Sample{
 		{Time: newYear, End: newYear + 30*second, Value: 36.6, Attrs: series.Attrs{Offset: 3600, Location: "wrist"}},
 		{Time: newYear + minute, Value: 36.7, Attrs: series.Attrs{Offset: 3600, Location: "wrist"}},
@@ -39,7 +39,7 @@ func TestFormatOneStaysAsItIs(t *testing.T) {
 
 // Decode reports every truncation. A damaged byte causes an error or other samples, never a
 // panic.
-func TestDecodeSurvivesDamage(t *testing.T) {
+func TestDecode_damagedBytesNeverPanic(t *testing.T) {
 	for _, b := range []*series.Block{stepCounts(30), rawNumbers(20), heartRate(newYear, minute, 3000)} {
 		data := chunkOf(t, b).Data
 		var got series.Block
@@ -61,7 +61,7 @@ func TestDecodeSurvivesDamage(t *testing.T) {
 }
 
 // A short input cannot make Decode allocate much memory.
-func TestDecodeBoundsWhatAFewBytesAskFor(t *testing.T) {
+func TestDecode_shortInputAllocatesLittle(t *testing.T) {
 	few := chunkOf(t, blockOf(series.Sample{Time: newYear, Value: 1}, series.Sample{Time: newYear + minute, Value: 1})).Data
 	claim := func(n uint32) []byte {
 		bad := append([]byte(nil), few...)
@@ -76,7 +76,7 @@ func TestDecodeBoundsWhatAFewBytesAskFor(t *testing.T) {
 	}
 }
 
-func TestChunkDecodeNoticesAForeignHeader(t *testing.T) {
+func TestChunkDecode_headerOfAnotherChunkIsCorrupt(t *testing.T) {
 	c := chunkOf(t, heartRate(newYear, minute, 10))
 	var got series.Block
 	for _, spoil := range []func(*series.Chunk){

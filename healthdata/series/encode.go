@@ -6,11 +6,9 @@ import (
 	"slices"
 )
 
-// Encode appends the stored form of b to dst. The errors are those of
-// [Block.Validate] (Invalid), and Invalid for an empty block or one of more than
-// [MaxLen] samples. On an error dst comes back as it was.
-//
-// Most callers want [NewChunk], which adds the header.
+// Encode appends the stored form of b to dst. The errors are those of [Block.Validate] (Invalid), and Invalid
+// for an empty block or one of more than [MaxLen] samples. On an error dst is returned unchanged. Most callers
+// use [NewChunk], which adds the header.
 func Encode(dst []byte, b *Block) ([]byte, error) {
 	n := b.Len()
 	if n == 0 || n > MaxLen {
@@ -24,7 +22,7 @@ func Encode(dst []byte, b *Block) ([]byte, error) {
 	if b.Value2 != nil {
 		seconds = planValues(b.Value2)
 	}
-	// A decimal is finite.
+	// Decimal values are finite, so only raw values need the check.
 	if values.scale == rawScale && !finite(b.Value) || seconds.scale == rawScale && !finite(b.Value2) {
 		return dst, errNotFinite
 	}
@@ -65,7 +63,7 @@ func Encode(dst []byte, b *Block) ([]byte, error) {
 	return appendAttrs(out, b.Runs), nil
 }
 
-// timePlan says how times are stored.
+// timePlan is how times are encoded.
 type timePlan struct {
 	unit  int   // index of units
 	least int64 // smallest delta, in microseconds
@@ -81,8 +79,7 @@ func planTimes(t []int64) timePlan {
 	if len(t) == 1 {
 		return timePlan{unit: unit}
 	}
-	// A pass that compares and hardly branches: a branch that depends on the data
-	// costs more than all of it.
+	// This loop compares without branches: a branch that depends on the data would cost more than the loop.
 	by := exact[unit]
 	last := t[0]
 	least, most := t[1]-last, t[1]-last
@@ -104,7 +101,7 @@ func planTimes(t []int64) timePlan {
 	if most == least {
 		return p
 	}
-	// The width that holds every delta, or a smaller one and the rest as gaps?
+	// Use the width that holds every delta, or a smaller one with exceptions as gaps.
 	p.width = widthFor(uint64(most-least) / uint64(units[unit]))
 	best := p.width * (len(t) - 1)
 	for _, width := range [...]int{0, 1, 2, 4} {
@@ -165,7 +162,7 @@ func (p timePlan) append(out []byte, t []int64) []byte {
 	return out
 }
 
-// valuePlan says how a column of values is stored.
+// valuePlan is how a column of values is encoded.
 type valuePlan struct {
 	scale int
 	base  int64
@@ -180,12 +177,12 @@ const (
 	decimalLimit = 1 << 51
 	// roundMagic is 1.5 * 2^52: a float64 of that size has no fraction.
 	roundMagic = 3 << 51
-	// probes is how many values are looked at before a full pass at one scale.
+	// probes is how many values are tried before all values are checked at one scale.
 	probes = 16
 )
 
-// decimal returns v as an integer of the given scale and says whether dividing it
-// again gives v bit for bit.
+// decimal returns v as an integer of the given scale, and reports whether dividing it by the scale gives v
+// exactly.
 func decimal(v, p float64) (int64, bool) {
 	x := v * p
 	if !(math.Abs(x) < decimalLimit) {
@@ -195,8 +192,8 @@ func decimal(v, p float64) (int64, bool) {
 	return int64(r), math.Float64bits(r/p) == math.Float64bits(v)
 }
 
-// planValues finds the smallest scale at which every value is an exact decimal.
-// Raising the scale never loses a value that a lower one had, short of decimalLimit.
+// planValues returns the smallest scale at which every value is an exact decimal. A value that is exact at one
+// scale is exact at every higher one, up to decimalLimit.
 func planValues(v []float64) valuePlan {
 	scale := 0
 	for i := 0; i < len(v); i += max(1, len(v)/probes) {
@@ -218,8 +215,8 @@ func planValues(v []float64) valuePlan {
 	return valuePlan{scale: rawScale, width: 8}
 }
 
-// decimalRange returns the smallest and the largest integer of a scale, or no if
-// some value is not a decimal of that scale.
+// decimalRange returns the smallest and the largest integer of a scale. It returns false if a value is not a
+// decimal of that scale.
 func decimalRange(v []float64, p float64) (lo, hi int64, ok bool) {
 	lo, hi = math.MaxInt64, math.MinInt64
 	for _, x := range v {
@@ -268,7 +265,7 @@ func (p valuePlan) append(out []byte, v []float64) []byte {
 	return out
 }
 
-// endPlan says how ends are stored.
+// endPlan is how ends are encoded.
 type endPlan struct {
 	any, some bool
 	unit      int

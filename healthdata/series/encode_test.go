@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-func TestEncodeThenDecodeGivesTheSameSamples(t *testing.T) {
+func TestEncode_thenDecodeGivesTheSameSamples(t *testing.T) {
 	var reused series.Block
 	rapid.Check(t, func(t *rapid.T) {
 		b := blockOf(drawSamples(60).Draw(t, "samples")...)
@@ -58,7 +58,7 @@ func requireHeader(t require.TestingT, b *series.Block, c series.Chunk) {
 	require.Equal(t, want, c.Header)
 }
 
-func TestEncodeKeepsWhatIsHardToKeep(t *testing.T) {
+func TestEncode_keepsExtremeTimesAndValues(t *testing.T) {
 	at := func(times ...int64) (out []series.Sample) {
 		for i, x := range times {
 			out = append(out, series.Sample{Time: x, Value: float64(i)})

@@ -45,13 +45,12 @@ const (
 	noColumn = 0xff
 )
 
-// Format is the format that [NewChunk] writes. Chunks of every older format stay
-// readable and are rewritten when something is merged into them.
+// Format is the format that [NewChunk] writes. Chunks of older formats stay readable, and are rewritten when
+// samples are merged into them.
 const Format byte = formatOne
 
-// ErrCorrupt says that stored bytes are not what an encoder wrote: a damaged disk, or
-// a newer format than this version knows. It has no kind of its own, since no caller's
-// input can cause it.
+// ErrCorrupt reports that stored bytes are damaged or of a newer format than this version knows. It has no error
+// kind, because no input of a caller can cause it.
 var ErrCorrupt = errors.New("series: damaged chunk")
 
 func corrupt(what string) error { return fmt.Errorf("%w: %s", ErrCorrupt, what) }
@@ -62,10 +61,9 @@ var (
 	exact = [...]divisor{divisorOf(1), divisorOf(1_000), divisorOf(1_000_000), divisorOf(60_000_000)}
 )
 
-// divisor divides without a division where the quotient is exact. An odd number has
-// an inverse modulo 2^64; a multiple of it times that inverse is the quotient, and
-// what is not a multiple gives a number above every possible quotient. The even part
-// is a rotation, which carries a remainder into the highest bits.
+// divisor divides by multiplication if the quotient is exact. An odd number has an inverse modulo 2^64: a
+// multiple of it times that inverse is the quotient, and any other number gives a value above every possible
+// quotient. The even part of the divisor is a rotation, which moves a remainder into the highest bits.
 type divisor struct {
 	inverse uint64
 	shift   int
@@ -107,23 +105,22 @@ func (c codes) at(i int) uint64 {
 	}
 }
 
-// numbers is a column of values as it is stored: base + code, in units of a decimal
-// place, or raw float64.
+// numbers is an encoded column of values: base + code, in units of a decimal place, or raw float64.
 type numbers struct {
 	codes
 	scale int // decimal places, or rawScale
 	base  int64
 }
 
-// layout is an encoded chunk, cut into its parts but not decoded.
+// layout is an encoded chunk, split into its parts but not decoded.
 type layout struct {
 	n int
 
-	unit   int64 // of the times, in microseconds
-	first  int64 // in that unit
+	unit   int64 // unit of the times, in microseconds
+	first  int64 // first time, in that unit
 	step   int64 // smallest delta, in that unit
 	gaps   []byte
-	deltas codes // of n-1
+	deltas codes // for the n-1 deltas
 
 	values numbers
 
@@ -139,8 +136,7 @@ type layout struct {
 	attrs []byte
 }
 
-// read cuts data into its parts. Everything it promises about lengths holds, whatever
-// the bytes are; what the codes mean is checked where they are decoded.
+// read splits data into its parts and checks their lengths. The codes are checked when they are decoded.
 func (l *layout) read(data []byte) error {
 	if len(data) == 0 {
 		return corrupt("no bytes")
@@ -222,7 +218,7 @@ func takeInt(b []byte, ok *bool) (int64, []byte) {
 	return int64(binary.LittleEndian.Uint64(p)), rest
 }
 
-// widthFor returns the bytes per code for codes up to most.
+// widthFor returns the number of bytes for codes up to most.
 func widthFor(most uint64) int {
 	switch {
 	case most == 0:

@@ -2,24 +2,24 @@ package series
 
 const hourMicros = int64(3_600_000_000)
 
-// HourRun is a stretch of samples in one hour of their local clock that have one rank.
+// HourRun is a sequence of samples in one local hour with one rank.
 type HourRun struct {
-	// Hour counts from 1970, on the clock that the offset of the samples makes.
+	// Hour is the number of hours since 1970 on the local clock of the samples.
 	Hour int64
 	// Last is the time of the last sample, in microseconds since 1970 UTC.
 	Last int64
 	Rank uint32
 }
 
-// HourScanner finds the local hours in which a series has samples. It decodes no values.
-// The zero value is ready. It belongs to one goroutine.
+// HourScanner finds the local hours in which a series has samples. It decodes no values. The zero value is ready
+// to use. It must not be used concurrently.
 type HourScanner struct {
 	layout layout
 	times  []int64
-	runs   Block // its attributes alone
+	runs   Block // only the attributes
 }
 
-// Chunk visits the hours of a chunk, in order of time. An hour comes several times where offsets or ranks
+// Chunk visits the hours of a chunk, in order of time. An hour is visited several times if offsets or ranks
 // change. The error is [ErrCorrupt].
 func (s *HourScanner) Chunk(c *Chunk, visit func(HourRun)) error {
 	l := &s.layout
@@ -49,7 +49,7 @@ func (s *HourScanner) Chunk(c *Chunk, visit func(HourRun)) error {
 	return nil
 }
 
-// Block visits the hours of samples that are columns already. The block must be valid.
+// Block visits the hours of the samples of a block. The block must be valid.
 func (s *HourScanner) Block(b *Block, visit func(HourRun)) {
 	k := clock{n: b.Len(), times: b.Time}
 	k.runs(b.Runs, visit)
@@ -63,7 +63,7 @@ func (k *clock) runs(runs []Run, visit func(HourRun)) {
 	}
 }
 
-// hours visits the hours of the samples from one position to another.
+// hours visits the hours of the samples between two positions.
 func (k *clock) hours(from, to int, a *Attrs, visit func(HourRun)) {
 	shift := int64(a.Offset) * 1_000_000
 	for i, run := from, 0; i < to; {

@@ -11,7 +11,7 @@ import (
 )
 
 // The hours of a chunk are those of its samples, one by one, and each with its rank and its last sample.
-func TestHoursAreThoseOfTheSamples(t *testing.T) {
+func TestHours_ofAChunkAreThoseOfItsSamples(t *testing.T) {
 	type seen struct {
 		rank uint32
 		last int64

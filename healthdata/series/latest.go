@@ -1,8 +1,8 @@
 package series
 
-// Latest fills dst with the samples of blocks, which are origins of one source: of those with one time
-// the one that was received last, which has the greatest [Attrs.Rank]; of equal ones that of the first
-// block. dst must be none of the blocks; its memory is reused.
+// Latest fills dst with the samples of several blocks, one for each origin of a source. Of samples with one time
+// it takes the one that was received last, which has the greatest [Attrs.Rank]; of equal ranks the one of the
+// first block. dst must not be one of the blocks; its memory is reused.
 func Latest(dst *Block, blocks ...*Block) {
 	dst.Reset()
 	cursors := make([]cursor, len(blocks))

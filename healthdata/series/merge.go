@@ -2,15 +2,15 @@ package series
 
 import "math"
 
-// State says what became of a sample that was merged.
+// State is the effect of merging one sample.
 type State uint8
 
 const (
-	// Same means that the series held exactly this sample already.
+	// Same means that the series already had exactly this sample.
 	Same State = iota
 	// New means that the series had no sample at this time.
 	New
-	// Changed means that it had another one at this time, which is now replaced.
+	// Changed means that the sample replaced another one of this time.
 	Changed
 )
 
@@ -26,20 +26,19 @@ func (s State) String() string {
 	}
 }
 
-// Outcome says what a merge did. The zero value is that of merging nothing.
+// Outcome is the effect of a merge. The zero value is that of merging no sample.
 type Outcome struct {
-	// New, Changed and Same count the incoming samples; they add up to their number.
+	// New, Changed and Same count the incoming samples. Their sum is the number of incoming samples.
 	New, Changed, Same int
 	// States has one entry per incoming sample, in their order.
 	States []State
 }
 
-// Idle says that the merge changed nothing.
+// Idle reports whether the merge changed nothing.
 func (o *Outcome) Idle() bool { return o.New == 0 && o.Changed == 0 }
 
-// Diff fills dst, which must be another block, with those samples of in, the block
-// that was merged, that are new or changed, and returns for each of them whether it is
-// new.
+// Diff fills dst with the new and changed samples of in, the merged block, and returns for each whether it is
+// new. dst must be another block.
 func (o *Outcome) Diff(dst, in *Block) (isNew []bool) {
 	in.Keep(dst, func(i int) bool { return o.States[i] != Same })
 	isNew = make([]bool, 0, o.New+o.Changed)
@@ -66,13 +65,11 @@ func (o *Outcome) note(s State, n int) {
 	}
 }
 
-// Merge fills dst with the samples of old and of in; where both have one at the same
-// time, the one of in stays. Two samples are the same if everything in them is: value
-// bit for bit, end and attributes. dst must be neither old nor in; its memory is
-// reused. Both blocks must be valid.
+// Merge fills dst with the samples of old and of in. If both have a sample at one time, that of in is used. Two
+// samples are the same if their values (bit for bit), ends and attributes are equal. dst must be neither old nor
+// in; its memory is reused. Both blocks must be valid.
 //
-// Merging is what a map from time to sample does: batches may be cut anywhere, and the
-// result is the same.
+// The result does not depend on how samples are split into batches.
 func Merge(dst, old, in *Block) Outcome {
 	var o Outcome
 	o.States = make([]State, 0, in.Len())
@@ -105,7 +102,7 @@ func merge(dst, old, in *Block, o *Outcome) {
 	dst.tidy()
 }
 
-// shared returns how many times at the front of a and b are equal.
+// shared returns the number of equal times at the front of a and b.
 func shared(a, b []int64) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -116,8 +113,8 @@ func shared(a, b []int64) int {
 	return n
 }
 
-// compare notes what becomes of the next n samples of ci, which have the times of the
-// next n samples of co, and passes the latter.
+// compare records the outcome of the next n samples of ci, whose times equal those of the next n samples of co,
+// and moves co.
 func compare(co *cursor, ci cursor, n int, o *Outcome) {
 	for n > 0 {
 		k := min(n, co.left(), ci.left())

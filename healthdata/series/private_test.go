@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-func TestNothingOfAPersonIsPrinted(t *testing.T) {
+func TestPrint_containsNoValueOfAPerson(t *testing.T) {
 	s := series.Sample{Time: 424242424242, End: 424242424243, Value: 424242, Value2: 424243, Attrs: series.Attrs{Text: "marker", App: "marker"}}
 	b := blockOf(s)
 	c := chunkOf(t, b)

@@ -6,7 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Acc is what a bucket of time adds up to. The zero value is an empty bucket.
+// Acc is the aggregate of the samples in a bucket of time. The zero value is an empty bucket.
 type Acc struct {
 	healthlab.Private
 
@@ -15,10 +15,9 @@ type Acc struct {
 	// Sum is the sum of the values; Min and Max are the extremes.
 	Sum      Sum
 	Min, Max float64
-	// First and Last are the values at the earliest and the latest time, and FirstAt
-	// and LastAt those times on the clock of the buckets: local if the buckets are.
-	// Where two samples have one local time (clocks were set back, or a traveller's
-	// were), First is the one that came first and Last the one that came last.
+	// First and Last are the values at the earliest and the latest time, and FirstAt and LastAt those times on
+	// the clock of the buckets: local if the buckets are. If two samples have one local time, because the clock
+	// was set back, First is the one that was recorded first and Last the one that was recorded last.
 	First, Last     float64
 	FirstAt, LastAt int64
 }
@@ -31,8 +30,7 @@ func (a *Acc) Mean() float64 {
 	return a.Sum.over(float64(a.N)).Hi
 }
 
-// Add adds what another bucket, of later samples, holds: the parts of a range that was
-// reduced in pieces.
+// Add adds another bucket of later samples, to combine the parts of a range.
 func (a *Acc) Add(b *Acc) {
 	if b.N > 0 {
 		a.add(b.N, b.FirstAt, b.LastAt, &total{b.Sum, b.Min, b.Max, b.First, b.Last})
@@ -63,8 +61,7 @@ func (a *Acc) add(n int, firstAt, lastAt int64, t *total) {
 	}
 }
 
-// one adds a single sample: a series that ticks as slowly as the buckets do has no use
-// for a total of one.
+// one adds a single sample. It is faster than a total if each bucket has few samples.
 func (a *Acc) one(at int64, v float64) {
 	if a.N == 0 {
 		a.N, a.Sum.Hi = 1, v
@@ -75,32 +72,29 @@ func (a *Acc) one(at int64, v float64) {
 	a.add(1, at, at, &total{Sum{v, 0}, v, v, v, v})
 }
 
-// Reduction says what to add up.
+// Reduction describes the buckets and values to aggregate.
 type Reduction struct {
-	// Edges are the borders of the buckets, strictly ascending, at least two, in
-	// microseconds: bucket i holds the samples from Edges[i] (inclusive) to
-	// Edges[i+1] (exclusive). Samples outside all buckets do not count.
+	// Edges are the borders of the buckets, strictly ascending, at least two, in microseconds: bucket i holds
+	// the samples from Edges[i] (inclusive) to Edges[i+1] (exclusive). Samples outside of all buckets are
+	// ignored.
 	Edges []int64
-	// Local says that the edges are wall-clock time: a sample counts where its time
-	// plus its own offset lies, as if that were UTC. Else edges are instants.
+	// Local reports whether the edges are local times: a sample is in the bucket of its time plus its own
+	// offset. Otherwise edges are instants.
 	Local bool
-	// Second takes Value2 instead of Value.
+	// Second aggregates Value2 instead of Value.
 	Second bool
-	// Filter leaves only values from AtLeast to AtMost, both inclusive.
+	// Filter keeps only values from AtLeast to AtMost, both inclusive.
 	Filter          bool
 	AtLeast, AtMost float64
 }
 
-// Reducer adds up a series per bucket of time. It answers from a chunk's header where
-// one bucket holds the whole chunk, works on the stored integers where it can, and
-// decodes the rest into memory that it reuses.
-//
-// Sums are exact to about twice the digits of a float64 (see [Sum]), so they do not
-// depend on how a series is cut into chunks and pieces.
+// Reducer aggregates a series by buckets of time. It uses only the header of a chunk that lies in one bucket,
+// adds stored integers without decoding if possible, and reuses its memory. Sums are exact to about twice the
+// digits of a float64 (see [Sum]), so they do not depend on how a series is cut into chunks.
 type Reducer struct {
 	r       Reduction
 	accs    []Acc
-	bucket  int // where the last run ended, the guess for the next
+	bucket  int // end of the last run, as a guess for the next
 	scan    Scanner
 	times   []int64
 	values  []float64
@@ -109,10 +103,9 @@ type Reducer struct {
 	visit   func(bucket int, values []float64)
 }
 
-// NewReducer returns a reducer with empty buckets. The error is Invalid: fewer than two
-// edges, edges that do not ascend, or that leave the years 1 to 9999 by more than a day
-// (for a bucket without end take MaxTime+1). The edges stay the caller's, who must not change
-// them.
+// NewReducer returns a reducer with empty buckets. The error is Invalid: fewer than two edges, edges that do not
+// ascend, or that leave the years 1 to 9999 by more than a day (for a bucket without end take MaxTime+1). The
+// caller must not change the edges.
 func NewReducer(r Reduction) (*Reducer, error) {
 	if len(r.Edges) < 2 {
 		return nil, invalid("a reduction needs two edges or more")
@@ -128,8 +121,8 @@ func NewReducer(r Reduction) (*Reducer, error) {
 	return &Reducer{r: r, accs: make([]Acc, len(r.Edges)-1)}, nil
 }
 
-// Buckets returns one Acc per bucket, len(Edges)-1 of them. They belong to the reducer
-// and grow with what is added.
+// Buckets returns one Acc per bucket, len(Edges)-1 of them. They belong to the reducer and change when samples
+// are added.
 func (r *Reducer) Buckets() []Acc { return r.accs }
 
 // Reset empties all buckets.
@@ -138,8 +131,8 @@ func (r *Reducer) Reset() {
 	r.bucket = 0
 }
 
-// Range returns the instants that can matter: the first and the last edge, and a day
-// on either side if the edges are local. A store need not load what lies outside.
+// Range returns the instants that can be in a bucket: from the first to the last edge, and a day on either side
+// if the edges are local. A store need not load other samples.
 func (r *Reducer) Range() Range {
 	e := r.r.Edges
 	if r.r.Local {
@@ -148,16 +141,16 @@ func (r *Reducer) Range() Range {
 	return Range{e[0], e[len(e)-1]}
 }
 
-// NeedsData says whether [Reducer.Chunk] has to look inside the chunk. If not, its Data
-// may be nil. [Reducer.Missing] asks the same for a whole series with its log.
+// NeedsData reports whether [Reducer.Chunk] must decode the chunk. If not, its Data may be nil.
+// [Reducer.Missing] checks a whole series with its log.
 func (r *Reducer) NeedsData(h *Header) bool {
 	_, answered := r.headerSuffices(h)
 	return !answered
 }
 
-// Missing returns the positions of the chunks without Data that [Reducer.Series] will
-// have to look into, ascending: what a caller loads who has headers only. Without a log
-// those are the chunks that NeedsData says yes to.
+// Missing returns the positions of the chunks without Data that [Reducer.Series] must decode, ascending. A
+// caller with only headers loads these chunks. Without a log those are the chunks for which NeedsData returns
+// true.
 func (r *Reducer) Missing(chunks []Chunk, pending []Segment) []int {
 	var out []int
 	all := r.Range()
@@ -173,7 +166,7 @@ func (r *Reducer) Missing(chunks []Chunk, pending []Segment) []int {
 	return out
 }
 
-// Series adds a body and a log. Arguments and errors are those of [Scanner.Blocks].
+// Series adds the samples of a body and a log. Arguments and errors are those of [Scanner.Blocks].
 func (r *Reducer) Series(chunks []Chunk, pending []Segment) error {
 	var failed error
 	err := r.scan.walk(chunks, pending, r.Range(), func(c *Chunk) bool {
@@ -189,11 +182,9 @@ func (r *Reducer) Series(chunks []Chunk, pending []Segment) error {
 	return failed
 }
 
-// Walk goes through a body and a log as [Reducer.Series] does, but hands the values on
-// instead of adding them up: for a median, a deviation, or whatever else needs to see
-// each value. visit gets stretches of one bucket, in order of time inside a stretch;
-// a bucket may come several times. The values are good until visit returns. Every chunk
-// that overlaps [Reducer.Range] needs its data.
+// Walk calls visit with the values of a body and a log, bucket by bucket, for aggregates that need each value,
+// such as a median. The values of one call are in order of time. A bucket may be visited several times. The
+// values are valid until visit returns. Every chunk that overlaps [Reducer.Range] needs its data.
 func (r *Reducer) Walk(chunks []Chunk, pending []Segment, visit func(bucket int, values []float64)) error {
 	r.visit = visit
 	defer func() { r.visit = nil }()
@@ -216,7 +207,7 @@ func (r *Reducer) Chunk(c *Chunk) error {
 		r.Block(&r.scratch)
 		return nil
 	}
-	l := &r.layout // a local one would escape
+	l := &r.layout // a local variable would be allocated on the heap
 	if err := l.read(c.Data); err != nil {
 		return err
 	}
@@ -241,7 +232,7 @@ func (r *Reducer) Chunk(c *Chunk) error {
 	return nil
 }
 
-// Block adds samples that are columns already. The block must be valid.
+// Block adds the samples of a block. The block must be valid.
 func (r *Reducer) Block(b *Block) {
 	values := b.Value
 	if r.r.Second {
@@ -274,8 +265,7 @@ func (r *Reducer) shift(offset int32) int64 {
 	return 0
 }
 
-// headerSuffices says whether the header is all that is needed, and then which bucket gets it;
-// -1 if none does.
+// headerSuffices reports whether the header of a chunk is enough, and returns its bucket; -1 if it is in none.
 func (r *Reducer) headerSuffices(h *Header) (bucket int, ok bool) {
 	e := r.r.Edges
 	start, stop := h.Start, h.Stop
@@ -299,8 +289,7 @@ func (r *Reducer) headerSuffices(h *Header) (bucket int, ok bool) {
 	return bucket, stop < e[bucket+1]
 }
 
-// find returns the bucket of t, which lies between the first and the last edge. It
-// looks near the last answer first.
+// find returns the bucket of t, which must be between the first and the last edge. It starts at the last result.
 func (r *Reducer) find(t int64) int {
 	e := r.r.Edges
 	b := r.bucket
@@ -316,7 +305,7 @@ func (r *Reducer) find(t int64) int {
 	return b
 }
 
-// column is what stands beside the times: values as numbers or as stored integers.
+// column has the values of samples as numbers or as stored integers.
 type column struct {
 	floats []float64
 	ints   *numbers
@@ -336,12 +325,11 @@ func (c *column) total(i, j int) total {
 	return totalOf(c.floats[i:j])
 }
 
-// column returns the column to add up. Raw numbers are decoded; so is everything where
-// a filter has to look at each value.
+// column returns the column to aggregate. Raw numbers are decoded, and all values if there is a filter.
 func (r *Reducer) column(l *layout) (column, error) {
 	ints := &l.values
 	if r.r.Second {
-		ints = &l.seconds // of zero bytes, and zero, if there are none
+		ints = &l.seconds // without second values they are zero
 	}
 	if ints.scale != rawScale && !r.r.Filter && r.visit == nil {
 		return column{ints: ints}, nil
@@ -353,7 +341,7 @@ func (r *Reducer) column(l *layout) (column, error) {
 	return column{floats: r.values}, nil
 }
 
-// clock has the times of a column: as numbers, or evenly ticking.
+// clock has the times of a column, as numbers or as a constant interval.
 type clock struct {
 	n           int
 	times       []int64
@@ -367,8 +355,8 @@ func (k *clock) at(i int) int64 {
 	return k.start + int64(i)*k.step
 }
 
-// firstAt returns the first position from i on at or after t. guess is how long the last
-// run was; a series that ticks evenly makes it right nearly always.
+// firstAt returns the first position from i on at or after t. guess is the length of the last run; with a
+// constant interval it is nearly always right.
 func (k *clock) firstAt(i, guess int, t int64) int {
 	if g := i + guess; g < k.n {
 		if k.at(g) >= t && (guess == 0 || k.at(g-1) < t) {
@@ -387,8 +375,7 @@ func (k *clock) firstAt(i, guess int, t int64) int {
 	return min(k.n, int((t-k.start+k.step-1)/k.step))
 }
 
-// add puts a column into the buckets. All its samples are shift away from the clock of
-// the edges.
+// add adds a column to the buckets. shift is added to each time.
 func (r *Reducer) add(k clock, c column, shift int64) {
 	if r.r.Filter {
 		k, c = r.filtered(k, c)
@@ -399,7 +386,7 @@ func (r *Reducer) add(k clock, c column, shift int64) {
 		return
 	}
 	b := r.find(k.at(i) + shift)
-	// A decimal fraction is added as such, with what its float64 lacks; see Sum.
+	// A decimal fraction is added with the part that float64 cannot hold; see Sum.
 	whole := c.ints == nil || c.ints.scale == 0 && c.ints.width < 8
 	for run := 0; ; {
 		j := k.firstAt(i, run, e[b+1]-shift)
@@ -420,7 +407,7 @@ func (r *Reducer) add(k clock, c column, shift int64) {
 		if b++; b == len(r.accs) {
 			break
 		}
-		if k.at(i)+shift >= e[b+1] { // an empty bucket, or many
+		if k.at(i)+shift >= e[b+1] { // the bucket is empty, or several are
 			if k.at(i)+shift >= e[len(e)-1] {
 				break
 			}
@@ -438,7 +425,8 @@ func (r *Reducer) filtered(k clock, c column) (clock, column) {
 	values := grown(r.values, k.n, k.n)
 	n := 0
 	for i, v := range c.floats {
-		// Written always, kept if it passes: no branch that a noisy series would miss.
+		// The value is always written and only counted if it passes. That avoids a branch that is hard to
+		// predict.
 		values[n], times[n] = v, k.at(i)
 		if v >= lo && v <= hi {
 			n++

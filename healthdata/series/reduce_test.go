@@ -101,7 +101,7 @@ func drawEdges(t *rapid.T) []int64 {
 	return edges
 }
 
-func TestReducingIsCountingOneByOne(t *testing.T) {
+func TestReducer_equalsCountingSampleBySample(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s chunkStore
 		m := model{}
@@ -151,7 +151,7 @@ func TestReducingIsCountingOneByOne(t *testing.T) {
 }
 
 // A Reducer loads no data where the header of a chunk is enough.
-func TestReducerAsksForDataOnlyWhereItMust(t *testing.T) {
+func TestReducer_loadsNoDataIfTheHeaderIsEnough(t *testing.T) {
 	var s chunkStore
 	s.apply(t, heartRate(newYear, minute, 30_000), series.PerMinute)
 	var edges []int64
@@ -184,7 +184,7 @@ func TestReducerAsksForDataOnlyWhereItMust(t *testing.T) {
 
 // A range that is reduced in two pieces and added has the same sums, to the last bit,
 // as the range reduced at once, however the series is cut into chunks.
-func TestSumsDoNotDependOnCuts(t *testing.T) {
+func TestSum_doesNotDependOnHowASeriesIsCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scale := rapid.SampledFrom([]float64{1, 10, 1000, 3}).Draw(t, "scale") // by 3 they are no decimals
 		b := &series.Block{}
@@ -217,7 +217,7 @@ func TestSumsDoNotDependOnCuts(t *testing.T) {
 
 // Numbers of any sign and size add up to what arbitrary precision says, whichever of
 // the ways of adding takes them.
-func TestSumsOfRawNumbers(t *testing.T) {
+func TestSum_equalsArbitraryPrecisionForAnyNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		usual := rapid.Float64Range(-1000, 1000)
 		if rapid.Bool().Draw(t, "no negative") {
@@ -250,7 +250,7 @@ func TestSumsOfRawNumbers(t *testing.T) {
 	})
 }
 
-func TestSumIsExactWhereFloat64IsNot(t *testing.T) {
+func TestSum_isExactWhereFloat64Rounds(t *testing.T) {
 	b := &series.Block{}
 	for i, v := range []float64{1e16, 1.0 / 3, -1e16, 1e-30} {
 		b.Append(series.Sample{Time: newYear + int64(i), Value: v})
@@ -269,7 +269,7 @@ func TestSumIsExactWhereFloat64IsNot(t *testing.T) {
 	require.Equal(t, math.Inf(1), chunkOf(t, b).Sum.Float64())
 }
 
-func TestWalkShowsEachValueInItsBucket(t *testing.T) {
+func TestWalk_visitsEachValueInItsBucket(t *testing.T) {
 	var s chunkStore
 	s.apply(t, heartRate(newYear, minute, 9000), series.PerMinute)
 	s.log = append(s.log, chunkOf(t, stepCounts(100)))
@@ -293,7 +293,7 @@ func TestWalkShowsEachValueInItsBucket(t *testing.T) {
 	}
 }
 
-func TestNewReducerRefusesEdgesThatMakeNoBuckets(t *testing.T) {
+func TestNewReducer_refusesEdgesThatDoNotAscend(t *testing.T) {
 	for _, edges := range [][]int64{nil, {1}, {1, 1}, {2, 1}, {math.MinInt64, 0}, {0, math.MaxInt64}} {
 		_, err := series.NewReducer(series.Reduction{Edges: edges})
 		require.ErrorIs(t, err, healthlab.Invalid)

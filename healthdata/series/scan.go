@@ -2,22 +2,18 @@ package series
 
 import "iter"
 
-// Scanner reads the body and the log of a series as one: in ascending order of time,
-// each sample once, the latest. Reading again with the same Scanner reuses its memory.
-// The zero value is ready.
+// Scanner reads the body and the log of a series in ascending order of time. Of several samples with one time it
+// returns the latest. A Scanner reuses its memory. The zero value is ready to use.
 type Scanner struct {
 	log              Block
 	one, other, part Block
 	window           Block // shares columns with another block; never reset
 }
 
-// Blocks yields the samples of r, a block at a time. chunks are the chunks of the body
-// that overlap r, ascending by Start; pending are the segments of the log that overlap
-// r, in order of arrival. Others do no harm. A block is good until the next one is
-// asked for, and must not be changed.
-//
-// After an error ([ErrCorrupt], or Invalid for chunks out of order) there is nothing
-// more.
+// Blocks yields the samples of r, a block at a time. chunks are the chunks of the body that overlap r, ascending
+// by Start; pending are the segments of the log that overlap r, in order of arrival. Further chunks and segments
+// are allowed. A block is valid until the next iteration, and must not be changed. The sequence ends after an
+// error ([ErrCorrupt], or Invalid for chunks out of order).
 func (s *Scanner) Blocks(chunks []Chunk, pending []Segment, r Range) iter.Seq2[*Block, error] {
 	return func(yield func(*Block, error) bool) {
 		var failed error
@@ -43,9 +39,8 @@ func (s *Scanner) Blocks(chunks []Chunk, pending []Segment, r Range) iter.Seq2[*
 	}
 }
 
-// Read appends up to limit samples of r to dst, in ascending order of time, and returns
-// where to read on: the From of the next page, or r.To when nothing is left. Arguments
-// and errors are those of [Scanner.Blocks].
+// Read appends up to limit samples of r to dst, in ascending order of time, and returns the From of the next
+// page, or r.To if no sample is left. Arguments and errors are those of [Scanner.Blocks].
 func (s *Scanner) Read(dst *Block, chunks []Chunk, pending []Segment, r Range, limit int) (next int64, err error) {
 	for b, err := range s.Blocks(chunks, pending, r) {
 		if err != nil {
@@ -63,10 +58,9 @@ func (s *Scanner) Read(dst *Block, chunks []Chunk, pending []Segment, r Range, l
 	return r.To, nil
 }
 
-// walk goes through the body and the log in order of time. It calls chunk for a chunk
-// that nothing of the log falls into, and block for samples of the log alone or merged
-// with a chunk. Chunks may reach out of r; blocks too. A callback that says no ends
-// the walk.
+// walk visits the body and the log in order of time. It calls chunk for a chunk without samples of the log, and
+// block for samples of the log, alone or merged with a chunk. Chunks and blocks may reach out of r. A callback
+// that returns false ends the walk.
 func (s *Scanner) walk(chunks []Chunk, pending []Segment, r Range, chunk func(*Chunk) bool, block func(*Block) bool) error {
 	if err := inOrder(chunks); err != nil {
 		return err
@@ -120,7 +114,7 @@ func (s *Scanner) walk(chunks []Chunk, pending []Segment, r Range, chunk func(*C
 	return nil
 }
 
-// clip returns the samples of b inside r: b itself, or a window on it.
+// clip returns the samples of b inside r: b itself, or a part of it.
 func (s *Scanner) clip(b *Block, r Range) *Block {
 	n := b.Len()
 	if n == 0 || b.Time[0] >= r.From && b.Time[n-1] < r.To {

@@ -57,7 +57,7 @@ func voltage() *series.Block {
 	return b
 }
 
-func TestChunksAreSmall(t *testing.T) {
+func TestChunk_staysBelowItsBytesPerSample(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		block *series.Block
@@ -86,7 +86,7 @@ func TestChunksAreSmall(t *testing.T) {
 }
 
 // Reading and adding up chunk after chunk makes no garbage.
-func TestAllocations(t *testing.T) {
+func TestChunk_decodingAndReducingAllocatesNothing(t *testing.T) {
 	var s chunkStore
 	s.apply(t, heartRate(newYear, minute, 30_000), series.PerMinute)
 	steps := chunkOf(t, stepCounts(3000))

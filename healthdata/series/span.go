@@ -5,16 +5,13 @@ import (
 	"time"
 )
 
-// Span is the length of the grid on which a series is cut into chunks, as a power of
-// two of a day: 0 is one day, 2 four days, -4 an hour and a half. The grid starts at
-// 1970 UTC, so every process cuts at the same places. The zero value suits most series
-// that tick while worn: a cell that gets too full is split.
-//
-// A series may change its span; its old chunks stay as they are until something is
-// merged into them.
+// Span is the length of the grid on which a series is cut into chunks, as a power of two of a day: 0 is one day,
+// 2 four days, -4 an hour and a half. The grid starts at 1970 UTC, so every process cuts at the same places. The
+// zero value is good for most wearables: a cell with too many samples is split. The span of a series may change;
+// old chunks stay unchanged until samples are merged into them.
 type Span int8
 
-// Spans by how often a series ticks, each for 2,000 to 8,000 samples in a cell.
+// Spans by the interval between samples, each for 2,000 to 8,000 samples in a cell.
 const (
 	PerSecond      Span = -4 // an hour and a half
 	PerTenSeconds  Span = 0  // a day
@@ -28,12 +25,12 @@ const MaxChunk = 8192
 
 const (
 	dayMicros = int64(24 * time.Hour / time.Microsecond)
-	leastSpan = -10 // 84 seconds; below it a cell is no whole number of microseconds
+	leastSpan = -10 // 84 seconds; a shorter cell is not a whole number of microseconds
 	mostSpan  = 12
 )
 
-// SpanFor returns the span for a series with a sample every so often: the longest with
-// at most 6,000 samples in a cell, [Sparse] at most.
+// SpanFor returns the span of a series by the interval between its samples: the longest span with at most 6,000
+// samples in a cell, and at most [Sparse].
 func SpanFor(every time.Duration) Span {
 	for s := Sparse; s > leastSpan; s-- {
 		if s.micros()/max(1, every.Microseconds()) <= 6000 {
@@ -51,14 +48,14 @@ func (s Span) micros() int64 {
 	return dayMicros << s
 }
 
-// Cell returns the cell of the grid that holds the time t.
+// Cell returns the cell of the grid that contains the time t.
 func (s Span) Cell(t int64) Range {
 	width := s.micros()
 	from := t - ((t%width)+width)%width
 	return Range{from, from + width}
 }
 
-// Cells returns the cells that hold samples of b, ascending, neighbours joined.
+// Cells returns the cells with samples of b, ascending, with neighbours joined.
 func (s Span) Cells(b *Block) []Range {
 	var out []Range
 	for i := 0; i < b.Len(); {
@@ -69,13 +66,12 @@ func (s Span) Cells(b *Block) []Range {
 	return out
 }
 
-// Range is a stretch of time, From inclusive, To exclusive, in microseconds since 1970
-// UTC.
+// Range is a range of time, From inclusive, To exclusive, in microseconds since 1970 UTC.
 type Range struct {
 	From, To int64
 }
 
-// join appends r, which begins at or after the last range begins.
+// join appends r, which must not begin before the last range begins.
 func join(list []Range, r Range) []Range {
 	if k := len(list) - 1; k >= 0 && r.From <= list[k].To {
 		list[k].To = max(list[k].To, r.To)
@@ -84,18 +80,17 @@ func join(list []Range, r Range) []Range {
 	return append(list, r)
 }
 
-// Reach tells a store what takes part when it changes a series: which pending segments
-// (positions in pending, ascending) and which ranges of its body (ascending, apart from
-// each other; load every chunk that overlaps one). want is what is going to be written:
-// [Span.Cells] of a block, or the range of a [Delete]. For a [Fold] of everything, want
-// is nil: then all segments take part.
+// Reach returns what a change of a series affects: positions of pending segments (take, ascending) and ranges of
+// the body (load, ascending and without overlap). The store must load every chunk that overlaps one of the
+// ranges. want is what is going to be written: [Span.Cells] of a block, or the range of a [Delete]. For a [Fold]
+// of everything, want is nil: then all segments take part.
 //
-// A segment takes part if it overlaps what is written, and then what it overlaps takes
-// part too. Left in the log it would be younger than the body and win over samples that
-// came after it. Only the headers of pending are used.
+// A segment is affected if it overlaps the written range; then everything that the segment overlaps is affected
+// too. If it stayed in the log, it would replace samples of the body that were received later. Only the headers
+// of pending are used.
 func Reach(span Span, want []Range, pending []Segment) (take []int, load []Range) {
 	for _, r := range want {
-		r = Range{max(r.From, MinTime), min(r.To, MaxTime+1)} // any int64 is a bound
+		r = Range{max(r.From, MinTime), min(r.To, MaxTime+1)} // want may exceed the range of valid times
 		if r.From < r.To {
 			load = append(load, Range{span.Cell(r.From).From, span.Cell(r.To - 1).To})
 		}
@@ -121,7 +116,7 @@ func Reach(span Span, want []Range, pending []Segment) (take []int, load []Range
 	return take, load
 }
 
-// sorted puts ranges in order and joins those that touch.
+// sorted sorts ranges and joins those that touch.
 func sorted(list []Range) []Range {
 	slices.SortFunc(list, func(a, b Range) int {
 		switch {

@@ -2,11 +2,10 @@ package series
 
 import "math"
 
-// Sum is a sum of many float64 values with about twice the digits of one: Hi is the
-// nearest float64, Lo the rest. Values that are short decimals are added as integers,
-// others with the error of each addition carried along. So it does not matter in
-// which pieces a series was added up: the results differ, if at all, in the last bit of
-// Hi (where the same samples are decimals in one piece and raw float64 in another).
+// Sum is a sum of many float64 values with about twice the digits of one: Hi is the nearest float64, Lo the
+// rest. Values that are short decimals are added as integers, other values with the rounding error of each
+// addition. So it does not matter in which parts a series was added: the results differ, if at all, in the last
+// bit of Hi (where the same samples are decimals in one piece and raw float64 in another).
 //
 // A sum that overflows is an infinity or NaN in Hi.
 type Sum struct {
@@ -45,11 +44,11 @@ func (s Sum) over(p float64) Sum {
 func twoSum(a, b float64) (sum, lost float64) {
 	sum = a + b
 	v := sum - a
-	return sum, (a - (sum - v)) + (b - v) // what the rounding took away (Knuth)
+	return sum, (a - (sum - v)) + (b - v) // the rounding error (Knuth)
 }
 
 func quickTwoSum(a, b float64) (sum, lost float64) {
-	sum = a + b // |a| >= |b| (Dekker)
+	sum = a + b // requires |a| >= |b| (Dekker)
 	return sum, b - (sum - a)
 }
 

@@ -7,14 +7,13 @@ import (
 )
 
 const (
-	// pieceHead is the length of what stands before each piece of a tail: its own length.
+	// pieceHead is the length of the prefix of each piece of a tail, which holds the length of the piece.
 	pieceHead = 2
 
-	// packed is the first byte of a piece whose zeros are left out. No format of a chunk
-	// has this number.
+	// packed is the first byte of a piece without its zero bytes. No chunk format has this number.
 	packed = 2
-	// packedBits is the length of what says which bytes of the head of a packed piece, but
-	// its first, are not zero.
+	// packedBits is the length of the bit mask that marks the non-zero bytes in the head of a packed piece,
+	// without its first byte.
 	packedBits = (fixedBytes - 1 + 7) / 8
 )
 
@@ -50,8 +49,7 @@ func NewPiece(b *Block, seal func(plain []byte) ([]byte, error)) ([]byte, error)
 	return slices.Clip(piece), nil
 }
 
-// pack leaves the zeros out of the head of what Encode wrote, in place, if that makes it
-// shorter.
+// pack removes the zero bytes from the head of an encoded block, in place, if that makes it shorter.
 func pack(data []byte) []byte {
 	head := [1 + packedBits + fixedBytes]byte{packed}
 	n := 1 + packedBits
@@ -68,7 +66,7 @@ func pack(data []byte) []byte {
 	return data[:copy(data, head[:n])+copy(data[n:], data[fixedBytes:])]
 }
 
-// unpack appends to dst what pack was given, which began with formatOne.
+// unpack appends the original bytes of a packed piece to dst.
 func unpack(dst, data []byte) (out []byte, ok bool) {
 	ok = true
 	bits, rest := takeBytes(data[1:], packedBits, &ok)
@@ -89,12 +87,9 @@ func unpack(dst, data []byte) (out []byte, ok bool) {
 	return append(dst, rest...), true
 }
 
-// ReadTail returns the samples of a tail as one segment. Where two pieces have a sample
-// at the same time, the newer one wins. What is not made of pieces gives [ErrCorrupt],
-// as does an empty tail.
-//
-// If open is not nil, it gets the bytes of each piece behind the length and returns them as they
-// were before they were encrypted; its error is returned.
+// ReadTail returns the samples of a tail as one segment. If two pieces have a sample of one time, that of the
+// newer piece is used. An invalid or empty tail returns [ErrCorrupt]. If open is not nil, it decrypts the bytes
+// of each piece after the length; its error is returned.
 func ReadTail(tail []byte, open func(piece []byte) ([]byte, error)) (Segment, error) {
 	var pieces [][]byte
 	for len(tail) > 0 {
@@ -132,7 +127,7 @@ func ReadTail(tail []byte, open func(piece []byte) ([]byte, error)) (Segment, er
 			return Segment{}, corrupt("tail")
 		}
 		if all.Len() == 0 {
-			all.grow(min(piece.Len()*len(pieces), MaxLen)) // they are mostly alike
+			all.grow(min(piece.Len()*len(pieces), MaxLen)) // pieces mostly have the same length
 		}
 		all.put(&piece, &spare)
 	}

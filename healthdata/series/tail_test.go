@@ -15,7 +15,7 @@ import (
 
 // A tail holds the samples of its pieces in order of arrival; for equal times the later piece
 // wins.
-func TestTailIsItsPieces(t *testing.T) {
+func TestTail_holdsItsPiecesAndTheLaterPieceWins(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var tail []byte
 		var pending []series.Segment
@@ -50,7 +50,7 @@ func scanned(t require.TestingT, pending []series.Segment) (out []series.Sample)
 }
 
 // Pieces that older versions wrote are read together with those of this version.
-func TestPiecesAreShort(t *testing.T) {
+func TestTail_piecesAreShortAndReadWithOlderFormats(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var build series.Builder
 		for range rapid.IntRange(1, 5).Draw(r, "samples") {
@@ -83,7 +83,7 @@ func decoded(t require.TestingT, c series.Chunk) *series.Block {
 	return b
 }
 
-func TestTailRefuses(t *testing.T) {
+func TestTail_damagedOrOversizedPieceIsRefused(t *testing.T) {
 	b := new(series.Block)
 	b.Append(series.Sample{Time: newYear, Value: 1})
 	piece, err := series.NewPiece(b, nil)
@@ -121,7 +121,7 @@ func TestTailRefuses(t *testing.T) {
 }
 
 // Pieces that are encrypted and pieces in clear are read from one tail.
-func TestEncryptedPieces(t *testing.T) {
+func TestTail_readsEncryptedAndPlainPiecesTogether(t *testing.T) {
 	flip := func(data []byte) ([]byte, error) {
 		box := []byte{0x80}
 		for _, v := range data {

@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// total is what a stretch of values adds up to.
+// total is the aggregate of a sequence of values.
 type total struct {
 	sum                   Sum
 	min, max, first, last float64
 }
 
-// totalOf adds up values; there is at least one. Its result is the same for the same
-// values, and exact to about twice the digits of a float64.
+// totalOf aggregates at least one value. The result is the same for the same values, and exact to about twice
+// the digits of a float64.
 func totalOf(v []float64) total {
 	if len(v) >= 16 {
 		if t, ok := totalFast(v); ok {
@@ -22,7 +22,7 @@ func totalOf(v []float64) total {
 	return totalPlain(v)
 }
 
-// totalPlain adds up any values.
+// totalPlain aggregates any values.
 func totalPlain(v []float64) total {
 	var s, lost float64
 	for _, a := range v {
@@ -34,8 +34,8 @@ func totalPlain(v []float64) total {
 	return total{normal(s, lost), lo, hi, v[0], v[len(v)-1]}
 }
 
-// extremes compares with branches, which are almost never taken; the built-in min and
-// max have to care for NaN and take three times as long.
+// extremes compares with branches, which the processor predicts well. The built-in min and max handle NaN and
+// take three times as long.
 func extremes(v []float64) (lo, hi float64) {
 	lo, hi = v[0], v[0]
 	for _, a := range v {
@@ -124,7 +124,7 @@ func totalFast(v []float64) (total, bool) {
 	return total{sum, least, most, v[0], v[len(v)-1]}, true
 }
 
-// normal makes a Sum of a rounded sum and the errors that were lost on the way.
+// normal returns a Sum of a rounded sum and its rounding errors.
 func normal(s, e float64) Sum {
 	if s-s != 0 {
 		return Sum{s, 0}
@@ -133,9 +133,8 @@ func normal(s, e float64) Sum {
 	return Sum{h, l}
 }
 
-// total adds up the values of the positions i to j, which are decimals; there is at
-// least one. It works on the integers, so the sum is exact up to the one division at
-// the end.
+// total aggregates the values of the positions i to j, which must be decimals; there must be at least one. It
+// adds integers, so the sum is exact up to the one division at the end.
 func (c *numbers) total(i, j int) total {
 	n := j - i
 	p := pow10[c.scale]
@@ -288,9 +287,8 @@ func total16(d []byte) (sum uint64, lo, hi uint16) {
 	return s0 + s1 + s2 + s3, lo, hi
 }
 
-// totalWide adds up codes of four or eight bytes, in halves, which cannot overflow.
-// The extremes are those of the values: base + code may wrap around where a whole
-// int64 range is stored, so they are compared as such.
+// totalWide adds codes of four or eight bytes in halves, which cannot overflow. It compares the values, not the
+// codes, because base + code may overflow if a whole int64 range is stored.
 func (c *numbers) totalWide(i, j int) (sum, top, lo, hi uint64) {
 	least, most := int64(math.MaxInt64), int64(math.MinInt64)
 	for ; i < j; i++ {

@@ -56,7 +56,7 @@ var activityColumns = append(append([]Column{
 	activityOf("time_zone_offset", TypeInt64, "s", "seconds east of UTC", func(_ *healthdata.Activity, r *Row) Cell { return intCell(int64(r.Record.Offset)) }),
 )
 
-// activeTime is the time at low, medium and high intensity, of those that are known.
+// activeTime returns the sum of the known times at low, medium and high intensity.
 func activeTime(a *healthdata.Activity, _ *Row) Cell {
 	var out Cell
 	for _, v := range [...]*float64{a.Low, a.Medium, a.High} {
@@ -93,7 +93,7 @@ func cycleOf(name string, t ColumnType, doc string, get func(*healthdata.Menstru
 	return of(name, t, "", doc, func(c *healthdata.MenstrualCycle, _ *Row) Cell { return get(c) })
 }
 
-// cycleList is a list whose elements have a day and at most one field more.
+// cycleList returns a column with a list of days and at most one further field.
 func cycleList(name, field string, t ColumnType, get func(*healthdata.MenstrualCycle) Cell) Column {
 	c := cycleOf(name, TypeList, "", get)
 	c.Fields = []ListField{{Name: "date", Type: TypeDate}}
@@ -162,8 +162,8 @@ func mealFat(name string, get func(*healthdata.Fats) *float64) Column {
 	})
 }
 
-// mealMicro is a nutrient by the name that [Micros] has for it. The name of the column
-// says the unit; the nutrient's own is converted to it.
+// mealMicro returns a column with the nutrient of [Micros] of that name, converted to the unit in the name of
+// the column.
 func mealMicro(name, unit string, group func(*healthdata.Micros) map[string]float64, nutrient string) Column {
 	scale := 1.0
 	if unit == "mg" && healthdata.MicroUnit(nutrient) == "µg" {
@@ -296,7 +296,7 @@ var sleepColumns = append(append([]Column{
 	}),
 )
 
-// unknownStage adds up the segments whose stage is not known.
+// unknownStage returns the total length of segments of unknown stage.
 func unknownStage(_ *healthdata.Sleep, r *Row) Cell {
 	c := r.Cycle
 	if c == nil {
@@ -323,7 +323,7 @@ func workoutFloat(name, unit string, get func(*healthdata.Workout) *float64) Col
 	return workoutOf(name, TypeFloat64, unit, "", func(w *healthdata.Workout, _ *Row) Cell { return floatPtr(get(w)) })
 }
 
-// workoutZone is the time in heart rate zone n, counted from 1.
+// workoutZone returns a column with the time in heart rate zone n, counted from 1.
 func workoutZone(n int, doc string) Column {
 	return workoutOf("heart_rate_zone_"+strconv.Itoa(n), TypeInt64, "s", doc, func(w *healthdata.Workout, _ *Row) Cell {
 		if n > len(w.HRZones) {

@@ -23,8 +23,7 @@ const (
 	TypeString  ColumnType = "string"
 	// TypeDate is a calendar day.
 	TypeDate ColumnType = "date"
-	// TypeTimestamp is a wall-clock time without a zone: what the person's clock
-	// showed.
+	// TypeTimestamp is a local time without a zone.
 	TypeTimestamp ColumnType = "timestamp"
 	// TypeInstant is an instant, in UTC.
 	TypeInstant ColumnType = "instant"
@@ -32,35 +31,34 @@ const (
 	TypeList ColumnType = "list"
 )
 
-// Cell is one value of a column. The zero value is null. Which field holds the value
-// depends on the column's type.
+// Cell is one value of a column. The zero value is null. The column's type decides which field has the value.
 type Cell struct {
-	// Valid says that the cell is not null.
+	// Valid reports whether the cell is not null.
 	Valid bool
-	// Int holds int64; a bool as 0 or 1; a date as days since 1970; times as
-	// microseconds since 1970, of the wall clock or in UTC.
+	// Int is the value of an int64; a bool as 0 or 1; a date as days since 1970; a time as microseconds since
+	// 1970, local or in UTC.
 	Int int64
-	// Float holds float64. It is finite.
+	// Float is the value of a float64. It is finite.
 	Float float64
-	// Text holds strings.
+	// Text is the value of a string.
 	Text string
-	// List holds lists, by element, by field.
+	// List is the value of a list, by element, by field.
 	List [][]Cell
 }
 
-// Table is the summaries of one resource as rows of columns, for questions over them.
-// The tables derive from the catalogue: a [healthdata.Resource] names its own. Immutable.
+// Table shows the summaries of one resource as rows of columns, for queries. The tables derive from the
+// catalogue: a [healthdata.Resource] has the name of its table. Immutable.
 type Table struct {
-	// Name is what questions call it: the Table of its resource.
+	// Name is the name in queries: the Table of its resource.
 	Name string
 	// Resource is the slug of the resource whose summaries are the rows.
 	Resource string
-	// IndexType is TypeTimestamp, TypeDate or TypeInstant: what a row is found and
-	// sorted by.
+	// IndexType is the type of the time by which rows are found and sorted: TypeTimestamp, TypeDate or
+	// TypeInstant.
 	IndexType ColumnType
-	// Columns is in the order in which the table is documented.
+	// Columns is in the order of the documentation.
 	Columns []Column
-	// Cycles says that a row knows more with the sleep cycle of its session.
+	// Cycles reports whether some columns need the sleep cycle of the session.
 	Cycles bool
 
 	index  func(*Row) int64
@@ -71,9 +69,9 @@ type Table struct {
 type Column struct {
 	Name string
 	Type ColumnType
-	// Unit is the unit of the values; empty where there is none.
+	// Unit is the unit of the values; empty if there is none.
 	Unit string
-	// Doc says what the values are, where name and unit do not.
+	// Doc describes the values, if name and unit are not enough.
 	Doc string
 	// Fields are the fields of a list's elements, nil for other columns. Elements
 	// that are plain values have one field without a name.
@@ -97,15 +95,15 @@ func (c *Column) Value(r *Row) Cell {
 	return v
 }
 
-// Row is one summary with what belongs to it.
+// Row is one summary with its record and sleep cycle.
 type Row struct {
 	Record  *healthdata.Record
 	Summary healthdata.Summary
-	// Cycle is the sleep cycle of a sleep session, nil where there is none.
+	// Cycle is the sleep cycle of a sleep session; nil if there is none.
 	Cycle *healthdata.SleepCycle
 }
 
-// Column returns the column of that name, or nil.
+// Column returns the column of a name, or nil.
 func (t *Table) Column(name string) *Column {
 	if i, ok := t.byName[name]; ok {
 		return &t.Columns[i]
@@ -113,11 +111,11 @@ func (t *Table) Column(name string) *Column {
 	return nil
 }
 
-// Index returns what a row is found and sorted by, in microseconds since 1970: of
-// the person's clock, or in UTC for TypeInstant. A date is its midnight.
+// Index returns the time by which a row is found and sorted, in microseconds since 1970: local, or in UTC for
+// TypeInstant. The index of a date is its midnight.
 func (t *Table) Index(r *Row) int64 { return t.index(r) }
 
-// byName has the tables of aggregate questions by name.
+// byName has the tables of aggregate queries by name.
 var byName = func() map[string]*Table {
 	defs := []Table{
 		{Name: "sleep", IndexType: TypeTimestamp, Columns: sleepColumns, Cycles: true, index: localIndex},
@@ -153,7 +151,7 @@ var byName = func() map[string]*Table {
 func localIndex(r *Row) int64 { return r.Record.Index.UnixMicro() + int64(r.Record.Offset)*1_000_000 }
 
 func dayIndex(r *Row) int64 {
-	// A day is kept as midnight UTC.
+	// A day is stored as midnight UTC.
 	return r.Record.Index.UnixMicro()
 }
 
@@ -169,17 +167,17 @@ func All() []*Table {
 	return out
 }
 
-// ByName returns the table of that name, or nil.
+// ByName returns the table of a name, or nil.
 func ByName(name string) *Table { return byName[name] }
 
-// SampleTimeseries returns the resources that make up the table of samples: all
-// timeseries but the deprecated ones that are never announced.
+// SampleTimeseries returns the resources of the table of samples: all timeseries except the deprecated ones
+// without events.
 func SampleTimeseries() []*healthdata.Resource {
 	return slices.DeleteFunc(healthdata.Timeseries(), func(r *healthdata.Resource) bool { return !r.Events })
 }
 
-// SampleColumns returns the columns that samples of a timeseries have. Their values
-// are read from blocks of samples, so [Column.Value] is not for them.
+// SampleColumns returns the columns of a timeseries' samples. Their values are read from blocks, so
+// [Column.Value] does not work for them.
 func SampleColumns(r *healthdata.Resource) []Column {
 	out := []Column{
 		{Name: "source_provider", Type: TypeString, Doc: "slug of the provider"},
@@ -211,8 +209,7 @@ func SampleColumns(r *healthdata.Resource) []Column {
 	return out
 }
 
-// Makers of columns. of asks for the summary's own struct, which every row of the
-// table has.
+// Constructors of columns. of returns the summary's own struct, which every row of the table has.
 
 func of[T any, P interface {
 	*T
@@ -231,7 +228,7 @@ func never(name string, t ColumnType, unit string) Column {
 	return Column{Name: name, Type: t, Unit: unit, Doc: "null unless the source gives it", get: func(*Row) Cell { return Cell{} }}
 }
 
-// sourceColumns are the four columns that say who recorded a row.
+// sourceColumns are the four columns about the source of a row.
 func sourceColumns() []Column {
 	return []Column{
 		{Name: "source_type", Type: TypeString, Doc: "source type", get: func(r *Row) Cell { return textCell(string(r.Record.SourceType)) }},
@@ -305,8 +302,8 @@ func datePtr(d *healthlab.Date) Cell {
 	return dateCell(*d)
 }
 
-// localCell returns an instant on the clock at an offset in seconds east of UTC; nil is the offset of
-// the record.
+// localCell returns an instant as local time at an offset in seconds east of UTC; nil means the offset of the
+// record.
 func localCell(r *Row, t healthlab.Time, offset *int) Cell {
 	if t.IsZero() {
 		return Cell{}
@@ -325,7 +322,7 @@ func minutes(v *float64) Cell {
 	return intCell(int64(math.Round(*v * 60)))
 }
 
-// zoneCell is the name of a zone, else what an offset is called.
+// zoneCell returns the name of a zone, or the name of an offset if there is no zone.
 func zoneCell(name *string, offset int) Cell {
 	if name != nil && *name != "" {
 		return textCell(*name)
@@ -338,7 +335,7 @@ func zoneCell(name *string, offset int) Cell {
 	return textCell(string(b))
 }
 
-// listCell makes a list of elements with fields.
+// listCell returns a list cell of elements with fields.
 func listCell[T any](list []T, fields func(*T) []Cell) Cell {
 	if list == nil {
 		return Cell{}

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-func TestTablesDeriveFromTheCatalogue(t *testing.T) {
+func TestTables_haveTheColumnsOfTheirResource(t *testing.T) {
 	counts := map[string]int{}
 	for _, table := range tables.All() {
 		counts[table.Name] = len(table.Columns)
@@ -34,7 +34,7 @@ func TestTablesDeriveFromTheCatalogue(t *testing.T) {
 }
 
 // Every column reads an empty summary, and a summary of another table, without a fault.
-func TestColumnsOfEmptySummaries(t *testing.T) {
+func TestColumns_readEmptySummariesAsNull(t *testing.T) {
 	for _, table := range tables.All() {
 		row := tables.Row{Record: &healthdata.Record{}, Summary: healthdata.ResourceBySlug(table.Resource).New()}
 		other := tables.Row{Record: &healthdata.Record{}, Summary: new(healthdata.Electrocardiogram)}
@@ -48,7 +48,7 @@ func TestColumnsOfEmptySummaries(t *testing.T) {
 	}
 }
 
-func TestSampleColumns(t *testing.T) {
+func TestSampleColumns_dependOnTheResourcesShape(t *testing.T) {
 	require.Len(t, tables.SampleTimeseries(), 51)
 	own := map[string][]string{
 		"heartrate":         {"value"},
@@ -68,7 +68,7 @@ func TestSampleColumns(t *testing.T) {
 	}
 }
 
-func TestSleepRow(t *testing.T) {
+func TestSleepTable_rowReadsEveryKindOfColumn(t *testing.T) {
 	table := tables.ByName("sleep")
 	stop := time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
 	row := tables.Row{
@@ -92,7 +92,7 @@ func TestSleepRow(t *testing.T) {
 	require.Equal(t, "UTC-03:30", value("time_zone").Text)
 }
 
-func TestMealNutrientsInTheUnitOfTheirColumn(t *testing.T) {
+func TestMealTable_nutrientsAreInTheUnitOfTheirColumn(t *testing.T) {
 	row := tables.Row{Record: &healthdata.Record{}, Summary: &healthdata.Meal{Micros: &healthdata.Micros{
 		Vitamins: map[string]float64{"vitamin_a": 900, "vitamin_c": 80, "vitamin_d": 15},
 	}}}

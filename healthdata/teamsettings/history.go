@@ -14,21 +14,20 @@ import (
 // PullDays is how many days of history are fetched.
 type PullDays struct {
 	Days int `json:"historical_days_to_pull"`
-	// Limit is the most that a team can choose.
+	// Limit is the greatest number of days that a team can choose.
 	Limit int `json:"historical_days_to_pull_limit"`
 }
 
-// PullPreference is how far back the history of a provider is fetched of a team's people:
-// what the team chose, and where it chose nothing the deployment's default.
+// PullPreference is how many days of a provider's history are fetched for a team: the team's choice, otherwise
+// the deployment's default.
 type PullPreference struct {
 	Default PullDays `json:"default"`
-	// Resources are those for which it is not the Default, by slug.
+	// Resources has the resources with another number than Default, by slug.
 	Resources map[string]PullDays `json:"resource_overrides,omitempty"`
 }
 
-// Pulls returns by slug how far back history is fetched for a team, of the named providers;
-// none means all. Providers without a history are left out. Invalid if there is no such
-// provider.
+// Pulls returns by slug how many days of history are fetched for a team from the named providers; no name means
+// all. Providers without a history are left out. It returns Invalid if there is no such provider.
 func (s *Service) Pulls(ctx context.Context, team healthlab.TeamID, providers []string) (map[string]PullPreference, error) {
 	if err := s.known(providers); err != nil {
 		return nil, fmt.Errorf("pull preferences: %w", err)
@@ -59,13 +58,13 @@ func (s *Service) Pulls(ctx context.Context, team healthlab.TeamID, providers []
 	return out, nil
 }
 
-// backfillNone is the mode of providers without a history.
+// backfillNone is the backfill mode of providers without a history.
 const backfillNone = "none"
 
-// SetPulls chooses for each of the teams how far back the history of providers is fetched,
-// and leaves the other providers as they were. Connections that are made later follow it.
-// Teams are changed one after another: after an error of the store some may have it, and the
-// call can be repeated. Invalid with every problem, and then no team is changed.
+// SetPulls sets for each team how many days of providers' history are fetched, and leaves other providers
+// unchanged. It applies to later connections. Teams are changed one after another: after an error of the store
+// some may be changed, and the call can be repeated. It returns Invalid with every invalid field, and then no
+// team is changed.
 func (s *Service) SetPulls(ctx context.Context, teams []healthlab.TeamID, want map[string]healthdata.HistoryChoice) error {
 	var p healthlab.Problems
 	for _, slug := range slices.Sorted(maps.Keys(want)) {
@@ -86,8 +85,8 @@ func (s *Service) SetPulls(ctx context.Context, teams []healthlab.TeamID, want m
 	return nil
 }
 
-// ForgetPulls takes back what teams have chosen about the history of providers; none means
-// all of them. Errors as of [Service.SetPulls].
+// ForgetPulls removes the teams' choices about the history of providers; no provider means all. The errors are
+// those of [Service.SetPulls].
 func (s *Service) ForgetPulls(ctx context.Context, teams []healthlab.TeamID, providers []string) error {
 	err := s.known(providers)
 	if err == nil {
@@ -115,7 +114,7 @@ func (s *Service) each(ctx context.Context, teams []healthlab.TeamID, edit func(
 	return nil
 }
 
-// known lists the providers that are not configured.
+// known returns an error with the providers that are not configured.
 func (s *Service) known(providers []string) error {
 	var p healthlab.Problems
 	for i, slug := range providers {
@@ -126,7 +125,7 @@ func (s *Service) known(providers []string) error {
 	return p.Err()
 }
 
-// historyProblems lists what is wrong with the history that a team wants of a provider.
+// historyProblems returns the invalid fields of a team's choice about the history of a provider.
 func historyProblems(h healthdata.HistoryChoice, of *healthdata.Provider) healthlab.Problems {
 	const field = "historical_days_to_pull"
 	var p healthlab.Problems

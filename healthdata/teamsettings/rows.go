@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// chosen is what a team has chosen.
+// chosen is a row with the choices of a team.
 type chosen struct {
 	Team    healthlab.TeamID
 	Choices Choices
@@ -19,13 +19,12 @@ var choicesTable = store.Table[chosen]{Name: "team_settings", Row: func(c *chose
 
 func choicesKey(team healthlab.TeamID) store.Key { return store.Key{Team: team, ID: "settings"} }
 
-// Queries returns what [Store].Choices reads of a team, for a transaction that reads all it wants at
-// once.
+// Queries returns the queries of [Store].Choices for a team, for a transaction that reads all rows at once.
 func Queries(team healthlab.TeamID) []store.Query {
 	return []store.Query{choicesTable.One(choicesKey(team), store.Plain)}
 }
 
-// Tables declares what [NewStore] keeps.
+// Tables declares the tables of [NewStore].
 func Tables() []store.Definition { return []store.Definition{choicesTable.Definition()} }
 
 // NewStore returns the choices of a store whose tables include [Tables].
@@ -64,7 +63,7 @@ func (r rowStore) UpdateChoices(ctx context.Context, team healthlab.TeamID, chan
 	return out, err
 }
 
-// DeleteTeam deletes what a team has chosen, in the transaction that deletes the team.
+// DeleteTeam deletes the choices of a team, in the transaction that deletes the team.
 func DeleteTeam(_ context.Context, tx store.Tx, team healthlab.TeamID) error {
 	tx.Delete(choicesTable.Key(choicesKey(team)))
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings/teamsettingstest"
 )
 
-func TestStoreOverRows(t *testing.T) {
+func TestStore_overRowsPassesTheSuite(t *testing.T) {
 	s, err := memstore.New(teamsettings.Tables(), nil)
 	require.NoError(t, err)
 	teamsettingstest.RunStore(t, teamsettings.NewStore(s))

@@ -16,9 +16,9 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
-// Choices is what a team has chosen. Nil leaves a choice to the deployment.
+// Choices are the settings that a team has chosen. A nil field uses the deployment's default.
 type Choices struct {
-	// VerbMode, PushHistoricalData and ProviderRawData are as of [healthdata.TeamSettings].
+	// VerbMode, PushHistoricalData and ProviderRawData are the same as in [healthdata.TeamSettings].
 	VerbMode           *healthdata.VerbMode `json:"verb_mode,omitempty"`
 	PushHistoricalData *bool                `json:"push_historical_data,omitempty"`
 	ProviderRawData    *bool                `json:"provider_raw_data,omitempty"`
@@ -31,112 +31,109 @@ type Choices struct {
 	RejectDuplicates *bool `json:"reject_duplicate_connection,omitempty"`
 	// PartialWebhooks sends an event for every partial result of a lab.
 	PartialWebhooks *bool `json:"partial_webhooks_enabled,omitempty"`
-	// Minors lets patients under 18 be ordered for.
+	// Minors allows orders for patients under 18.
 	Minors *bool `json:"minor_ordering_enabled,omitempty"`
 	// PatientSMS and PatientEmail enable messages to patients about their lab tests.
 	PatientSMS   *bool `json:"lab_tests_patient_sms_communication_enabled,omitempty"`
 	PatientEmail *bool `json:"lab_tests_patient_email_communication_enabled,omitempty"`
-	// Texts lets patients be reminded of what they have to do for a lab test.
+	// Texts allows reminders to patients about the steps of a lab test.
 	Texts *bool `json:"texts_enabled,omitempty"`
 	// CriticalEmail is the address for messages about critical results of lab tests.
 	CriticalEmail *string `json:"critical_result_notification_email,omitempty"`
-	// CriticalLadder says when the team is told of a critical result that no person acknowledges: 1 to
+	// CriticalLadder is when the team is notified of a critical result that is not acknowledged: 1 to
 	// [MaxLadder] steps, each later than the one before. Nil means the default: after 15, 30 and 60 minutes.
 	CriticalLadder []LadderStep `json:"critical_result_escalation,omitempty"`
-	// Practice is the one practice whose patients can connect a provider by an address.
+	// Practice is the only practice whose patients can connect a provider by an address.
 	Practice *string `json:"practice_binding,omitempty"`
-	// EventPrefixes lets only those events be sent whose type begins with one of them. None
-	// lets all be sent.
+	// EventPrefixes limits events to types that begin with one of them. An empty list sends all events.
 	EventPrefixes []string `json:"event_type_prefixes,omitempty"`
-	// EventBodyDays is for how many days the body of an event is kept after the last attempt to
-	// deliver it: 1 to 30.
+	// EventBodyDays is the number of days for which the body of an event is kept after the last delivery
+	// attempt: 1 to 30.
 	EventBodyDays *int `json:"event_body_retention_days,omitempty"`
-	// Destinations says where events are sent; nil lets them go to all kinds.
+	// Destinations are the kinds of endpoints to which events are sent; nil means all kinds.
 	Destinations *Destinations `json:"event_destination_preferences,omitempty"`
-	// Brand is what people see of the team.
+	// Brand is the name and look of the team on pages for people.
 	Brand *Brand `json:"brand_information,omitempty"`
-	// History says by provider how far back history is fetched. Each provider is a choice
-	// of its own.
+	// History is by provider how many days of history are fetched. Each provider can be chosen separately.
 	History map[string]healthdata.HistoryChoice `json:"data_pull_preferences,omitempty"`
 	// Consent is the text that people agree to when they connect a source.
 	Consent *healthdata.ConsentText `json:"consent,omitempty"`
-	// Scopes says by OAuth provider what people are asked to grant. Each provider is a
-	// choice of its own; one without is asked for all of its scopes.
+	// Scopes lists by OAuth provider the scopes that people are asked to grant. Each provider can be chosen
+	// separately. A provider that is not listed asks for all of its scopes.
 	Scopes map[string]ScopeChoice `json:"scope_requirements,omitempty"`
 }
 
-// LadderStep is a step of the ladder of critical results.
+// LadderStep is one notification about a critical result that is not acknowledged.
 type LadderStep struct {
-	// AfterMinutes counts from the storing of the result: 1 to 10,080 (a week).
+	// AfterMinutes is the time after the result was stored: 1 to 10,080 (a week).
 	AfterMinutes int `json:"after_minutes"`
-	// To is the role or the recipient, in the team's words.
+	// To is the role or the recipient, by the team's own name.
 	To string `json:"to"`
 }
 
-// MaxLadder is the greatest number of steps of a ladder.
+// MaxLadder is the greatest number of steps of CriticalLadder.
 const MaxLadder = 10
 
-// DefaultLadder returns the ladder of a team that has chosen none, in a deployment that has none either.
+// DefaultLadder returns the steps for critical results if neither the team nor the deployment has chosen any.
 func DefaultLadder() []LadderStep {
 	return []LadderStep{{15, "ordering_clinician"}, {30, "clinician_on_call"}, {60, "medical_director"}}
 }
 
-// Brand is what people see of a team.
+// Brand is the name and look of a team on pages for people.
 type Brand struct {
 	CompanyName string `json:"company_name"`
-	// LogoURL is an address of https, or an image itself as a data URL of at most 64 KiB.
+	// LogoURL is an https address, or an image as a data URL of at most 64 KiB.
 	LogoURL string `json:"logo_url"`
-	// Color is three or six hex digits, with or without a hash; empty is the default.
+	// Color is three or six hex digits, with or without a hash; empty means the default.
 	Color string `json:"brand_color,omitempty"`
-	// Website is an address of http or https; empty is none, here and below.
+	// Website is an http or https address; empty means none, as in the other fields.
 	Website string `json:"company_website,omitempty"`
-	// SupportEmail and SupportContact, which is a phone number or a sentence, are for people
-	// who need help. Address is where the company is.
+	// SupportEmail and SupportContact (a phone number or a sentence) are for people who need help. Address is
+	// that of the company.
 	SupportEmail   string `json:"support_email,omitempty"`
 	SupportContact string `json:"support_contact,omitempty"`
 	Address        string `json:"company_address,omitempty"`
 }
 
-// Destinations are the kinds of endpoints that events are sent to: webhook is one that
-// is called over HTTP, the others are named after the scheme of their address, as nats.
+// Destinations are the kinds of endpoints to which events are sent: webhook for HTTP, otherwise the URL scheme,
+// such as nats.
 type Destinations struct {
-	// Preferred is the one that counts, and Enabled are all of them.
+	// Preferred is the kind that is used. Enabled are all enabled kinds.
 	Preferred string   `json:"preferred"`
 	Enabled   []string `json:"enabled"`
 }
 
-// ScopeChoice is what a team asks people to grant at a provider, in the provider's words.
-// The scopes without which nothing works are asked for besides.
+// ScopeChoice lists the scopes that a team asks people to grant at a provider, by the provider's names. The
+// scopes that the provider always requires are added.
 type ScopeChoice struct {
-	// Must are those without which there is no connection; May can be refused.
+	// Must are scopes without which no connection is made; the person can refuse those in May.
 	Must []string `json:"must"`
 	May  []string `json:"may"`
 }
 
-// Store keeps what teams have chosen. Methods are safe for concurrent use and atomic,
-// and a context that has ended before a call writes nothing and is the error. What they
-// take and return is a copy.
+// Store stores the choices of teams. Methods are safe for concurrent use and atomic, and a context that has
+// ended before a call writes nothing and is the error. Arguments and results are copies.
 type Store interface {
-	// Choices returns what a team has chosen; the zero value if it never chose.
+	// Choices returns the choices of a team; the zero value if it has made none.
 	Choices(ctx context.Context, team healthlab.TeamID) (Choices, error)
 
-	// UpdateChoices lets change make new choices of the old ones, and returns them as they
-	// are kept. An error of change is returned unchanged, and nothing is written. change
-	// may run more than once, so it is pure. Concurrent updates behave as if they ran one
-	// after another. An empty History or Scopes comes back nil.
+	// UpdateChoices replaces the choices of a team by the result of change, and returns the stored choices. An
+	// error of change is returned unchanged, and nothing is written. change may run more than once, so it must
+	// be pure. Concurrent updates behave as if they ran one after another. An empty History or Scopes is
+	// returned as nil.
 	UpdateChoices(ctx context.Context, team healthlab.TeamID, change func(Choices) (Choices, error)) (Choices, error)
 }
 
-// Service reads and changes what teams have chosen. Safe for concurrent use.
+// Service reads and changes the choices of teams. It is safe for concurrent use.
 type Service struct {
 	store     Store
 	providers *healthdata.Providers
 	defaults  Choices
 }
 
-// New returns a Service on a store. defaults are the deployment's, which hold where a team
-// has chosen nothing; what they leave out, too, is: upsert; patients are told by SMS and
-// e-mail; all events are sent, and their bodies kept for 7 days; everything else is off. Invalid without a store or providers.
+// New returns a Service on a store. defaults apply if a team has chosen nothing. If they are empty too, VerbMode
+// is upsert, patients get SMS and e-mail, all events are sent, their bodies are kept for 7 days, and everything
+// else is off. It returns Invalid without a store or providers.
 func New(store Store, providers *healthdata.Providers, defaults Choices) (*Service, error) {
 	if store == nil || providers == nil {
 		return nil, fmt.Errorf("%w: team settings need a store and providers", healthlab.Invalid)
@@ -149,7 +146,7 @@ func New(store Store, providers *healthdata.Providers, defaults Choices) (*Servi
 	})}, nil
 }
 
-// over returns the choices, and where there is none what is below.
+// over returns the choices, completed from below.
 func (c Choices) over(below Choices) Choices {
 	history := maps.Clone(below.History)
 	if history == nil {
@@ -199,9 +196,9 @@ func (c Choices) over(below Choices) Choices {
 	}
 }
 
-// Of returns what holds for a team: its choices, and the defaults where it has none. No
-// field is nil but LinkOrigins, CriticalEmail, Practice, EventPrefixes, Destinations, Brand and Consent.
-// Do not change what the fields point to.
+// Of returns the settings of a team: its choices, completed from the defaults. No field is nil except
+// LinkOrigins, CriticalEmail, Practice, EventPrefixes, Destinations, Brand and Consent. Do not change the values
+// that fields point to.
 func (s *Service) Of(ctx context.Context, team healthlab.TeamID) (Choices, error) {
 	c, err := s.store.Choices(ctx, team)
 	if err != nil {
@@ -210,7 +207,7 @@ func (s *Service) Of(ctx context.Context, team healthlab.TeamID) (Choices, error
 	return c.over(s.defaults), nil
 }
 
-// Settings returns what health data asks about a team. It is made for [healthdata.Options].
+// Settings returns a team's settings for health data. Use it as Settings of [healthdata.Options].
 func (s *Service) Settings(ctx context.Context, team healthlab.TeamID) (healthdata.TeamSettings, error) {
 	c, err := s.Of(ctx, team)
 	if err != nil {
@@ -222,10 +219,10 @@ func (s *Service) Settings(ctx context.Context, team healthlab.TeamID) (healthda
 	}, nil
 }
 
-// Change lets edit change a team's own choices, and returns what holds for the team
-// afterwards. edit may run more than once, and is pure. What is new holds for what begins
-// later: an order, a session or a history that is under way may go on by what it began
-// with. Invalid with every problem, by the names in JSON; then nothing is changed.
+// Change lets edit change a team's own choices, and returns the team's settings afterwards. edit may run more
+// than once, so it must be pure. Changes apply to later work: a running order, session or backfill may continue
+// with the old settings. It returns Invalid with every invalid field by its JSON name, and then nothing is
+// changed.
 func (s *Service) Change(ctx context.Context, team healthlab.TeamID, edit func(*Choices)) (Choices, error) {
 	c, err := s.store.UpdateChoices(ctx, team, func(old Choices) (Choices, error) {
 		before := Choices{History: maps.Clone(old.History), Scopes: maps.Clone(old.Scopes)}
@@ -238,8 +235,8 @@ func (s *Service) Change(ctx context.Context, team healthlab.TeamID, edit func(*
 	return c.over(s.defaults), nil
 }
 
-// check lists what is wrong with choices. A history or scopes that were there before stay,
-// though their provider is gone from the configuration since.
+// check returns the invalid fields of choices. Earlier choices about a provider that is no longer configured are
+// accepted.
 func (s *Service) check(c, before *Choices) error {
 	var p healthlab.Problems
 	if m := c.VerbMode; m != nil && *m != healthdata.VerbUpsert && *m != healthdata.VerbSplit {
@@ -325,7 +322,7 @@ var (
 	destinationKind = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 )
 
-// checkLadder lists what is wrong with the ladder of critical results.
+// checkLadder reports invalid steps of CriticalLadder.
 func (c *Choices) checkLadder(p *healthlab.Problems) {
 	const week, mostTo, field = 7 * 24 * 60, 100, "critical_result_escalation"
 	if c.CriticalLadder != nil && len(c.CriticalLadder) == 0 || len(c.CriticalLadder) > MaxLadder {
@@ -346,10 +343,10 @@ func (c *Choices) checkLadder(p *healthlab.Problems) {
 	}
 }
 
-// mostOrigins is how many origins a team may name.
+// mostOrigins is the greatest number of origins of a team.
 const mostOrigins = 50
 
-// checkOrigins lists what is wrong with the origins of web pages.
+// checkOrigins reports invalid origins of web pages.
 func (c *Choices) checkOrigins(p *healthlab.Problems) {
 	if len(c.LinkOrigins) > mostOrigins {
 		p.Add("too_long", "at most 50 origins", "link_allowed_origins")
@@ -364,7 +361,7 @@ func (c *Choices) checkOrigins(p *healthlab.Problems) {
 	}
 }
 
-// checkEvents lists what is wrong with choices about events.
+// checkEvents reports invalid choices about events.
 func (c *Choices) checkEvents(p *healthlab.Problems) {
 	const most, mostBytes = 50, 128
 	if len(c.EventPrefixes) > most {

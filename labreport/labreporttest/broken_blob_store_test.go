@@ -112,7 +112,7 @@ func blobs(how func(*breakableStore)) func(*testing.T) {
 }
 
 // The store from which the mutants are made passes the suite.
-func TestSoundBlobStorePasses(t *testing.T) { blobs(func(*breakableStore) {})(t) }
+func TestBlobStore_unbrokenPassesTheSuite(t *testing.T) { blobs(func(*breakableStore) {})(t) }
 
 var brokenBlobStores = []conformance.Broken{
 	{Name: "forgets the last byte", Suite: blobs(func(s *breakableStore) {

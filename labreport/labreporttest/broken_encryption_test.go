@@ -64,7 +64,7 @@ func encryption(how func(*safe)) func(*testing.T) {
 	}
 }
 
-func TestEncryptionOfASoundStore(t *testing.T) { encryption(func(*safe) {})(t) }
+func TestEncryption_unbrokenPassesTheSuite(t *testing.T) { encryption(func(*safe) {})(t) }
 
 var brokenEncryption = []conformance.Broken{
 	{Name: "keeps files in clear", Suite: encryption(func(s *safe) { s.clear = true }), Subtest: "KeptForm"},

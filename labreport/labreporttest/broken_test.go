@@ -8,7 +8,7 @@ import (
 
 //go:generate go run ../../internal/conformance/gen overriddenJobs=labreport.Store
 
-func TestBroken(t *testing.T) {
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("jobs", brokenStores),
 		conformance.Of("blobs", brokenBlobStores),

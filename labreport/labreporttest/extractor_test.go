@@ -133,13 +133,13 @@ func extractors(broken func(*plain)) func(*testing.T) {
 	}
 }
 
-func TestUnbroken(t *testing.T) { extractors(func(*plain) {})(t) }
+func TestExtractor_unbrokenPassesTheSuite(t *testing.T) { extractors(func(*plain) {})(t) }
 
 func pages(edit func(*labreport.Page)) func(*testing.T) {
 	return extractors(func(e *plain) { e.edit = edit })
 }
 
-func TestBrokenExtractors(t *testing.T) {
+func TestBrokenExtractors_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t, []conformance.Broken{
 		{Name: "counts a page too many", Subtest: "Check", Suite: extractors(func(e *plain) { e.pages = 1 })},
 		{Name: "reads the last page first", Subtest: "Pages", Suite: extractors(func(e *plain) { e.backwards = true })},

@@ -10,9 +10,9 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/ucum"
 )
 
-// TestUnitsOfTermsFitTheirProperty compares the example units of the embedded terms with
+// TestTerms_unitsFitTheirProperty compares the example units of the embedded terms with
 // the property of their code.
-func TestUnitsOfTermsFitTheirProperty(t *testing.T) {
+func TestTerms_unitsFitTheirProperty(t *testing.T) {
 	for i := range Embedded().terms {
 		term := &Embedded().terms[i]
 		kind := term.Kind()
@@ -26,13 +26,13 @@ func TestUnitsOfTermsFitTheirProperty(t *testing.T) {
 	}
 }
 
-func TestValidCode(t *testing.T) {
+func TestValidCode_checksTheCheckDigit(t *testing.T) {
 	for code, want := range map[string]bool{"2345-7": true, "4548-4": true, "2345-6": false, "": false, "2345": false, "-7": false, "23a5-7": false, "98979-8": true} {
 		require.Equal(t, want, ValidCode(code), code)
 	}
 }
 
-func TestEmbeddedCatalogue(t *testing.T) {
+func TestEmbedded_findsNamesInEachLanguage(t *testing.T) {
 	require.Greater(t, Embedded().Terms(), 1100)
 	require.Contains(t, License, "LOINC")
 	for _, name := range []string{"Glucosa", "Hämoglobin", "T4,Free(Direct)", "Free T4", "GPT (ALAT)", "Créatinine", "WBC Count"} {
@@ -54,7 +54,7 @@ const published = `"LOINC_NUM","COMPONENT","PROPERTY","TIME_ASPCT","SYSTEM","SCA
 "2947-0","Sodium","SCnc","Pt","Bld","Qn","","CHEM","DEPRECATED","1","Sodium Bld-sCnc","mmol/L","Sodium [Moles/volume] in Blood","0",""
 `
 
-func TestLoad(t *testing.T) {
+func TestLoad_readsThePublishedTableAndRefusesBadRows(t *testing.T) {
 	terms, err := Load(strings.NewReader(published))
 	require.NoError(t, err)
 	require.Len(t, terms, 2, "a clinical and a deprecated term are left out")

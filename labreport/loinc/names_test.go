@@ -38,7 +38,7 @@ func lists(t *loinc.Term, name string) bool {
 
 // A row with a name, a unit and a specimen of a term is not matched without review to something else.
 // The name that is listed first, of a term with a name of its own, leads to the term.
-func TestEmbeddedNames(t *testing.T) {
+func TestRank_embeddedNamesLeadToTheirTerm(t *testing.T) {
 	rows, first, own, auto, wrong := 0, 0, 0, 0, 0
 	for _, term := range loinc.Embedded().All() {
 		for n, name := range term.Names {
@@ -69,7 +69,7 @@ func TestEmbeddedNames(t *testing.T) {
 }
 
 // A mass and an amount of substance of an analyte have the same names; the unit tells them apart.
-func TestUnitTellsMassFromSubstance(t *testing.T) {
+func TestRank_unitDecidesBetweenMassAndSubstance(t *testing.T) {
 	all := loinc.Embedded().All()
 	pairs := 0
 	for i := range all {
@@ -91,7 +91,7 @@ func TestUnitTellsMassFromSubstance(t *testing.T) {
 	require.Greater(t, pairs, 80)
 }
 
-func TestIronAndFastingGlucose(t *testing.T) {
+func TestRank_ironAndFastingGlucoseHaveTheirCodes(t *testing.T) {
 	for code, rows := range map[string][]string{
 		"2498-4":  {"ug/dL", "IRON, TOTAL", "Iron Total", "Eisen gesamt"},
 		"14798-3": {"umol/L", "IRON, TOTAL", "Iron Total", "Eisen gesamt"},
@@ -113,7 +113,7 @@ func TestIronAndFastingGlucose(t *testing.T) {
 
 // A name with blood and without serum or plasma may mean whole blood: no term of serum or plasma is
 // certain.
-func TestBloodIsNotSerum(t *testing.T) {
+func TestRank_nameWithBloodIsNotCertainlySerum(t *testing.T) {
 	rows := 0
 	for _, term := range loinc.Embedded().All() {
 		if term.Scale != "Qn" || term.Specimen() != loinc.Blood || len(term.Names) == 0 {

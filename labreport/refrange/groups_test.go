@@ -38,7 +38,7 @@ func applied(text string, p refrange.Person) string {
 	return fmt.Sprintf("%s: %s..%s", g.Name, g.Range.Low, g.Range.High)
 }
 
-func TestGroups(t *testing.T) {
+func TestGroups_rangeIsChosenBySexAgeAndPregnancy(t *testing.T) {
 	woman, man := refrange.Person{Sex: refrange.Female, Born: born(30)}, refrange.Person{Sex: refrange.Male, Born: born(30)}
 	girl, old, nobody := refrange.Person{Sex: refrange.Female, Born: born(9)}, refrange.Person{Sex: refrange.Male, Born: born(70)}, refrange.Person{}
 	pregnant, not := woman, woman
@@ -92,7 +92,7 @@ func TestGroups(t *testing.T) {
 }
 
 // Every age has the group that a table of completed years gives it.
-func TestAges(t *testing.T) {
+func TestGroups_everyAgeHasTheGroupOfItsCompletedYears(t *testing.T) {
 	const text = "< 1 year: 1-2; 1-17 years: 3-4; 18-59 years: 5-6; >= 60 years: 7-8"
 	for days := range 40_000 {
 		birth := day.AddDays(-days)

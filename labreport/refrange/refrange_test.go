@@ -53,7 +53,7 @@ func written(form, low, high string) string {
 	return strings.NewReplacer("L", low, "H", high).Replace(form)
 }
 
-func TestEveryFormOfRange(t *testing.T) {
+func TestParse_readsEveryFormOfRange(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	number := func() (string, float64) {
 		v := float64(random.IntN(100_000)) / []float64{1, 10, 100, 1000}[random.IntN(4)]
@@ -92,7 +92,7 @@ func TestEveryFormOfRange(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParse_readsKnownRangesAndRefusesOthers(t *testing.T) {
 	for text, want := range map[string]refrange.Range{
 		"-5.0 - +2.0":         {Low: "-5.0", High: "+2.0"},
 		"-5--1":               {Low: "-5", High: "-1"},
@@ -113,7 +113,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseBeside(t *testing.T) {
+func TestParseBeside_resultDecidesTheDecimalMark(t *testing.T) {
 	for _, c := range []struct {
 		text, result string
 		want         refrange.Range
@@ -132,7 +132,7 @@ func TestParseBeside(t *testing.T) {
 	}
 }
 
-func TestValue(t *testing.T) {
+func TestValue_readsExactAndOpenNumbers(t *testing.T) {
 	for text, want := range map[string]refrange.Range{
 		"5": {Low: "5", High: "5"}, "-0.5": {Low: "-0.5", High: "-0.5"}, "1,200": {Low: "1200", High: "1200"}, "<5": {High: "5", HighOpen: true}, "< or = 5": {High: "5"},
 		"≥ 60": {Low: "60"}, "=>60": {Low: "60"}, "3-5": {Low: "3", High: "5"}, "3 to 5": {Low: "3", High: "5"}, ">1,100": {Low: "1100", LowOpen: true},

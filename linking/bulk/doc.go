@@ -1,11 +1,9 @@
-// Package bulk works on many connections of a team at once: it makes them of tokens that
-// come from another service, pauses them, hands their tokens out to the service that fetches with
-// them from then on, and has their history fetched again. A team that moves away pauses
-// first, so that what it exports is the newest.
+// Package bulk changes many connections of a team at once: it imports them from the tokens of another service,
+// pauses them, exports their tokens, and fetches their history again. A team that moves to another service
+// pauses first, so that the exported tokens stay valid.
 //
-// What takes long is an operation: it is written down with all it needs, and any process
-// that runs [Service.Run] carries it on, also after a crash. For 90 days after it has ended
-// it is listed ([Options].Keep), and then forgotten with all that was kept of it.
+// A long call is an operation: it is stored with its data, and any process that runs [Service.Run] continues it,
+// also after a crash. It is listed for 90 days after its end ([Options].Keep), and then deleted.
 //
 // It is for teams that bulk operations are enabled for. Tokens move only at providers for
 // which a team has credentials of its own, for they are bound to these.

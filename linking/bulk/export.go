@@ -13,17 +13,17 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// PauseResult says what became of a pause.
+// PauseResult is the result of a pause.
 type PauseResult struct {
-	// Users are those whose connection is closed now, as it may have been before, and
-	// Missing those who have none; both in the order of the call, each once, and never nil.
+	// Users are those whose connection is now paused, including those that were paused before. Missing are those
+	// without a connection. Both are in the order of the call, without duplicates, and never nil.
 	Users   []healthlab.UserID `json:"user_ids_paused"`
 	Missing []healthlab.UserID `json:"user_ids_failed"`
 }
 
-// Pause closes connections until the people link again: nothing is fetched, and no token is
-// renewed. A renewal that is under way is kept. What they were fetched with stays, for
-// [Service.Export], and the provider is not told. A call that was cut off may be made again.
+// Pause pauses connections until the people link again: no data is fetched, and no token is renewed. A running
+// renewal is stored. The credentials stay, for [Service.Export], and the provider is not called. The call may be
+// repeated.
 //
 // Errors: Invalid (the provider is not configured), Forbidden ([RuleNotEnabled]).
 func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, provider string, users []healthlab.UserID) (PauseResult, error) {
@@ -47,7 +47,7 @@ func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, provider str
 	return out, nil
 }
 
-// once returns each user once, in their order.
+// once returns the users without duplicates, in their order.
 func once(users []healthlab.UserID) []healthlab.UserID {
 	seen := map[healthlab.UserID]bool{}
 	return slices.DeleteFunc(slices.Clone(users), func(u healthlab.UserID) bool {
@@ -57,24 +57,24 @@ func once(users []healthlab.UserID) []healthlab.UserID {
 	})
 }
 
-// ConnectionTokens is what a connection can be made of again, elsewhere.
+// ConnectionTokens are the tokens and fields from which another service can make the connection.
 type ConnectionTokens struct {
 	healthlab.Private
 
 	UserID healthlab.UserID `json:"user_id"`
-	// AccessToken and RefreshToken are the latest; of OAuth 1 the token and its secret.
+	// AccessToken and RefreshToken are the latest tokens, or the token and its secret of OAuth 1.
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
 	// ProviderID is the provider's own name for the person; empty if it has none.
 	ProviderID string `json:"provider_id"`
-	// ExpiresAt is when the access token ends, in Unix seconds; [NeverExpires] where it
-	// does not, or it is not known, and for OAuth 1.
+	// ExpiresAt is when the access token expires, in Unix seconds. It is [NeverExpires] if the token does not
+	// expire, if the time is not known, and for OAuth 1.
 	ExpiresAt int64 `json:"expires_at"`
-	// Scopes were granted; null if they are not known, and for OAuth 1.
+	// Scopes are the granted scopes; null if they are not known, and for OAuth 1.
 	Scopes *[]string `json:"oauth_scopes"`
 }
 
-// NeverExpires is the ExpiresAt of a token that does not end.
+// NeverExpires is the ExpiresAt of a token that does not expire.
 const NeverExpires = 2147483647
 
 // exportPage is how many connections are exported at a time.
@@ -82,27 +82,25 @@ const exportPage = 100
 
 // Export is a page of connections, by user id.
 type Export struct {
-	// Data is never nil.
+	// Data are the connections; never nil.
 	Data []ConnectionTokens `json:"data"`
-	// Next is for the next page; nil on the last one.
+	// Next is the token of the next page; nil on the last one.
 	Next *string `json:"next_token"`
 }
 
-// ExportQuery says what to export.
+// ExportQuery selects connections to export.
 type ExportQuery struct {
 	Team     healthlab.TeamID
 	Provider string
-	// Users are the only ones; nil means all. Those who have no connection are left out.
+	// Users are the exported users; nil means all. Users without a connection are left out.
 	Users []healthlab.UserID
-	// Token is empty for the first page, then what the page before said.
+	// Token is empty for the first page, then the Next of the previous page.
 	Token string
 }
 
-// Export hands out what connections to a provider are made of, working, failed or paused.
-// Those that are bound to credentials that are not the team's are left out, so a page may be
-// shorter than others, or empty, and have a next one.
-// Tokens of a connection that works may be renewed at any time, and are old then: pause it
-// first.
+// Export returns the tokens of connections to a provider, working, failed or paused. Connections with
+// credentials that are not the team's are left out, so that a page may be short or empty and still have a next
+// one. Pause a connection first, because its tokens may otherwise be renewed at any time.
 //
 // Errors: Invalid (the provider is not configured, or the token is another query's),
 // Forbidden ([RuleNotEnabled]), Precondition ([RuleOtherCredentials]).
@@ -165,7 +163,7 @@ func (s *Service) export(ctx context.Context, q ExportQuery) (Export, error) {
 	return out, nil
 }
 
-// token names the place after a user, for this query alone.
+// token returns the token of the page after a user, for this query only.
 func (q *ExportQuery) token(after healthlab.UserID) string {
 	sum := sha256.New()
 	sum.Write(fmt.Appendf(nil, "export %s %d %s %t %s", q.Team, len(q.Provider), q.Provider, q.Users == nil, after))
@@ -175,7 +173,7 @@ func (q *ExportQuery) token(after healthlab.UserID) string {
 	return base64.RawURLEncoding.EncodeToString(sum.Sum(slices.Clone(after.UUID[:]))[:24])
 }
 
-// after reads a token.
+// after parses a token.
 func (q *ExportQuery) after() (healthlab.UserID, bool) {
 	if q.Token == "" {
 		return healthlab.UserID{}, true

@@ -15,26 +15,25 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// ImportResult is what became of an import.
+// ImportResult is the result of an import.
 type ImportResult struct {
 	Op Op
-	// Users are those whose connection is made, and Failed the others, in the order of the
-	// call and without those who were erased. Both are empty while it is in progress.
+	// Users are those whose connection was made, and Failed the others, in the order of the call and without
+	// erased users. Both are empty while the import is in progress.
 	Users  []healthlab.UserID
 	Failed []FailedImport
 }
 
-// FailedImport is a connection that was not made.
+// FailedImport is a connection that could not be made.
 type FailedImport struct {
 	User healthlab.UserID
-	// Outcome says why; empty if it was not tried, because the operation was aborted.
+	// Outcome is the reason; empty if the connection was not tried, because the operation was aborted.
 	Outcome Outcome
 }
 
-// Import makes connections of tokens that come from another service, or replaces what is
-// there, as if the people had linked: each is announced, and its history is fetched. It is
-// written down at once, the tokens sealed, and done in the background, in the order of the
-// call; what is done at one provider for one team is done in the order of the calls.
+// Import makes connections from the tokens of another service, or replaces existing ones, as if the people had
+// linked: events are sent, and the history is fetched. The operation is stored at once with sealed tokens, and
+// runs in the background in the order of the call. Operations of one team at one provider run one after another.
 //
 // Nothing is asked of the provider, so tokens that do not work show when data is fetched.
 // They are bound to the team's own client as it is when Import is called. Where the
@@ -61,7 +60,7 @@ func (s *Service) Import(ctx context.Context, team healthlab.TeamID, provider st
 	return out, nil
 }
 
-// ImportResult says what became of an import. NotFound if the team has no such operation.
+// ImportResult returns the result of an import. It returns NotFound if the team has no such operation.
 func (s *Service) ImportResult(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (ImportResult, error) {
 	op, err := s.store.Op(ctx, team, id)
 	out := ImportResult{Op: op}
@@ -96,13 +95,13 @@ func (s *Service) imported(ctx context.Context, op Op) (ImportResult, error) {
 	}
 }
 
-// load is what is sealed in an item's Grant.
+// load is the sealed content of an item's Grant.
 type load struct {
 	Packed         []byte
 	ExpiresAt      time.Time
 	ExternalUserID string
 	Scopes         []string
-	// Client is the team's own client when it was handed over; empty for the deployment's.
+	// Client is the team's own OAuth client at the time of the call; empty for that of the deployment.
 	Client string `json:",omitempty"`
 }
 
@@ -156,9 +155,9 @@ func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider
 }
 
 const (
-	// maxProblems is the number of problems of one call that are reported.
+	// maxProblems is the greatest number of reported problems of one call.
 	maxProblems = 1000
-	// maxToken is the longest token, and maxText the longest of the other texts, in bytes.
+	// maxToken is the greatest length of a token, and maxText that of other texts, in bytes.
 	maxToken  = 16 << 10
 	maxText   = 512
 	maxScopes = 200
@@ -166,7 +165,7 @@ const (
 	maxExpiry = 253402300799
 )
 
-// problems says what of the tokens cannot be kept.
+// problems returns the invalid fields of the tokens.
 func (r *ConnectionTokens) problems() (p healthlab.Problems) {
 	text := func(s string, most int, path ...any) {
 		if len(s) > most || !utf8.ValidString(s) || strings.Contains(s, "\x00") {
@@ -220,10 +219,10 @@ func (s *Service) importNext(ctx context.Context, op Op) (Op, error) {
 			was, err = s.importItem(ctx, &op, &it)
 		}
 		switch {
-		case errors.Is(err, healthlab.NotFound): // the user was erased, and the item with it
+		case errors.Is(err, healthlab.NotFound): // the user was erased with the item
 		case err != nil:
 			return op, err
-		case was == "": // the operation is over
+		case was == "": // the operation has ended
 			return op, errLost
 		case was != Connected:
 			op.Failed++
@@ -238,7 +237,7 @@ func (s *Service) importNext(ctx context.Context, op Op) (Op, error) {
 	return op, nil
 }
 
-// importItem makes one connection, unless it was made, and says what became of it.
+// importItem makes one connection, unless it is made already, and returns the outcome.
 func (s *Service) importItem(ctx context.Context, op *Op, it *Item) (Outcome, error) {
 	if it.Grant.Box == nil {
 		return "", nil
@@ -268,7 +267,7 @@ func (s *Service) makeConnection(ctx context.Context, op *Op, it *Item) (Outcome
 	return s.store.Import(ctx, Import{Team: op.Team, Op: op.ID, N: it.N, Credential: n.Credential, Sole: n.Sole, Change: n.Change})
 }
 
-// reason is the Outcome that an error means; empty if there is none, or it may pass.
+// reason returns the Outcome for an error; empty for nil and for a temporary error.
 func reason(err error) Outcome {
 	var taken *linking.AccountTakenError
 	var link *linking.Error

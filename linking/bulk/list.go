@@ -14,12 +14,12 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// OpsQuery asks for the operations of a team.
+// OpsQuery selects a page of a team's operations.
 type OpsQuery struct {
 	Team healthlab.TeamID
-	// Cursor is empty for the first page, then what the page before said.
+	// Cursor is empty for the first page, then the cursor of the previous result.
 	Cursor string
-	// Size is 0 to [MaxOps].
+	// Size is the greatest number of operations: 0 to [MaxOps].
 	Size int
 }
 

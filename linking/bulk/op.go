@@ -9,17 +9,17 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Type says what an operation does.
+// Type is the kind of an operation.
 type Type string
 
 const (
-	// HistoricalTrigger has histories fetched again.
+	// HistoricalTrigger fetches histories again.
 	HistoricalTrigger Type = "link_bulk_historical_trigger"
-	// ConnectionImport makes connections of tokens.
+	// ConnectionImport makes connections from tokens.
 	ConnectionImport Type = "link_bulk_import"
 )
 
-// Status is where an operation stands.
+// Status is the state of an operation.
 type Status string
 
 const (
@@ -30,44 +30,41 @@ const (
 	// Failure: all users have an outcome, and the operation failed for some: they are no
 	// users of the team, or have not connected the provider. [Outcome] has the reason in an import.
 	Failure Status = "failure"
-	// Aborted: it was given up, because the provider is no longer configured, or bulk
-	// operations are no longer enabled; an import also where the team's connections no longer
-	// move.
+	// Aborted: the operation was given up, because the provider is no longer configured, or bulk operations are
+	// no longer enabled; an import also if the team can no longer move connections.
 	Aborted Status = "aborted"
 )
 
-// Op is work on many connections of one provider. Instants are in UTC; the zero time means
-// never.
+// Op is an operation on many connections of one provider. Instants are in UTC; the zero time means never.
 type Op struct {
 	ID       uuid.UUID
 	Team     healthlab.TeamID
 	Type     Type
 	Provider string
 	Status   Status
-	// Total is how many users it is about, and Next the place of the first who was not
-	// dealt with. Failed is for how many nothing could be done.
+	// Total is the number of users, Next the index of the first user that is not processed, and Failed the
+	// number of users for whom the operation failed.
 	Total, Next, Failed int
-	// Running are users who were dealt with and whose history is not over, where only so
-	// many may be.
+	// Running are processed users whose history is still running, if the number of running histories is limited.
 	Running            []healthlab.UserID
 	StartedAt, EndedAt time.Time
-	// Due is when it is to go on.
+	// Due is when the operation continues.
 	Due time.Time
-	// Lease is until when, on the store's clock, a process has it; zero if none has. Fence
-	// counts the claims.
+	// Lease is when the lease of the claiming process ends, on the store's clock; zero if there is none. Fence
+	// is the number of claims.
 	Lease time.Time
 	Fence int64
 }
 
-// LogValue shows which operation it is.
+// LogValue contains the ids of the operation.
 func (o Op) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", o.ID.String()), slog.String("team", o.Team.String()), slog.String("type", string(o.Type)), slog.String("provider", o.Provider))
 }
 
-// Processed is how many users were dealt with, and Pending how many were not.
+// Processed returns the number of processed users.
 func (o *Op) Processed() int { return o.Next - len(o.Running) }
 
-// Pending is how many users were not dealt with.
+// Pending returns the number of users that are not processed.
 func (o *Op) Pending() int { return o.Total - o.Processed() }
 
 func (o Op) ended(as Status, at time.Time) Op {
@@ -75,15 +72,14 @@ func (o Op) ended(as Status, at time.Time) Op {
 	return o
 }
 
-// Item is a user of an operation, by place from 0 on.
+// Item is a user of an operation, by index from 0.
 type Item struct {
 	N    int
 	User healthlab.UserID
-	// Grant is what a connection is to be made of, sealed. It has no Box in other
-	// operations, once the item has an Outcome, and once the operation is over.
+	// Grant is the sealed data of the connection to make. It has no Box in other operations, after the item has
+	// an Outcome, and after the operation has ended.
 	Grant healthlab.Sealed
-	// Outcome is what became of an item of an import; empty before, and in other
-	// operations.
+	// Outcome is the result of an item of an import; empty before, and in other operations.
 	Outcome Outcome
 }
 
@@ -92,24 +88,23 @@ func (it Item) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("n", it.N), slog.String("user", it.User.String()))
 }
 
-// Outcome is what became of one connection of an import.
+// Outcome is the result of one connection of an import.
 type Outcome string
 
 const (
-	// Connected: the connection is made.
+	// Connected: the connection was made.
 	Connected Outcome = "made"
 	// NoUser: the team has no such user.
 	NoUser Outcome = "no_user"
-	// AccountTaken: another user has connected the account, and the team refuses that.
+	// AccountTaken: another user has connected the account, and the team refuses duplicates.
 	AccountTaken Outcome = "duplicate_connection"
-	// ScopesMissing: the scopes are not among those granted that the team or the provider
-	// requires.
+	// ScopesMissing: a scope that the team or the provider requires was not granted.
 	ScopesMissing Outcome = "required_scopes_not_granted"
-	// Refused: the user cannot have the connection, as one whose data is made up.
+	// Refused: the user cannot have the connection, for example a user with generated data.
 	Refused Outcome = "refused"
 )
 
-// ListPosition is where an operation stands in the list of its team.
+// ListPosition is the position of an operation in the list of its team.
 type ListPosition struct {
 	StartedAt time.Time
 	ID        uuid.UUID

@@ -14,7 +14,7 @@ import (
 
 // Ended operations are listed for 90 days and then deleted, with or without a running worker.
 // Operations in progress are never deleted.
-func TestOperationsAreForgotten(t *testing.T) {
+func TestOperations_areDeleted90DaysAfterTheyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		team := healthlab.TeamID{UUID: uuid.New()}

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// keptOp is an operation as it is kept: the users of Op.Running stand in Running, by place.
+// keptOp is a stored operation. Running has the users of Op.Running by their index.
 type keptOp struct {
 	Op      Op
 	Running []runningUser `json:",omitempty"`
@@ -33,8 +33,8 @@ func (k *keptOp) op() Op {
 	return out
 }
 
-// opTable keeps operations, which hold nothing personal. The first index orders the operations of a
-// team, the second those in progress at a provider, both as they began. What is in progress is due.
+// opTable has the operations, which contain no personal data. The first index sorts the operations of a team,
+// the second those in progress at a provider, both by their start. Operations in progress are due.
 var opTable = store.Table[keptOp]{Name: "bulk_op", Clear: true, Row: func(k *keptOp) store.Row {
 	op := &k.Op
 	r := store.Row{Key: opKey(op.Team, op.ID), Index: [2]string{began(op.StartedAt, op.ID)}}
@@ -58,8 +58,8 @@ func began(at time.Time, id uuid.UUID) string {
 
 const beganLen = 8 + 16
 
-// opID keeps the ids of the operations of all teams, so that no two share one. An operation that is
-// over is due for Prune.
+// opID has the ids of the operations of all teams, so that no two share one. The row of an ended operation is
+// due for Prune.
 type opID struct {
 	ID   uuid.UUID
 	Team healthlab.TeamID
@@ -82,15 +82,15 @@ func opIDOf(op *Op) opID {
 	return o
 }
 
-// keptItem is an item with its operation.
+// keptItem is a stored item with its operation.
 type keptItem struct {
 	Team healthlab.TeamID
 	Op   uuid.UUID
 	Item Item
 }
 
-// itemTable keeps items. A Grant is sealed already, and an item may name a user whom the team does not
-// have, so they are not encrypted with keys of persons. The first index has the items with a Grant.
+// itemTable has the items. They are not encrypted with keys of persons, because a Grant is already sealed and an
+// item may have an unknown user. The first index has the items with a Grant.
 var itemTable = store.Table[keptItem]{Name: "bulk_item", Clear: true, Row: func(k *keptItem) store.Row {
 	r := store.Row{Key: itemKey(k.Team, k.Op, k.Item.N)}
 	r.User = k.Item.User
@@ -109,14 +109,13 @@ func itemsOf(team healthlab.TeamID, op uuid.UUID, by store.By) store.Query {
 	return store.Query{Key: store.Key{Table: itemTable.Name, Team: team}, By: by, From: prefix, To: store.End(prefix)}
 }
 
-// Tables declares what [NewStore] keeps. It needs linking.Tables and healthdata.UserTables beside it.
+// Tables declares the tables of [NewStore]. A store also needs linking.Tables and healthdata.UserTables.
 func Tables() []store.Definition {
 	return []store.Definition{opTable.Definition(), opIDTable.Definition(), itemTable.Definition()}
 }
 
-// NewStore returns the bulk operations of a store whose tables include [Tables], with the connections
-// that links keeps in the same store. Erasing a user calls [EraseItems], and deleting a team
-// [DeleteTeam].
+// NewStore returns a Store on a store whose tables include [Tables], with the connections of links in the same
+// store. Erasing a user must call [EraseItems], and deleting a team [DeleteTeam].
 func NewStore(s store.Store, links *linking.Rows) Store { return rowStore{s, links} }
 
 type rowStore struct {
@@ -137,7 +136,7 @@ func normalOp(op Op) (Op, error) {
 	return op, healthlab.CheckText(string(op.Type), op.Provider, string(op.Status))
 }
 
-// keep returns an operation as it is kept. Running users who are not in the operation are left out.
+// keep returns an operation in its stored form. Running users who are not in the operation are left out.
 func keep(tx store.Tx, op Op) (keptOp, error) {
 	out := keptOp{Op: op}
 	out.Op.Running = nil
@@ -160,7 +159,7 @@ func keep(tx store.Tx, op Op) (keptOp, error) {
 	return out, nil
 }
 
-// EraseItems takes a user out of all operations, in the transaction that erases the user.
+// EraseItems removes a user from all operations, in the transaction that erases the user.
 func EraseItems(_ context.Context, tx store.Tx, _ healthlab.TeamID, user healthlab.UserID) error {
 	// Operations are locked before their items, as UpdateOp does.
 	mine := store.Query{Key: store.Key{Table: itemTable.Name, User: user}, By: store.ByUser, Bare: true}
@@ -172,7 +171,7 @@ func EraseItems(_ context.Context, tx store.Tx, _ healthlab.TeamID, user healthl
 	for i, r := range got[0] {
 		queries[i] = store.Query{Key: opKey(r.Team, store.ParseUUID(r.ID)), Lock: store.Held}
 	}
-	if _, err := tx.Read(queries...); err != nil { // so that each Get below costs no trip
+	if _, err := tx.Read(queries...); err != nil { // reads all rows at once
 		return err
 	}
 	for _, q := range queries {
@@ -208,7 +207,7 @@ func DeleteTeam(_ context.Context, tx store.Tx, team healthlab.TeamID) error {
 	return deleteOps(tx, got[0])
 }
 
-// deleteOps deletes operations whose rows are Held, with their ids and items.
+// deleteOps deletes operations whose rows are locked, with their ids and items.
 func deleteOps(tx store.Tx, ops []store.Row) error {
 	var queries []store.Query
 	for _, r := range ops {

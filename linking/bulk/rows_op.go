@@ -30,7 +30,7 @@ func (r rowStore) Submit(ctx context.Context, op Op, items []Item) error {
 			q.Bare = true
 			users = append(users, q)
 		}
-		if _, err := tx.Read(users...); err != nil { // an erasure comes before the items or after them
+		if _, err := tx.Read(users...); err != nil { // an erasure happens before or after the whole insertion
 			return err
 		}
 		for i, it := range items {
@@ -154,7 +154,7 @@ func (r rowStore) Claim(ctx context.Context, n int, now time.Time, lease time.Du
 				return err
 			}
 			if e == nil || !claimable(&e.Value.Op, now, tx.Now()) {
-				continue // another transaction has it, or had it since it was read
+				continue // another transaction has locked or changed the operation
 			}
 			e.Value.Op.Lease = instant(tx.Now().Add(lease))
 			e.Value.Op.Fence++
@@ -175,8 +175,8 @@ func claimable(op *Op, now, at time.Time) bool {
 	return op.Status == InProgress && !op.Due.After(now) && !op.Lease.After(at)
 }
 
-// firstOps returns the claimable operations that began first of their team and provider, the longest
-// due first, then by id. They are not locked.
+// firstOps returns the claimable operations that are the first of their team and provider, the longest due
+// first, then by id, without a lock.
 func firstOps(tx store.Tx, now time.Time) ([]Op, error) {
 	got, err := tx.Read(store.Query{Key: store.Key{Table: opTable.Name}, By: store.ByDue, Until: now, Lock: store.Plain, Bare: true})
 	if err != nil {

@@ -42,7 +42,7 @@ func rowsHarness(t testing.TB) (bulktest.StoreHarness, store.Store) {
 	}}, s
 }
 
-func TestRows(t *testing.T) {
+func TestStore_overRowsPassesTheSuite(t *testing.T) {
 	h, _ := rowsHarness(t)
 	bulktest.RunStore(t, h)
 }
@@ -63,7 +63,7 @@ func submit(t *testing.T, b bulk.Store, team, name string, at time.Time, users .
 }
 
 // Users who are running are kept by place, and only those of the operation.
-func TestRows_running(t *testing.T) {
+func TestOp_runningUsersAreThoseOfTheOperationInOrder(t *testing.T) {
 	h, _ := rowsHarness(t)
 	ann, bob, cyd := conformance.User("ann"), conformance.User("bob"), conformance.User("cyd")
 	op := submit(t, h.Bulk, "a", "op", time.Now(), ann, bob)
@@ -77,7 +77,7 @@ func TestRows_running(t *testing.T) {
 }
 
 // An erased user leaves the operations of all teams, also those of a team that never had the user.
-func TestRows_erasedUser(t *testing.T) {
+func TestEraseUser_removesTheUserFromEveryOperation(t *testing.T) {
 	h, _ := rowsHarness(t)
 	ann, bob := h.Linking.AddUser(t, "a", "ann"), h.Linking.AddUser(t, "a", "bob")
 	ops := []bulk.Op{
@@ -101,7 +101,7 @@ func TestRows_erasedUser(t *testing.T) {
 	}
 }
 
-func TestRows_deletedTeam(t *testing.T) {
+func TestDeleteTeam_removesOperationsOfTheTeamOnly(t *testing.T) {
 	h, s := rowsHarness(t)
 	submit(t, h.Bulk, "a", "op", time.Now(), conformance.User("ann"), conformance.User("bob"))
 	kept := submit(t, h.Bulk, "b", "op", time.Now(), conformance.User("ann"))
@@ -121,7 +121,7 @@ func TestRows_deletedTeam(t *testing.T) {
 
 // Operations that wait for another one, and those that a process has, do not keep others from being
 // claimed, however long they are due.
-func TestRows_claimsPastWaiting(t *testing.T) {
+func TestClaim_passesWaitingAndClaimedOperations(t *testing.T) {
 	h, _ := rowsHarness(t)
 	start := time.Now().UTC().Truncate(time.Second)
 	h.SetClock(start)
@@ -141,7 +141,7 @@ func TestRows_claimsPastWaiting(t *testing.T) {
 }
 
 // Connections are read page by page.
-func TestRows_manyConnections(t *testing.T) {
+func TestConnections_areReadBeyondOnePage(t *testing.T) {
 	h, _ := rowsHarness(t)
 	const many = 401
 	var users []healthlab.UserID

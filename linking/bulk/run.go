@@ -15,7 +15,7 @@ func (s *Service) op(team healthlab.TeamID, what Type, provider string, total in
 	return Op{ID: s.opts.NewID(), Team: team, Type: what, Provider: provider, Status: InProgress, Total: total, StartedAt: at, Due: at}
 }
 
-// submit writes an operation down, and wakes who works on them.
+// submit stores an operation and wakes the workers.
 func (s *Service) submit(ctx context.Context, op Op, items []Item) error {
 	if err := s.store.Submit(ctx, op, items); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (s *Service) submit(ctx context.Context, op Op, items []Item) error {
 	return nil
 }
 
-// look is how often a caller looks at what it waits for.
+// look is the interval at which a waiting caller checks the operation.
 const look = 50 * time.Millisecond
 
 func (s *Service) await(ctx context.Context, op Op) (Op, error) {
@@ -51,8 +51,8 @@ func (s *Service) await(ctx context.Context, op Op) (Op, error) {
 	return op, nil
 }
 
-// Run does what was submitted, and forgets what ended long ago ([Options].Keep), until ctx
-// ends. Run it in at least one process; any number may.
+// Run processes operations and deletes old ones ([Options].Keep) until ctx ends. At least one process must run
+// it; any number may.
 func (s *Service) Run(ctx context.Context) error {
 	var both sync.WaitGroup
 	both.Go(func() { _ = s.pruning().Run(ctx) })
@@ -61,9 +61,8 @@ func (s *Service) Run(ctx context.Context) error {
 	return err
 }
 
-// Step does what is due now, and returns how many operations it took up: for hosts that
-// bring their own scheduler, and for tests. It forgets what ended long ago, too, which does
-// not count.
+// Step runs due work and returns the number of operations that it processed. Hosts with their own scheduler and
+// tests call it. It also deletes old operations, which are not counted.
 func (s *Service) Step(ctx context.Context) (int, error) {
 	n, err := s.ops().Once(ctx, 100)
 	_, pruned := s.pruning().Once(ctx, 1)
@@ -71,14 +70,14 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 }
 
 const (
-	// pruneEvery is how often a process looks for what ended long ago, and pruneMost how
-	// many operations, with all their users, it forgets in one write.
+	// pruneEvery is the interval of deleting old operations, and pruneMost the greatest number that one write
+	// deletes.
 	pruneEvery = 10 * time.Minute
 	pruneMost  = 20
 )
 
-// pruning forgets operations that ended long ago. What a write takes is locked in the store,
-// so processes share the work.
+// pruning deletes operations that ended long ago. Each write locks the rows that it deletes, so that processes
+// share the work.
 func (s *Service) pruning() *work.Loop[struct{}] {
 	return &work.Loop[struct{}]{
 		Name: "old bulk operations", Workers: 1, Idle: pruneEvery, Log: s.opts.Log,
@@ -104,19 +103,19 @@ func (s *Service) ops() *work.Loop[Op] {
 }
 
 const (
-	// lease is how long an operation is one process's, and turn how many users it deals
-	// with before others have their turn.
+	// lease is how long a process may keep an operation, and turn how many users it processes before other
+	// operations get a turn.
 	lease = 2 * time.Minute
 	turn  = 50
-	// again is when to look at histories that are not over.
+	// again is when running histories are checked again.
 	again = 5 * time.Second
 )
 
-// errLost says that another process has the operation.
+// errLost reports that another process has claimed the operation.
 var errLost = errors.New("the lease is over")
 
-// advance deals with the next users of a claimed operation, and notes how far it is. What
-// was not noted is done again, and does nothing the second time.
+// advance processes the next users of a claimed operation and stores the progress. Users whose progress was not
+// stored are processed again, without effect.
 func (s *Service) advance(ctx context.Context, op Op) error {
 	var next Op
 	var err error
@@ -125,7 +124,7 @@ func (s *Service) advance(ctx context.Context, op Op) error {
 		next, err = s.triggerNext(ctx, op)
 	case ConnectionImport:
 		next, err = s.importNext(ctx, op)
-	default: // of a newer version of this library
+	default: // an operation of a newer version of this library
 		err = healthlab.Unimplemented
 	}
 	if err == nil {
@@ -144,7 +143,7 @@ func (s *Service) advance(ctx context.Context, op Op) error {
 	return err
 }
 
-// finish ends an operation in which all users have an outcome, once no request runs.
+// finish ends an operation when all users have an outcome and no request runs.
 func (s *Service) finish(op Op) Op {
 	switch {
 	case len(op.Running) > 0:

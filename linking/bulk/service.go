@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// Service works on many connections at once. Safe for concurrent use.
+// Service changes many connections at once. It is safe for concurrent use.
 type Service struct {
 	store Store
 	users *healthdata.Service
@@ -26,14 +26,13 @@ type Service struct {
 	wake  chan struct{}
 }
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options configures a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Wait is how long a caller who waits for an operation waits at most. Default 20
-	// seconds.
+	// Wait is the longest time that a call waits for its operation. Default 20 seconds.
 	Wait time.Duration
-	// Idle is how often a process looks for operations when it has none. Default 1 second.
+	// Idle is the interval at which an idle process checks for operations. Default 1 second.
 	Idle time.Duration
-	// Keep is how long an operation is listed after it has ended. Default 90 days.
+	// Keep is how long an operation is listed after its end. Default 90 days.
 	Keep time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -43,9 +42,9 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// New returns a Service for what the links have connected and the pulls fetch, of the users and with the
-// connectors of the links; the sealer is for tokens that wait for their import. Everything but opts is
-// required; Invalid if something is missing. It starts nothing.
+// New returns a Service on a store, for the users and connectors of links and the histories of pulls. seal
+// encrypts tokens that wait for their import. Everything except opts is required; it returns Invalid if an
+// argument is missing. It starts no goroutine.
 func New(store Store, links *linking.Service, pulls *pull.Service, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	if store == nil || links == nil || pulls == nil || seal == nil {
 		return nil, fmt.Errorf("%w: bulk operations need a store, links, pulls and a sealer", healthlab.Invalid)
@@ -78,7 +77,7 @@ func New(store Store, links *linking.Service, pulls *pull.Service, seal healthla
 
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// Rules by the names that callers branch on.
+// Types of the healthlab.RuleError of this package.
 const (
 	// RuleNotEnabled: bulk operations are not enabled for the team.
 	RuleNotEnabled = "BULK_NOT_ENABLED"
@@ -87,7 +86,7 @@ const (
 	RuleOtherCredentials = "NO_OWN_CREDENTIALS"
 )
 
-// enabled returns the settings of a team that bulk operations are enabled for.
+// enabled returns the settings of a team if bulk operations are enabled, otherwise an error.
 func (s *Service) enabled(ctx context.Context, team healthlab.TeamID) (linking.TeamSettings, error) {
 	settings, err := s.links.Settings(ctx, team)
 	if err == nil && !settings.Bulk {
@@ -107,15 +106,14 @@ func (s *Service) provider(slug string) (*healthdata.Provider, error) {
 	return p, nil
 }
 
-// move is what a team needs to move connections of a provider.
+// move has what is needed to move connections of a provider.
 type move struct {
 	linking.TokenCodec
 	provider *healthdata.Provider
 	settings linking.TeamSettings
 }
 
-// movable returns how the tokens of a provider are read and written, if a team may move
-// them.
+// movable returns how tokens of a provider are read and written, if the team may move them.
 func (s *Service) movable(ctx context.Context, team healthlab.TeamID, slug string) (move, error) {
 	settings, err := s.enabled(ctx, team)
 	if err != nil {

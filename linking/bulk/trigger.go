@@ -11,14 +11,13 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// throttle is how fast connections of a team are triggered at a provider: some in a while,
-// or some at a time.
+// throttle is the speed of triggering connections of a team at a provider: some in a period, or some at a time.
 type throttle struct {
 	n   int
-	per time.Duration // 0: n at a time
+	per time.Duration // 0 means n at a time
 }
 
-// throttles are the classes of the providers' records, and the one of all others.
+// throttles has the throttling classes of the providers' records, and the default class.
 var throttles = map[string]throttle{
 	"2_per_minute":      {2, time.Minute},
 	"250_at_a_time":     {250, 0},
@@ -36,11 +35,10 @@ func throttleOf(p *healthdata.Provider) throttle {
 	return throttles[defaultThrottle]
 }
 
-// Trigger has the history of connections fetched again, as far back as the provider, the
-// team and the people's bounds of ingestion let it. It is written down at once, and done in
-// the background, as fast as the provider's class allows; what is done at one provider for
-// one team is done in the order of the calls. A user is processed when the fetching is
-// scheduled, and at a provider of 250 at a time when it is over.
+// Trigger fetches the history of connections again, within the limits of the provider, the team and the users'
+// ingestion windows. The operation is stored at once, and runs in the background at the speed of the provider's
+// class. Operations of one team at one provider run one after another. A user is processed when the fetch is
+// scheduled, or, at a provider with 250 at a time, when it has ended.
 //
 // With wait, it returns when all is done, or after [Options].Wait with the operation in
 // progress.
@@ -73,7 +71,7 @@ func (s *Service) trigger(ctx context.Context, team healthlab.TeamID, provider s
 	return op, s.submit(ctx, op, items)
 }
 
-// triggerNext deals with the next users of a trigger.
+// triggerNext processes the next users of a trigger.
 func (s *Service) triggerNext(ctx context.Context, op Op) (Op, error) {
 	p := s.users.Providers().Get(op.Provider)
 	settings, err := s.links.Settings(ctx, op.Team)
@@ -126,8 +124,8 @@ func (s *Service) triggerNext(ctx context.Context, op Op) (Op, error) {
 	return op, nil
 }
 
-// unfinished are those of an operation's running users whose history is not over. Where
-// the connection no longer works, nothing is fetched any more.
+// unfinished returns the running users of an operation whose history has not ended. A connection that no longer
+// works has no running history.
 func (s *Service) unfinished(ctx context.Context, op *Op) (out []healthlab.UserID, err error) {
 	for _, id := range op.Running {
 		u, err := s.users.User(ctx, op.Team, id)

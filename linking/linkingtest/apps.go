@@ -19,7 +19,7 @@ import (
 type AppsHarness struct {
 	// Apps is the interface that is tested.
 	Apps linking.AppSessions
-	// Users is the store of the users whom the sessions are of.
+	// Users is the store of the users of the sessions.
 	Users healthdata.Users
 }
 
@@ -31,7 +31,7 @@ func RunApps(t *testing.T, h AppsHarness) {
 	}
 }
 
-// invited is the session of an app without a field at its zero value, and its user.
+// invited returns the session of an app without a zero field, and adds its user.
 func (h AppsHarness) invited(t *testing.T, team, user string) linking.AppSession {
 	t.Helper()
 	a := linking.AppSession{

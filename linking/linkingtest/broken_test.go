@@ -8,7 +8,7 @@ import (
 
 //go:generate go run ../../internal/conformance/gen brokenClients=linking.TeamClients overriddenApps=linking.AppSessions overriddenLinking=linking.Store
 
-func TestBroken(t *testing.T) {
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("store", brokenStores),
 		conformance.Of("credentials", brokenCredentialStores),

@@ -17,7 +17,7 @@ import (
 type ClientsHarness struct {
 	// Clients is the interface that is tested.
 	Clients linking.TeamClients
-	// Linking has the connections that are bound to them.
+	// Linking has the connections that use the clients.
 	Linking StoreHarness
 }
 
@@ -29,7 +29,7 @@ func RunClients(t *testing.T, h ClientsHarness) {
 	}
 }
 
-// ownClient is a client without a field at its zero value but for what is the store's.
+// ownClient returns a client without a zero field, except those that the store sets.
 func ownClient(team, provider, id string) linking.TeamClient {
 	return linking.TeamClient{
 		Team: conformance.Team(team), Provider: provider, ClientID: id, Box: healthlab.Sealed{KeyID: "k1", Box: []byte("box of " + id)}, Tail: "…räv",
@@ -52,7 +52,7 @@ func (h ClientsHarness) list(t *testing.T, team string) []linking.TeamClient {
 	return list
 }
 
-// bind connects a user by a client.
+// bind connects a user with a client.
 func (h ClientsHarness) bind(t *testing.T, team, user, client string) linking.Session {
 	t.Helper()
 	h.Linking.AddUser(t, team, user)
@@ -90,7 +90,7 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 		want := ownClient(x, "acme_scale", "id 1")
 		given := want
 		given.CreatedAt = want.CreatedAt.In(time.FixedZone("x", 3600)).Add(123 * time.Nanosecond)
-		given.RetiredAt, given.ProvenAt, given.ProvenURL, given.Connections = noon, noon, "https://x.example", 7 // the store's
+		given.RetiredAt, given.ProvenAt, given.ProvenURL, given.Connections = noon, noon, "https://x.example", 7 // ignored by the store
 		require.Equal(t, want, h.put(t, given))
 		got, err := h.Clients.Client(t.Context(), want.Team, want.Provider, want.ClientID)
 		require.NoError(t, err)
@@ -126,7 +126,7 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 		require.Equal(t, []string{"c", "d", "a", "b"}, clientIDs(list))
 		require.Equal(t, []time.Time{{}, {}, noon.Add(3 * time.Minute), noon.Add(2 * time.Minute)},
 			[]time.Time{list[0].RetiredAt, list[1].RetiredAt, list[2].RetiredAt, list[3].RetiredAt})
-		h.put(t, at("b", 4)) // it comes back
+		h.put(t, at("b", 4)) // the client becomes current again
 		list = h.list(t, x)
 		require.Equal(t, []string{"c", "b", "d", "a"}, clientIDs(list))
 		require.Zero(t, list[1].RetiredAt)
@@ -198,7 +198,7 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 		require.Equal(t, "old", c.Client)
 		c, err = h.Linking.updateGrant(t.Context(), c, func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
 			require.Equal(t, "old", c.Client)
-			c.Client = "new" // lost
+			c.Client = "new" // not stored
 			return nil, nil
 		})
 		require.NoError(t, err)

@@ -20,55 +20,51 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// ConnectorHarness is a connector, and a provider with one person who has data.
+// ConnectorHarness is a connector and a provider with one person and data.
 type ConnectorHarness struct {
 	Connector linking.ProviderConnector
 	// Approve signs the person in on the provider's page, and returns the code that the
 	// provider sends to the redirect URL. Required for an OAuth flow.
 	Approve func(t testing.TB, page string) (code string)
-	// ApproveOnly is Approve by a person who grants these scopes alone. Nil if the test cannot
-	// cause that.
+	// ApproveOnly is Approve for a person who grants only these scopes. Nil if the test cannot do that.
 	ApproveOnly func(t testing.TB, page string, scopes []string) (code string)
-	// NoPKCE: the provider does not support PKCE (RFC 7636), so that its page has no challenge.
+	// NoPKCE reports whether the provider does not support PKCE (RFC 7636), so that its page has no challenge.
 	NoPKCE bool
 	// Scopes are requested at the sign-in.
 	Scopes []string
 	// Password and Email sign the person in; required for a flow of that kind.
 	Password linking.PasswordRequest
 	Email    linking.EmailRequest
-	// RefusedPassword and RefusedEmail are refused by the provider. Zero if the test
-	// cannot cause that.
+	// RefusedPassword and RefusedEmail are refused by the provider. Zero if the test cannot do that.
 	RefusedPassword linking.PasswordRequest
 	RefusedEmail    linking.EmailRequest
-	// Resources are slugs of which the person has data from From (inclusive) to To
-	// (exclusive). Required for a connector with a Puller.
+	// Resources are the slugs with data of the person from From (inclusive) to To (exclusive). Required for a
+	// connector with a Puller.
 	Resources []string
 	From, To  time.Time
-	// Whole are those of the Resources that the provider returns whole, whatever range is asked for.
+	// Whole are those Resources that the provider always returns completely, without a range.
 	Whole []string
-	// Known has a sample of the person by resource, as the provider holds it: what the connector
-	// gives has it, at its time and, in any unit, with its value. Of a summary only the timestamp
-	// counts: it is one of its times, such as its bedtime_start. Nil compares nothing.
+	// Known has an expected sample of the person by resource. The connector must return it, at its time and with
+	// its value in any unit. For a summary only the timestamp is compared, with one of its times such as
+	// bedtime_start. Nil compares nothing.
 	Known map[string]healthdata.Sample
-	// Record is the provider's entry in the list of providers. Default: one without resources,
-	// whose times are in UTC.
+	// Record is the provider's record. Default: a record without resources whose times are in UTC.
 	Record healthdata.Provider
-	// Bounds are those of the median of the person's values where they are not an adult's of
-	// every day: by resource ("weight"), by resource and field of summaries ("sleep.total"), and
-	// by resource for an hour of intervals ("steps/h"); in the unit of the catalogue.
+	// Bounds are the bounds of the median of the person's values if they are unusual for an adult: by resource
+	// ("weight"), by resource and field of summaries ("sleep.total"), and by resource for an hour of intervals
+	// ("steps/h"); in the unit of the catalogue.
 	Bounds map[string]healthdata.Bounds
 	// Message returns a message as the provider sends it, and Forged one that another
 	// party sends. Required for a connector with a Listener.
 	Message, Forged func(t testing.TB) linking.Message
-	// Answer makes the provider answer every further request with this status, these headers and
-	// this body. Nil if the test cannot cause that, or the provider does not speak HTTP.
+	// Answer makes the provider answer every further request with this status, headers and body. Nil if the test
+	// cannot do that, or if the provider does not use HTTP.
 	Answer func(status int, header map[string][]string, body string)
-	// Outage makes the provider answer every further request with a failure of its own.
-	// Default: status 503 of Answer.
+	// Outage makes the provider answer every further request with an outage. Default: status 503 of Answer.
 	Outage func()
 
-	attempts int      // sign-ins so far
-	secrets  []string // that no error may show
+	attempts int      // number of sign-ins
+	secrets  []string // texts that no error may contain
 }
 
 const (
@@ -79,7 +75,7 @@ const (
 // attempt is one sign-in.
 type attempt struct{ page, state, verifier, challenge string }
 
-// begin returns the address of the provider's sign-in page, each time for another sign-in.
+// begin returns the URL of the provider's sign-in page for a new sign-in.
 func (h *ConnectorHarness) begin(t testing.TB) attempt {
 	t.Helper()
 	h.attempts++
@@ -99,7 +95,7 @@ func (h *ConnectorHarness) exchange(t testing.TB, code, verifier string) (linkin
 	return h.Connector.OAuth.Exchange(t.Context(), linking.ExchangeRequest{Code: code, RedirectURL: redirectURL, Verifier: verifier, Scopes: h.Scopes})
 }
 
-// signIn signs the person in through the first flow that the connector has.
+// signIn signs the person in through the first flow of the connector.
 func (h *ConnectorHarness) signIn(t testing.TB) linking.Grant {
 	t.Helper()
 	var g linking.Grant
@@ -120,7 +116,7 @@ func (h *ConnectorHarness) signIn(t testing.TB) linking.Grant {
 	return g
 }
 
-// request asks for a resource in the whole range.
+// request returns a request for a resource in the whole range.
 func (h *ConnectorHarness) request(g linking.Grant, resource string) linking.PullRequest {
 	r := linking.PullRequest{Secret: g.Secret, Resource: resource, From: h.From, To: h.To, Zone: time.UTC}
 	if g.ExternalUserID != "" {
@@ -134,7 +130,7 @@ func (h *ConnectorHarness) pages(t testing.TB, r linking.PullRequest) []linking.
 	return h.together(t, r)[r.Resource]
 }
 
-// together reads a request to its last page, and returns the items by resource.
+// together pulls all pages of a request, and returns the items by resource.
 func (h *ConnectorHarness) together(t testing.TB, r linking.PullRequest) map[string][]linking.PullItem {
 	t.Helper()
 	out := map[string][]linking.PullItem{}
@@ -156,8 +152,8 @@ func (h *ConnectorHarness) together(t testing.TB, r linking.PullRequest) map[str
 	}
 }
 
-// hidden returns the texts of a secret that no error may show: the secret, its tokens, and the texts
-// of a secret that is a JSON object.
+// hidden returns the texts of a secret that no error may contain: the secret, its tokens, and the texts of a
+// secret that is a JSON object.
 func (h *ConnectorHarness) hidden(secret []byte) []string {
 	out := []string{string(secret)}
 	var fields map[string]any
@@ -176,11 +172,11 @@ func (h *ConnectorHarness) hidden(secret []byte) []string {
 	return out
 }
 
-// leastSecret is the length from which a text of a secret counts as one: a shorter one, such as the
-// type of a token, may stand in an error by itself.
+// leastSecret is the least length of a text in a secret that errors must not contain. A shorter text, such as a
+// token type, may occur in an error by chance.
 const leastSecret = 8
 
-// refusedAs fails unless an error is of a link error type, and shows nothing of the input.
+// refusedAs fails unless an error is of a link error type and contains nothing of the input.
 func (h *ConnectorHarness) refusedAs(t *testing.T, err error, want linking.ErrorType, hidden ...string) {
 	t.Helper()
 	var e *linking.Error
@@ -189,7 +185,7 @@ func (h *ConnectorHarness) refusedAs(t *testing.T, err error, want linking.Error
 	h.shows(t, err, hidden...)
 }
 
-// notTheirs fails if an error blames the person, or shows something of the input.
+// notTheirs fails if an error blames the person, or contains something of the input.
 func (h *ConnectorHarness) notTheirs(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	require.Error(t, err)
@@ -198,8 +194,8 @@ func (h *ConnectorHarness) notTheirs(t *testing.T, err error, hidden ...string) 
 	h.shows(t, err, hidden...)
 }
 
-// shows fails if an error, or what it wraps, contains one of the texts or a secret of the person, in
-// clear, in a URL in base64 or in hexadecimal digits.
+// shows fails if an error, or a wrapped one, contains one of the texts or a secret of the person, in clear,
+// URL-encoded, in base64 or in hexadecimal.
 func (h *ConnectorHarness) shows(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	said := fmt.Sprintf("%v %+v", err, err)
@@ -222,7 +218,7 @@ func ended(err error) bool {
 	return errors.As(err, &g) || errors.Is(err, healthlab.Unauthenticated)
 }
 
-// later fails unless an error says that a request is to be made again later.
+// later fails unless an error means a later retry.
 func (h *ConnectorHarness) later(t *testing.T, err error) {
 	t.Helper()
 	require.Error(t, err)
@@ -232,7 +228,7 @@ func (h *ConnectorHarness) later(t *testing.T, err error) {
 	h.shows(t, err)
 }
 
-// limited fails unless an error says that there were too many requests, and when to go on.
+// limited fails unless an error reports too many requests, and when to retry.
 func (h *ConnectorHarness) limited(t *testing.T, err error, wait time.Duration) {
 	t.Helper()
 	h.later(t, err)
@@ -242,7 +238,7 @@ func (h *ConnectorHarness) limited(t *testing.T, err error, wait time.Duration) 
 	require.Contains(t, []linking.RateScope{"", linking.RateApp, linking.RateUser}, limit.Scope)
 }
 
-// failures are answers by which no provider says anything about the request.
+// failures are answers of a provider that is down.
 var failures = []struct {
 	name   string
 	status int
@@ -256,7 +252,7 @@ var failures = []struct {
 	{"CutShort", 200, map[string][]string{"Content-Type": {"application/json"}}, `{"` + nonsense},
 }
 
-// eachFailure runs a call against each answer by which no provider says anything, and one of status 429.
+// eachFailure runs check against each answer of a provider that is down, and against status 429.
 func (h *ConnectorHarness) eachFailure(t *testing.T, check func(t *testing.T)) {
 	for _, f := range failures {
 		t.Run(f.name, func(t *testing.T) {
@@ -273,16 +269,14 @@ func (h *ConnectorHarness) eachFailure(t *testing.T, check func(t *testing.T)) {
 // connectorCase is a case of [RunConnector].
 type connectorCase struct {
 	name string
-	// needs returns what the case needs and the harness does not have; empty if it has all.
+	// needs returns what the case needs and the harness lacks; empty if it can run.
 	needs func(h *ConnectorHarness) string
 	run   func(t *testing.T, h *ConnectorHarness)
 }
 
-// RunConnector runs the contract of [linking.ProviderConnector]. newConnector returns a fresh
-// connector and provider. Cases for what the connector does not have, and for what the harness cannot
-// cause, are skipped with the reason.
-//
-// It stores what the Puller gives as a service does, and fails for each item that the service refuses.
+// RunConnector runs the contract of [linking.ProviderConnector]. newConnector returns a fresh connector and
+// provider. Cases that the connector or the harness does not support are skipped with the reason. Pulled items
+// are stored as a service does, and each refused item fails the test.
 func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness) {
 	for _, c := range slices.Concat(flowCases, pullCases, listenCases) {
 		t.Run(c.name, func(t *testing.T) {
@@ -298,7 +292,7 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 	}
 }
 
-// all joins needs: the first that is missing is the reason.
+// all combines needs: the first missing one is the reason.
 func all(needs ...func(*ConnectorHarness) string) func(*ConnectorHarness) string {
 	return func(h *ConnectorHarness) string {
 		for _, n := range needs {
@@ -310,7 +304,7 @@ func all(needs ...func(*ConnectorHarness) string) func(*ConnectorHarness) string
 	}
 }
 
-// has makes a need out of a fact.
+// has returns a need that is met if is returns true.
 func has(what string, is func(h *ConnectorHarness) bool) func(*ConnectorHarness) string {
 	return func(h *ConnectorHarness) string {
 		if is(h) {

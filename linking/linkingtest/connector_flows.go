@@ -15,10 +15,10 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// maxSecret is the longest secret that a service keeps, in bytes.
+// maxSecret is the greatest length of a stored secret, in bytes.
 const maxSecret = 64 << 10
 
-// query returns the parameters of the address of a sign-in page, each of which stands once.
+// query returns the parameters of a sign-in page's URL and requires that each occurs once.
 func query(t testing.TB, page string) url.Values {
 	t.Helper()
 	u, err := url.Parse(page)
@@ -35,7 +35,7 @@ func scopes(q url.Values) []string {
 	return strings.FieldsFunc(q.Get("scope"), func(r rune) bool { return r == ' ' || r == ',' || r == ';' })
 }
 
-// checkGrant fails unless a grant can be kept.
+// checkGrant fails unless a grant can be stored.
 func (h *ConnectorHarness) checkGrant(t *testing.T, g linking.Grant) {
 	t.Helper()
 	require.NotEmpty(t, g.Secret, "a grant has a secret")
@@ -263,7 +263,7 @@ var flowCases = []connectorCase{
 	}},
 }
 
-// goesOn fails if an error ends a grant, or shows a secret.
+// goesOn fails if an error ends a grant, or contains a secret.
 func (h *ConnectorHarness) goesOn(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	require.Error(t, err)

@@ -15,11 +15,11 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// limitedFor is the wait of the answers of status 429.
+// limitedFor is the Retry-After of answers with status 429.
 const limitedFor = 90 * time.Second
 
-// dayRange is by how much an item may lie outside of the range of a request: providers return every
-// day that the range touches, in the person's zone, and sessions that reach into it.
+// dayRange is how far an item may be outside of the requested range: providers return whole days in the person's
+// zone, and sessions that reach into the range.
 const dayRange = 48 * time.Hour
 
 // eachResource calls check with the items of each resource in the whole range.
@@ -87,7 +87,7 @@ var pullCases = []connectorCase{
 	}},
 	{"Pull/Scale", puller, func(t *testing.T, h *ConnectorHarness) {
 		h.eachResource(t, func(slug string, items []linking.PullItem, _ linking.Grant) {
-			h.newJudge(t).receive(t, slug, items) // fills in what a summary leaves out
+			h.newJudge(t).receive(t, slug, items) // completes the summaries
 			h.checkScale(t, slug, items)
 		})
 	}},

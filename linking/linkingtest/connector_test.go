@@ -98,7 +98,7 @@ func harnesses(broken func(*provider, *linkingtest.ConnectorHarness)) func(*test
 	}
 }
 
-func TestUnbroken(t *testing.T) { connectors(func(*provider) {})(t) }
+func TestConnector_unbrokenPassesTheSuite(t *testing.T) { connectors(func(*provider) {})(t) }
 
 func pages(edit func(r linking.PullRequest, p *linking.PullPage)) func(*testing.T) {
 	return connectors(func(p *provider) { p.edit = edit })
@@ -153,7 +153,7 @@ func loginPages(edit func(r linking.AuthorizeRequest, q url.Values)) func(*testi
 
 func number(v *healthdata.Value) float64 { return v.Number }
 
-func TestBrokenConnectors(t *testing.T) {
+func TestBrokenConnectors_eachFailsTheSuite(t *testing.T) {
 	calls := 0
 	conformance.RunBroken(t, []conformance.Broken{
 		{Name: "loses the state", Subtest: "OAuth/Page", Suite: loginPages(func(_ linking.AuthorizeRequest, q url.Values) { q.Del("state") })},

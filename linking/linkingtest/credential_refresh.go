@@ -20,25 +20,24 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// RunCredentialRefresh keeps grants alive on a store, as two processes do: many callers at once,
-// outages, and processes that die between the exchange and the store.
+// RunCredentialRefresh refreshes grants on a store from two processes, with concurrent callers, outages, and
+// crashes between the exchange and the write.
 func RunCredentialRefresh(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	t.Run("OneExchange", func(t *testing.T) { keepOnce(t, newStore(t)) })
 	t.Run("CallersClocks", func(t *testing.T) { keepOnStoresClock(t, newStore(t)) })
 	t.Run("Rounds", func(t *testing.T) { keepRounds(t, newStore(t)) })
 }
 
-// rotator is a provider that gives a new secret for the last one, and, with grace, for
-// the one before it.
+// rotator is a provider that accepts the last secret and, with grace, the previous one.
 type rotator struct {
 	mu        sync.Mutex
 	people    map[string]*rotation
-	exchanges int                       // tries of them included
-	fault     func(answered bool) error // before and after a secret is given
+	exchanges int                       // including failed tries
+	fault     func(answered bool) error // called before and after a secret is returned
 }
 
 type rotation struct {
-	last  int // -1 after the person took the grant back
+	last  int // -1 after the person revoked the grant
 	grace bool
 }
 
@@ -46,7 +45,7 @@ func newRotator() *rotator { return &rotator{people: map[string]*rotation{}} }
 
 func rotated(person string, n int) []byte { return fmt.Appendf(nil, "%s:%d", person, n) }
 
-// link begins a grant anew.
+// link starts a new grant.
 func (r *rotator) link(person string, grace bool) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +54,7 @@ func (r *rotator) link(person string, grace bool) []byte {
 		p = &rotation{}
 		r.people[person] = p
 	}
-	p.last, p.grace = p.last+100, grace // what was given before is worth nothing
+	p.last, p.grace = p.last+100, grace // earlier secrets are no longer accepted
 	return rotated(person, p.last)
 }
 
@@ -97,14 +96,14 @@ func (r *rotator) Refresh(_ context.Context, secret []byte) (linking.Renewal, er
 	return linking.Renewal{Secret: rotated(person, p.last)}, nil
 }
 
-// mortal is a store that a process dies over: the next save does not come through.
+// mortal is a store that simulates a crash: the next write is lost.
 type mortal struct {
 	linking.CredentialStore
 	mu     sync.Mutex
 	doomed bool
 	events []healthlab.Event
 	died   func()
-	after  func(error) // runs after every change, with its error; nil does nothing
+	after  func(error) // called after every change, with its error; may be nil
 }
 
 var errDied = errors.New("the process died")
@@ -151,7 +150,7 @@ type refresherPair struct {
 
 	mu    sync.Mutex
 	now   time.Time        // the store's clock
-	ahead [2]time.Duration // by how much the clocks of the processes are fast
+	ahead [2]time.Duration // how fast the clocks of the processes are
 }
 
 func (k *refresherPair) clock() time.Time {
@@ -194,7 +193,7 @@ func (k *refresherPair) restart(i int) {
 	require.NoError(k.t, err)
 }
 
-// link connects a person, with a secret that has ended by every clock.
+// link connects a person with a secret that has expired on every clock.
 func (k *refresherPair) link(user string, grace bool) {
 	k.sessions++
 	s := linkSession("a", user, fmt.Sprint("refresher ", k.sessions))
@@ -218,7 +217,7 @@ func (k *refresherPair) link(user string, grace bool) {
 	require.NoError(k.t, err)
 }
 
-// expire ends the time of a secret.
+// expire makes a secret expire.
 func (k *refresherPair) expire(user string) {
 	_, err := k.h.Credentials.UpdateCredential(k.t.Context(), conformance.Team("a"), conformance.User(user), "acme_scale",
 		func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
@@ -249,7 +248,7 @@ func (k *refresherPair) connection(user string) (healthdata.Connection, bool) {
 	return *u.Connection("acme_scale"), honoured
 }
 
-// failures returns how often a failure of a user was announced.
+// failures returns the number of failure events of a user.
 func (k *refresherPair) failures(user string) (n int) {
 	for _, m := range k.stores {
 		for _, e := range m.events {
@@ -265,7 +264,7 @@ func keepOnce(t *testing.T, h StoreHarness) {
 	k := newRefresherPair(t, h)
 	h.AddUser(t, "a", "ann")
 	k.link("ann", false)
-	// The provider takes its time, until both processes want a new secret.
+	// The provider waits until both processes have requested a new secret.
 	var both sync.WaitGroup
 	for _, m := range k.stores {
 		both.Add(1)
@@ -293,9 +292,8 @@ func keepOnce(t *testing.T, h StoreHarness) {
 	require.Equal(t, healthdata.Connected, c.Status)
 }
 
-// keepOnStoresClock leaves leases behind, of a process whose clock is fast and of one whose
-// clock is slow, and lets the other process refresh: it waits for the end of the lease by
-// the store's clock.
+// keepOnStoresClock leaves leases of a process with a fast clock and of one with a slow clock. The other process
+// must wait for their end on the store's clock.
 func keepOnStoresClock(t *testing.T, h StoreHarness) {
 	k := newRefresherPair(t, h)
 	k.ahead = [2]time.Duration{time.Hour, -time.Hour}
@@ -315,7 +313,7 @@ func keepOnStoresClock(t *testing.T, h StoreHarness) {
 			if refused++; refused == 1 {
 				k.wait(time.Microsecond)
 			} else {
-				k.wait(24 * time.Hour) // too late, so that the test ends
+				k.wait(24 * time.Hour) // a bound, so that the test ends
 			}
 		}
 		_, err = k.ask(1-first, user)
@@ -326,7 +324,7 @@ func keepOnStoresClock(t *testing.T, h StoreHarness) {
 	}
 }
 
-// keepRounds lets secrets end, over and over, in a world of outages.
+// keepRounds lets secrets expire repeatedly while the provider has outages.
 func keepRounds(t *testing.T, h StoreHarness) {
 	k := newRefresherPair(t, h)
 	r := rand.New(rand.NewPCG(6, 2026))
@@ -336,13 +334,13 @@ func keepRounds(t *testing.T, h StoreHarness) {
 		h.AddUser(t, "a", p)
 		k.link(p, i%2 == 0)
 	}
-	saw := map[string]int{} // that every kind of round happens
+	saw := map[string]int{} // every kind of round must happen
 	for round := range prove.Counts(300, 500, 10_000) {
 		p := people[r.IntN(len(people))]
 		before, _ := k.connection(p)
 		k.expire(p)
 		switch r.IntN(6) {
-		case 0: // nothing
+		case 0: // no fault
 		case 1:
 			k.rotator.fault = func(answered bool) error { return unless(answered, errors.New("502")) }
 		case 2:
@@ -358,7 +356,7 @@ func keepRounds(t *testing.T, h StoreHarness) {
 			k.stores[round%2].doomed = true
 		case 5:
 			k.rotator.mu.Lock()
-			k.rotator.people[p].last += 7 // the person took the grant back
+			k.rotator.people[p].last += 7 // the person revoked the grant
 			k.rotator.mu.Unlock()
 		}
 		_ = conformance.Together(1+r.IntN(4), func(i int) error {
@@ -372,7 +370,7 @@ func keepRounds(t *testing.T, h StoreHarness) {
 		}
 		k.rotator.fault = nil
 		if c, _ := k.connection(p); c.Status == healthdata.Connected {
-			k.wait(time.Hour) // leases and pauses are over
+			k.wait(time.Hour) // leases and pauses end
 			k.expire(p)
 			_, honoured := k.connection(p)
 			_, err := k.ask(r.IntN(2), p)

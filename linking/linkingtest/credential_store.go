@@ -23,8 +23,7 @@ func RunCredentialStore(t *testing.T, newStore func(t testing.TB) StoreHarness) 
 	}
 }
 
-// AddConnection adds a user whose link session has ended with a connection to acme_scale, and returns
-// the credential.
+// AddConnection adds a user with a connection to acme_scale from a link session, and returns the credential.
 func (h StoreHarness) AddConnection(t *testing.T, team, user string) linking.Credential {
 	t.Helper()
 	s := h.linked(t, team, user)
@@ -41,8 +40,7 @@ func (h StoreHarness) Credential(t *testing.T, team, user string) linking.Creden
 	return c
 }
 
-// RenewCredential changes a credential as a refresh does. It sets every field to something else than
-// its zero value.
+// RenewCredential changes a credential as a refresh does. It sets every field to a non-zero value.
 func RenewCredential(c *linking.Credential) {
 	c.Previous, c.Secret = c.Secret, healthlab.Sealed{KeyID: "k2", Box: []byte{9, 0, 255}}
 	c.ExpiresAt, c.Lease, c.RetryAt = noon.Add(2*time.Hour), noon.Add(time.Minute), noon.Add(3*time.Minute)
@@ -63,7 +61,7 @@ func (h StoreHarness) updateGrant(ctx context.Context, c linking.Credential,
 	return h.Credentials.UpdateCredential(ctx, c.Team, c.User, c.Provider, change)
 }
 
-// requireGrant expects a credential and its user as they were.
+// requireGrant requires an unchanged credential and user.
 func (h StoreHarness) requireGrant(t *testing.T, want linking.Credential, revision int64) {
 	t.Helper()
 	got, err := h.Credentials.Credential(t.Context(), want.Team, want.User, want.Provider)

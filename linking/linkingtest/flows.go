@@ -22,10 +22,10 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// RunFlows runs linking.Service on a store under random sequences of what people,
-// attackers and time do. No sequence lets a token work twice, work after its end, or reach
-// another user; a redirect never leaves the team's list; two completions that race on one
-// token give one connection. Every sequence has fresh teams, so one store serves them all.
+// RunFlows runs linking.Service on a store under random actions of people and attackers and the passing of time.
+// No sequence lets a token work twice, work after its end, or reach another user; a redirect never leaves the
+// team's list; two completions that race on one token give one connection. Every sequence has its own teams, so
+// one store is enough.
 func RunFlows(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	h := newStore(t)
 	for range prove.Counts(2, 5, 100) {
@@ -55,18 +55,18 @@ func linkAtRandom(t *testing.T, rt *rapid.T, h StoreHarness) {
 	w.check(rt)
 }
 
-// linkWorld is a service and what is known about it.
+// linkWorld is a service with its expected state.
 type linkWorld struct {
 	t       *testing.T
 	health  *healthdata.Service
 	service *linking.Service
 	users   []healthdata.UserRef
 	tokens  []*knownToken
-	owner   map[string]healthlab.UserID // of accounts that were connected
+	owner   map[string]healthlab.UserID // the owner of each connected account
 	now     time.Time
 	account atomic.Int64
 	steps   int
-	linked  bool // since the last check
+	linked  bool // linked since the last check
 }
 
 type knownToken struct {
@@ -74,9 +74,9 @@ type knownToken struct {
 	ref      healthdata.UserRef
 	redirect string
 	used     bool
-	removed  bool   // its user
-	left     string // the browser that left for the provider last
-	by       string // what it connected
+	removed  bool   // the user was removed
+	left     string // the last browser that left for the provider
+	by       string // the browser that connected
 }
 
 var linkProviders = map[string]string{"acme_band": "oauth", "acme_scale": "password", "acme_cgm": "email"}
@@ -121,8 +121,8 @@ func newLinkWorld(t *testing.T, h StoreHarness) *linkWorld {
 	return w
 }
 
-// linkFlows is a provider that takes what begins with "good", and never gives two people
-// the same account.
+// linkFlows is a provider that accepts inputs with the prefix "good", and returns a different account for each
+// person.
 type linkFlows struct{ w *linkWorld }
 
 func (f linkFlows) grant(word string) (linking.Grant, error) {
@@ -206,7 +206,7 @@ func (w *linkWorld) works(k *knownToken) bool {
 	return !k.used && !k.removed && w.now.Before(k.ExpiresAt)
 }
 
-// judge compares a result with what may be.
+// judge checks a result against the expected state.
 func (w *linkWorld) judge(t *rapid.T, k *knownToken, r linking.Result, err error) {
 	if err != nil {
 		require.Contains(t, []healthlab.ErrorKind{healthlab.Exhausted, healthlab.Precondition}, healthlab.KindOf(err), "%v", err)
@@ -264,7 +264,7 @@ func (w *linkWorld) authorize(t *rapid.T) {
 	}
 }
 
-// linkBrowsers are two that are known and, empty, a custom page's.
+// linkBrowsers are two browsers and the empty one of a custom page.
 var linkBrowsers = rapid.SampledFrom([]string{"", "one", "two"})
 
 var linkWords = rapid.SampledFrom([]string{"good", "good", "bad", "down", "nonsense"})
@@ -317,7 +317,7 @@ func (w *linkWorld) accept(t *rapid.T) {
 	}
 }
 
-// phone asks for a code, and an app redeems it and connects, or not; then the page looks.
+// phone requests a code; an app may redeem it and connect; then the page checks.
 func (w *linkWorld) phone(t *rapid.T) {
 	k := w.pick(t)
 	if k == nil {
@@ -342,7 +342,7 @@ func (w *linkWorld) phone(t *rapid.T) {
 	w.judge(t, k, r, err)
 }
 
-// forge makes a token out of two others, or spoils one.
+// forge makes a token from two others, or damages one.
 func (w *linkWorld) forge(t *rapid.T) {
 	a, b := w.pick(t), w.pick(t)
 	if a == nil || b == nil {
@@ -370,7 +370,7 @@ func (w *linkWorld) forge(t *rapid.T) {
 	require.Equal(t, linking.Result{State: linking.ResultError, Error: linking.InvalidToken}, r)
 }
 
-// race lets several people succeed with one token at the same time.
+// race lets several people succeed with one token concurrently.
 func (w *linkWorld) race(t *rapid.T) {
 	k := w.pick(t)
 	if k == nil {
@@ -401,7 +401,7 @@ func (w *linkWorld) remove(t *rapid.T) {
 	if rapid.IntRange(0, 19).Draw(t, "chance") > 0 {
 		return
 	}
-	w.check(t) // while they are there
+	w.check(t) // while the users exist
 	ref := rapid.SampledFrom(w.users).Draw(t, "user")
 	_ = w.health.DeleteUser(w.t.Context(), ref.Team, ref.User)
 	for _, k := range w.tokens {
@@ -432,7 +432,7 @@ func (w *linkWorld) check(t *rapid.T) {
 	}
 }
 
-// BenchFlows measures the making of a link token, and the bare write of its session.
+// BenchFlows measures the creation of a link token, and the plain write of its session.
 func BenchFlows(b *testing.B, newStore func(t testing.TB) StoreHarness) {
 	h := newStore(b)
 	ref := healthdata.UserRef{Team: healthlab.TeamID{UUID: uuid.New()}}

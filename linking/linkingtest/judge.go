@@ -22,8 +22,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// judge stores what a connector gives as a service does, in a store that keeps nothing, and
-// fails the test for each item that the service refuses.
+// judge stores pulled items as a service does, in a store that keeps nothing, and fails the test for each
+// refused item.
 type judge struct {
 	service  *healthdata.Service
 	kept     *keptTimes
@@ -31,7 +31,7 @@ type judge struct {
 	provider string
 }
 
-// newJudge returns a judge for data of the harness's provider. Its present is the end of the data.
+// newJudge returns a judge for the harness's provider. Its clock is at the end of the data.
 func (h *ConnectorHarness) newJudge(t testing.TB) *judge {
 	t.Helper()
 	p := h.Record
@@ -50,7 +50,7 @@ func (h *ConnectorHarness) newJudge(t testing.TB) *judge {
 	return j
 }
 
-// receive fails if the service refuses an item of a resource. It changes the summaries.
+// receive fails if the service refuses an item of a resource. It completes the summaries.
 func (j *judge) receive(t testing.TB, slug string, items []linking.PullItem) {
 	t.Helper()
 	var parts []healthdata.SummaryPart
@@ -80,7 +80,7 @@ func (j *judge) receive(t testing.TB, slug string, items []linking.PullItem) {
 	}
 }
 
-// oneUser has one user, whom nothing changes.
+// oneUser is a store with one unchangeable user.
 type oneUser struct {
 	healthdata.Users
 	user healthdata.User
@@ -90,7 +90,7 @@ func (u oneUser) Get(context.Context, healthlab.TeamID, healthlab.UserID) (healt
 	return u.user, nil
 }
 
-// keptTimes takes all data and keeps when it begins.
+// keptTimes is a store that accepts all data and keeps only its start times.
 type keptTimes struct {
 	healthdata.Data
 	at []time.Time
@@ -138,7 +138,7 @@ func (noData) Series(context.Context, healthdata.SeriesQuery) ([]healthdata.Seri
 
 var sourceTypeForm = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 
-// checkItem fails if an item has what its resource does not, or is not the person's own.
+// checkItem fails if an item has fields that its resource does not have, or belongs to another person.
 func checkItem(t testing.TB, slug string, item *linking.PullItem, g linking.Grant) {
 	t.Helper()
 	r := healthdata.ResourceBySlug(slug)
@@ -185,7 +185,7 @@ func checkSample(t testing.TB, r *healthdata.Resource, s *healthdata.Sample) {
 	}
 }
 
-// rounding is by how much the parts of a session may differ from the whole: sources round to minutes.
+// rounding is how much the parts of a session may differ from the whole, because sources round to minutes.
 const rounding = 10 * time.Minute
 
 // checkSession fails if the times of a session contradict each other.
@@ -225,11 +225,11 @@ func checkSession(t testing.TB, s healthdata.Summary) {
 	}
 }
 
-// totalDays and totalIntervals are how many days with how many intervals show that values are running totals.
+// totalDays and totalIntervals are the number of days and of intervals per day that prove running totals.
 const totalDays, totalIntervals = 3, 6
 
-// checkTotals fails if the amounts of intervals are running totals: they grow from interval to interval all day, on
-// each day, and begin anew with the next.
+// checkTotals fails if the amounts of intervals are running totals, which grow during each day and restart on
+// the next.
 func checkTotals(t testing.TB, r *healthdata.Resource, items []linking.PullItem) {
 	t.Helper()
 	if !r.Additive {
@@ -250,7 +250,7 @@ func checkTotals(t testing.TB, r *healthdata.Resource, items []linking.PullItem)
 		case v > before:
 			steps++
 		case v == before:
-		case steps >= totalIntervals || ends == 0: // the next day; the first may be a part of one
+		case steps >= totalIntervals || ends == 0: // the next day; the first day may be incomplete
 			days, steps, ends = days+min(1, steps/totalIntervals), 0, ends+1
 		default:
 			return
@@ -259,8 +259,8 @@ func checkTotals(t testing.TB, r *healthdata.Resource, items []linking.PullItem)
 	require.Less(t, days, totalDays, "%s: the values of a day only grow; the value of an interval is its own amount, and no running total", r.Slug)
 }
 
-// holds reports whether items have a sample at its time, with its value in any unit, or a summary
-// with this time. The items were received: then a summary has what it leaves out.
+// holds reports whether items have the sample want, with its value in any unit, or a summary with its time. The
+// items must be received, so that summaries are complete.
 func holds(t testing.TB, r *healthdata.Resource, items []linking.PullItem, want *healthdata.Sample) bool {
 	t.Helper()
 	instant, err := json.Marshal(want.Timestamp)
@@ -296,8 +296,8 @@ func holds(t testing.TB, r *healthdata.Resource, items []linking.PullItem, want 
 	return false
 }
 
-// everyday are the values of an adult's days: of samples, of samples in an hour of their interval
-// ("/h"), and of fields of summaries. A median outside of them has another unit than it says.
+// everyday are the usual values of an adult: of samples, of samples per hour of their interval ("/h"), and of
+// fields of summaries. A median outside of them has a wrong unit.
 var everyday = map[string]healthdata.Bounds{
 	"heartrate": {Low: 20, High: 250}, "hrv": {Low: 2, High: 500}, "blood_oxygen": {Low: 50, High: 100},
 	"glucose": {Low: 1, High: 40}, "cholesterol": {Low: 0.2, High: 30}, "respiratory_rate": {Low: 3, High: 80},
@@ -319,7 +319,7 @@ var everyday = map[string]healthdata.Bounds{
 	"workouts.max_hr": {Low: 40, High: 250}, "workouts.moving_time": {Low: 60, High: 200_000}, "workouts.average_speed": {Low: 0.1, High: 40},
 }
 
-// checkScale fails if the median of the values of a resource is none that the person can have.
+// checkScale fails if the median of a resource's values is impossible for the person.
 func (h *ConnectorHarness) checkScale(t testing.TB, slug string, items []linking.PullItem) {
 	t.Helper()
 	for name, list := range values(t, slug, items) {
@@ -392,8 +392,8 @@ func numbers(path string, fields map[string]any, note func(string, float64)) {
 	}
 }
 
-// records names what items hold: samples by instant and type, summaries by their own id. The
-// values say whether two pulls agree.
+// records returns the items by key: samples by instant and type, summaries by their own id. The values are
+// compared between two pulls.
 func records(items []linking.PullItem) map[string]string {
 	out := map[string]string{}
 	for i := range items {
@@ -425,8 +425,8 @@ func sampleRecord(s *healthdata.Sample) (key, value string) {
 	return key, fmt.Sprint(v.Number, v.Text, number(s.Systolic), number(s.Diastolic), s.Unit)
 }
 
-// checkOnce fails if one answer has two values of one sample. A workout, an app and a device have
-// samples of their own.
+// checkOnce fails if one answer has two values of one sample. Different workouts, apps and devices have separate
+// samples.
 func checkOnce(t testing.TB, slug string, items []linking.PullItem) {
 	t.Helper()
 	seen := map[string]string{}

@@ -36,7 +36,7 @@ func swallows(call string, want int) func(*testing.T) {
 }
 
 // Further connectors that are broken in one way.
-func TestPlantedConnectors(t *testing.T) {
+func TestBrokenConnectors_subtleErrorsFailTheSuite(t *testing.T) {
 	n := 0
 	conformance.RunBroken(t, []conformance.Broken{
 		{Name: "gives heart rates in hertz", Subtest: "Pull/Stored", Suite: samples("heartrate", func(s *healthdata.Sample) { s.Value = healthdata.Number(61.0 / 60) })},

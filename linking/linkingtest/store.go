@@ -21,11 +21,11 @@ import (
 type StoreHarness struct {
 	// Linking is the interface that is tested.
 	Linking linking.Store
-	// Credentials is the other interface, and Second is the same as another process sees it.
+	// Credentials is the other interface, and Second is the same one in another process.
 	Credentials, Second linking.CredentialStore
-	// Users is the store of the users who link.
+	// Users is the store of the users.
 	Users healthdata.Users
-	// Data makes a healthdata.Service possible; the suite writes none.
+	// Data is needed for a healthdata.Service; the suite writes no data.
 	Data healthdata.Data
 	// Messages shows the events that were written.
 	Messages healthdatatest.Messages
@@ -52,8 +52,8 @@ func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	}
 }
 
-// noon is the instant around which the fixtures live. It is near, for a store forgets
-// by its own clock.
+// noon is the instant around which the fixtures are. It is near the present, because a store deletes expired
+// rows by its own clock.
 var noon = time.Now().UTC().Truncate(time.Second).Add(123456 * time.Microsecond)
 
 // AddUser adds a live user without connections.
@@ -89,7 +89,7 @@ func linkSession(team, user, name string) linking.Session {
 	}
 }
 
-// tries tries a code the way the rule does.
+// tries tries a code with the rule of CodeAttempt.Redeem.
 func tries(t *testing.T, s linking.Store, team, client, text string, at time.Time) (linking.Code, error) {
 	t.Helper()
 	var got linking.Code
@@ -370,7 +370,7 @@ var linkSessionCases = map[string]func(*testing.T, StoreHarness){
 			ID: s.ID, Team: s.Team, User: s.User, Token: s.Token, CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, Revision: 2,
 			State: linking.StateFailed, Provider: "acme_band",
 		}
-		want.Options.User = got.Options.User // a store may take it from the session
+		want.Options.User = got.Options.User // a store may set it from the session
 		require.Equal(t, want, got)
 	},
 	"ErrorWritesNothing": func(t *testing.T, h StoreHarness) {
@@ -427,7 +427,7 @@ var linkContextCases = map[string]func(*testing.T, StoreHarness){
 	},
 }
 
-// success is a completion of a session with an account.
+// success returns a completion of a session with an account.
 func (h StoreHarness) success(s linking.Session, external string) linking.Completion {
 	return linking.Completion{
 		Team: s.Team, Session: s.ID,

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// linked is a user and a session of theirs.
+// linked adds a user and a session of that user.
 func (h StoreHarness) linked(t *testing.T, team, user string) linking.Session {
 	t.Helper()
 	h.AddUser(t, team, user)
@@ -172,7 +172,7 @@ var linkCompleteCases = map[string]func(*testing.T, StoreHarness){
 	},
 }
 
-// requireUntouched requires that nothing came of a completion.
+// requireUntouched requires that a completion changed nothing.
 func (h StoreHarness) requireUntouched(t *testing.T, s linking.Session) {
 	t.Helper()
 	got, err := h.Linking.Session(t.Context(), s.Team, s.ID)
@@ -268,7 +268,7 @@ var linkCredentialCases = map[string]func(*testing.T, StoreHarness){
 		events = nil
 		u := h.user(t, s)
 		require.Equal(t, healthdata.Deregistered, u.Connection("acme_scale").Status)
-		// It does not come back with the connection.
+		// The credential does not come back with the connection.
 		_, err = h.Users.Update(t.Context(), s.Team, s.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 			connected(u, "one")
 			return nil, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // A page is stored once its access is recorded, and not before. Pages without data are no access.
-func TestAccessIsRecordedFirst(t *testing.T) {
+func TestPull_recordsAccessBeforeItStoresAPage(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	w.cloud.hourly, w.cloud.page = true, 500
 	var users []healthlab.UserID

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// blockedApps keeps this process from claiming tasks of applications that have no slot for a
-// while. Another process finds out for itself.
+// blockedApps has the OAuth applications whose tasks this process does not claim for a while, because they have
+// no free request slot. Other processes have their own.
 type blockedApps struct {
 	mu    sync.Mutex
 	until map[string]time.Time

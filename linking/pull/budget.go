@@ -7,26 +7,24 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Limit is how many requests a provider takes in a while: in any stretch of time of that
-// length.
+// Limit is the number of requests that a provider accepts in any period of a given length.
 type Limit struct {
 	Requests int
 	Per      time.Duration
-	// Burst is how many of them may come at once; the others are spread over the rest.
-	// Default 1: all are spread.
+	// Burst is how many of the requests may be sent at once; the others are spread over the period. Default 1:
+	// all are spread.
 	Burst int
-	// Slack is how much longer than Per we take the stretch to be, for requests do not
-	// travel equally fast. Default 2.5 % of it.
+	// Slack is added to Per, because requests take different times to arrive. Default 2.5 % of Per.
 	Slack time.Duration
 }
 
-// Limits are those of a provider.
+// Limits are the limits of a provider.
 type Limits struct {
-	// App holds for all users together, User for each one.
+	// App are the limits for all users together, User those for each user.
 	App, User []Limit
 }
 
-// limitsOf are the limits of a provider's record.
+// limitsOf returns the limits in a provider's record.
 func limitsOf(r healthdata.RateLimits) (out Limits) {
 	one := func(list []healthdata.RateLimit) (out []Limit) {
 		for _, l := range list {
@@ -37,7 +35,7 @@ func limitsOf(r healthdata.RateLimits) (out Limits) {
 	return Limits{App: one(r.App), User: one(r.User)}
 }
 
-// interval is the least time between two requests, but for a burst.
+// interval returns the least time between two requests outside of a burst.
 func (l *Limit) interval() time.Duration {
 	burst, slack := max(l.Burst, 1), l.Slack
 	if slack <= 0 {
@@ -47,33 +45,31 @@ func (l *Limit) interval() time.Duration {
 	return (l.Per + slack + time.Duration(n) - 1) / time.Duration(n)
 }
 
-// BudgetKey names what requests are counted for.
+// BudgetKey identifies what requests are counted for.
 type BudgetKey struct {
-	// Team and User are zero where a limit holds for all.
+	// Team and User are zero if the limit is for all.
 	Team healthlab.TeamID
 	User healthlab.UserID
-	// Provider is the slug, and Name tells its limits apart.
+	// Provider is the slug, and Name distinguishes the limits of the provider.
 	Provider, Name string
 }
 
-// Budget is what is left of a limit. The zero value is all of it.
+// Budget is the remaining part of a limit. The zero value is an unused limit.
 type Budget struct {
-	// Next is when the next request would be due if they were spread evenly.
+	// Next is when the next request is due if requests are spread evenly.
 	Next time.Time
-	// Blocked is until when no request may be made: the provider said so.
+	// Blocked is until when no request may be made, because the provider said so.
 	Blocked time.Time
-	// Pace is the least time between requests that a provider's answers ask for, until
-	// PaceEnd.
+	// Pace is the least time between requests that follows from the provider's answers, until PaceEnd.
 	Pace    time.Duration
 	PaceEnd time.Time
-	// Refusals counts the requests in a row of which the provider said that there were
-	// too many.
+	// Refusals is the number of requests in a row that the provider refused as too many.
 	Refusals int
-	// Recent are the latest uses of what is counted one by one.
+	// Recent are the times of the latest uses, for limits that are counted one by one.
 	Recent []time.Time
 }
 
-// slot is the earliest instant from at on for which the budget has a request.
+// slot returns the earliest instant from at on at which a request is allowed.
 func (b *Budget) slot(at time.Time, l *Limit) time.Time {
 	free := b.Next
 	if l != nil && l.Burst > 1 {
@@ -82,7 +78,7 @@ func (b *Budget) slot(at time.Time, l *Limit) time.Time {
 	return later(later(at, b.Blocked), free)
 }
 
-// useSlot uses up a slot.
+// useSlot marks a slot as used.
 func (b *Budget) useSlot(slot time.Time, l *Limit) {
 	var step time.Duration
 	if l != nil {
@@ -94,7 +90,7 @@ func (b *Budget) useSlot(slot time.Time, l *Limit) {
 	b.Next = later(b.Next, slot).Add(step)
 }
 
-// applyRemaining takes in what a provider said of what remains.
+// applyRemaining applies the remaining number of requests in a provider's answer.
 func (b *Budget) applyRemaining(remaining int, reset, now time.Time) {
 	if !reset.After(now) || reset.Sub(now) > maxBlock {
 		return
@@ -107,8 +103,7 @@ func (b *Budget) applyRemaining(remaining int, reset, now time.Time) {
 	b.Pace, b.PaceEnd = reset.Sub(now)/time.Duration(remaining), reset
 }
 
-// blockAfterRefusal takes in that a provider had too many requests, and returns until when its
-// budget is blocked.
+// blockAfterRefusal blocks the budget after a provider refused a request as too many, and returns until when.
 func (b *Budget) blockAfterRefusal(wait time.Duration, now time.Time) time.Time {
 	if wait <= 0 {
 		wait = min(firstBlock<<min(b.Refusals, 10), maxGuess)
@@ -120,12 +115,12 @@ func (b *Budget) blockAfterRefusal(wait time.Duration, now time.Time) time.Time 
 
 const (
 	firstBlock = 30 * time.Second
-	// maxGuess is how long we wait of our own accord, and maxBlock how long if told to.
+	// maxGuess is the longest wait without a statement of the provider, and maxBlock the longest one with it.
 	maxGuess = 15 * time.Minute
 	maxBlock = 25 * time.Hour
 )
 
-// countUse uses one of limit uses in any stretch of per, or says when there is one.
+// countUse counts one of limit uses in any period of per, or returns how long to wait for the next.
 func (b *Budget) countUse(now time.Time, limit int, per time.Duration) (wait time.Duration) {
 	kept := b.Recent[:0:0]
 	for _, t := range b.Recent {

@@ -24,7 +24,7 @@ func (w *fixture) by(name, client string) healthlab.UserID {
 
 // A provider counts requests by application: requests with a client of the team neither wait
 // for the limit of the deployment or of another client, nor use it up.
-func TestBudgetsOfClients(t *testing.T) {
+func TestBudget_isCountedPerClientOfTheProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "heartrate"}}
@@ -53,7 +53,7 @@ func TestBudgetsOfClients(t *testing.T) {
 }
 
 // A provider's 429 to one client delays the requests of that client only.
-func TestATooManyOfOneClient(t *testing.T) {
+func TestBudget_429OfOneClientDelaysThatClientOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "heartrate"}}

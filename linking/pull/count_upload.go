@@ -9,12 +9,12 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// CountUpload counts what was uploaded, for [Service.Resources]: for
-// healthdata.Options.Uploaded. NotFound if the user or the connection went away.
+// CountUpload counts uploaded data for [Service.Resources]. Use it as healthdata.Options.Uploaded. It returns
+// NotFound if the user or the connection no longer exists.
 func (s *Service) CountUpload(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 	now := s.now()
 	err := s.store.Count(ctx, UploadKey(team, user, provider, resource), func(t *Task) {
-		if t.Status == "" { // it is the first one
+		if t.Status == "" { // the first upload
 			t.Status, t.ScheduledAt = Success, now
 		}
 		t.addUpload(&got, now)

@@ -12,7 +12,7 @@ import (
 )
 
 // Uploaded data is counted beside fetched data, and the counts survive a new plan.
-func TestUploadsAreCounted(t *testing.T) {
+func TestCountUpload_addsUploadsToTheCountsOfPulls(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
 	s := w.service(nil)

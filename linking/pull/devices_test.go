@@ -39,7 +39,7 @@ func (c *catalogue) Pull(_ context.Context, r linking.PullRequest) (linking.Pull
 
 // The list of devices is fetched before the data, and data belongs to the only device. The
 // parked is not fetched every quarter of an hour, but by a refresh.
-func TestDevicesThatAreListed(t *testing.T) {
+func TestPull_fetchesDevicesBeforeTheirData(t *testing.T) {
 	text := func(s string) *string { return &s }
 	w := newFixture(t, nil, func(p *healthdata.Provider) {
 		p.Resources = []healthdata.ProviderResource{{Resource: "heartrate"}, {Resource: "device"}}

@@ -13,7 +13,7 @@ import (
 
 // A user with a demo connection is deleted a week after it was made, even if it has ended
 // since.
-func TestMadeUpUsersExpire(t *testing.T) {
+func TestDemoUser_isDeletedAWeekAfterLinking(t *testing.T) {
 	for name, then := range map[string]func(*testing.T, *fixture, healthlab.UserID){
 		"connected": func(*testing.T, *fixture, healthlab.UserID) {},
 		"disconnected": func(t *testing.T, w *fixture, user healthlab.UserID) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// appendFingerprint appends what tells an item from others, whatever it is: also numbers that are
-// not finite and zero dates, which JSON does not have.
+// appendFingerprint appends bytes that identify an item of any type, including non-finite numbers and zero
+// dates, which JSON cannot encode.
 func appendFingerprint(b []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

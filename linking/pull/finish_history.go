@@ -11,22 +11,20 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// FinishedHistory says what an app has uploaded of the time before its source was connected.
+// FinishedHistory describes the history that an app has uploaded.
 type FinishedHistory struct {
 	// Provider is an on-device store, or another source that pushes its data.
 	Provider string
-	// Resource is a slug.
+	// Resource is the slug of the resource.
 	Resource string
-	// From and To bound what the app looked at, whatever it found.
+	// From and To bound the time that the app searched, even if it found nothing.
 	From, To time.Time
 }
 
-// FinishHistory records that an app has uploaded all the history of a resource, and announces it,
-// once for each time that the source was connected: the same again changes nothing. It is
-// shown among the historical pulls.
-//
-// Errors: NotFound (the team has no such user), Invalid with every problem by field, a
-// [*healthlab.RuleError] of type healthdata.RuleNoConnection.
+// FinishHistory records that an app has uploaded all of the history of a resource, and sends an event, once per
+// connection of the source. A repeated call changes nothing. [Service.Histories] shows it. It returns NotFound
+// if the team has no such user, Invalid with every invalid field, or a [*healthlab.RuleError] of type
+// healthdata.RuleNoConnection.
 func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, f FinishedHistory) error {
 	at := s.now()
 	var p healthlab.Problems
@@ -71,7 +69,7 @@ func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user
 	return nil
 }
 
-// classCloud is the class of providers that are asked.
+// classCloud is the class of providers that are pulled.
 const classCloud = "cloud"
 
 func noConnection() error {

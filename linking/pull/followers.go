@@ -9,17 +9,17 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Histories of resources that one request brings are fetched together: the first of a set is the
-// lead, and the tasks of the others are off the queue and follow it.
+// Histories of resources that one request returns are fetched together. The first of a set is the lead; the
+// tasks of the others leave the queue and follow it.
 
-// follow lets histories that have not begun follow the first of their set, if they are of the same
-// range.
+// follow lets histories that have not begun follow the first of their set, if their ranges are equal.
 func (s *Service) follow(provider string, tasks []Task) {
 	for _, set := range s.together[provider] {
 		var lead *Task
 		for i := range tasks {
 			t := &tasks[i]
-			// A task that was claimed once is fetched alone, since its lease ends by the store's clock.
+			// A task that was claimed once is fetched alone, because its lease may still be valid on the store's
+			// clock.
 			begun := t.Status != Scheduled || !t.StartedAt.IsZero() || !t.Lease.IsZero()
 			if t.Kind != History || begun || t.Lead != "" || t.Due.IsZero() || !slices.Contains(set, t.Resource) {
 				continue
@@ -33,7 +33,7 @@ func (s *Service) follow(provider string, tasks []Task) {
 	}
 }
 
-// unfollow puts histories back on the queue whose lead is not on it, or is of another range.
+// unfollow puts histories back on the queue if their lead left the queue or has another range.
 func unfollow(tasks []Task, at time.Time) {
 	for i := range tasks {
 		t := &tasks[i]
@@ -54,7 +54,7 @@ func (t *Task) follows(read, lead *Task) bool {
 	return t.ScheduledAt.Equal(read.ScheduledAt) && t.Lead == lead.Resource
 }
 
-// followers returns the tasks that follow one; none if another process has that.
+// followers returns the tasks that follow a lead; none if another process has claimed the lead.
 func (s *Service) followers(ctx context.Context, t *Task) ([]Task, error) {
 	if t.Kind != History || len(s.together[t.Provider]) == 0 {
 		return nil, nil
@@ -71,7 +71,7 @@ func (s *Service) followers(ctx context.Context, t *Task) ([]Task, error) {
 	}), nil
 }
 
-// releaseFollowers puts the tasks that follow one back on the queue.
+// releaseFollowers puts the followers of a task back on the queue.
 func (s *Service) releaseFollowers(ctx context.Context, t *Task) error {
 	followers, err := s.followers(ctx, t)
 	for _, f := range followers {

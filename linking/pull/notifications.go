@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// keepNotices is for how long a notice is known again.
+	// keepNotices is how long a repeated notice is recognized.
 	keepNotices = 7 * 24 * time.Hour
 )
 
-// Listen takes a message that a provider sent by itself, and lets what it announces be
-// fetched next. When it returns, that is kept: it happens even if this process dies. What
-// was announced before, or is of an account that is not connected, changes nothing.
+// Listen handles a message of a provider and schedules a fetch of the announced data. When it returns, the fetch
+// is stored, so that it happens even if this process dies. A repeated message, and one about an account that is
+// not connected, changes nothing.
 //
-// Errors: NotFound (there is no such provider, or it sends nothing), Unauthenticated (the
-// message is not the provider's), Invalid (it makes no sense), Unavailable (the provider
-// should send it again). Data that a message brings is stored when Listen returns.
+// Errors: NotFound (there is no such provider, or it sends nothing), Unauthenticated (the message is not the
+// provider's), Invalid (the message cannot be read), Unavailable (the provider should send it again). Data that
+// a message brings is stored when Listen returns.
 func (s *Service) Listen(ctx context.Context, provider string, m linking.Message) (linking.ListenResult, error) {
 	listener := s.listeners[provider]
 	if listener == nil {
@@ -38,14 +38,13 @@ func (s *Service) Listen(ctx context.Context, provider string, m linking.Message
 	return result, s.saveNotifications(ctx, Notice{Provider: provider}, &m, result.Notifications)
 }
 
-// ListenForTeam is [Service.Listen] of what a provider sends to clients that a team has
-// registered itself. of are the listeners by client id, as linking.Service.TeamListeners
-// returns them: the message is for the one that takes it, and what it announces is looked
-// for in the connections of that client alone.
+// ListenForTeam is [Service.Listen] for messages to OAuth clients of a team. of are the listeners by client id,
+// as linking.Service.TeamListeners returns them. The message belongs to the client whose listener accepts it,
+// and concerns only connections of that client.
 func (s *Service) ListenForTeam(ctx context.Context, team healthlab.TeamID, provider string, of map[string]linking.Listener, m linking.Message) (linking.ListenResult, error) {
 	if len(of) == 0 {
-		// The sender does not learn whether there is such a team. The provider is a text of the sender, so it is
-		// not logged.
+		// The error does not reveal whether the team exists. The provider is a text of the sender, so it is not
+		// logged.
 		return linking.ListenResult{}, fmt.Errorf("%w: the message was not taken", healthlab.Unauthenticated)
 	}
 	m.At = s.now()
@@ -75,7 +74,7 @@ func (s *Service) saveNotifications(ctx context.Context, to Notice, m *linking.M
 	return nil
 }
 
-// refuseMessage says what a listener's error means to the sender.
+// refuseMessage converts a listener's error to one for the sender.
 func (s *Service) refuseMessage(ctx context.Context, provider string, cause error) error {
 	kind := healthlab.KindOf(cause)
 	if kind != healthlab.Unauthenticated && kind != healthlab.Invalid {
@@ -99,7 +98,7 @@ func (s *Service) saveNotification(ctx context.Context, to Notice, m *linking.Me
 		sum := sha256.Sum256(m.Body)
 		id = sha256.Sum256(fmt.Appendf(nil, "body %x %d", sum, i))
 	}
-	if to.Client != "" { // a message of another account is never taken for this one
+	if to.Client != "" { // the id contains the team and the client, so that a message to another client has another id
 		id = sha256.Sum256(fmt.Appendf(nil, "client %s %q %x", to.Team, to.Client, id))
 	}
 	to.ID, to.ExternalUserID, to.Resources, to.At = id, n.ExternalUserID, n.Resources, at
@@ -109,16 +108,16 @@ func (s *Service) saveNotification(ctx context.Context, to Notice, m *linking.Me
 		}
 	}
 	_, err := s.store.Notify(ctx, to, at.Add(-keepNotices), func(t *Task) { t.noteNews(n.Since.UTC(), at) })
-	if errors.Is(err, healthlab.Invalid) { // a name that no store takes has no account
+	if errors.Is(err, healthlab.Invalid) { // a name that cannot be stored has no account
 		return nil
 	}
 	return err
 }
 
-// storeMessageData stores what a message brought itself in all connections of its account.
+// storeMessageData stores the data in a message in all connections of its account.
 func (s *Service) storeMessageData(ctx context.Context, to Notice, body []byte, n *linking.Notification) error {
-	// A notice with an id of its own finds the connections. The message's own id is noted
-	// last, so that a message is complete when it is known.
+	// A notice with another id finds the connections. The message's own id is stored last, so that a message is
+	// known only when it is complete.
 	to.ID, to.Resources = sha256.Sum256(fmt.Appendf(nil, "find %x %d %s", to.ID, to.At.UnixMicro(), body)), nil
 	var refs []Ref
 	_, err := s.store.Notify(ctx, to, to.At.Add(-keepNotices), func(t *Task) {

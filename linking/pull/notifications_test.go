@@ -37,7 +37,7 @@ func (w *fixture) announce(s *pull.Service, id string) {
 	require.NoError(w.t, err)
 }
 
-func TestANoticeIsFetchedAtOnce(t *testing.T) {
+func TestNotification_makesAFetchAtOnce(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	var since time.Time
@@ -82,7 +82,7 @@ func TestANoticeIsFetchedAtOnce(t *testing.T) {
 }
 
 // A message that arrives while news is being fetched makes a new fetch after that one.
-func TestANoticeThatComesDuringARun(t *testing.T) {
+func TestNotification_duringAFetchMakesAnotherFetch(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	n := 0
@@ -110,7 +110,7 @@ func TestANoticeThatComesDuringARun(t *testing.T) {
 
 // Before the history has ended, a message makes news be fetched, and no data of the history
 // is counted as news.
-func TestANoticeBeforeTheHistoryIsOver(t *testing.T) {
+func TestNotification_duringHistoryFetchesOnlyNewData(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
 	ann := w.person("ann")
@@ -143,7 +143,7 @@ func TestANoticeBeforeTheHistoryIsOver(t *testing.T) {
 	require.Len(t, w.stored(ann), 90*24+4)
 }
 
-func TestMessagesThatAreNotTaken(t *testing.T) {
+func TestNotification_invalidOrUnknownMessageFetchesNothing(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	var fault error
@@ -191,7 +191,7 @@ func TestMessagesThatAreNotTaken(t *testing.T) {
 
 // A message about a revoked consent makes a fetch; the provider's answer to that fetch
 // decides.
-func TestANoticeOfARevocation(t *testing.T) {
+func TestNotification_ofARevocationIsConfirmedByAFetch(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	s := w.listening(func(linking.Message) (linking.ListenResult, error) {
@@ -210,7 +210,7 @@ func TestANoticeOfARevocation(t *testing.T) {
 
 // Late data is found: within two days by every fetch, within two weeks by the daily one, and
 // after an outage of any length by the first fetch.
-func TestLateDataIsFound(t *testing.T) {
+func TestPull_findsLateDataWithinItsWindows(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	ann := w.person("ann")
@@ -246,7 +246,7 @@ func TestLateDataIsFound(t *testing.T) {
 }
 
 // A message may itself carry data, deletions and the end of a grant.
-func TestMessageWithData(t *testing.T) {
+func TestNotification_mayCarryDataDeletionsOrRevocation(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) {
 		p.Resources = append(p.Resources, healthdata.ProviderResource{Resource: "workouts"})
 	})

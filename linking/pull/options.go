@@ -9,41 +9,37 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options configures a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Limits are those of the providers, by slug. A provider without an entry has those of
-	// its record; one without any is asked as often as there is work, and as its answers
-	// allow.
+	// Limits are the limits of providers by slug. A provider without an entry has those of its record. A
+	// provider without any is limited only by its answers.
 	Limits map[string]Limits
-	// Settings returns the settings of a team. Default: the zero settings for all.
+	// Settings returns the settings of a team. Default: the zero settings for all teams.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
-	// Demo makes up the data of demo connections. Default: they have none.
+	// Demo generates the data of demo connections. Default: they have none.
 	Demo linking.Puller
 	// Accessed is called before a page with data of a user is stored. After an error nothing is
 	// stored, and the page is fetched again later. Default: no call.
 	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 
-	// Every is how often news are looked for. Default 15 minutes.
+	// Every is the interval of fetches of new data. Default 15 minutes.
 	Every time.Duration
-	// Overlap is how far before the last look a look begins, for data that comes late.
-	// Default 48 hours.
+	// Overlap is how far before the last fetch a fetch begins, for data that arrives late. Default 48 hours.
 	Overlap time.Duration
-	// SweepEvery is how often a look goes back further, by SweepBack. Defaults 24 hours
-	// and 14 days.
+	// SweepEvery is the interval of fetches that begin further back, by SweepBack. Defaults 24 hours and 14
+	// days.
 	SweepEvery, SweepBack time.Duration
-	// Ahead is how long before its slot a request waits in a worker's hands. Default 2 s.
+	// Ahead is how long before its slot a request may occupy a worker. Default 2 s.
 	Ahead time.Duration
 
-	// Workers is how many requests are under way at a time in one process. Default 16. One
-	// application at a provider has at most half of them, one team at most three quarters;
-	// a quarter is kept for refreshes.
+	// Workers is the number of concurrent requests in one process. Default 16. One application at a provider
+	// uses at most half of them, one team at most three quarters; a quarter is reserved for refreshes.
 	Workers int
 	// Timeout bounds one request. Default 1 minute.
 	Timeout time.Duration
-	// Lease is how long a task is one process's. Default 5 minutes; at least twice the
-	// Timeout.
+	// Lease is how long a process may keep a task. Default 5 minutes; at least twice the Timeout.
 	Lease time.Duration
-	// Idle is how often a process looks for tasks when it has none. Default 500 ms.
+	// Idle is the interval at which an idle process checks for tasks. Default 500 ms.
 	Idle time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -53,22 +49,22 @@ type Options struct {
 
 const (
 	day = 24 * time.Hour
-	// newsBefore is how far before the link news may reach.
+	// newsBefore is how far before the link new data may reach.
 	newsBefore = 14 * day
 	// piece is the longest range of one request.
 	piece = 30 * day
-	// refreshLimit is how many refreshes a user may have in any hour.
+	// refreshLimit is the greatest number of refreshes of a user in any hour.
 	refreshLimit = 8
 )
 
-// TeamSettings are the choices of a team.
+// TeamSettings are the settings of a team.
 type TeamSettings struct {
-	// HistoryDays says by provider how far back history is fetched.
+	// HistoryDays is by provider how many days of history are fetched.
 	HistoryDays map[string]HistoryDays
 }
 
-// HistoryDays is how many days of history a team wants; zero leaves it to the provider's
-// record. What the provider cannot do is cut off.
+// HistoryDays is the number of days of history that a team chooses; zero means that of the provider's record.
+// More than the provider allows is reduced.
 type HistoryDays struct {
 	Default   int
 	Resources map[string]int

@@ -17,11 +17,11 @@ const (
 	modeNone            = "none"
 )
 
-// maintainLease is how long looking after a connection may take.
+// maintainLease is how long processing a due connection may take.
 const maintainLease = time.Minute
 
-// maintainConnection looks after a connection that is due: it deletes a user whose data was made up long
-// enough, stops the pulls of a user whose ingestion window is over, and plans those of the others.
+// maintainConnection processes a due connection: it deletes a user with expired demo data, stops the pulls of a
+// user whose ingestion window is over, and plans the pulls of others.
 func (s *Service) maintainConnection(ctx context.Context, ref Ref) error {
 	at := s.now()
 	u, err := s.users.User(ctx, ref.Team, ref.User)
@@ -45,7 +45,7 @@ func (s *Service) maintainConnection(ctx context.Context, ref Ref) error {
 		switch {
 		case c.Status != healthdata.Connected:
 			return ConnectionPlan{Tasks: old, Due: u.ExpiresAt()}, nil
-		case s.puller(&c) == nil: // its data comes by itself
+		case s.puller(&c) == nil: // the provider pushes its data
 			return ConnectionPlan{Tasks: old, Due: u.ExpiresAt()}, nil
 		}
 		return s.plan(ref, &c, &u, old, settings, at)
@@ -60,8 +60,8 @@ func (s *Service) maintainConnection(ctx context.Context, ref Ref) error {
 	return nil
 }
 
-// nextLook is when a connection with pulls is due again: when the pulls stop, or the user
-// expires. Zero if neither will be.
+// nextLook returns when a connection with pulls is due again: when the pulls stop, or when the demo user
+// expires. It is zero if neither happens.
 func nextLook(u *healthdata.User) time.Time {
 	closes, expires := u.ClosesAt(), u.ExpiresAt()
 	if closes.IsZero() || !expires.IsZero() && expires.Before(closes) {
@@ -77,13 +77,13 @@ func (s *Service) expire(ctx context.Context, ref Ref) error {
 	return nil
 }
 
-// stopPulls takes the tasks of a connection off the queue. The connection and its credential
-// stay: when the end of ingestion is moved, the pulls go on from where they were within it.
+// stopPulls takes the tasks of a connection off the queue. The connection and its credential stay: if the end of
+// ingestion is moved, the pulls continue.
 func (s *Service) stopPulls(ctx context.Context, ref Ref) error {
 	err := s.store.Plan(ctx, ref, func(_ healthdata.Connection, u healthdata.User, old []Task) (ConnectionPlan, error) {
 		for i := range old {
 			old[i].stop()
-			if u.IngestionEnd != nil && old[i].Kind == News { // what came later was dropped
+			if u.IngestionEnd != nil && old[i].Kind == News { // later data was dropped
 				old[i].Seen = earlier(old[i].Seen, u.IngestionEnd.AddDays(1).At(u.Location()))
 			}
 		}
@@ -95,7 +95,7 @@ func (s *Service) stopPulls(ctx context.Context, ref Ref) error {
 	return err
 }
 
-// plan makes the tasks of a connection. Those of the same link stay as they are.
+// plan makes the tasks of a connection. Tasks of the same link stay unchanged.
 func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, old []Task, settings TeamSettings, at time.Time) (ConnectionPlan, error) {
 	out := ConnectionPlan{Due: nextLook(u)}
 	p := s.users.Providers().Get(ref.Provider)
@@ -110,12 +110,12 @@ func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, ol
 			if n.Kind == News {
 				n.Turn, n.Step = 0, 0
 			} else if r == deviceSlug {
-				continue // a list has no history
+				continue // a list of devices has no history
 			}
 			k := slices.IndexFunc(old, func(t Task) bool { return t.Key == n.Key })
-			again := k >= 0 && !reruns(p) && !old[k].Linked.Before(c.CreatedOn) // linked again, and not removed between
+			again := k >= 0 && !reruns(p) && !old[k].Linked.Before(c.CreatedOn) // linked again without a removal
 			if again && n.Kind == News {
-				n.Seen, n.Due = old[k].Seen, at // no other task looks at the time between
+				n.Seen, n.Due = old[k].Seen, at // no other task fetches the time between
 			}
 			if k >= 0 && old[k].Linked.Equal(c.LinkedAt) || again && n.Kind == History && old[k].Status != Failure {
 				kept := old[k]
@@ -136,7 +136,7 @@ func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, ol
 		s.follow(ref.Provider, out.Tasks)
 	}
 	unfollow(out.Tasks, at)
-	for _, t := range old { // of resources that are no longer offered: for the record
+	for _, t := range old { // of resources that are no longer offered: kept for reports
 		if !slices.ContainsFunc(out.Tasks, func(n Task) bool { return n.Key == t.Key }) {
 			t.stop()
 			t.Lead = ""
@@ -150,8 +150,8 @@ func reruns(p *healthdata.Provider) bool {
 	return p.Backfill.Mode != modePushIncremental && (p.RelinkRerunsBackfill == nil || *p.RelinkRerunsBackfill)
 }
 
-// pullable are the resources that are fetched: devices first where they are listed, then
-// summaries, and what belongs to them.
+// pullable returns the fetched resources: devices first if they are listed, then summaries, and the resources
+// that need them.
 func (s *Service) pullable(p *healthdata.Provider, c *healthdata.Connection) []string {
 	available := p.Availability(c.Scopes)
 	extended := s.extended[p.Slug]
@@ -179,7 +179,7 @@ func (s *Service) pullable(p *healthdata.Provider, c *healthdata.Connection) []s
 	return slices.Concat(first, summaries, streams, series)
 }
 
-// plannedHistory is a history, and its event if it is complete already.
+// plannedHistory is a history task, with its event if it is already complete.
 type plannedHistory struct {
 	Task
 	event *healthlab.Event
@@ -202,7 +202,7 @@ func (s *Service) planResource(ref Ref, c *healthdata.Connection, u *healthdata.
 		Floor: at.Add(-newsBefore),
 	}
 	switch p.Backfill.Mode {
-	case modePushIncremental: // all history arrives as news
+	case modePushIncremental: // all history arrives as new data
 		news.Seen, news.Floor, news.Due = from, from, at
 	case modeNone:
 		news.Seen, news.Due = at.Add(-24*time.Hour), at
@@ -228,7 +228,7 @@ func (s *Service) planResource(ref Ref, c *healthdata.Connection, u *healthdata.
 	return h, news, nil
 }
 
-// clip cuts a range to a user's ingestion bounds. An empty one is left at its end.
+// clip limits a range to the user's ingestion window. An empty range ends at its end.
 func (t *Task) clip(u *healthdata.User) {
 	if u.IngestionStart != nil {
 		t.From = later(t.From, u.IngestionStart.At(u.Location()))
@@ -241,5 +241,5 @@ func (t *Task) clip(u *healthdata.User) {
 	}
 }
 
-// demoDays is how many days of history are made up, whatever the provider's record says.
+// demoDays is the number of days of generated history, independent of the provider's record.
 const demoDays = 30

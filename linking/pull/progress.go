@@ -7,19 +7,18 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Progress is how far the history of a connection has come.
+// Progress is the progress of a connection's history.
 type Progress struct {
-	// Total is how many resources have a history to fetch; 0 before it is planned. Done is
-	// how many of them have come to an end, and Failed how many of those without success.
+	// Total is the number of resources with a history; 0 before it is planned. Done is the number of finished
+	// ones, and Failed the number of failed ones among them.
 	Total, Done, Failed int
-	// Days is the length of the longest history, and FetchedDays the part of it that is fetched, by the days
-	// of all histories; those that failed count as fetched.
+	// Days is the length of the longest history, and FetchedDays its fetched part, computed from all histories.
+	// Failed histories count as fetched.
 	Days, FetchedDays int
 }
 
-// Progress says how far the history of a user's connection has come since it was linked
-// last. It is zero where nothing is planned, as of a connection that is not there.
-// NotFound if the team has no such user.
+// Progress returns the progress of the history of a user's connection since its last link. It is zero if nothing
+// is planned, also if there is no connection. It returns NotFound if the team has no such user.
 func (s *Service) Progress(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (Progress, error) {
 	u, err := s.users.User(ctx, team, user)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // While a history is fetched, piece by piece, the days that are there grow to all of its days, for the
 // connection as for its one resource.
-func TestProgressOfDays(t *testing.T) {
+func TestProgress_fetchedDaysGrowToAllDays(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	ann := w.person("ann")

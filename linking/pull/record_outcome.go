@@ -11,10 +11,10 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// errLeaseLost says that another process has the task.
+// errLeaseLost reports that another process has claimed the task.
 var errLeaseLost = errors.New("the lease is over")
 
-// updateClaimed records what became of a task, unless its lease went to another process.
+// updateClaimed records the outcome of a task, unless another process has claimed it.
 func (s *Service) updateClaimed(ctx context.Context, t Task, change func(*Task) ([]healthlab.Event, error)) error {
 	_, err := s.store.Update(ctx, t.Key, func(now *Task) ([]healthlab.Event, error) {
 		if now.Fence != t.Fence {
@@ -28,7 +28,7 @@ func (s *Service) updateClaimed(ctx context.Context, t Task, change func(*Task) 
 	return err
 }
 
-// recordRefusal records that a provider gave no data.
+// recordRefusal records that a provider did not return data.
 func (s *Service) recordRefusal(ctx context.Context, t Task, c *healthdata.Connection, access linking.GrantSecret, cause error) error {
 	var over *linking.GrantError
 	var limited *linking.RateLimitError
@@ -51,24 +51,24 @@ func (s *Service) recordRefusal(ctx context.Context, t Task, c *healthdata.Conne
 			break
 		}
 		now := s.now()
-		if t.Failures == 0 { // the first time, it is done at once
+		if t.Failures == 0 { // the first refusal is retried at once
 			return s.updateClaimed(ctx, t, withoutEvents(func(t *Task) { t.Failures, t.Due, t.Lease = 1, now, time.Time{} }))
 		}
 	}
 	return s.recordFailure(ctx, t, cause)
 }
 
-// recordFailure records that a try failed.
+// recordFailure records a failed try.
 func (s *Service) recordFailure(ctx context.Context, t Task, cause error) error {
 	if ctx.Err() != nil {
-		return ctx.Err() // we stop; the lease brings the task back
+		return ctx.Err() // the process stops; the task is claimed again after its lease
 	}
 	class := ProviderDown
 	var over *linking.GrantError
 	switch {
 	case errors.As(cause, &over), errors.Is(cause, healthlab.Invalid), errors.Is(cause, healthlab.Unimplemented):
 		class = NonRetriable
-	case errors.Is(cause, healthlab.NotFound): // the connection went away
+	case errors.Is(cause, healthlab.NotFound): // the connection no longer exists
 		return s.updateClaimed(ctx, t, withoutEvents((*Task).stop))
 	case errors.Is(cause, context.DeadlineExceeded):
 		class = TransportFailure
@@ -80,7 +80,7 @@ func (s *Service) recordFailure(ctx context.Context, t Task, cause error) error 
 	}
 	s.failures.Log(ctx, s.opts.Log, s.now(), t.Provider+" "+string(class), "pull failed", cause, "task", t.Key, "trace", t.Trace(), "class", string(class))
 	now, tried := s.now(), t
-	if tried.fail(class, wait, now, &s.opts) && over == nil && t.Kind == History { // before it is stored: a process may stop between
+	if tried.fail(class, wait, now, &s.opts) && over == nil && t.Kind == History { // logged before it is stored, because the process may stop between
 		if err := s.releaseFollowers(ctx, &t); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *Service) recordFailure(ctx context.Context, t Task, cause error) error 
 	}))
 }
 
-// count is how many items there are of a task's resource.
+// count returns the number of items of a task's resource.
 func (t *Task) count(items []linking.PullItem) (n int) {
 	for i := range items {
 		n += len(items[i].Samples) + len(items[i].Summaries) + len(items[i].Unparsed)
@@ -104,8 +104,7 @@ func (t *Task) count(items []linking.PullItem) (n int) {
 	return n
 }
 
-// logRefused logs items that were not kept, with the first reason. A page of which none was kept is
-// a failure.
+// logRefused logs refused items with the first reason. A page without a stored item is a failure.
 func (s *Service) logRefused(ctx context.Context, t *Task, bad []RefusedItem, all bool) {
 	attrs := []any{"task", t.Key, "trace", t.Trace(), "items", len(bad)}
 	if why := bad[0].Reasons; len(why) > 0 {
@@ -119,15 +118,14 @@ func (s *Service) logRefused(ctx context.Context, t *Task, bad []RefusedItem, al
 		append(attrs, "class", string(NonRetriable))...)
 }
 
-// errAllRefused says why a page failed.
+// errAllRefused is the error of a page whose items were all refused.
 var errAllRefused = fmt.Errorf("%w: no item of the page could be kept", healthlab.Invalid)
 
 func (t *Task) refused() bool { return t.running() && t.Error == NonRetriable }
 
-// noteRefused notes, after [Task.advance], whether all items of the page were refused, and whether
-// those of an earlier page of the run were. A run of which nothing was kept has failed; it is not
-// made again, since the same items would be refused again. A history that has kept something, in
-// any of its pages, has not failed: refused items cost themselves alone.
+// noteRefused records, after [Task.advance], whether all items of the page were refused. A run without any
+// stored item fails, and is not retried, because the same items would be refused again. A history with at least
+// one stored item does not fail.
 func (t *Task) noteRefused(page, before, ended bool) {
 	t.LastOK = !page
 	if !page && !before || t.Kind == History && !t.Oldest.IsZero() {

@@ -11,12 +11,10 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Refetch has the history of a connection fetched again, as if it had just been linked,
-// unless that was scheduled at or after since already. News go on, but for providers whose
-// history comes as news. What a request that is under way brings is kept.
-//
-// NotFound if the team has no such user, or the user no such connection that works and is
-// fetched from.
+// Refetch has the history of a connection fetched again, as if it had just been linked, unless that was
+// scheduled at or after since already. Fetches of new data continue, except for providers whose history arrives
+// as new data. Data of a running request is stored. It returns NotFound if the team has no such user, or the
+// user has no such working connection that is pulled.
 func (s *Service) Refetch(ctx context.Context, ref Ref, since time.Time) error {
 	at := s.now()
 	settings, err := s.opts.Settings(ctx, ref.Team)
@@ -48,7 +46,7 @@ func (s *Service) Refetch(ctx context.Context, ref Ref, since time.Time) error {
 				continue
 			}
 			t := &out.Tasks[i]
-			t.Fence = was.Fence + 1 // a process that works on the old one has lost it
+			t.Fence = was.Fence + 1 // a process that works on the old one loses its claim
 			t.LastTry, t.LastOK, t.Oldest, t.Newest, t.Ended = was.LastTry, was.LastOK, was.Oldest, was.Newest, was.Ended
 			t.Sent, t.Stored = was.Sent, was.Stored
 		}
@@ -64,8 +62,8 @@ func (s *Service) Refetch(ctx context.Context, ref Ref, since time.Time) error {
 	return nil
 }
 
-// CountBulkOperation counts one of n bulk operations of a team at a provider in any stretch of per, in
-// all processes. If there were n, it counts nothing and returns how long to wait.
+// CountBulkOperation counts one of n bulk operations of a team at a provider in any period of per, over all
+// processes. If there were n already, it counts nothing and returns how long to wait.
 func (s *Service) CountBulkOperation(ctx context.Context, team healthlab.TeamID, provider string, n int, per time.Duration) (wait time.Duration, err error) {
 	now := s.now()
 	err = s.store.UpdateBudgets(ctx, []BudgetKey{{Team: team, Provider: provider, Name: "bulk"}}, func(b []Budget) error {

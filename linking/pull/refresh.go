@@ -12,22 +12,22 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// RefreshResult says what became of a refresh. Each entry is the slug of a provider, a
-// slash, and the path of a resource; a task is in one of the lists.
+// RefreshResult is the result of a refresh. Each entry is the slug of a provider, a slash, and the path of a
+// resource. A resource is in one of the lists.
 type RefreshResult struct {
 	Success bool             `json:"success"`
 	User    healthlab.UserID `json:"user_id"`
-	// Refreshed were fetched, InProgress go on in the background, Failed failed. Each
-	// ascends, and is never nil.
+	// Refreshed were fetched, InProgress continue in the background, and Failed failed. Each list is sorted and
+	// never nil.
 	Refreshed  []string `json:"refreshed_sources"`
 	InProgress []string `json:"in_progress_sources"`
 	Failed     []string `json:"failed_sources"`
 }
 
-// RuleNoSources says that a user has nothing that could be refreshed.
+// RuleNoSources: the user has no source that could be refreshed.
 const RuleNoSources = "NO_CONNECTED_SOURCES"
 
-// RefreshLimitError says that a user was refreshed too often. It unwraps to healthlab.Exhausted.
+// RefreshLimitError reports that a user was refreshed too often. It unwraps to healthlab.Exhausted.
 type RefreshLimitError struct{ Wait time.Duration }
 
 // Error says that the user was refreshed too often.
@@ -36,26 +36,25 @@ func (*RefreshLimitError) Error() string { return "the user was refreshed too of
 // Unwrap returns healthlab.Exhausted.
 func (*RefreshLimitError) Unwrap() error { return healthlab.Exhausted }
 
-// RetryAfter is when the next refresh may come.
+// RetryAfter returns when the next refresh is allowed.
 func (e *RefreshLimitError) RetryAfter() time.Duration { return e.Wait }
 
-// Bounds of a refresh.
+// Bounds of the waiting time of a refresh.
 const (
 	MinRefreshWait = 5 * time.Second
 	MaxRefreshWait = time.Minute
 )
 
-// looks at what became of a refresh, at first and at last.
+// Intervals at which the progress of a refresh is checked, the first and the longest.
 const (
 	firstLook = 10 * time.Millisecond
 	lastLook  = 250 * time.Millisecond
 )
 
-// Refresh fetches news of all working connections of a user that data can be fetched of,
-// and waits for them, as long as wait. What has not come to its end then goes on. A task
-// that is running is joined. The resources of a connection that failed for good, because
-// its grant ended or its consent was withdrawn, are among Failed. [Service.Run] does the
-// work.
+// Refresh fetches new data of all working connections of a user that are pulled, and waits for at most wait.
+// Unfinished fetches continue in the background. A running fetch is joined. The resources of a connection that
+// failed for good, because its grant ended or its consent was withdrawn, are among Failed. [Service.Run] does
+// the work.
 //
 // Errors: Invalid (wait is out of bounds), NotFound (no such user), a
 // [*healthlab.RuleError] of type [RuleNoSources], a [*RefreshLimitError].
@@ -97,7 +96,7 @@ func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healt
 	if err := s.countRefresh(ctx, team, user); err != nil {
 		return RefreshResult{}, err
 	}
-	for _, ref := range refs { // one that was linked a moment ago has no plan yet
+	for _, ref := range refs { // a source that was linked a moment ago has no plan yet
 		if err := s.maintainConnection(ctx, ref); err != nil {
 			return RefreshResult{}, err
 		}
@@ -131,8 +130,8 @@ func (s *Service) countRefresh(ctx context.Context, team healthlab.TeamID, user 
 	})
 }
 
-// hasten puts the news of connections first, and returns how many tries had ended before,
-// and the tasks that were stopped for good.
+// hasten makes the fetches of new data of connections due first. It returns how many tries of each task had
+// ended, and the tasks that are stopped permanently.
 func (s *Service) hasten(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, refs []Ref) (asked map[Key]int64, stopped []Key, err error) {
 	tasks, err := s.store.Tasks(ctx, team, user)
 	if err != nil {
@@ -165,7 +164,7 @@ func (s *Service) hasten(ctx context.Context, team healthlab.TeamID, user health
 	return asked, stopped, nil
 }
 
-// await waits until every task has ended a try, as long as it may.
+// await waits until every task has ended a try, or the time is over.
 func (s *Service) await(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, asked map[Key]int64, wait time.Duration) ([]Task, error) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
@@ -190,13 +189,13 @@ func (s *Service) await(ctx context.Context, team healthlab.TeamID, user healthl
 	}
 }
 
-// result sorts tasks into the lists. The names in broken failed.
+// result sorts tasks into the lists. The names in broken are failed.
 func (s *Service) result(user healthlab.UserID, asked map[Key]int64, tasks []Task, broken []string) RefreshResult {
 	out := RefreshResult{Success: true, User: user, Refreshed: []string{}, InProgress: []string{}, Failed: append([]string{}, broken...)}
 	for key, before := range asked {
 		name := s.refreshName(key.Provider, key.Resource)
 		i := slices.IndexFunc(tasks, func(t Task) bool { return t.Key == key })
-		if i < 0 { // the connection went away meanwhile
+		if i < 0 { // the connection was removed meanwhile
 			out.Failed = append(out.Failed, name)
 			continue
 		}
@@ -219,7 +218,7 @@ func (s *Service) refreshName(provider, resource string) string {
 	return provider + "/" + s.refreshPath(provider, resource)
 }
 
-// refreshPath is what a resource is called in the answer of a refresh.
+// refreshPath returns the name of a resource in the answer of a refresh.
 func (s *Service) refreshPath(provider, resource string) string {
 	if p := s.users.Providers().Get(provider); p != nil {
 		for _, r := range p.Resources {

@@ -19,7 +19,7 @@ import (
 
 // A pull whose items are all refused has failed, and says why: in its status, in the list of what
 // was refused, and in the log. One of which something was kept has not (an item costs itself alone).
-func TestRefusedPages(t *testing.T) {
+func TestPull_failsOnlyIfEveryItemIsRefused(t *testing.T) {
 	day := func(n int) time.Time { return noon.AddDate(0, 0, -n) }
 	bad := func(n int) reading { return reading{at: day(n), value: 60, unit: "furlongs"} }
 	good := func(n int) reading { return reading{at: day(n), value: 60} }
@@ -74,7 +74,7 @@ func TestRefusedPages(t *testing.T) {
 }
 
 // The last attempt of a resource says whether what came could be kept.
-func TestRefusedNews(t *testing.T) {
+func TestResources_lastAttemptFailsIfEveryItemWasRefused(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	ann := w.person("ann")
@@ -123,7 +123,7 @@ func refusedSteps() []linking.PullItem {
 }
 
 // A resource that comes along with another one fails by itself.
-func TestRefusedFollower(t *testing.T) {
+func TestFollowers_oneFailsWithoutItsLead(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) {
 		p.Resources = append(p.Resources, healthdata.ProviderResource{Resource: "steps"})
 	})
@@ -142,7 +142,7 @@ func TestRefusedFollower(t *testing.T) {
 }
 
 // After the connector was mended, a history that failed is fetched when the person links again.
-func TestRefusedHistoryComesAgain(t *testing.T) {
+func TestHistory_thatFailedIsFetchedWhenLinkedAgain(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) { p.RelinkRerunsBackfill = new(bool) })
 	s := w.service(nil)
 	ann := w.person("ann")
@@ -159,7 +159,7 @@ func TestRefusedHistoryComesAgain(t *testing.T) {
 
 // The first failure of a kind at a provider is logged at WARN, with the provider, the resource, the
 // user and the chain of the error; those of the next hour are below it.
-func TestPullFailuresAreLogged(t *testing.T) {
+func TestPull_firstFailureOfAKindIsLoggedAtWarn(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	var log bytes.Buffer
 	s := w.service(func(o *pull.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// taskTable keeps tasks, those of a user by provider, resource and kind.
+// taskTable has the tasks; those of a user are sorted by provider, resource and kind.
 var taskTable = store.Table[Task]{Name: "pull_task", Row: func(t *Task) store.Row { return store.Row{Key: taskKey(t.Key)} }}
 
 func taskKey(k Key) store.Key {
@@ -27,19 +27,19 @@ func tasksOf(team healthlab.TeamID, prefix string, lock store.Lock) store.Query 
 	return store.Query{Key: store.Key{Table: taskTable.Name, Team: team}, By: store.ByID, From: prefix, To: store.End(prefix), Lock: lock}
 }
 
-// queuedTask is what claims have to know of a task whose Due is set.
+// queuedTask has the fields that claims need of a task with a Due.
 type queuedTask struct {
 	Key
 	App        string
 	Turn       int64
 	Due, Lease time.Time
-	// Ready says that the task was seen to be due.
+	// Ready reports whether the task was found to be due.
 	Ready bool
 }
 
-// queueTable keeps queued tasks of all teams. Rows that are Ready are ordered by application, then as
-// [Store].Claim takes them; the others are due when they may become so. Only the holder of the row of
-// the task changes more than Ready.
+// queueTable has the queued tasks of all teams. Rows that are Ready are sorted by application, then in the order
+// of [Store].Claim; the others are due when they may become Ready. Only a transaction that locks the task's row
+// changes more than Ready.
 var queueTable = store.Table[queuedTask]{Name: "pull_queue", Clear: true, Row: func(q *queuedTask) store.Row {
 	r := store.Row{Key: queueKey(q.Key)}
 	if q.Ready {
@@ -57,13 +57,13 @@ func appPrefix(app string) string {
 	return string(sum[:])
 }
 
-// keptBudget is a budget with its key.
+// keptBudget is a stored budget with its key.
 type keptBudget struct {
 	BudgetKey
 	Budget
 }
 
-// budgetTable keeps budgets, which count requests and say nothing of a person.
+// budgetTable has the budgets, which count requests and contain nothing about a person.
 var budgetTable = store.Table[keptBudget]{Name: "pull_budget", Clear: true, Row: func(b *keptBudget) store.Row {
 	return store.Row{Key: budgetKey(b.BudgetKey)}
 }}
@@ -72,15 +72,15 @@ func budgetKey(k BudgetKey) store.Key {
 	return store.Key{Team: k.Team, User: k.User, ID: store.UUID(k.User.UUID) + store.Text(k.Provider) + k.Name}
 }
 
-// keptRefused is a refusal with its user.
+// keptRefused is a stored refusal with its user.
 type keptRefused struct {
 	Team healthlab.TeamID
 	User healthlab.UserID
 	Item RefusedItem
 }
 
-// refusedTable keeps refusals. The first index orders those of a user, the second those of a
-// connection, both as [Store].Quarantined does.
+// refusedTable has the refusals. The first index sorts those of a user, the second those of a connection, both
+// in the order of [Store].Quarantined.
 var refusedTable = store.Table[keptRefused]{Name: "pull_refused", Row: func(k *keptRefused) store.Row {
 	user, seen := store.UUID(k.User.UUID), store.Reverse(store.Time(k.Item.At.Time))+store.UUID(k.Item.ID)
 	return store.Row{
@@ -99,7 +99,7 @@ func refusedOf(team healthlab.TeamID, by store.By, prefix string, n int) store.Q
 	}
 }
 
-// knownNotice says that a notice came. It is due when it may be forgotten.
+// knownNotice is a received notice. It is due when it may be deleted.
 type knownNotice struct {
 	Provider string
 	ID       [32]byte
@@ -110,21 +110,21 @@ var noticeTable = store.Table[knownNotice]{Name: "pull_notice", Clear: true, Row
 	return store.Row{Key: store.Key{ID: store.Text(n.Provider) + string(n.ID[:])}, Due: n.At}
 }}
 
-// Tables declares what [NewStore] keeps. It needs healthdata.UserTables beside it.
+// Tables declares the tables of [NewStore]. A store also needs healthdata.UserTables.
 func Tables() []store.Definition {
 	return []store.Definition{
 		taskTable.Definition(), queueTable.Definition(), budgetTable.Definition(), refusedTable.Definition(), noticeTable.Definition(),
 	}
 }
 
-// StoreOptions adjusts [NewStore]. The zero value, and nil, mean the defaults.
+// StoreOptions configures [NewStore]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// Events takes the events of plans and tasks. Default: no event is written.
+	// Events appends the events of plans and tasks. Default: no event is written.
 	Events store.Events
 }
 
-// NewStore returns the pulls of a store whose tables include [Tables] and those of the users. Deleting
-// a team calls [DeleteTeam].
+// NewStore returns a Store on a store whose tables include [Tables] and those of the users. Deleting a team must
+// call [DeleteTeam].
 func NewStore(s store.Store, opts *StoreOptions) Store {
 	if opts == nil {
 		opts = &StoreOptions{}
@@ -171,7 +171,7 @@ func DeleteTeam(_ context.Context, tx store.Tx, team healthlab.TeamID) error {
 	return nil
 }
 
-// normalTask returns a copy of a task in the form in which it is kept.
+// normalTask returns a copy of a task in its stored form.
 func normalTask(t Task) (Task, error) {
 	if t.Days = slices.Clone(t.Days); len(t.Days) == 0 {
 		t.Days = nil

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// normalBudget returns a copy of a budget in the form in which it is kept.
+// normalBudget returns a copy of a budget in its stored form.
 func normalBudget(b Budget) Budget {
 	b.Next, b.Blocked, b.PaceEnd = instant(b.Next), instant(b.Blocked), instant(b.PaceEnd)
 	b.Recent = slices.Clone(b.Recent)
@@ -68,7 +68,7 @@ func (r rowStore) UpdateBudgets(ctx context.Context, keys []BudgetKey, change fu
 	})
 }
 
-// shareLiveUsers reads the users of budgets as Shared, and fails if one is not live.
+// shareLiveUsers reads the users of budgets with the lock Shared, and fails if one is not live.
 func shareLiveUsers(tx store.Tx, keys []BudgetKey) error {
 	var users []store.Query
 	for _, k := range keys {

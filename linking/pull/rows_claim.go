@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// queuePage is how many rows of the queue are read at once.
+// queuePage is how many rows of the queue are read at a time.
 const queuePage = 200
 
 // Claim implements [Store].
@@ -38,8 +38,8 @@ func (r rowStore) Claim(ctx context.Context, q ClaimQuery) ([]Task, error) {
 	}
 }
 
-// markReady makes tasks that are due by either clock Ready. It reports whether there may be more of
-// them. Some may wait yet, by the other clock: claims look.
+// markReady marks tasks that are due by either clock as Ready. It reports whether there may be more of them.
+// Some may not be due by the other clock; claims check that.
 func markReady(tx store.Tx, now time.Time) (more bool, err error) {
 	due, err := queueTable.Find(tx, store.Query{By: store.ByDue, Until: later(now, tx.Now()), Limit: queuePage, Lock: store.Skip})
 	if err != nil {
@@ -54,7 +54,7 @@ func markReady(tx store.Tx, now time.Time) (more bool, err error) {
 	return len(due) == queuePage, nil
 }
 
-// claimReady claims tasks that are Ready. Those whose rows another transaction has are left out.
+// claimReady claims tasks that are Ready. It skips tasks whose rows another transaction has locked.
 func claimReady(tx store.Tx, q *ClaimQuery) ([]Task, error) {
 	var out []Task
 	tried := map[Key]bool{}
@@ -98,10 +98,10 @@ func (q *ClaimQuery) takes(at time.Time, app string, due, lease time.Time) bool 
 	return !due.After(q.Now) && !lease.After(at) && !slices.Contains(q.Without, app)
 }
 
-// firstReady returns the keys of the first n tasks that can be claimed and were not tried. They are not
-// locked. It reads at most a page more than n tasks of each application.
+// firstReady returns the keys of the first n claimable tasks that were not tried, without a lock. It reads at
+// most a page more than n tasks of each application.
 func firstReady(tx store.Tx, q *ClaimQuery, tried map[Key]bool, n int) ([]Key, error) {
-	left := map[string]int{} // of an application that was seen: how many are wanted yet
+	left := map[string]int{} // number of tasks still wanted, for each seen application
 	for _, app := range q.Without {
 		left[app] = 0
 	}

@@ -33,7 +33,7 @@ func (r rowStore) ClaimConnections(ctx context.Context, n int, now, until time.T
 			case len(refs) > 0:
 			case len(due) < limit:
 				return nil
-			default: // all were tried, and other transactions have some of the users
+			default: // all were tried, and other transactions have locked some of the users
 				limit *= 2
 			}
 			claimed, err := r.claimConnections(tx, refs, now, until)
@@ -50,8 +50,8 @@ func (r rowStore) ClaimConnections(ctx context.Context, n int, now, until time.T
 	return out, nil
 }
 
-// claimConnections claims those of the connections that are due yet and whose users no other
-// transaction has. It holds the rows of the users first, as all changes of users do.
+// claimConnections claims the connections that are still due and whose users are not locked. It locks the rows
+// of the users first, as all changes of users do.
 func (r rowStore) claimConnections(tx store.Tx, refs []Ref, now, until time.Time) ([]Ref, error) {
 	users := make([]store.Query, len(refs))
 	for i, ref := range refs {
@@ -68,7 +68,7 @@ func (r rowStore) claimConnections(tx store.Tx, refs []Ref, now, until time.Time
 		if len(got[i]) == 0 {
 			continue
 		}
-		u, err := r.users.Get(tx, ref.Team, ref.User, store.Skip) // no trip: it was read
+		u, err := r.users.Get(tx, ref.Team, ref.User, store.Skip) // no round trip: the row was read
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func (r rowStore) claimConnections(tx store.Tx, refs []Ref, now, until time.Time
 		row := healthdata.ConnectionTable.Row(&healthdata.ConnectionRow{Team: ref.Team, User: ref.User, Provider: ref.Provider})
 		rows = append(rows, healthdata.ConnectionTable.One(row.Key, store.Held))
 	}
-	if _, err := tx.Read(rows...); err != nil { // so that no SetDue costs a trip
+	if _, err := tx.Read(rows...); err != nil { // locks all rows at once, so that SetDue needs no round trip
 		return nil, err
 	}
 	for _, ref := range out {

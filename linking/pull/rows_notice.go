@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// forgottenNotices is how many old notices a new one removes at most.
+// forgottenNotices is how many old notices a new one deletes at most.
 const forgottenNotices = 20
 
 // Notify implements [Store].
@@ -31,7 +31,7 @@ func (r rowStore) Notify(ctx context.Context, n Notice, forget time.Time, change
 		if err := forgetNotices(tx, forget); err != nil {
 			return err
 		}
-		if err := noticeTable.Insert(tx, &notice); err != nil { // of two at once, one finds it taken and runs again
+		if err := noticeTable.Insert(tx, &notice); err != nil { // if two insert at once, one fails and runs again
 			return err
 		}
 		refs, err := r.noticed(tx, &n)
@@ -76,7 +76,7 @@ func forgetNotices(tx store.Tx, before time.Time) error {
 	return nil
 }
 
-// noticed returns the connections that a notice is about, by user. The rows of the users are read as
+// noticed returns the connections of a notice's account, by user. It reads the rows of the users with the lock
 // Shared.
 func (r rowStore) noticed(tx store.Tx, n *Notice) ([]Ref, error) {
 	users, err := r.users.UsersOfAccount(tx, n.Provider, n.ExternalUserID)
@@ -88,7 +88,7 @@ func (r rowStore) noticed(tx store.Tx, n *Notice) ([]Ref, error) {
 	for i, u := range users {
 		queries[i] = store.User(u.Team, u.User)
 	}
-	if _, err := tx.Read(queries...); err != nil { // so that each Get below costs no trip
+	if _, err := tx.Read(queries...); err != nil { // reads all rows at once
 		return nil, err
 	}
 	var out []Ref
@@ -110,8 +110,8 @@ func (r rowStore) noticed(tx store.Tx, n *Notice) ([]Ref, error) {
 	return out, nil
 }
 
-// newsOf returns the tasks of the kind News of connections that are on the queue, by user and resource;
-// no resources mean all. The tasks of the connections and their rows in the queue are Held.
+// newsOf returns the queued tasks for new data of some connections, by user and resource; no resources mean all.
+// It locks the tasks and their rows in the queue.
 func newsOf(tx store.Tx, refs []Ref, resources []string) ([]*store.Entry[Task], error) {
 	queries := make([]store.Query, len(refs))
 	for i, ref := range refs {

@@ -28,14 +28,14 @@ func (r rowStore) Quarantine(ctx context.Context, ref Ref, refused []RefusedItem
 		queries[i] = refusedTable.One(refusedKey(ref.Team, ref.User, refused[i].ID), store.Held)
 	}
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		got, err := tx.Read(store.User(ref.Team, ref.User).Hold()) // the limit is the user's
+		got, err := tx.Read(store.User(ref.Team, ref.User).Hold()) // the limit is per user
 		if err != nil {
 			return err
 		}
 		if !store.StateOf(got[0]).Live {
 			return errNoUser
 		}
-		if _, err := tx.Read(queries...); err != nil { // so that each Get below costs no trip
+		if _, err := tx.Read(queries...); err != nil { // reads all rows at once
 			return err
 		}
 		added := false
@@ -63,8 +63,8 @@ func (r rowStore) Quarantine(ctx context.Context, ref Ref, refused []RefusedItem
 	})
 }
 
-// limitRefused deletes the refusals of a user that are more than MaxRefusedPerUser, the ones that were
-// seen first. The row of the user is Held.
+// limitRefused deletes the oldest refusals of a user above MaxRefusedPerUser. The row of the user must be
+// locked.
 func limitRefused(tx store.Tx, ref Ref) error {
 	q := refusedOf(ref.Team, store.ByFirst, store.UUID(ref.User.UUID), 0)
 	q.Bare = true

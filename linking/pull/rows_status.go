@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// statusPage is how many users are read at once.
+// statusPage is how many users are read at a time.
 const statusPage = 200
 
 // UserStatuses implements [Store].
@@ -35,7 +35,7 @@ func (r rowStore) UserStatuses(ctx context.Context, q UserStatusQuery) ([]UserSt
 	return out, nil
 }
 
-// connectedUsers returns who has connected something, with the providers.
+// connectedUsers returns the users with a connection, and their providers.
 func (r rowStore) connectedUsers(tx store.Tx, q *UserStatusQuery) (out []UserStatus, err error) {
 	users := store.Query{
 		Key: store.Key{Table: store.UserTable, Team: q.Team}, By: store.ByID, From: store.UUID(q.After.UUID) + "\x00",
@@ -53,7 +53,7 @@ func (r rowStore) connectedUsers(tx store.Tx, q *UserStatusQuery) (out []UserSta
 			return nil, err
 		}
 		for _, row := range got[0] {
-			u, err := r.users.Get(tx, q.Team, store.UserIDOf(row), store.Plain) // no trip: it was read
+			u, err := r.users.Get(tx, q.Team, store.UserIDOf(row), store.Plain) // no round trip: the row was read
 			if err != nil {
 				return nil, err
 			}
@@ -71,8 +71,8 @@ func (r rowStore) connectedUsers(tx store.Tx, q *UserStatusQuery) (out []UserSta
 	}
 }
 
-// providers returns the providers of the connections of a live user that are not Deregistered and that
-// the query asks for, ascending.
+// providers returns the providers of the connections of a live user that are not Deregistered and match the
+// query, ascending.
 func (q *UserStatusQuery) providers(u *healthdata.User) (out []string) {
 	for _, c := range u.Connections {
 		if u.Live() && c.Status != healthdata.Deregistered && (q.Provider == "" || c.Provider == q.Provider) {

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// putTask writes a task that was read as Held, or a new one, and its row in the queue.
+// putTask writes a new task or a locked one, and its row in the queue.
 func putTask(tx store.Tx, e *store.Entry[Task]) error {
 	t := &e.Value
 	q, err := queueTable.Get(tx, queueKey(t.Key), store.Held)
@@ -38,7 +38,7 @@ func deleteTask(tx store.Tx, e *store.Entry[Task]) {
 	tx.Delete(queueTable.Key(queueKey(e.Value.Key)))
 }
 
-// lockQueue holds the rows that tasks have in the queue, so that no putTask costs a trip for them.
+// lockQueue locks the queue rows of tasks, so that putTask needs no round trip.
 func lockQueue(tx store.Tx, keys []Key) error {
 	queries := make([]store.Query, len(keys))
 	for i, k := range keys {
@@ -84,7 +84,7 @@ func (r rowStore) Plan(ctx context.Context, ref Ref, change func(healthdata.Conn
 	})
 }
 
-// plannedTasks returns the tasks of a plan by key, as they are kept.
+// plannedTasks returns the tasks of a plan by key, in their stored form.
 func plannedTasks(ref Ref, tasks []Task) (map[Key]Task, error) {
 	out := map[Key]Task{}
 	for _, t := range tasks {
@@ -100,7 +100,7 @@ func plannedTasks(ref Ref, tasks []Task) (map[Key]Task, error) {
 	return out, nil
 }
 
-// replaceTasks makes the tasks of a connection those of next.
+// replaceTasks replaces the tasks of a connection by next.
 func replaceTasks(tx store.Tx, old []*store.Entry[Task], next map[Key]Task) error {
 	var keys []Key
 	entries := map[Key]*store.Entry[Task]{}
@@ -138,7 +138,7 @@ func (r rowStore) Update(ctx context.Context, key Key, change func(*Task) ([]hea
 	}
 	var out Task
 	err := r.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		// The user first, as Plan does.
+		// The user is locked first, as in Plan.
 		u, err := store.LockUser(tx, key.Team, key.User)
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func (r rowStore) Update(ctx context.Context, key Key, change func(*Task) ([]hea
 	return out, nil
 }
 
-// CountQueries returns what [Store.Count] reads, for a transaction that reads all it wants at once.
+// CountQueries returns the queries of [Store.Count], for a transaction that reads all rows at once.
 func CountQueries(key Key) []store.Query {
 	return []store.Query{
 		store.User(key.Team, key.User), taskTable.One(taskKey(key), store.Held), queueTable.One(queueKey(key), store.Held),

@@ -47,11 +47,11 @@ func newRows(t testing.TB) pulltest.StoreHarness {
 	return h
 }
 
-func TestRows(t *testing.T) { pulltest.RunStore(t, newRows) }
+func TestStore_overRowsPassesTheSuite(t *testing.T) { pulltest.RunStore(t, newRows) }
 
-func TestRows_model(t *testing.T) { pulltest.RunStoreModel(t, newRows) }
+func TestStore_overRowsPassesTheModelSuite(t *testing.T) { pulltest.RunStoreModel(t, newRows) }
 
-func TestRows_crashes(t *testing.T) { pulltest.RunCrashes(t, newRows) }
+func TestStore_overRowsSurvivesCrashes(t *testing.T) { pulltest.RunCrashes(t, newRows) }
 
 // connect adds a user with a connection, and its tasks.
 func connect(t *testing.T, h pulltest.StoreHarness, team, name, provider string, tasks ...pull.Task) pull.Ref {
@@ -91,7 +91,7 @@ func turns(tasks []pull.Task) (out []int64) {
 
 // The turn counts before the due time among more tasks than are read at once, of several applications,
 // and however many tasks of applications that are left out come before.
-func TestRows_claimsFromLongQueues(t *testing.T) {
+func TestClaim_takesTasksInTurnFromLongQueues(t *testing.T) {
 	h, _, _ := rowsHarness(t)
 	start := time.Now().UTC().Truncate(time.Second)
 	h.SetClock(start.Add(-time.Hour)) // so that the claim finds out what is due
@@ -120,7 +120,7 @@ func TestRows_claimsFromLongQueues(t *testing.T) {
 
 // Tasks of a user whose key is deleted and whose rows are not erased yet do not keep others from being
 // claimed.
-func TestRows_claimsPastDeletedKeys(t *testing.T) {
+func TestClaim_passesTasksOfUsersWhoseKeyIsDeleted(t *testing.T) {
 	h, _, keys := rowsHarness(t)
 	start := time.Now().UTC().Truncate(time.Second)
 	h.SetClock(start)
@@ -133,7 +133,7 @@ func TestRows_claimsPastDeletedKeys(t *testing.T) {
 }
 
 // Of more connections than one claim takes, each is claimed once, the longest due first.
-func TestRows_claimsManyConnections(t *testing.T) {
+func TestClaimConnections_takesEachOnceAndTheLongestDueFirst(t *testing.T) {
 	h, _, _ := rowsHarness(t)
 	const many = 30
 	for i := range many {
@@ -167,7 +167,7 @@ func rowsOf(t *testing.T, s store.Store, q store.Query) (n int) {
 	return n
 }
 
-func TestRows_erased(t *testing.T) {
+func TestEraseUser_removesTasksQuarantineAndBudgets(t *testing.T) {
 	h, s, _ := rowsHarness(t)
 	now := time.Now()
 	ref := connect(t, h, "a", "ann", "acme_band", tasksAt(now, 2, 0)...)
@@ -185,7 +185,7 @@ func TestRows_erased(t *testing.T) {
 	require.Zero(t, rowsOf(t, s, all))
 }
 
-func TestRows_deletedTeam(t *testing.T) {
+func TestDeleteTeam_removesBudgetsOfTheTeamOnly(t *testing.T) {
 	h, s, _ := rowsHarness(t)
 	ref := connect(t, h, "a", "ann", "acme_band")
 	keys := []pull.BudgetKey{

@@ -14,8 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Run fetches until ctx ends, then lets what is running finish and returns nil. Run it in
-// at least one process; any number may.
+// Run fetches data until ctx ends, then waits for running requests and returns nil. At least one process must
+// run it; any number may.
 func (s *Service) Run(ctx context.Context) error {
 	var both sync.WaitGroup
 	both.Go(func() { _ = s.connections().Run(ctx) })
@@ -24,7 +24,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return err
 }
 
-// connections looks after those that are due.
+// connections returns the loop that processes due connections.
 func (s *Service) connections() *work.Loop[Ref] {
 	return &work.Loop[Ref]{
 		Name: "connections", Idle: s.opts.Idle, Log: s.opts.Log, Do: s.maintainConnection, Workers: 4,
@@ -35,7 +35,7 @@ func (s *Service) connections() *work.Loop[Ref] {
 	}
 }
 
-// pulls does the tasks that are due.
+// pulls returns the loop that runs due tasks.
 func (s *Service) pulls() *work.Loop[job] {
 	return &work.Loop[job]{
 		Name: "pulls", Idle: s.opts.Idle, Wake: s.wake, Log: s.opts.Log, Workers: s.opts.Workers,
@@ -54,19 +54,18 @@ func (s *Service) pulls() *work.Loop[job] {
 // job is a claimed task with a slot for its request.
 type job struct {
 	Task
-	claimed     Task // as it was claimed: pull changes the other
+	claimed     Task // the task as it was claimed; pull changes Task
 	user        healthdata.User
 	historyOver bool
 	slot        time.Time
 }
 
-// claim takes tasks that are due, and reserves their slots in the order of their turns.
-// Those that get none, or for which l has no room, are given back. Without l there is room
-// for all.
+// claim claims due tasks and reserves their slots in the order of their turns. Tasks without a slot, or for
+// which l has no room, are released. A nil l has room for all.
 func (s *Service) claim(ctx context.Context, n int, l *workerLimiter) ([]job, error) {
 	var jobs []job
 	var faults []error
-	for range maxClaims { // behind tasks that cannot go on now, there may be some that can
+	for range maxClaims { // later tasks may be able to run if the first ones cannot
 		now := s.now()
 		without := s.blocked.list(now)
 		if l != nil {
@@ -84,7 +83,7 @@ func (s *Service) claim(ctx context.Context, n int, l *workerLimiter) ([]job, er
 			faults = append(faults, err)
 		}
 		if len(jobs) > 0 {
-			return jobs, nil // the lease brings back what failed
+			return jobs, nil // the lease returns failed tasks to the queue
 		}
 		if len(tasks) < n {
 			break
@@ -93,9 +92,8 @@ func (s *Service) claim(ctx context.Context, n int, l *workerLimiter) ([]job, er
 	return nil, errors.Join(faults...)
 }
 
-// admit prepares a claimed task, if there is room for it. A task of an application that is
-// full waits until the application has room: claims leave it out. One of a full team waits
-// for a moment.
+// admit prepares a claimed task, if there is room for it. Claims skip an application without room until it has
+// room. A task of a team without room waits a moment.
 func (s *Service) admit(ctx context.Context, t Task, l *workerLimiter) (job, bool, error) {
 	if l == nil {
 		return s.prepare(ctx, t)
@@ -115,12 +113,11 @@ func (s *Service) admit(ctx context.Context, t Task, l *workerLimiter) (job, boo
 	return j, ok, err
 }
 
-// maxClaims bounds how often one claim looks for work.
+// maxClaims is how often one claim retries.
 const maxClaims = 200
 
-// Step does what is due now, and returns how many connections and tasks it took up: for
-// hosts that bring their own scheduler, and for tests. A provider that fails is not an
-// error.
+// Step runs due work and returns the number of connections and tasks that it processed. Hosts with their own
+// scheduler and tests call it. A failing provider is not an error.
 func (s *Service) Step(ctx context.Context) (int, error) {
 	tended, first := s.connections().Once(ctx, 100)
 	once := work.Loop[job]{Name: "pulls", Do: s.pull, Claim: func(ctx context.Context, n int) ([]job, error) { return s.claim(ctx, n, nil) }}
@@ -128,7 +125,7 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 	return tended + pulled, errors.Join(first, second)
 }
 
-// prepare finds out whether a claimed task can go on, and reserves its slot.
+// prepare decides whether a claimed task can run, and reserves its slot.
 func (s *Service) prepare(ctx context.Context, t Task) (j job, ok bool, err error) {
 	u, err := s.users.User(ctx, t.Team, t.User)
 	if err != nil && !errors.Is(err, healthlab.NotFound) {
@@ -143,7 +140,7 @@ func (s *Service) prepare(ctx context.Context, t Task) (j job, ok bool, err erro
 		if j.historyOver, err = s.historyOver(ctx, &t); err != nil {
 			return j, false, err
 		}
-		if at := s.now(); !j.historyOver && t.Turn >= 0 && !t.hasUnseenNews() { // no refresh asked for it: history comes first
+		if at := s.now(); !j.historyOver && t.Turn >= 0 && !t.hasUnseenNews() { // without a refresh, history is fetched first
 			return j, false, s.updateClaimed(ctx, t, withoutEvents(func(t *Task) { t.Due, t.Lease = at.Add(s.opts.Every), time.Time{} }))
 		}
 	}
@@ -165,7 +162,7 @@ func (s *Service) pull(ctx context.Context, j job) error {
 	if err := pause(ctx, j.slot.Sub(s.now())); err != nil {
 		return err
 	}
-	if late := s.now(); late.Sub(j.slot) > s.opts.Ahead { // renewing the secret took its time
+	if late := s.now(); late.Sub(j.slot) > s.opts.Ahead { // renewing the secret took too long for the slot
 		return s.updateClaimed(ctx, t, withoutEvents(func(t *Task) { t.Lease = time.Time{} }))
 	}
 	now := s.now()
@@ -189,7 +186,7 @@ func (s *Service) pull(ctx context.Context, j job) error {
 	return s.storePage(ctx, t, followers, c, page)
 }
 
-// historyOver reports whether the history of a task's resource came to its end.
+// historyOver reports whether the history of a task's resource has ended.
 func (s *Service) historyOver(ctx context.Context, t *Task) (bool, error) {
 	tasks, err := s.store.Tasks(ctx, t.Team, t.User)
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Service fetches data. Safe for concurrent use.
+// Service fetches data of connections. It is safe for concurrent use.
 type Service struct {
 	store       Store
 	users       *healthdata.Service
 	credentials *linking.CredentialRefresher
 	pullers     map[string]linking.Puller
-	// listeners are those of the providers that send something by themselves.
+	// listeners are the listeners of providers that send messages.
 	listeners map[string]linking.Listener
-	// extended are those of the pullers that give more than timeseries and summaries.
+	// extended are the pullers that support more than timeseries and summaries.
 	extended map[string]linking.ExtendedPuller
-	// together are the sets of resources that one request brings, by provider.
+	// together are the sets of resources that one request returns, by provider.
 	together map[string][][]string
 	opts     Options
 	wake     chan struct{}
@@ -30,8 +30,8 @@ type Service struct {
 	failures work.FailureLog
 }
 
-// New returns a Service that fetches by the connectors' pullers. Invalid if something is
-// missing. It starts nothing.
+// New returns a Service that fetches with the connectors' pullers. It returns Invalid if an argument is missing.
+// It starts no goroutine.
 func New(store Store, users *healthdata.Service, refresher *linking.CredentialRefresher, connectors map[string]linking.ProviderConnector, opts *Options) (*Service, error) {
 	if store == nil || users == nil || refresher == nil {
 		return nil, fmt.Errorf("%w: pulls need a store, users and a credential refresher", healthlab.Invalid)
@@ -90,7 +90,7 @@ func (s *Service) puller(c *healthdata.Connection) linking.Puller {
 	return s.pullers[c.Provider]
 }
 
-// Wake makes this process look for tasks at once.
+// Wake makes this process check for tasks at once.
 func (s *Service) Wake() {
 	select {
 	case s.wake <- struct{}{}:

@@ -22,7 +22,7 @@ import (
 
 const historyDone = "historical.data.heartrate.created"
 
-func TestHistoryAndNews(t *testing.T) {
+func TestPull_fetchesHistoryOnceAndThenNewData(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
 	w.cloud.page = 500
@@ -57,7 +57,7 @@ func TestHistoryAndNews(t *testing.T) {
 	require.True(t, n.Due.After(w.now()))
 }
 
-func TestNothingIsFoundIsASuccess(t *testing.T) {
+func TestHistory_withoutDataIsASuccess(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	ann := w.person("ann")
@@ -66,7 +66,7 @@ func TestNothingIsFoundIsASuccess(t *testing.T) {
 	require.Len(t, w.said(ann, historyDone), 1)
 }
 
-func TestModesOfBackfill(t *testing.T) {
+func TestBackfill_modeDecidesWhetherHistoryIsFetched(t *testing.T) {
 	for mode, want := range map[string]struct {
 		events, requests int
 		from             time.Time
@@ -92,7 +92,7 @@ func TestModesOfBackfill(t *testing.T) {
 
 // Linking again fetches history again, but where the provider's record says that it does
 // not, or it all arrives as news; and in any case if the connection was removed between.
-func TestLinkingAgain(t *testing.T) {
+func TestLink_againFetchesHistoryAgainUnlessTheProviderSaysNo(t *testing.T) {
 	for _, c := range []struct {
 		name, mode     string
 		reruns         *bool
@@ -135,7 +135,7 @@ func TestLinkingAgain(t *testing.T) {
 
 // A history that was interrupted goes on when its source is linked again, also where linking
 // again does not begin it anew.
-func TestAnInterruptedHistoryGoesOn(t *testing.T) {
+func TestLink_againContinuesAnInterruptedHistory(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) { p.RelinkRerunsBackfill = new(bool) })
 	w.cloud.hourly = true
 	s := w.service(nil)
@@ -159,7 +159,7 @@ func TestAnInterruptedHistoryGoesOn(t *testing.T) {
 	require.Len(t, w.said(ann, historyDone), 1)
 }
 
-func TestIngestionBounds(t *testing.T) {
+func TestIngestionWindow_limitsWhatIsPulled(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
 	s := w.service(nil)
@@ -206,7 +206,7 @@ func TestIngestionBounds(t *testing.T) {
 }
 
 // An upload is taken at any time, if its day lies inside the ingestion window.
-func TestIngestionBoundsOfUploads(t *testing.T) {
+func TestIngestionWindow_uploadIsJudgedByTheDayOfItsData(t *testing.T) {
 	for _, class := range []string{"sdk_store", "sdk_device", "manual"} {
 		w := newFixture(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = class, "sdk" })
 		s, err := pull.New(w.spy, w.health, w.refresher, nil, &pull.Options{Now: w.now})
@@ -231,7 +231,7 @@ func TestIngestionBoundsOfUploads(t *testing.T) {
 	}
 }
 
-func TestAnEmptyRangeIsASuccess(t *testing.T) {
+func TestHistory_ofAnEmptyRangeSucceedsWithoutARequest(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionStart: &healthlab.Date{Year: 2026, Month: 4, Day: 1}})
@@ -245,7 +245,7 @@ func TestAnEmptyRangeIsASuccess(t *testing.T) {
 	require.Empty(t, w.cloud.requests)
 }
 
-func TestBadDataIsQuarantined(t *testing.T) {
+func TestQuarantine_keepsTheValidItemsOfAnAnswer(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	ann := w.person("ann")
@@ -285,7 +285,7 @@ func TestBadDataIsQuarantined(t *testing.T) {
 
 // Items that the connector could not read are quarantined as those that healthdata refuses
 // are, with or without other data in the page.
-func TestUnparsedIsQuarantined(t *testing.T) {
+func TestQuarantine_takesItemsThatTheConnectorCannotRead(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	w.cloud.unparsed = []linking.UnparsedItem{
 		{Item: []byte(`{"bpm":"many"}`), Problems: []healthlab.Problem{{Path: []any{"value"}, Code: "number", Msg: "not a number"}}},
@@ -304,7 +304,7 @@ func TestUnparsedIsQuarantined(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestPull_outageAndRateLimitRetryAndEndedGrantStops(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	w.cloud.hourly = true
 	s := w.service(nil)
@@ -355,7 +355,7 @@ func TestErrors(t *testing.T) {
 	require.Len(t, w.said(ann, historyDone), 2, "linking again fetches history again")
 }
 
-func TestAHistoryIsGivenUp(t *testing.T) {
+func TestHistory_isGivenUpAfterManyFailures(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	w.cloud.answer = func(linking.PullRequest) error { return errors.New("502") }
@@ -372,7 +372,7 @@ func TestAHistoryIsGivenUp(t *testing.T) {
 
 // A provider takes a hundred requests a minute, and five hundred users link at once. Without
 // HEALTHLABTEST_PROVE both are a tenth, and in a plain go test a twenty-fifth.
-func TestBudgetOfAProvider(t *testing.T) {
+func TestBudget_isKeptAndUsedByManyUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		users, limit := prove.Counts(20, 50, 500), prove.Counts(4, 10, 100)
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
@@ -427,7 +427,7 @@ func (w *fixture) run(t *testing.T, n int, edit func(*pull.Options)) (stop func(
 	}
 }
 
-func TestRefresh(t *testing.T) {
+func TestRefresh_listsRefreshedPendingAndFailedResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "body"}, {Resource: "heartrate"}, {Resource: "steps"}}
@@ -505,7 +505,7 @@ func TestRefresh(t *testing.T) {
 }
 
 // A source whose grant has ended is among those that failed, also where it is the only one.
-func TestRefreshOfEndedGrant(t *testing.T) {
+func TestRefresh_endedGrantIsAmongTheFailedSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "body"}, {Resource: "heartrate"}}
@@ -530,7 +530,7 @@ func TestRefreshOfEndedGrant(t *testing.T) {
 
 // A refresh at a provider that answers costs the same beside ten people of a provider, and
 // of a team, that hang.
-func TestRefreshBesideHangingProvider(t *testing.T) {
+func TestRefresh_isNotDelayedByAnotherHangingProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "body"}, {Resource: "heartrate"}, {Resource: "steps"}}
@@ -583,7 +583,7 @@ func TestRefreshBesideHangingProvider(t *testing.T) {
 
 // Two processes keep within a limit that is not configured: the provider states the remaining
 // requests in every answer, and refuses none.
-func TestWhatAProviderSaysOfItsLimit(t *testing.T) {
+func TestBudget_followsTheLimitThatAnswersState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, users, window = 60, 40, time.Minute
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {

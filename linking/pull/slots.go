@@ -11,8 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// keys returns the budgets of a request, and the limit of each; nil if it is only for what
-// the provider says.
+// keys returns the budgets of a request and their limits. A nil limit only counts the provider's answers.
 func (s *Service) keys(t *Task, c *healthdata.Connection) ([]BudgetKey, []*Limit) {
 	if c.Demo {
 		return nil, nil
@@ -30,8 +29,8 @@ func (s *Service) keys(t *Task, c *healthdata.Connection) ([]BudgetKey, []*Limit
 	return keys, limits
 }
 
-// reserve takes the next slot that all budgets have, if it comes soon. If it does not,
-// nothing is taken, the task is given back, and other tasks of the application wait, too.
+// reserve reserves the next slot that all budgets have, if it is soon. Otherwise it releases the task, and other
+// tasks of the application wait too.
 func (s *Service) reserve(ctx context.Context, t *Task, c *healthdata.Connection) (slot time.Time, ok bool, err error) {
 	now := s.now()
 	keys, limits := s.keys(t, c)
@@ -71,10 +70,10 @@ func (s *Service) reserve(ctx context.Context, t *Task, c *healthdata.Connection
 	return slot, false, s.updateClaimed(ctx, *t, withoutEvents(func(t *Task) { t.Due, t.Lease = due, time.Time{} }))
 }
 
-// errFull says that there is no slot soon.
+// errFull reports that there is no slot soon.
 var errFull = errors.New("no slot soon")
 
-// updateLimits passes on what a provider said of its limits.
+// updateLimits applies the rate limits of a provider's answer.
 func (s *Service) updateLimits(ctx context.Context, t *Task, rates []linking.RateLimit, limited *linking.RateLimitError) (until time.Time, err error) {
 	now := s.now()
 	keys := []BudgetKey{t.appBudget("app"), {Team: t.Team, User: t.User, Provider: t.Provider, Name: "user"}}

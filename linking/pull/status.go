@@ -13,46 +13,44 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Release names the rules that pulls go by. It changes when they do.
+// Release is the version of the rules of pulls.
 const Release = "1"
 
-// StatusQuery says whom to look at.
+// StatusQuery selects the users of a status page.
 type StatusQuery struct {
 	Team healthlab.TeamID
-	// User and Provider narrow it down; zero means all.
+	// User and Provider filter the result; zero means all.
 	User     healthlab.UserID
 	Provider string
-	// Limit is how many users are on a page at most: 1 to [MaxStatusUsers].
+	// Limit is the greatest number of users of a page: 1 to [MaxStatusUsers].
 	Limit int
-	// Cursor is empty for the first page, then what the page before said.
+	// Cursor is empty for the first page, then the cursor of the previous result.
 	Cursor string
 }
 
 // MaxStatusUsers is the largest page of users.
 const MaxStatusUsers = 500
 
-// UserResources says how the fetching of a user's data goes.
+// UserResources is the status of the fetched resources of a user.
 type UserResources struct {
 	User healthlab.UserID `json:"user_id"`
-	// Providers has the slugs of what is connected, and below them those of the resources
-	// that are fetched.
+	// Providers has the status of each fetched resource, by provider slug and resource slug.
 	Providers map[string]map[string]Statistics `json:"provider"`
 }
 
-// Statistics say what came of a resource: as history, as news, and uploaded.
+// Statistics is the status of a resource, with its history, new data and uploads.
 type Statistics struct {
-	// LastAttempt is the last request, or the last upload that was taken; null before the
-	// first.
+	// LastAttempt is the last request or accepted upload; null before the first.
 	LastAttempt *Attempt `json:"last_attempt"`
-	// Oldest and Newest bound what was stored; null if nothing was.
+	// Oldest and Newest bound the stored data; null if nothing was stored.
 	Oldest *healthlab.Time `json:"oldest_data"`
 	Newest *healthlab.Time `json:"newest_data"`
-	// Sent counts the objects that were announced one by one.
+	// Sent is the number of objects in events.
 	Sent int64 `json:"sent_count"`
-	// Stored counts what was stored for the first time by the UTC day on which it came, ascending;
-	// of the last [StoredDays] days that have any; never nil.
+	// Stored is the number of newly stored objects by UTC day, ascending, of the last [StoredDays] days with
+	// data; never nil.
 	Stored []DayCount `json:"stored_by_day"`
-	// Refused is what the provider sent and was not kept, the latest first; never nil.
+	// Refused are the refused items, the latest first; never nil.
 	Refused []RefusedItem `json:"refused"`
 }
 
@@ -63,49 +61,49 @@ type Attempt struct {
 	Status Status `json:"status"`
 }
 
-// UserHistories says how the fetching of a user's history goes.
+// UserHistories is the status of the histories of a user.
 type UserHistories struct {
 	User      healthlab.UserID             `json:"user_id"`
 	Providers map[string]ProviderHistories `json:"provider"`
 }
 
-// ProviderHistories are the histories of one connection.
+// ProviderHistories is the status of the histories of one connection.
 type ProviderHistories struct {
-	// Pulled has the resources whose history was, is or will be fetched.
+	// Pulled are the resources with a history.
 	Pulled map[string]HistoryPull `json:"pulled"`
 	// NotPulled are the other resources that the provider delivers, ascending; never nil.
 	NotPulled []string `json:"not_pulled"`
 }
 
-// HistoryPull is how one history is fetched.
+// HistoryPull is the status of one history.
 type HistoryPull struct {
 	Status Status `json:"status"`
-	// From and To bound what is fetched; null if nothing is.
+	// From and To bound the fetched time; null if nothing is fetched.
 	From     *healthlab.Time `json:"range_start"`
 	To       *healthlab.Time `json:"range_end"`
 	Timeline Timeline        `json:"timeline"`
-	// RangeDays is how many days From to To has, and FetchedDays how many of them are fetched.
+	// RangeDays is the number of days from From to To, and FetchedDays how many of them are fetched.
 	RangeDays   int `json:"range_days"`
 	FetchedDays int `json:"fetched_days"`
-	// Days counts the days that have data.
+	// Days is the number of days with data.
 	Days int `json:"days_with_data"`
-	// Release is [Release].
+	// Release is the constant [Release].
 	Release string `json:"release"`
-	// Trace is what logs and traces call it; null where an app walked the history.
+	// Trace is the id of the run in logs and traces; null if an app uploaded the history.
 	Trace *string `json:"trace_id"`
-	// Error is why it waits or was given up; null if it does not and was not.
+	// Error is why the history waits or failed; null otherwise.
 	Error *ErrorClass `json:"error_details"`
 }
 
-// Timeline is when a history was fetched. Null is not yet.
+// Timeline has the times of a history pull. Null means not yet.
 type Timeline struct {
 	ScheduledAt healthlab.Time  `json:"scheduled_at"`
 	StartedAt   *healthlab.Time `json:"started_at"`
 	EndedAt     *healthlab.Time `json:"ended_at"`
 }
 
-// Resources says how the fetching of people's data goes, by user id. A page that has a
-// next one may have fewer users than its limit. Errors: Invalid (the limit or the cursor).
+// Resources returns the status of users' resources, by user id. A page with a next one may have fewer users than
+// its limit. It returns Invalid for a wrong limit or cursor.
 func (s *Service) Resources(ctx context.Context, q StatusQuery) (list []UserResources, next string, err error) {
 	people, next, err := s.userStatuses(ctx, q)
 	if err != nil {
@@ -156,8 +154,8 @@ func (s *Service) Resources(ctx context.Context, q StatusQuery) (list []UserReso
 	return list, next, nil
 }
 
-// Histories says how the fetching of people's history goes, by user id. Pages and errors
-// are those of [Service.Resources].
+// Histories returns the status of users' histories, by user id. Pages and errors are those of
+// [Service.Resources].
 func (s *Service) Histories(ctx context.Context, q StatusQuery) (list []UserHistories, next string, err error) {
 	people, next, err := s.userStatuses(ctx, q)
 	if err != nil {
@@ -174,7 +172,7 @@ func (s *Service) Histories(ctx context.Context, q StatusQuery) (list []UserHist
 	return list, next, nil
 }
 
-// histories are those of a connection, out of all tasks of its user.
+// histories returns the histories of a connection from all tasks of its user.
 func (s *Service) histories(slug string, tasks []Task) ProviderHistories {
 	out := ProviderHistories{Pulled: map[string]HistoryPull{}, NotPulled: []string{}}
 	p := s.users.Providers().Get(slug)
@@ -208,7 +206,7 @@ func (s *Service) histories(slug string, tasks []Task) ProviderHistories {
 	return out
 }
 
-// userStatuses returns a page, and the cursor of the next one.
+// userStatuses returns a page and the cursor of the next one.
 func (s *Service) userStatuses(ctx context.Context, q StatusQuery) ([]UserStatus, string, error) {
 	var p healthlab.Problems
 	if q.Limit < 1 || q.Limit > MaxStatusUsers {
@@ -234,7 +232,7 @@ func (q *StatusQuery) cursor(after healthlab.UserID) string {
 	return base64.RawURLEncoding.EncodeToString(append(after.UUID[:], sum[:8]...))
 }
 
-// after reads a cursor.
+// after parses a cursor.
 func (q *StatusQuery) after() (healthlab.UserID, bool) {
 	if q.Cursor == "" {
 		return healthlab.UserID{}, true

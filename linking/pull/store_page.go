@@ -18,8 +18,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// storeItems stores what is on a page of a task, and quarantines what was refused. allRefused
-// reports whether there were items and none was kept.
+// storeItems stores the items of a task's page, and quarantines refused ones. allRefused reports whether there
+// were items and all were refused.
 func (s *Service) storeItems(ctx context.Context, t *Task, c *healthdata.Connection, items []linking.PullItem) (sum healthdata.Received, allRefused bool, err error) {
 	sum, bad, err := s.receive(ctx, t, c, items)
 	if err != nil || len(bad) == 0 {
@@ -33,7 +33,7 @@ func (s *Service) storeItems(ctx context.Context, t *Task, c *healthdata.Connect
 	return sum, allRefused, nil
 }
 
-// storePage stores a page and notes how far the task is, and those that follow it.
+// storePage stores a page and the progress of the task and its followers.
 func (s *Service) storePage(ctx context.Context, t Task, followers []Task, c *healthdata.Connection, page linking.PullPage) error {
 	if !c.Demo {
 		if _, err := s.updateLimits(ctx, &t, page.RateLimits, nil); err != nil {
@@ -84,7 +84,7 @@ func (s *Service) storePage(ctx context.Context, t Task, followers []Task, c *he
 	return err
 }
 
-// receive stores what is on a page, and returns what became of it and what was refused.
+// receive stores the items of a page, and returns the outcome and the refused items.
 func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection, items []linking.PullItem) (sum healthdata.Received, bad []RefusedItem, err error) {
 	up := healthdata.Upload{Provider: t.Provider, Stage: healthdata.StageDaily}
 	if t.Kind == History {
@@ -96,16 +96,16 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 			bad = append(bad, s.refusal(t, item(r.Index), r.Problems))
 		}
 	}
-	// What has one identity may stand in several parts of an answer.
+	// Items of one id may be in several parts of an answer.
 	var parts []healthdata.SummaryPart
-	var streams []*healthdata.WorkoutStream // of the parts
+	var streams []*healthdata.WorkoutStream // the streams of the parts
 	for i := range items {
 		p := &items[i]
 		for _, u := range p.Unparsed {
 			bad = append(bad, s.refusal(t, u.Item, u.Problems))
 		}
 		if t.Resource == deviceSlug && p.Device == nil {
-			continue // nothing but what could not be read
+			continue // the part has only unreadable items
 		}
 		if p.Owner != nil && (c.ExternalUserID == nil || *p.Owner != *c.ExternalUserID) {
 			bad = append(bad, s.refuseForeign(t, p)...)
@@ -148,7 +148,7 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 	return sum, bad, err
 }
 
-// remove removes what was deleted at the provider.
+// remove removes items that were deleted at the provider.
 func (s *Service) remove(ctx context.Context, t *Task, up healthdata.Upload, deleted []linking.DeletedRecord) error {
 	var ids []string
 	times := map[string][]healthlab.Time{}
@@ -172,7 +172,7 @@ func (s *Service) remove(ctx context.Context, t *Task, up healthdata.Upload, del
 	return nil
 }
 
-// receiveParts stores summaries, and the recordings that come with them.
+// receiveParts stores summaries and their streams.
 func (s *Service) receiveParts(ctx context.Context, t *Task, parts []healthdata.SummaryPart, streams []*healthdata.WorkoutStream,
 	took func(*healthdata.Received, func(int) any),
 ) error {
@@ -201,7 +201,7 @@ func (s *Service) receiveParts(ctx context.Context, t *Task, parts []healthdata.
 	return nil
 }
 
-// refuseForeign refuses what is another user's.
+// refuseForeign refuses items of another owner.
 func (s *Service) refuseForeign(t *Task, p *linking.PullItem) (bad []RefusedItem) {
 	why := []healthlab.Problem{{Code: "other_user", Msg: "the provider says that this is another user's"}}
 	for i := range p.Samples {
@@ -216,7 +216,7 @@ func (s *Service) refuseForeign(t *Task, p *linking.PullItem) (bad []RefusedItem
 	return bad
 }
 
-// gone names the error of a connection that went away.
+// gone converts an error to that of a removed connection.
 func gone(err error) error {
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) && rule.Type == healthdata.RuleNoConnection {
@@ -225,7 +225,7 @@ func gone(err error) error {
 	return err
 }
 
-// addTotals adds up what became of several parts.
+// addTotals adds the outcome of several parts.
 func addTotals(sum, got *healthdata.Received) {
 	sum.Sent += got.Sent
 	sum.New += got.New
@@ -255,7 +255,7 @@ func (s *Service) refusal(t *Task, item any, problems []healthlab.Problem) Refus
 	return r
 }
 
-// merged joins refusals of one id.
+// merged joins refusals with one id.
 func merged(list []RefusedItem) []RefusedItem {
 	var out []RefusedItem
 	for _, r := range list {
@@ -268,8 +268,8 @@ func merged(list []RefusedItem) []RefusedItem {
 	return out
 }
 
-// storeFollowerPages stores what a page of a task has of those that follow it, and notes how far they
-// are. The same page may come twice.
+// storeFollowerPages stores the items of followers on a task's page, and their progress. The same page may be
+// stored twice.
 func (s *Service) storeFollowerPages(ctx context.Context, t Task, followers []Task, c *healthdata.Connection, page *linking.PullPage) error {
 	for _, f := range followers {
 		var items []linking.PullItem
@@ -313,5 +313,5 @@ func (s *Service) storeFollowerPages(ctx context.Context, t Task, followers []Ta
 	return nil
 }
 
-// refusedSpace is the name space of the ids of refusals.
+// refusedSpace is the UUID name space of the ids of refusals.
 var refusedSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:refused"))

@@ -9,7 +9,7 @@ import (
 )
 
 // Counts of a day add up, in whatever order days come; the newest days stay.
-func TestAddDay(t *testing.T) {
+func TestAddDay_addsCountsAndKeepsTheNewestDays(t *testing.T) {
 	first := healthlab.Date{Year: 2026, Month: 3, Day: 20}
 	var list []DayCount
 	for _, after := range []int{3, 0, 3, 1} {

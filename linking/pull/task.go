@@ -13,38 +13,38 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// TaskKind says what a task fetches.
+// TaskKind is the kind of data that a task fetches.
 type TaskKind string
 
 const (
-	// History is what was recorded before the source was connected.
+	// History is data from before the source was connected.
 	History TaskKind = "history"
-	// News is what comes after, again and again.
+	// News is new data, which is fetched again and again.
 	News TaskKind = "news"
-	// Uploads is what comes without being asked for. Its task is never due, and only counts.
+	// Uploads is data that is pushed. Its task is never due and only counts.
 	Uploads TaskKind = "uploads"
 )
 
-// Status is where a task stands.
+// Status is the state of a task.
 type Status string
 
 const (
-	// Scheduled: it waits for its turn, and nothing of it was fetched yet.
+	// Scheduled: the task waits for its turn, and nothing was fetched yet.
 	Scheduled Status = "scheduled"
-	// InProgress: some of it was fetched.
+	// InProgress: a part was fetched.
 	InProgress Status = "in_progress"
-	// Retrying: it waits after an error that may pass.
+	// Retrying: the task waits after a temporary error.
 	Retrying Status = "retrying"
-	// Success: all of it was fetched.
+	// Success: everything was fetched.
 	Success Status = "success"
-	// Failure: it was given up, or nothing that it brought could be kept.
+	// Failure: the task was given up, or all of its items were refused.
 	Failure Status = "failure"
 )
 
-// ErrorClass says why a task waits, or was given up.
+// ErrorClass is the reason why a task waits or was given up.
 type ErrorClass string
 
-// The first four may pass, the others do not.
+// The first four are temporary, the others are permanent.
 const (
 	RateLimited      ErrorClass = "provider_rate_limit_exceeded"
 	ProviderDown     ErrorClass = "provider_unavailable"
@@ -55,7 +55,7 @@ const (
 	QuotaExhausted   ErrorClass = "retry_quota_exhausted"
 )
 
-// Ref names a connection.
+// Ref identifies a connection.
 type Ref struct {
 	Team     healthlab.TeamID
 	User     healthlab.UserID
@@ -67,7 +67,7 @@ func (r Ref) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user", r.User.String()), slog.String("provider", r.Provider))
 }
 
-// Key names a task.
+// Key identifies a task.
 type Key struct {
 	Ref
 	Resource string
@@ -80,73 +80,69 @@ func (k Key) LogValue() slog.Value {
 		slog.String("resource", k.Resource), slog.String("kind", string(k.Kind)))
 }
 
-// Task is what is to be fetched of one resource, and how far that is. Instants are in UTC;
-// the zero time means never.
+// Task is a fetch of one resource with its progress. Instants are in UTC; the zero time means never.
 type Task struct {
 	Key
-	// Linked is when the connection was linked that the task was planned for.
+	// Linked is when the connection was linked for which the task was planned.
 	Linked time.Time `json:",omitzero"`
-	// Client is the id of the team's own client at the provider that the connection is
-	// bound to; empty for the deployment's.
+	// Client is the id of the team's own OAuth client of the connection; empty for that of the deployment.
 	Client string `json:",omitempty"`
-	// Lead is the resource whose task brings this history along; empty if it is fetched by itself.
+	// Lead is the resource whose task fetches this history too; empty if the task fetches alone.
 	Lead   string `json:",omitempty"`
 	Status Status
-	// From and To bound what this run fetches. What lies between Until and To was fetched;
-	// a run that has not begun has no Until.
+	// From and To bound this run. The time from Until to To was fetched; Until is zero before the first request.
 	From, To, Until time.Time `json:",omitzero"`
-	// Cursor is how far it is in the piece before Until.
+	// Cursor is the position in the part before Until.
 	Cursor string `json:",omitzero"`
-	// Turn orders tasks that are due, the lowest first, and Step is how much a turn costs.
+	// Turn orders due tasks, the lowest first. Step is added to Turn with each request.
 	Turn, Step int64 `json:",omitzero"`
-	// Due is when it is to go on; zero if it is not to.
+	// Due is when the task runs next; zero if it does not.
 	Due time.Time `json:",omitzero"`
-	// Lease is until when, on the store's clock, a process has it; zero if none has. Fence
-	// counts the claims.
+	// Lease is when the lease of the claiming process ends, on the store's clock; zero if there is none. Fence
+	// is the number of claims.
 	Lease time.Time `json:",omitzero"`
 	Fence int64     `json:",omitzero"`
-	// Failures counts the errors in a row, and Error is the last of them.
+	// Failures is the number of errors in a row, and Error the last of them.
 	Failures int        `json:",omitzero"`
 	Error    ErrorClass `json:",omitzero"`
-	// Ended counts the tries that came to an end, well or not.
+	// Ended is the number of ended tries, successful or not.
 	Ended int64 `json:",omitzero"`
-	// Seen is until when everything was fetched, Swept when the task last looked far back,
-	// and Floor how far back it may look at all; of News alone.
+	// Seen is until when everything was fetched, Swept when the last long fetch was, and Floor how far back a
+	// fetch may begin; only for News.
 	Seen, Swept, Floor time.Time `json:",omitzero"`
-	// Announced is when the provider last said that there is something new, and Reach the
-	// earliest of it that no run has covered; of News alone.
+	// Announced is when the provider last reported new data, and Reach the earliest of that data that no run has
+	// fetched; only for News.
 	Announced, Reach time.Time `json:",omitzero"`
-	// ScheduledAt, StartedAt and EndedAt are when this run was.
+	// ScheduledAt, StartedAt and EndedAt are the times of this run.
 	ScheduledAt, StartedAt, EndedAt time.Time `json:",omitzero"`
 
-	// What it has brought in its life.
+	// Totals over the life of the task.
 
-	// LastTry is when a request was last made, and LastOK whether it went well.
+	// LastTry is when the last request was made, and LastOK whether it succeeded.
 	LastTry time.Time `json:",omitzero"`
 	LastOK  bool      `json:",omitzero"`
-	// Oldest and Newest bound what was stored.
+	// Oldest and Newest bound the stored data.
 	Oldest, Newest time.Time `json:",omitzero"`
-	// Sent counts the objects that were announced.
+	// Sent is the number of objects in events.
 	Sent int64 `json:",omitzero"`
-	// Stored counts what was new by the UTC day on which it came, ascending; of the last
-	// [StoredDays] days that have any.
+	// Stored is the number of newly stored objects by UTC day, ascending, of the last [StoredDays] days with
+	// data.
 	Stored []DayCount `json:",omitempty"`
-	// Days has a bit for each day with data since From; of History alone.
+	// Days has a bit for each day with data since From; only for History.
 	Days []byte `json:",omitzero"`
 }
 
-// DayCount is how many samples, summaries or streams were stored for the first time on a UTC day.
+// DayCount is the number of samples, summaries or streams that were first stored on a UTC day.
 type DayCount struct {
 	Day healthlab.Date `json:"date"`
 	New int64          `json:"new"`
 }
 
-// StoredDays is how many days of [DayCount] are kept.
+// StoredDays is the number of days of [DayCount] that are kept.
 const StoredDays = 14
 
-// Trace names the run in logs and traces: a trace-id of W3C Trace Context, 32 hexadecimal
-// digits. A history has one from when it is scheduled until it is over; news have one for
-// each time they are looked for. All processes give a run the same.
+// Trace names the run in logs and traces: a trace-id of W3C Trace Context, 32 hexadecimal digits. A history has
+// one id from its scheduling to its end; new data has one id for each fetch. All processes compute the same id.
 func (t *Task) Trace() string {
 	at := t.ScheduledAt
 	if t.Kind == News {
@@ -157,8 +153,8 @@ func (t *Task) Trace() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// App names the application that a provider counts the task's requests for: the slug alone
-// for the deployment's, and slug, team and client id, with spaces between, for a team's own.
+// App returns the OAuth application whose rate limit a task's requests count against: the slug for the
+// deployment's client, or slug, team and client id, with spaces between, for a team's own.
 func (t *Task) App() string {
 	if t.Client == "" {
 		return t.Provider
@@ -173,7 +169,7 @@ func (t *Task) appBudget(name string) BudgetKey {
 	return BudgetKey{Team: t.Team, Provider: t.Provider, Name: name + " of " + t.Client}
 }
 
-// DaysWithData counts them.
+// DaysWithData returns the number of days with data.
 func (t *Task) DaysWithData() (n int) {
 	for _, b := range t.Days {
 		n += bits.OnesCount8(b)
@@ -181,8 +177,8 @@ func (t *Task) DaysWithData() (n int) {
 	return n
 }
 
-// historyDays returns how many days the range of a history has, and how many of them are fetched. All are of
-// one that succeeded, and none of one that was given up.
+// historyDays returns the number of days of a history and how many of them are fetched: all of a successful one,
+// none of a failed one.
 func (t *Task) historyDays() (days, fetched int) {
 	if !t.To.After(t.From) {
 		return 0, 0
@@ -197,12 +193,12 @@ func (t *Task) historyDays() (days, fetched int) {
 	return days, 0
 }
 
-// maxDays is how many days a history can have at most: 365, and some at its ends.
+// maxDays is the greatest number of days of a history: 365, and some at its ends.
 const maxDays = 400
 
-// markDay notes a day with data.
+// markDay records a day with data.
 func (t *Task) markDay(day healthlab.Date) {
-	n := int(day.At(time.UTC).Sub(healthlab.DateOf(t.From).At(time.UTC))/(24*time.Hour)) + 1 // zones put a day before From
+	n := int(day.At(time.UTC).Sub(healthlab.DateOf(t.From).At(time.UTC))/(24*time.Hour)) + 1 // a time zone may put a day before From
 	if n < 0 || n >= maxDays {
 		return
 	}
@@ -212,7 +208,7 @@ func (t *Task) markDay(day healthlab.Date) {
 	t.Days[n/8] |= 1 << (n % 8)
 }
 
-// addReceived notes what a page brought.
+// addReceived records the result of a page.
 func (t *Task) addReceived(got *healthdata.Received, now time.Time) {
 	t.addCounts(got, now)
 	if t.Kind == History {
@@ -222,7 +218,7 @@ func (t *Task) addReceived(got *healthdata.Received, now time.Time) {
 	}
 }
 
-// addCounts adds what a page or an upload brought.
+// addCounts adds the counts of a page or an upload.
 func (t *Task) addCounts(got *healthdata.Received, now time.Time) {
 	t.Sent += int64(got.Sent)
 	if !got.Oldest.IsZero() && (t.Oldest.IsZero() || got.Oldest.Before(t.Oldest)) {
@@ -234,7 +230,7 @@ func (t *Task) addCounts(got *healthdata.Received, now time.Time) {
 	}
 }
 
-// addDay returns the counts with another one, the last [StoredDays] of them, as a new slice.
+// addDay returns a new slice with a count added, limited to the last [StoredDays] days.
 func addDay(list []DayCount, add DayCount) []DayCount {
 	list = slices.Clone(list)
 	at, found := slices.BinarySearchFunc(list, add.Day, func(c DayCount, day healthlab.Date) int { return c.Day.Compare(day) })
@@ -248,9 +244,8 @@ func addDay(list []DayCount, add DayCount) []DayCount {
 
 func (t *Task) running() bool { return !t.Until.IsZero() }
 
-// begin starts a run, if none is under way. News never leave out what was not seen; how
-// far they look back beyond that is bounded, and by the link itself as long as the history
-// is not over, for what history finds is not news.
+// begin starts a run, if none is running. A fetch of new data begins at the last fetched time at the latest. It
+// may begin earlier, within bounds, but not before the link while the history is running.
 func (t *Task) begin(now time.Time, historyOver bool, o *Options) {
 	if t.running() {
 		return
@@ -259,7 +254,7 @@ func (t *Task) begin(now time.Time, historyOver bool, o *Options) {
 	if t.Kind == News {
 		t.To, t.From = now, t.Seen.Add(-o.Overlap)
 		floor := t.Linked
-		if historyOver && t.Seen.After(t.Linked) { // it is not the first time
+		if historyOver && t.Seen.After(t.Linked) { // not the first fetch
 			floor = t.Floor
 			if now.Sub(t.Swept) >= o.SweepEvery {
 				t.From = earlier(t.From, now.Add(-o.SweepBack))
@@ -275,13 +270,12 @@ func (t *Task) begin(now time.Time, historyOver bool, o *Options) {
 }
 
 func (t *Task) piece() (from, to time.Time) {
-	// Pieces meet at whole seconds, in which most providers are asked, so that none begins or ends with a
-	// request for a fraction of one.
+	// Parts of a range meet at whole seconds, because most providers accept only whole seconds.
 	start := t.Until.Add(-piece + time.Second - time.Nanosecond).Truncate(time.Second)
 	return later(t.From, start), t.Until
 }
 
-// advance notes a page. It reports whether the run has come to its end.
+// advance records a page. It reports whether the run has ended.
 func (t *Task) advance(next string, now time.Time, o *Options) bool {
 	t.Failures, t.Error = 0, ""
 	t.LastTry, t.LastOK = now, true
@@ -301,7 +295,7 @@ func (t *Task) advance(next string, now time.Time, o *Options) bool {
 	return true
 }
 
-// end ends a run that fetched all of its range.
+// end ends a run that fetched its whole range.
 func (t *Task) end(now time.Time, o *Options) {
 	t.Status, t.EndedAt, t.Until, t.Cursor = Success, now, time.Time{}, ""
 	t.Ended++
@@ -309,7 +303,7 @@ func (t *Task) end(now time.Time, o *Options) {
 	if t.Kind == News {
 		t.Seen, t.Turn = t.To, 0
 		t.Due = t.next(now, o)
-		if t.hasUnseenNews() { // it came while this run was under way
+		if t.hasUnseenNews() { // a notice arrived during this run
 			t.Due = now
 		} else if !t.Reach.Before(t.From) {
 			t.Reach = time.Time{}
@@ -317,21 +311,21 @@ func (t *Task) end(now time.Time, o *Options) {
 	}
 }
 
-// next is when news are looked for again: at a moment of its own in the interval, so that
-// people who connected together do not come together for ever.
+// next returns when new data is fetched next, at a moment in the interval that differs by task, so that people
+// who connected together are not fetched together.
 func (t *Task) next(now time.Time, o *Options) time.Time {
 	every := o.Every
-	if t.Resource == deviceSlug { // people do not get a new one every day
+	if t.Resource == deviceSlug { // devices change rarely
 		every = o.SweepEvery
 	}
 	spread := time.Duration(t.User.UUID[7]) * every / (8 * 256)
 	return now.Add(every - every/16 + spread)
 }
 
-// maxFailures is how many errors in a row a history withstands: about two days of them.
+// maxFailures is the greatest number of errors in a row of a history: about two days.
 const maxFailures = 60
 
-// fail notes an error. It reports whether the task was given up.
+// fail records an error. It reports whether the task was given up.
 func (t *Task) fail(class ErrorClass, wait time.Duration, now time.Time, o *Options) bool {
 	t.LastTry, t.LastOK = now, false
 	t.Lease = time.Time{}
@@ -348,7 +342,7 @@ func (t *Task) fail(class ErrorClass, wait time.Duration, now time.Time, o *Opti
 	switch {
 	case !final:
 		t.Status, t.Due = Retrying, now.Add(wait)
-	case t.Kind == News: // it has another chance when the next news come
+	case t.Kind == News: // the next fetch of new data tries again
 		t.Status, t.Until, t.Cursor = Failure, time.Time{}, ""
 		t.Turn, t.Due = 0, t.next(now, o)
 	default:
@@ -359,10 +353,10 @@ func (t *Task) fail(class ErrorClass, wait time.Duration, now time.Time, o *Opti
 
 func (t *Task) stop() { t.Due, t.Lease = time.Time{}, time.Time{} }
 
-// maxReach is how far back a notice makes us look.
+// maxReach is how far back a notice can start a fetch.
 const maxReach = 90 * 24 * time.Hour
 
-// noteNews makes news be looked for at once, and as far back as since.
+// noteNews makes a fetch of new data due at once, from since on.
 func (t *Task) noteNews(since, now time.Time) {
 	t.Announced, t.Due = now, earlier(t.Due, now)
 	if since.IsZero() {
@@ -375,7 +369,7 @@ func (t *Task) noteNews(since, now time.Time) {
 
 func (t *Task) hasUnseenNews() bool { return t.Announced.After(t.StartedAt) }
 
-// Resources that only some pullers know.
+// Resources that only some pullers support.
 const (
 	deviceSlug = "device"
 	streamSlug = "workout_stream"

@@ -39,7 +39,7 @@ func (h *requestTraces) take() map[string]int {
 // All requests of a history have the name that introspection shows, in every process, and so
 // has what is logged; a history that is fetched again has another one, and each look for news
 // its own.
-func TestATraceLeadsFromIntrospectionToRequests(t *testing.T) {
+func TestTrace_isTheSameInStatusRequestsAndLogs(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	var log bytes.Buffer
 	logged := func(o *pull.Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) }
@@ -98,7 +98,7 @@ func TestATraceLeadsFromIntrospectionToRequests(t *testing.T) {
 }
 
 // The history that an app walks itself makes no request of ours, so it has no trace.
-func TestNoTraceOfWhatAppsWalk(t *testing.T) {
+func TestTrace_isAbsentForHistoriesThatAppsFetch(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = "sdk_store", "sdk" })
 	s := w.service(nil)
 	u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})

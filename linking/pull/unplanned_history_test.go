@@ -11,7 +11,7 @@ import (
 
 // A provider whose record says nothing of history, as that of the guide, has its history fetched
 // when a person links it.
-func TestHistoryWithoutAPlan(t *testing.T) {
+func TestBackfill_providerWithoutAPlanHasItsHistoryFetched(t *testing.T) {
 	for name, plan := range map[string]healthdata.Backfill{
 		"nothing":      {},
 		"a mode alone": {Mode: "pull"},

@@ -6,9 +6,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// workerLimiter bounds how many of a process's workers one application at a provider, one team, and
-// all background work may hold at a time. So a provider that hangs, or a team with much
-// history, leaves workers for the others, and refreshes find a free one.
+// workerLimiter bounds how many of a process's workers one application at a provider, one team, and all
+// background work may use at a time. A provider that does not answer, or a team with much history, thus leaves
+// workers for others and for refreshes.
 type workerLimiter struct {
 	mu         sync.Mutex
 	workers    int
@@ -25,7 +25,7 @@ func (l *workerLimiter) perApp() int { return max(1, l.workers/2) }
 
 func (l *workerLimiter) perTeam() int { return max(1, l.workers*3/4) }
 
-// take lets a task start. If it may not, full names what has no room.
+// take admits a task. If there is no room, full is the limit that is reached.
 func (l *workerLimiter) take(t *Task) (full limiterState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *workerLimiter) take(t *Task) (full limiterState) {
 	}
 }
 
-// release gives back what a task took, and reports whether something was full.
+// release releases the room of a task, and reports whether a limit was reached before.
 func (l *workerLimiter) release(t *Task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *workerLimiter) release(t *Task) bool {
 	return full
 }
 
-// full returns the applications that have no room.
+// full returns the applications without room.
 func (l *workerLimiter) full() (apps []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *workerLimiter) full() (apps []string) {
 	return apps
 }
 
-// limiterState says what kept a task from starting.
+// limiterState is the limit that kept a task from starting.
 type limiterState uint8
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/accesslog/accesslogtest"
 )
 
-func TestStoreOverRows(t *testing.T) {
+func TestStore_overRowsPassesTheSuite(t *testing.T) {
 	s, err := memstore.New(accesslog.Tables(), nil)
 	require.NoError(t, err)
 	accesslogtest.RunStore(t, accesslog.NewStore(s, nil))

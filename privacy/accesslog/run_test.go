@@ -47,7 +47,7 @@ func (l rowLog) counts(t *testing.T, team healthlab.TeamID) [2]int64 {
 
 // Run seals what a process left at its start, what this process stores a tenth of a second later,
 // what another stores within a second, and the rest before it returns.
-func TestRun_seals(t *testing.T) {
+func TestRun_sealsLinesOfEveryProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newRowLog(t, nil)
 		other := newRowLog(t, log.rows) // does not run
@@ -121,7 +121,7 @@ func TestRecord_holdsNoRowOfItsTeam(t *testing.T) {
 }
 
 // A line that is added in a transaction is there if the transaction commits.
-func TestAdd_joinsTheTransaction(t *testing.T) {
+func TestAdd_storesTheLineOnlyIfTheTransactionCommits(t *testing.T) {
 	log := newRowLog(t, nil)
 	team := healthlab.TeamID{UUID: uuid.New()}
 	undone := errors.New("undone")
@@ -143,7 +143,7 @@ func TestAdd_joinsTheTransaction(t *testing.T) {
 }
 
 // Several processes that seal and add at once make one chain.
-func TestSeal_ofSeveralProcesses(t *testing.T) {
+func TestSeal_ofSeveralProcessesMakesOneChain(t *testing.T) {
 	first := newRowLog(t, nil)
 	team := healthlab.TeamID{UUID: uuid.New()}
 	const processes, lines = 4, 50

@@ -25,7 +25,7 @@ func (silentStore) Append(ctx context.Context, _ []accesslog.Entry, _ func()) er
 
 // No caller waits longer for a store that does not answer than its own context says, whether it
 // writes the batch or waits for it.
-func TestRecordLeavesASilentStore(t *testing.T) {
+func TestRecord_waitsNoLongerThanItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := accesslog.New(silentStore{}, ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize)), nil)
 		require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personexport/personexporttest"
 )
 
-func TestStoreOverRows(t *testing.T) {
+func TestStore_overRowsPassesTheSuite(t *testing.T) {
 	personexporttest.RunStore(t, func(t testing.TB) personexporttest.StoreHarness {
 		clock := conformance.NewClock(time.Unix(0, 0))
 		s, err := memstore.New(append(personexport.Tables(), healthdata.UserTables()...), &memstore.Options{Now: clock.Now})

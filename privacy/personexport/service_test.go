@@ -159,7 +159,7 @@ func (x *exports) stored(id personexport.JobID) (n int) {
 	return n
 }
 
-func TestExport(t *testing.T) {
+func TestExport_containsEachFileAndNamesMissingOnes(t *testing.T) {
 	x := newExports(t, personexport.Options{})
 	x.source.names = append(x.source.names, "missing.txt", "empty.txt")
 	write := x.source.write
@@ -192,7 +192,7 @@ func TestExport(t *testing.T) {
 
 // A process that ends in the middle of a file loses that file and no other, and the next one
 // goes on at once.
-func TestProgressSurvivesRestart(t *testing.T) {
+func TestExport_afterACrashRewritesOnlyTheUnfinishedFile(t *testing.T) {
 	x := newExports(t, personexport.Options{})
 	ctx, stop := context.WithCancel(t.Context())
 	written := map[string]int{}
@@ -219,7 +219,7 @@ func TestProgressSurvivesRestart(t *testing.T) {
 
 // When a process is killed, another one takes over its job after the lease has ended. Late
 // writes of the first process change nothing.
-func TestLeaseIsTakenOver(t *testing.T) {
+func TestExport_ofAKilledProcessIsTakenOver(t *testing.T) {
 	x := newExports(t, personexport.Options{})
 	id := x.start()
 	first, err := x.store.PersonExports().Claim(t.Context(), 1, time.Minute)
@@ -233,7 +233,7 @@ func TestLeaseIsTakenOver(t *testing.T) {
 	require.Equal(t, before, x.get(id))
 }
 
-func TestFailingFile(t *testing.T) {
+func TestExport_retriesAFailingFileAndGivesUp(t *testing.T) {
 	x := newExports(t, personexport.Options{Tries: 3})
 	broken, write := 2, x.source.write
 	x.source.write = func(ctx context.Context, name string, w io.Writer) error {
@@ -267,7 +267,7 @@ func TestFailingFile(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Conflict)
 }
 
-func TestExpiry(t *testing.T) {
+func TestExport_isDeletedWhenItExpires(t *testing.T) {
 	x := newExports(t, personexport.Options{Keep: time.Hour})
 	id := x.start()
 	x.step(t.Context())
@@ -284,7 +284,7 @@ func TestExpiry(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
-func TestExportsAreErasedWithTheUser(t *testing.T) {
+func TestEraseUser_deletesTheUsersExports(t *testing.T) {
 	x := newExports(t, personexport.Options{})
 	id := x.start()
 	x.step(t.Context())
@@ -295,7 +295,7 @@ func TestExportsAreErasedWithTheUser(t *testing.T) {
 }
 
 // A user who is erased while a file is written leaves no file.
-func TestErasureDuringExport(t *testing.T) {
+func TestEraseUser_duringAnExportLeavesNoFile(t *testing.T) {
 	x := newExports(t, personexport.Options{})
 	write := x.source.write
 	x.source.write = func(ctx context.Context, name string, w io.Writer) error {
@@ -313,7 +313,7 @@ func TestErasureDuringExport(t *testing.T) {
 }
 
 // A user who is deleted while files are written: the export fails, and can be seen after an undo.
-func TestDeletionDuringExport(t *testing.T) {
+func TestDeleteUser_duringAnExportFailsTheExport(t *testing.T) {
 	x := newExports(t, personexport.Options{})
 	write := x.source.write
 	x.source.write = func(ctx context.Context, name string, w io.Writer) error {
@@ -333,7 +333,7 @@ func TestDeletionDuringExport(t *testing.T) {
 }
 
 // Nothing is read before the access is recorded.
-func TestAccessIsRecordedFirst(t *testing.T) {
+func TestExport_recordsAccessBeforeItReads(t *testing.T) {
 	recorded := errors.New("not recorded")
 	var jobs []personexport.JobID
 	x := newExports(t, personexport.Options{Accessed: func(_ context.Context, j personexport.Job) error {
@@ -358,7 +358,7 @@ func TestAccessIsRecordedFirst(t *testing.T) {
 }
 
 // The loop of Run takes up what Start begins.
-func TestRun(t *testing.T) {
+func TestRun_processesStartedExports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newExports(t, personexport.Options{})
 		ctx, stop := context.WithCancel(t.Context())
@@ -374,7 +374,7 @@ func TestRun(t *testing.T) {
 }
 
 // A file is stored while it is written: it is never in memory.
-func TestFilesAreStreamed(t *testing.T) {
+func TestExport_streamsFilesWithoutHoldingThem(t *testing.T) {
 	x := newExports(t, personexport.Options{})
 	const pieces, piece = 64, 64 << 10
 	random := rand.NewChaCha8([32]byte{1})

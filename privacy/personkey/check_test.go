@@ -10,7 +10,7 @@ import (
 )
 
 // Check needs each key of the host that seals the key of the installation, a team or a person.
-func TestCheck(t *testing.T) {
+func TestCheck_requiresEachHostKeyInUse(t *testing.T) {
 	team := personkey.Ref{Team: person().Team}
 	for name, refs := range map[string][]personkey.Ref{
 		"installation": {{}}, "team": {team}, "person": {person()}, "two persons": {person(), person()}, "all": {{}, team, person()},
@@ -38,7 +38,7 @@ func TestCheck(t *testing.T) {
 }
 
 // Keys that were deleted are passed over.
-func TestCheckPassesOverDeletedKeys(t *testing.T) {
+func TestCheck_ignoresDeletedKeys(t *testing.T) {
 	store, ref := memory.NewPersonKeys(), person()
 	keys := personkey.New(store, sealer(t, "k1"), nil)
 	_, err := keys.Seal(t.Context(), ref, "row", []byte("x"))

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey/personkeytest"
 )
 
-func TestStoreOverRows(t *testing.T) {
+func TestStore_overRowsPassesTheSuite(t *testing.T) {
 	personkeytest.RunStore(t, func(t testing.TB) personkey.Store {
 		s, err := memstore.New(personkey.Tables(), nil)
 		require.NoError(t, err)

@@ -54,7 +54,7 @@ func person() personkey.Ref {
 	return personkey.Ref{Team: healthlab.TeamID{UUID: uuid.New()}, User: healthlab.UserID{UUID: uuid.New()}}
 }
 
-func TestSealAndOpen(t *testing.T) {
+func TestSeal_opensOnlyUnchangedInItsRow(t *testing.T) {
 	store := memory.NewPersonKeys()
 	keys, ref, plain := personkey.New(store, sealer(t, "k1"), nil), person(), []byte(`{"first_name":"Quillon"}`)
 	box, err := keys.Seal(t.Context(), ref, "order/1", plain)
@@ -90,7 +90,7 @@ func TestSealAndOpen(t *testing.T) {
 	}
 }
 
-func TestNoKeys(t *testing.T) {
+func TestKeys_nilStoresInClear(t *testing.T) {
 	var none *personkey.Keys
 	box, err := none.Seal(t.Context(), person(), "order/1", []byte("{}"))
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestNoKeys(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unavailable)
 }
 
-func TestDeletedKey(t *testing.T) {
+func TestDelete_makesSealedDataUnreadable(t *testing.T) {
 	store, now := memory.NewPersonKeys(), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	opts := &personkey.Options{Now: func() time.Time { return now }}
 	keys, elsewhere, ref := personkey.New(store, sealer(t, "k1"), opts), personkey.New(store, sealer(t, "k1"), opts), person()
@@ -125,7 +125,7 @@ func TestDeletedKey(t *testing.T) {
 	require.NoError(t, elsewhere.Load(t.Context(), []personkey.Ref{ref}), "deleted keys are passed over")
 }
 
-func TestCacheIsBounded(t *testing.T) {
+func TestKeys_cacheIsBounded(t *testing.T) {
 	store := &counted{Store: memory.NewPersonKeys()}
 	keys := personkey.New(store, sealer(t, "k1"), &personkey.Options{Cached: 2})
 	var refs []personkey.Ref
@@ -142,7 +142,7 @@ func TestCacheIsBounded(t *testing.T) {
 	require.GreaterOrEqual(t, store.finds, 3, "at most two keys are remembered")
 }
 
-func TestLoad(t *testing.T) {
+func TestLoad_readsAllKeysInOneTrip(t *testing.T) {
 	kept := memory.NewPersonKeys()
 	var refs []personkey.Ref
 	var boxes [][]byte
@@ -162,7 +162,7 @@ func TestLoad(t *testing.T) {
 	require.Equal(t, 1, store.finds)
 }
 
-func TestTokens(t *testing.T) {
+func TestTokens_dependOnTheTeam(t *testing.T) {
 	keys, a, b := personkey.New(memory.NewPersonKeys(), sealer(t, "k1"), nil), person(), person()
 	of := func(team healthlab.TeamID, terms ...string) []int64 {
 		got, err := keys.Tokens(t.Context(), team, terms)
@@ -184,7 +184,7 @@ func TestTokens(t *testing.T) {
 
 // A rotation that is stopped goes on where it was; reads go on meanwhile, and afterwards the
 // older key is not needed.
-func TestRotation(t *testing.T) {
+func TestRotate_continuesAfterAStopAndFreesTheOldKey(t *testing.T) {
 	const n = 1200
 	store := &counted{Store: memory.NewPersonKeys(), left: n}
 	before := personkey.New(store, sealer(t, "k1"), nil)
@@ -225,7 +225,7 @@ func TestRotation(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unavailable)
 }
 
-func TestConcurrentUse(t *testing.T) {
+func TestKeys_areSafeForConcurrentUse(t *testing.T) {
 	keys := personkey.New(memory.NewPersonKeys(), sealer(t, "k1"), &personkey.Options{Cached: 3})
 	refs := []personkey.Ref{person(), person(), person(), person(), person()}
 	var all sync.WaitGroup

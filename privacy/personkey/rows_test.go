@@ -10,7 +10,7 @@ import (
 )
 
 // A box opens in its own row and column alone, so no two of them have one name, whatever their ids.
-func TestRowsDiffer(t *testing.T) {
+func TestRowNames_areUniquePerRowAndColumn(t *testing.T) {
 	seen := map[string]bool{}
 	id := uuid.New()
 	steps := personkey.RowSeries("steps", "ring", "watch", "")

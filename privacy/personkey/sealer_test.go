@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store/storetest"
 )
 
-func TestSealer(t *testing.T) {
+func TestSealer_passesTheSuite(t *testing.T) {
 	store := memory.NewPersonKeys()
 	storetest.RunSealer(t, storetest.SealerHarness{New: func(t testing.TB) healthlab.Sealer {
 		host := sealer(t, "k1")
@@ -21,7 +21,7 @@ func TestSealer(t *testing.T) {
 
 // What the installation's key seals opens after a rotation without the older key of the host. What
 // another key seals does not open.
-func TestSealerOverRotation(t *testing.T) {
+func TestSealer_opensAfterARotationWithoutTheOldKey(t *testing.T) {
 	store := memory.NewPersonKeys()
 	older, both, newer := sealer(t, "k1"), sealer(t, "k1", "k2"), sealer(t, "k2")
 	foreign, err := newer.Seal(t.Context(), []byte("token"), []byte("row"))

@@ -14,7 +14,7 @@ import (
 )
 
 // Each of these engines breaks one promise; the suite must find it.
-func TestBrokenEngines(t *testing.T) {
+func TestBrokenEngines_eachFailsTheSuite(t *testing.T) {
 	list := func(name, subtest string, broken func(*memstore.Engine) store.Store) conformance.Broken {
 		return conformance.Broken{Name: name, Subtest: subtest, Suite: func(t *testing.T) {
 			storetest.Run(t, func(testing.TB) storetest.Harness {

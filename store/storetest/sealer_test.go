@@ -61,7 +61,7 @@ func sealers(broken brokenSealer) func(*testing.T) {
 	}
 }
 
-func TestSealerOfAES(t *testing.T) { sealers(brokenSealer{})(t) }
+func TestAESSealer_passesTheSuite(t *testing.T) { sealers(brokenSealer{})(t) }
 
 var brokenSealers = []conformance.Broken{
 	{Name: "stores plaintext", Suite: sealers(brokenSealer{
@@ -117,6 +117,6 @@ var brokenSealers = []conformance.Broken{
 	}), Subtest: "UnknownKey"},
 }
 
-func TestBrokenSealers(t *testing.T) {
+func TestBrokenSealers_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t, brokenSealers)
 }

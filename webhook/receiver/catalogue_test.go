@@ -52,7 +52,7 @@ func published() []string {
 	return append(names, others...)
 }
 
-func TestCatalogue(t *testing.T) {
+func TestEventTypes_areThePublishedOnesWithDataAndDoc(t *testing.T) {
 	want := published()
 	require.Len(t, want, 264)
 	var got []string
@@ -68,7 +68,7 @@ func TestCatalogue(t *testing.T) {
 
 // The mode of each event type: summaries and stream events replace each other, one-time
 // events are independent of order, and all others are applied in order.
-func TestModes(t *testing.T) {
+func TestEventTypes_haveTheModeOfTheirFamily(t *testing.T) {
 	want := map[string]healthlab.Mode{
 		"message.attempt.exhausted": healthlab.Independent, "endpoint.disabled": healthlab.Independent,
 	}
@@ -90,7 +90,7 @@ func TestModes(t *testing.T) {
 	require.Equal(t, want, types.Modes())
 }
 
-func TestEveryNameParses(t *testing.T) {
+func TestParseName_acceptsEveryPublishedName(t *testing.T) {
 	for _, name := range published() {
 		require.True(t, webhook.ValidType(name), name)
 		n, ok := receiver.ParseName(name)
@@ -100,7 +100,7 @@ func TestEveryNameParses(t *testing.T) {
 	}
 }
 
-func TestParseName(t *testing.T) {
+func TestParseName_splitsFamilyResourceAndVerb(t *testing.T) {
 	for _, tt := range []struct {
 		in   string
 		want receiver.Name

@@ -17,22 +17,21 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// EventTypes lists every event type that this package decodes: the sum of the lists of
-// the packages that emit them.
+// EventTypes lists every event type that this package decodes, from all packages that send events.
 func EventTypes() []healthlab.EventType {
 	return slices.Concat(
 		healthdata.EventTypes(), orders.EventTypes(), exchange.EventTypes(), labreport.EventTypes(), continuous.EventTypes(), webhook.EventTypes(),
 	)
 }
 
-// retired are names that are not sent any more, and may still lie in an archive.
+// retired are event types that are no longer sent and may occur in an archive.
 var retired = map[string]any{
 	"daily.timeseries.hypnogram.created":      healthdata.Batch{},
 	"daily.timeseries.hypnogram.updated":      healthdata.Batch{},
 	"historical.timeseries.hypnogram.created": healthdata.Historical{},
 }
 
-// types says which Go type the payload of an event type has.
+// types has the Go type of the payload of each event type.
 type types map[string]reflect.Type
 
 func newTypes(lists ...[]healthlab.EventType) types {
@@ -50,7 +49,7 @@ func newTypes(lists ...[]healthlab.EventType) types {
 	return out
 }
 
-// payloadType is the type of v, or of what it points to.
+// payloadType returns the type of v, or the type to which v points.
 func payloadType(v any) reflect.Type {
 	t := reflect.TypeOf(v)
 	for t != nil && t.Kind() == reflect.Pointer {
@@ -61,9 +60,9 @@ func payloadType(v any) reflect.Type {
 
 var ours = sync.OnceValue(func() types { return newTypes(EventTypes()) })
 
-// Decode reads the body of a message of any type, without looking at a signature: for
-// archives, and for messages that come through a queue. A type that is not known is
-// kept, with a nil Value. ID and Sent, which are not in the body, are left empty.
+// Decode reads the body of a message of any type without checking a signature, for archives and for messages
+// from a queue. An event of an unknown type has a nil Value. ID and Sent, which are not in the body, are left
+// empty.
 //
 // Invalid if the body is not an envelope, or the payload of a known type does not fit
 // its Go type.
@@ -78,7 +77,7 @@ func Decode(body []byte) (Event, error) {
 	return e, nil
 }
 
-// envelope reads everything but the value. Keys that it does not know are left alone.
+// envelope reads all fields but the value. Unknown keys are ignored.
 func envelope(body []byte) (Event, error) {
 	var in struct {
 		EventType    string           `json:"event_type"`
@@ -119,7 +118,7 @@ func (t types) decode(e *Event) error {
 	}
 	v := reflect.New(g)
 	if err := json.Unmarshal(e.Data, v.Interface()); err != nil {
-		// The decoder's own words may quote what it read.
+		// The decoder's error text could contain a part of the payload.
 		return fmt.Errorf("%w: the payload does not fit its event type", healthlab.Invalid)
 	}
 	e.Value = v.Interface()
@@ -127,7 +126,7 @@ func (t types) decode(e *Event) error {
 	return nil
 }
 
-// tidy makes one form of what senders write in several.
+// tidy converts older forms of a payload to the current one.
 func tidy(value any) {
 	switch v := value.(type) {
 	case *healthdata.Batch:
@@ -146,14 +145,13 @@ func tidy(value any) {
 	}
 }
 
-// The two ways to say that a distance was covered in a wheelchair.
+// The two names for distance in a wheelchair.
 const (
 	wheelchair    = "wheelchair_pushing"
 	oldWheelchair = "wheelchair_push"
 )
 
-// tidySource takes the provider from whichever key has it, and an empty text where
-// there should be null as null.
+// tidySource sets the provider from whichever key has it, and replaces empty texts by null.
 func tidySource(s *healthdata.Source) {
 	if s.Provider == "" {
 		s.Provider = s.Slug

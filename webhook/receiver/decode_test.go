@@ -46,7 +46,7 @@ func dataType(e healthlab.EventType) reflect.Type {
 }
 
 // Every event that is sent comes out as the Go value that it was made from.
-func TestDecodeEveryType(t *testing.T) {
+func TestDecode_returnsTheValueOfEveryEventType(t *testing.T) {
 	for i, e := range receiver.EventTypes() {
 		t.Run(e.Name, func(t *testing.T) {
 			value := (&filler{n: i}).of(dataType(e))
@@ -71,7 +71,7 @@ func TestDecodeEveryType(t *testing.T) {
 	}
 }
 
-func TestDecodeKeepsWhatItDoesNotKnow(t *testing.T) {
+func TestDecode_keepsUnknownTypesAsRawData(t *testing.T) {
 	for _, name := range []string{"daily.data.hydration_level.created", "labtest.kit.lost", "something else"} {
 		e, err := receiver.Decode([]byte(`{"event_type":"` + name + `","data":{"a":1},"team_id":"` + team.String() + `","user_id":null,"client_user_id":null,"new_key":[]}`))
 		require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestDecodeKeepsWhatItDoesNotKnow(t *testing.T) {
 	require.JSONEq(t, `[{}]`, string(e.Data))
 }
 
-func TestDecodeForgives(t *testing.T) {
+func TestDecode_acceptsOlderFormsOfTheSource(t *testing.T) {
 	const head = `"id":"6f1c0b52-0000-4000-8000-000000000001","user_id":"6f1c0b52-5e0c-4b1b-9d53-0e6a7f5c1a01",`
 	for _, tt := range []struct {
 		name, source string
@@ -111,7 +111,7 @@ func TestDecodeForgives(t *testing.T) {
 	}
 }
 
-func TestDecodeConnection(t *testing.T) {
+func TestDecode_connectionTakesItsProviderFromEitherKey(t *testing.T) {
 	for _, key := range []string{"provider", "source"} {
 		e, err := receiver.Decode([]byte(`{"event_type":"provider.connection.created","team_id":"` + team.String() + `","data":{"` + key + `":{"slug":"acme_ring"}}}`))
 		require.NoError(t, err)
@@ -135,7 +135,7 @@ func sourceOf(t *testing.T, value any) healthdata.Source {
 	return healthdata.Source{}
 }
 
-func TestDecodeOldTimes(t *testing.T) {
+func TestDecode_acceptsTimesWithZAndWithoutAnOffset(t *testing.T) {
 	e, err := receiver.Decode([]byte(`{"event_type":"daily.data.steps.created","team_id":"` + team.String() + `","data":{
 		"user_id":"` + ann.String() + `","source":{"slug":"a"},"data":[{"timestamp":"2026-03-01T07:00:00Z","timezone_offset":null,"value":1,"unit":"count"}]}}`))
 	require.NoError(t, err)
@@ -145,14 +145,14 @@ func TestDecodeOldTimes(t *testing.T) {
 	require.Nil(t, batch.Data[0].TimezoneOffset)
 }
 
-func TestDecodeRetired(t *testing.T) {
+func TestDecode_acceptsARetiredEventType(t *testing.T) {
 	e, err := receiver.Decode([]byte(`{"event_type":"daily.timeseries.hypnogram.created","team_id":"` + team.String() + `","data":{"data":[]}}`))
 	require.NoError(t, err)
 	require.IsType(t, &healthdata.Batch{}, e.Value)
 	require.Equal(t, "hypnogram", e.Name.Resource)
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecode_refusesInvalidBodiesWithoutQuotingThem(t *testing.T) {
 	const id = `"team_id":"0190a000-0000-7000-8000-000000000001"`
 	for _, tt := range []struct{ name, body string }{
 		{"nothing", ``},
@@ -179,7 +179,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestEventsKeepQuiet(t *testing.T) {
+func TestEvent_printsNoDataOfThePatient(t *testing.T) {
 	e, err := receiver.Decode(render(t, "labtest.order.updated", object{"notes": "secret-77"}, 0))
 	require.NoError(t, err)
 	e.ID = "msg_1"

@@ -199,7 +199,7 @@ func season(t *testing.T, seen receiver.Seen, events int) (got *ledger, want map
 
 // With failures of the network and of the host's program, no message is lost, none is applied
 // twice, and no old version is applied after a newer one.
-func TestKitAndSender(t *testing.T) {
+func TestReceiver_appliesEachMessageOnceUnderFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got, want, batches := season(t, memory.NewSeen(nil), prove.Count(1_000, 100_000))
 		require.Equal(t, want, got.version)
@@ -226,8 +226,8 @@ func (f forgetful) Claim(ctx context.Context, c receiver.Claim) (receiver.Verdic
 	return v, err
 }
 
-// TestKitAndSender notices if the receiver package does not do its work.
-func TestKitAndSenderWithoutTheKit(t *testing.T) {
+// TestReceiver_appliesEachMessageOnceUnderFailures notices if the receiver package does not do its work.
+func TestReceiver_failureTestFailsWithoutIdsOrVersions(t *testing.T) {
 	for _, tt := range []struct {
 		name            string
 		verdict         receiver.Verdict

@@ -52,7 +52,7 @@ func unreadStatus(err error) int {
 	return http.StatusBadRequest
 }
 
-// status says how an error of Receive is answered.
+// status returns the HTTP status for an error of Receive.
 func status(err error) int {
 	if err == nil {
 		return http.StatusNoContent
@@ -62,7 +62,7 @@ func status(err error) int {
 	switch {
 	case later:
 		return http.StatusServiceUnavailable
-	case errors.As(err, &failed): // its kinds are the host's affair
+	case errors.As(err, &failed): // its kind belongs to the host
 		return http.StatusInternalServerError
 	}
 	switch healthlab.KindOf(err) {
@@ -77,7 +77,7 @@ func status(err error) int {
 	}
 }
 
-// retryAfter returns what an error with a method RetryAfter asks for.
+// retryAfter returns the delay of an error with a method RetryAfter.
 func retryAfter(err error) time.Duration {
 	var later interface{ RetryAfter() time.Duration }
 	if !errors.As(err, &later) {

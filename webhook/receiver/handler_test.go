@@ -42,7 +42,7 @@ type brief struct{ error }
 func (b brief) Unwrap() error           { return b.error }
 func (brief) RetryAfter() time.Duration { return 1500 * time.Millisecond }
 
-func TestAnswers(t *testing.T) {
+func TestHandler_eachOutcomeHasItsStatusCode(t *testing.T) {
 	var answer error
 	d := newFixture(t, receiver.Options{MaxBody: 10_000})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { return answer })
@@ -103,7 +103,7 @@ func (busy) Claim(context.Context, receiver.Claim) (receiver.Verdict, error) {
 	return receiver.Busy, nil
 }
 
-func TestAnswersOfTheMemory(t *testing.T) {
+func TestHandler_seenStoreErrorsHaveTheirStatusCode(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		seen receiver.Seen
@@ -125,7 +125,7 @@ func TestAnswersOfTheMemory(t *testing.T) {
 	}
 }
 
-func TestObserve(t *testing.T) {
+func TestObserve_receivesEachOutcomeAndError(t *testing.T) {
 	var got []string
 	d := newFixture(t, receiver.Options{Observe: func(_ context.Context, e receiver.Event, o receiver.Outcome, err error) {
 		got = append(got, strings.Join([]string{e.ID, string(o), healthlab.KindOf(err).Error()}, "|"))

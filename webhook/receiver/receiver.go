@@ -21,72 +21,70 @@ const (
 	defaultWait        = 3 * time.Second
 	defaultKeep        = 96 * time.Hour
 	defaultKeepVersion = 31 * 24 * time.Hour
-	leaseMargin        = 15 * time.Second // of a claim, over the function's time
-	afterTimeout       = 5 * time.Second  // to mark or release, whatever became of the request
+	leaseMargin        = 15 * time.Second // lease of a claim beyond the function's timeout
+	afterTimeout       = 5 * time.Second  // time to mark or release after the request has ended
 	maxIDLen           = 255
 )
 
-// Options adjusts a Receiver. The zero value, and nil, mean the defaults.
+// Options configures a Receiver. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Now tells the time that signatures are compared with. Default time.Now.
+	// Now is the clock for timestamps of signatures. Default time.Now.
 	Now func() time.Time
 	// NewID makes the tokens of claims. Default UUID version 4.
 	NewID func() uuid.UUID
 	// Verifier checks signatures. The zero value is the default.
 	Verifier webhook.Verifier
-	// Types are event types beside those of [EventTypes]: the host's own, or those
-	// of another package. One with the same name wins over ours.
+	// Types are further event types beside [EventTypes], of the host or of another package. They replace types
+	// with the same name.
 	Types []healthlab.EventType
 	// MaxBody is the largest body that is read, in bytes. Default [webhook.MaxBody].
 	MaxBody int64
-	// Timeout is how long a function may take: its context ends then. The sender
-	// waits 15 s for everything. Default 10 s.
+	// Timeout is how long the context of a host's function lasts. The sender waits 15 s for everything. Default
+	// 10 s.
 	Timeout time.Duration
-	// Wait is how long a message waits for another try of itself, or for another
-	// message about the same thing, that is being handled. Default 3 s.
+	// Wait is how long a message waits while the same message, or one about the same object, is being handled.
+	// Default 3 s.
 	Wait time.Duration
-	// Keep is how long the ids of handled messages are remembered. It must be longer
-	// than a sender tries: 28 hours by the schedule, and our own gives a message up
-	// after 72. Default 96 h.
+	// Keep is how long the ids of handled messages are remembered. It must be longer than the sender retries: 28
+	// hours by the schedule, and at most 72 hours. Default 96 h.
 	Keep time.Duration
-	// KeepVersion is how long it is remembered how new a thing is. It must be longer
-	// than messages are kept for a replay, which is 30 days. Default 31 days.
+	// KeepVersion is how long the version of an object is remembered. It must be longer than messages are kept
+	// for a replay, which is 30 days. Default 31 days.
 	KeepVersion time.Duration
-	// Observe is called with the result of each message, for counters and logs. The event
-	// is empty if the message was not believed or could not be read, and the outcome
-	// is if there is an error. It is called from many goroutines. May be nil.
+	// Observe is called with the result of each message, for counters and logs. The event is empty if the
+	// message is not authentic or not readable. The outcome is empty if there is an error. It is called from
+	// many goroutines. It may be nil.
 	Observe func(ctx context.Context, e Event, o Outcome, err error)
 }
 
-// Outcome is what became of a message that was accepted.
+// Outcome is the result of an accepted message.
 type Outcome string
 
 // The outcomes.
 const (
-	// Applied means that the host's function took it.
+	// Applied means that the host's function succeeded.
 	Applied Outcome = "applied"
-	// Duplicate means that it was applied before.
+	// Duplicate means that the message was applied before.
 	Duplicate Outcome = "duplicate"
-	// Stale means that something newer about the same thing was applied before.
+	// Stale means that a newer version of the object was applied before.
 	Stale Outcome = "stale"
-	// Ignored means that there is no function for it.
+	// Ignored means that there is no function for the message.
 	Ignored Outcome = "ignored"
-	// Tested means that it was sent to try the endpoint out.
+	// Tested means that the message is a test message.
 	Tested Outcome = "tested"
 )
 
-// ApplyError is what a host's function returned. It unwraps to that error.
+// ApplyError wraps the error of a host's function. It unwraps to that error.
 type ApplyError struct{ Err error }
 
-// Error begins with where it comes from.
+// Error returns the function's error with a prefix.
 func (e *ApplyError) Error() string { return "apply event: " + e.Err.Error() }
 
 // Unwrap returns the function's error.
 func (e *ApplyError) Unwrap() error { return e.Err }
 
-// Receiver takes messages: it checks, deduplicates, orders and decodes them, and calls
-// the host's functions. Register the functions first; from then on it is safe for
-// concurrent use.
+// Receiver handles messages: it checks, deduplicates, orders and decodes them, and calls the host's functions.
+// Register the functions first; after that it is safe for concurrent use.
 type Receiver struct {
 	secrets []webhook.Secret
 	seen    Seen
@@ -100,9 +98,8 @@ type Receiver struct {
 
 type function func(ctx context.Context, e Event) error
 
-// New returns a Receiver of the messages that are signed with any of secrets: the one
-// of the endpoint, and during a rotation the new one beside it. Invalid if there is
-// none, or if something else is missing.
+// New returns a Receiver of messages that are signed with any of secrets: that of the endpoint, and during a
+// rotation also the new one. It returns Invalid if there is no secret, or if another argument is missing.
 func New(secrets []webhook.Secret, seen Seen, opts *Options) (*Receiver, error) {
 	o := Options{}
 	if opts != nil {
@@ -143,11 +140,10 @@ func New(secrets []webhook.Secret, seen Seen, opts *Options) (*Receiver, error) 
 	}, nil
 }
 
-// On says what to do with the events whose payload is a T: On(r, func(…, s
-// *healthdata.Sleep) error) gets every sleep, created or updated, and one for
-// *healthdata.Batch the samples of every resource; e.Name tells them apart. It must be
-// called before r takes messages. It panics if no event type has such a payload, or
-// if T has a function already.
+// On registers a function for events with a payload of type T: On(r, func(…, s *healthdata.Sleep) error)
+// receives every sleep, created or updated, and one for *healthdata.Batch the samples of every resource; e.Name
+// distinguishes them. It must be called before r takes messages. It panics if no event type has such a payload,
+// or if T has a function already.
 //
 // A function returns nil when the event is stored safely. An error makes the sender
 // try again; one that is healthlab.Unavailable says that it is a matter of time. It
@@ -168,14 +164,12 @@ func On[T any](r *Receiver, do func(ctx context.Context, e Event, data *T) error
 	r.functions[t] = func(ctx context.Context, e Event) error { return do(ctx, e, e.Value.(*T)) }
 }
 
-// OnOther says what to do with events that no function takes: of types that are not
-// known here (Value is nil), or that have no handler. Without it they are
-// acknowledged and dropped. Call it before r takes messages.
+// OnOther registers a function for events without another function: of unknown types (Value is nil), or without
+// a handler. Without it such events are acknowledged and dropped. Call it before r receives messages.
 func (r *Receiver) OnOther(do func(ctx context.Context, e Event) error) { r.other = do }
 
-// OnTest says what to do with messages that were sent to try the endpoint out. They
-// never reach the other functions, because what they say is made up. Value is nil.
-// Without it they are acknowledged and dropped. Call it before r takes messages.
+// OnTest registers a function for test messages. They never reach the other functions, because their data is
+// invented. Value is nil. Without it they are acknowledged and dropped. Call it before r receives messages.
 func (r *Receiver) OnTest(do func(ctx context.Context, e Event) error) { r.test = do }
 
 // Receive takes one message as it came: the raw bytes of its body, and its headers.
@@ -196,7 +190,7 @@ func (r *Receiver) Receive(ctx context.Context, body []byte, h http.Header) (Out
 	return r.Apply(ctx, e)
 }
 
-// read believes and reads a message.
+// read verifies and decodes a message.
 func (r *Receiver) read(body []byte, h http.Header) (Event, error) {
 	if err := r.opts.Verifier.Verify(body, h, r.opts.Now(), r.secrets...); err != nil {
 		return Event{}, err
@@ -212,7 +206,7 @@ func (r *Receiver) read(body []byte, h http.Header) (Event, error) {
 	return e, nil
 }
 
-// header returns the header that the verifier has read.
+// header returns the header that the verifier has used.
 func (r *Receiver) header(h http.Header, suffix string) string {
 	for _, prefix := range []string{"webhook-", r.opts.Verifier.Prefix} {
 		for name, values := range h {
@@ -224,9 +218,8 @@ func (r *Receiver) header(h http.Header, suffix string) string {
 	return ""
 }
 
-// Apply takes one message that is believed already: from a queue, or an archive. e is
-// what [Decode] returned, with its ID filled in: the webhook-id, or what the queue has
-// in its place. The errors are those of [Receiver.Receive].
+// Apply handles one message that is already authentic, from a queue or an archive. e is a result of [Decode]
+// with its ID set to the webhook-id, or to the id in the queue. The errors are those of [Receiver.Receive].
 func (r *Receiver) Apply(ctx context.Context, e Event) (Outcome, error) {
 	o, err := r.apply(ctx, &e)
 	r.opts.Observe(ctx, e, o, err)
@@ -249,7 +242,7 @@ func (r *Receiver) apply(ctx context.Context, e *Event) (Outcome, error) {
 	return r.once(ctx, *e, do)
 }
 
-// function returns what to do with an event, and the outcome if that is nothing.
+// function returns the function for an event, or the outcome if there is none.
 func (r *Receiver) function(e *Event) (function, Outcome) {
 	if e.IsTest() {
 		return r.test, Tested
@@ -260,7 +253,7 @@ func (r *Receiver) function(e *Event) (function, Outcome) {
 	return r.other, Ignored
 }
 
-// once calls a function unless the event was applied, or something newer.
+// once calls a function unless the event, or a newer version, was applied before.
 func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, err error) {
 	c := Claim{
 		Token: r.opts.NewID(), ID: e.ID, Lease: r.opts.Timeout + leaseMargin,
@@ -278,11 +271,11 @@ func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, e
 		return "", fmt.Errorf("claim message: %w: it, or another about the same thing, is being handled", healthlab.Conflict)
 	}
 	applied := false
-	defer func() { // after a panic, too
+	defer func() { // also after a panic
 		if !applied {
 			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterTimeout)
 			defer cancel()
-			_ = r.seen.Release(after, c) // else the lease ends by itself
+			_ = r.seen.Release(after, c) // otherwise the lease ends by itself
 		}
 	}()
 	limited, cancel := context.WithTimeout(ctx, r.opts.Timeout)
@@ -291,7 +284,7 @@ func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, e
 		return "", &ApplyError{err}
 	}
 	applied = true
-	// The sender may have gone by now, and what was applied is applied.
+	// The applied message is marked even if the sender has disconnected.
 	after, cancelAfter := context.WithTimeout(context.WithoutCancel(ctx), afterTimeout)
 	defer cancelAfter()
 	if err := r.seen.Done(after, c); err != nil {
@@ -303,7 +296,7 @@ func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, e
 	return Applied, nil
 }
 
-// claim asks until the answer is not Busy, or the wait is over.
+// claim retries until the verdict is not Busy, or the wait is over.
 func (r *Receiver) claim(ctx context.Context, c Claim) (Verdict, error) {
 	const longest = 250 * time.Millisecond
 	var waited time.Duration

@@ -97,7 +97,7 @@ const (
 	orderUpdated = "labtest.order.updated"
 )
 
-func TestAppliesOnce(t *testing.T) {
+func TestReceive_appliesAMessageOnce(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	var got []receiver.Event
 	receiver.On(d.Receiver, func(_ context.Context, e receiver.Event, s *healthdata.Sleep) error {
@@ -116,7 +116,7 @@ func TestAppliesOnce(t *testing.T) {
 	require.Equal(t, ann, got[0].User)
 }
 
-func TestSummariesNeverGoBack(t *testing.T) {
+func TestReceive_olderSummaryIsStale(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	var totals []int64
 	receiver.On(d.Receiver, func(_ context.Context, _ receiver.Event, s *healthdata.Sleep) error {
@@ -135,7 +135,7 @@ func TestSummariesNeverGoBack(t *testing.T) {
 }
 
 // A receiver for several teams keeps what they have apart.
-func TestTeamsAreApart(t *testing.T) {
+func TestReceive_versionsOfTeamsAreSeparate(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { return nil })
 	other := []byte(strings.Replace(string(render(t, sleepCreated, sleepAt(1), 0)), team.String(), uuid.NewString(), 1))
@@ -145,7 +145,7 @@ func TestTeamsAreApart(t *testing.T) {
 
 // The sequence decides which version is newer if the sender's clock went back between two
 // versions.
-func TestTheSequenceKnowsBetterThanTheClock(t *testing.T) {
+func TestReceive_sequenceDecidesBeforeTheClock(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { return nil })
 	d.gets(receiver.Applied, "msg_1", render(t, sleepCreated, sleepAt(30), 1))
@@ -153,7 +153,7 @@ func TestTheSequenceKnowsBetterThanTheClock(t *testing.T) {
 	d.gets(receiver.Stale, "msg_1b", render(t, sleepCreated, sleepAt(30), 1))
 }
 
-func TestOrdersNeverGoBack(t *testing.T) {
+func TestReceive_olderOrderIsStale(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	var events []int64
 	receiver.On(d.Receiver, func(_ context.Context, _ receiver.Event, o *orders.Order) error {
@@ -168,7 +168,7 @@ func TestOrdersNeverGoBack(t *testing.T) {
 	require.Equal(t, []int64{11, 13, 13}, events)
 }
 
-func TestAppointmentsAndReviewsNeverGoBack(t *testing.T) {
+func TestReceive_olderAppointmentOrReviewIsStale(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *orders.Appointment) error { return nil })
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *exchange.MatchReviewNotice) error { return nil })
@@ -211,7 +211,7 @@ func TestAppointmentsAndReviewsNeverGoBack(t *testing.T) {
 }
 
 // A late event does not move a parsing job to an earlier status.
-func TestParsingJobsNeverGoBack(t *testing.T) {
+func TestReceive_olderParsingJobIsStale(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	var got []labreport.Status
 	receiver.On(d.Receiver, func(_ context.Context, _ receiver.Event, j *labreport.PublishedJob) error {
@@ -231,7 +231,7 @@ func TestParsingJobsNeverGoBack(t *testing.T) {
 	require.Equal(t, []labreport.Status{labreport.PendingReview, labreport.Completed, labreport.Started, labreport.Failed}, got)
 }
 
-func TestBatchesAreAlwaysApplied(t *testing.T) {
+func TestReceive_batchesAreAppliedInAnyOrder(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	n := 0
 	receiver.On(d.Receiver, func(_ context.Context, e receiver.Event, _ *healthdata.Batch) error {
@@ -247,7 +247,7 @@ func TestBatchesAreAlwaysApplied(t *testing.T) {
 }
 
 // A message without a function for its type is ignored, or passed to OnOther.
-func TestMessageWithoutFunction(t *testing.T) {
+func TestReceive_messageWithoutAFunctionIsIgnored(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	unknown := render(t, "garden.rose.opened", object{"petals": 12}, 0)
 	d.gets(receiver.Ignored, "msg_1", unknown)
@@ -268,7 +268,7 @@ func TestMessageWithoutFunction(t *testing.T) {
 	require.IsType(t, &healthdata.Sleep{}, got[1].Value)
 }
 
-func TestOwnTypes(t *testing.T) {
+func TestReceive_decodesEventTypesOfTheHost(t *testing.T) {
 	type rose struct {
 		Petals int `json:"petals"`
 	}
@@ -282,7 +282,7 @@ func TestOwnTypes(t *testing.T) {
 	require.Equal(t, 12, petals)
 }
 
-func TestTestMessages(t *testing.T) {
+func TestReceive_testMessageIsNotApplied(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error {
 		require.Fail(t, "a made-up sleep was applied")
@@ -305,7 +305,7 @@ func TestTestMessages(t *testing.T) {
 	require.False(t, e.IsTest())
 }
 
-func TestAFailureIsTriedAgain(t *testing.T) {
+func TestReceive_failedMessageIsAppliedWhenResent(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	full, n := errors.New("the disk is full"), 0
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error {
@@ -327,7 +327,7 @@ func TestAFailureIsTriedAgain(t *testing.T) {
 	d.gets(receiver.Applied, "msg_1", body)
 }
 
-func TestAPanicIsTriedAgain(t *testing.T) {
+func TestReceive_messageThatPanickedIsAppliedWhenResent(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	n := 0
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error {
@@ -347,7 +347,7 @@ type crashing struct{ receiver.Seen }
 func (crashing) Done(context.Context, receiver.Claim) error { return healthlab.Unavailable }
 
 // After a crash between applying and marking, the message is applied again and not lost.
-func TestACrashBeforeTheMarkAppliesAgain(t *testing.T) {
+func TestReceive_crashBeforeTheMarkAppliesTheMessageAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := memory.NewSeen(nil)
 		key, n := secret(t, 1), 0
@@ -368,7 +368,7 @@ func TestACrashBeforeTheMarkAppliesAgain(t *testing.T) {
 	})
 }
 
-func TestTheSameMessageTwiceAtOnce(t *testing.T) {
+func TestReceive_concurrentCopiesAreAppliedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFixture(t, receiver.Options{})
 		var running, n atomic.Int32
@@ -402,7 +402,7 @@ func TestTheSameMessageTwiceAtOnce(t *testing.T) {
 
 // Versions of one thing that arrive at once are applied one after another, and the
 // newest is the last.
-func TestVersionsAtOnce(t *testing.T) {
+func TestReceive_concurrentVersionsAreAppliedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFixture(t, receiver.Options{Wait: time.Minute})
 		var last atomic.Int64
@@ -427,7 +427,7 @@ func TestVersionsAtOnce(t *testing.T) {
 	})
 }
 
-func TestWaitingEnds(t *testing.T) {
+func TestReceive_waitForAConcurrentMessageEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFixture(t, receiver.Options{})
 		receiver.On(d.Receiver, func(ctx context.Context, _ receiver.Event, _ *healthdata.Sleep) error {
@@ -459,7 +459,7 @@ func TestWaitingEnds(t *testing.T) {
 }
 
 // What was applied is marked although the sender has hung up.
-func TestTheSenderHangsUp(t *testing.T) {
+func TestReceive_appliedMessageIsMarkedIfTheSenderHangsUp(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	ctx, hangUp := context.WithCancel(t.Context())
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error {
@@ -475,7 +475,7 @@ func TestTheSenderHangsUp(t *testing.T) {
 	d.gets(receiver.Duplicate, "msg_1", body)
 }
 
-func TestNothingIsReadBeforeTheSignature(t *testing.T) {
+func TestReceive_decodesNothingWithoutAValidSignature(t *testing.T) {
 	var faults []error
 	d := newFixture(t, receiver.Options{Observe: func(_ context.Context, e receiver.Event, o receiver.Outcome, err error) {
 		require.Zero(t, e)
@@ -512,7 +512,7 @@ func TestNothingIsReadBeforeTheSignature(t *testing.T) {
 	require.Len(t, faults, 5)
 }
 
-func TestRotation(t *testing.T) {
+func TestReceive_acceptsSignaturesOfOldAndNewSecrets(t *testing.T) {
 	old, fresh := secret(t, 1), secret(t, 2)
 	r, err := receiver.New([]webhook.Secret{fresh, old}, memory.NewSeen(nil), nil)
 	require.NoError(t, err)
@@ -527,7 +527,7 @@ func TestRotation(t *testing.T) {
 }
 
 // Apply takes messages from a queue, which need no signature and have the queue's id.
-func TestApply(t *testing.T) {
+func TestApply_acceptsQueueMessagesByTheirIDOnce(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	n := 0
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { n++; return nil })
@@ -547,7 +547,7 @@ func TestApply(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_requiresSecretsAndASeenStore(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		secrets []webhook.Secret
@@ -564,7 +564,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestOnRefuses(t *testing.T) {
+func TestOn_panicsForUnknownAndRepeatedTypes(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	require.Panics(t, func() { receiver.On(d.Receiver, func(context.Context, receiver.Event, *string) error { return nil }) })
 	sleep := func(context.Context, receiver.Event, *healthdata.Sleep) error { return nil }

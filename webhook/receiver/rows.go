@@ -14,27 +14,27 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// forgetBatch is how many sightings without meaning a call removes.
+// forgetBatch is how many outdated sightings a call removes.
 const forgetBatch = 16
 
-// NewSeen returns a [Seen] that remembers in a store that has the tables of [Tables]. Several
-// processes may share it. What it remembers goes when its time is over.
+// NewSeen returns a [Seen] on a store with the tables of [Tables]. Several processes may share it. Outdated rows
+// are removed.
 func NewSeen(s store.Store) Seen { return seenRows{s} }
 
-// Tables declares what [NewSeen] keeps.
+// Tables declares the tables of [NewSeen].
 func Tables() []store.Definition { return []store.Definition{sightings.Definition()} }
 
-// sighting is what is known of one id or key.
+// sighting is the state of one id or key.
 type sighting struct {
 	ID        string    `json:"-"`
 	Holder    uuid.UUID `json:",omitzero"`
 	HeldUntil time.Time `json:",omitzero"`
-	Until     time.Time `json:",omitzero"` // how long Version, or that it is done, is remembered
+	Until     time.Time `json:",omitzero"` // until when Version, or that the id was handled, is remembered
 	Version   Version   `json:",omitzero"`
 }
 
-// sightings are due when nothing of them counts any more. Their ids are digests, for a key may name
-// a person.
+// sightings has a row per id and key. A row is due when it is outdated. The row ids are digests, because a key
+// may identify a person.
 var sightings = store.Table[sighting]{
 	Name: "webhook_seen", Clear: true,
 	Row: func(s *sighting) store.Row {
@@ -68,14 +68,14 @@ func sightingID(kind, name string) string {
 
 type seenRows struct{ s store.Store }
 
-// sight is what a call knows.
+// sight is the state of the id and key of a call.
 type sight struct {
 	now time.Time
 	id  *store.Entry[sighting]
 	key *store.Entry[sighting] // nil without a key
 }
 
-// update calls run with what is known of the id and key of a claim, and puts it if run says so.
+// update calls run with the state of the id and key of a claim, and writes it if run returns true.
 func (r seenRows) update(ctx context.Context, what string, c Claim, run func(*sight) (change bool)) error {
 	if c.ID == "" || strings.ContainsRune(c.ID, 0) || strings.ContainsRune(c.Key, 0) {
 		return fmt.Errorf("%s: %w: the id of a message is not empty, and has no NUL", what, healthlab.Invalid)
@@ -104,7 +104,7 @@ func (r seenRows) update(ctx context.Context, what string, c Claim, run func(*si
 	return nil
 }
 
-// readSightings reads the sightings of a claim, and some that have no meaning any more.
+// readSightings reads the sightings of a claim, and some outdated ones.
 func readSightings(tx store.Tx, c Claim) (*sight, []store.Row, error) {
 	s := &sight{now: tx.Now(), id: &store.Entry[sighting]{Value: sighting{ID: sightingID("id", c.ID)}}}
 	old := store.Query{Key: sightings.Key(store.Key{}), By: store.ByDue, Until: s.now, Limit: forgetBatch, Lock: store.Skip, Bare: true}
@@ -131,7 +131,7 @@ func readSightings(tx store.Tx, c Claim) (*sight, []store.Row, error) {
 	return s, got[0], nil
 }
 
-// put keeps a sighting, unless nothing of it counts.
+// put writes a sighting, or deletes it if it is outdated.
 func put(tx store.Tx, e *store.Entry[sighting]) error {
 	switch v := &e.Value; {
 	case !v.HeldUntil.IsZero() || !v.Until.IsZero():
@@ -162,7 +162,7 @@ func (r seenRows) Claim(ctx context.Context, c Claim) (Verdict, error) {
 	return verdict, nil
 }
 
-// verdict answers a claim.
+// verdict returns the verdict of a claim.
 func (s *sight) verdict(c Claim) Verdict {
 	switch id := &s.id.Value; {
 	case id.remembered(s.now):

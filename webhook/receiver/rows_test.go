@@ -28,12 +28,12 @@ func seenHarness(t *testing.T) receivertest.SeenHarness {
 	return receivertest.SeenHarness{Seen: seen, Advance: func(d time.Duration) { ahead.Add(int64(d)) }}
 }
 
-func TestNewSeen(t *testing.T) { receivertest.RunSeen(t, seenHarness) }
+func TestSeen_overRowsPassesTheSuite(t *testing.T) { receivertest.RunSeen(t, seenHarness) }
 
-func TestNewSeen_model(t *testing.T) { receivertest.RunSeenModel(t, seenHarness) }
+func TestSeen_overRowsPassesTheModelSuite(t *testing.T) { receivertest.RunSeenModel(t, seenHarness) }
 
 // Expired claims and marks leave nothing behind, and no row tells an id or a key.
-func TestNewSeen_isBoundedByTime(t *testing.T) {
+func TestSeen_expiredRowsAreRemovedAndContainNoID(t *testing.T) {
 	now := time.Date(2026, 3, 1, 7, 0, 0, 0, time.UTC)
 	seen, rows := seenStore(t, func() time.Time { return now })
 	kept := func() int {

@@ -7,9 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Seen remembers which messages were handled, and how new the things are that they
-// were about. Its own clock decides when a lease or a memory ends. One Seen serves one
-// receiver: two that do different things with the same messages need two.
+// Seen remembers handled messages and the version of each object. Its own clock decides when a lease or an entry
+// ends. One Seen is for one receiver: two receivers of the same messages need two.
 //
 // Ids and keys are compared byte for byte; one with a NUL is refused as Invalid. All
 // methods are atomic and safe for concurrent use, by several processes if those share
@@ -29,10 +28,9 @@ type Seen interface {
 	// counts.
 	Claim(ctx context.Context, c Claim) (Verdict, error)
 
-	// Done says that the message was applied: it remembers the id for c.Keep, and
-	// c.Version as that of the key for c.KeepVersion, unless c.Version is before the
-	// one remembered. It ends what c.Token holds. It counts even if the lease has
-	// ended or another call has claimed since, for what was applied was applied.
+	// Done says that the message was applied: it remembers the id for c.Keep, and c.Version as that of the key
+	// for c.KeepVersion, unless c.Version is before the one remembered. It ends the claim of c.Token. It also
+	// works if the lease has ended or another call has claimed since, because the message was applied.
 	Done(ctx context.Context, c Claim) error
 
 	// Release ends the claim of c.Token on a message that was not applied; it can be
@@ -42,13 +40,13 @@ type Seen interface {
 
 // Claim is one try to handle one message.
 type Claim struct {
-	// Token is new for each try: it tells two holders of one message apart.
+	// Token is new for each try and distinguishes two claims of one message.
 	Token uuid.UUID
 	// ID is the webhook-id. Never empty.
 	ID string
-	// Key names the thing that the message is about; empty if it has no versions.
+	// Key identifies the object of the message; empty if the object has no versions.
 	Key string
-	// Version is that of the thing, in the message.
+	// Version is the version of the object in the message.
 	Version Version
 	// Lease is how long the claim holds unless Done or Release ends it.
 	Lease time.Duration
@@ -83,19 +81,18 @@ func (v Verdict) String() string {
 	}
 }
 
-// Version says how new a thing is. The zero value is that of a thing without versions.
+// Version orders the versions of an object. The zero value is an object without versions.
 type Version struct {
-	// Seq is the sequence in the body; 0 if it has none.
+	// Seq is the sequence in the body; 0 if the body has none.
 	Seq int64
-	// Step is a number that grows with the thing, such as the id of an order's last
-	// event; 0 if it has none.
+	// Step is a number that increases with the versions of an object, such as the id of an order's last event; 0
+	// if there is none.
 	Step int64
-	// At is when the thing last changed, by the sender's clock, to the microsecond.
+	// At is when the object last changed, by the sender's clock, to the microsecond.
 	At time.Time
 }
 
-// Before reports whether v is older than w: by the sequence where both have one, else
-// by Step, else by At.
+// Before reports whether v is older than w: by Seq if both have one, otherwise by Step, otherwise by At.
 func (v Version) Before(w Version) bool {
 	switch {
 	case v.Seq > 0 && w.Seq > 0:
@@ -107,5 +104,5 @@ func (v Version) Before(w Version) bool {
 	}
 }
 
-// IsZero reports whether v is no version.
+// IsZero reports whether v is the zero value.
 func (v Version) IsZero() bool { return v.Seq == 0 && v.Step == 0 && v.At.IsZero() }

@@ -9,8 +9,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
-// subject returns what an event is about, and how new it is. An event without a key
-// replaces nothing, or does not say how new it is, and is applied whenever it comes.
+// subject returns the key and version of an event's object. An event without a key replaces nothing, or has no
+// version, and is always applied.
 func subject(e *Event) (key string, v Version) {
 	v.Seq = e.Sequence
 	switch d := e.Value.(type) {
@@ -49,7 +49,7 @@ func subject(e *Event) (key string, v Version) {
 	return e.Team.String() + "/" + key, v
 }
 
-// jobStep is how far along its way a parsing job is: it never goes back.
+// jobStep orders the statuses of a parsing job.
 func jobStep(s labreport.Status) int64 {
 	switch s {
 	case labreport.Started:

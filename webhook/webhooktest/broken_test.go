@@ -8,7 +8,7 @@ import (
 
 //go:generate go run ../../internal/conformance/gen brokenDeliveries=webhook.Deliveries brokenEndpoints=webhook.Endpoints brokenLog=webhook.Log
 
-func TestBroken(t *testing.T) {
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("deliveries", brokenDeliveryStores),
 		conformance.Of("endpoints", brokenEndpointStores),

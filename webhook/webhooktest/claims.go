@@ -117,7 +117,7 @@ var claimCases = []webhookCase{
 		}
 		group.Wait()
 		for _, d := range b.claim() {
-			seen[d.Event]++ // those that one claim passed over while another had them
+			seen[d.Event]++ // deliveries that one claim skipped because another had locked them
 			tokens[d.Token] = true
 		}
 		require.Len(t, seen, n)
@@ -144,7 +144,7 @@ var claimCases = []webhookCase{
 				b.record(failed(d, 0))
 				continue
 			}
-			s.Advance(time.Second) // so that this one is due last
+			s.Advance(time.Second) // so that this delivery is due last
 			b.record(webhook.Outcome{Delivery: d, State: webhook.Retrying})
 		}
 		b.update(func(e *webhook.Endpoint) { e.Health.PauseStep = 1 })
@@ -283,7 +283,7 @@ var outcomeCases = []webhookCase{
 		require.Contains(t, events(b.claimOf(second, most)), about.ID)
 		again := b.event(typeIndependent, b.to.String())
 		o.Events = []healthlab.Event{again}
-		b.record(o) // the lease is gone
+		b.record(o) // the lease has ended
 		b.route()
 		require.Empty(t, events(b.claimOf(second, most)))
 	}},

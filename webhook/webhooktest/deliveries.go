@@ -46,7 +46,7 @@ func RunDeliveries(t *testing.T, newStore func(t *testing.T) Harness) {
 	}
 }
 
-// webhookCase is one promise.
+// webhookCase is one case of the suite.
 type webhookCase struct {
 	name string
 	run  func(t *testing.T, s Harness)
@@ -352,7 +352,7 @@ var supersedingCases = []webhookCase{
 	}},
 	{"NeverIntoAHeadWithSomethingWaiting", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
-		b.only(b.send(typeLatest, "k")) // and its worker dies
+		b.only(b.send(typeLatest, "k")) // and its worker crashes
 		second := b.send(typeLatest, "k")
 		s.Advance(lease)
 		third := b.send(typeLatest, "k")

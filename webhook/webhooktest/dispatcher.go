@@ -18,9 +18,8 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// RunDispatcher runs webhook.Dispatcher on a store, through what goes wrong between the
-// two: processes that die with work in their hands, clocks that are wrong, endpoints that
-// change. newStore is as for RunDeliveries, but the store's clock must move by itself.
+// RunDispatcher runs webhook.Dispatcher on a store with failures: crashing processes, wrong clocks, changing
+// endpoints. newStore is as for RunDeliveries, but the store's clock must move by itself.
 func RunDispatcher(t *testing.T, newStore func(t *testing.T) Harness) {
 	for _, c := range dispatcherCases {
 		t.Run(c.name, func(t *testing.T) { c.run(t, newStore(t)) })
@@ -45,14 +44,14 @@ type dispatchBench struct {
 	types   *webhook.Catalogue
 	seal    healthlab.Sealer
 	service *webhook.Service
-	answer  func(from int, n webhook.Notification) webhook.Result // default: accepted
+	answer  func(from int, n webhook.Notification) webhook.Result // default: every message is accepted
 
 	mu  sync.Mutex
 	got []delivery
 	new chan struct{}
 }
 
-// delivery is what the receiver got, and from which dispatcher.
+// delivery is a received message, and the dispatcher that sent it.
 type delivery struct {
 	webhook.Notification
 	from int
@@ -83,7 +82,7 @@ func (f notifier) Notify(ctx context.Context, n webhook.Notification) webhook.Re
 	return f(ctx, n)
 }
 
-// notifier returns the receiver as one of the dispatchers reaches it.
+// notifier returns the receiver for one of the dispatchers.
 func (d *dispatchBench) notifier(from int) webhook.Notifier {
 	return notifier(func(_ context.Context, n webhook.Notification) webhook.Result {
 		d.mu.Lock()
@@ -112,7 +111,7 @@ func (d *dispatchBench) await(n int) []delivery {
 	return d.all()
 }
 
-// until waits until something holds that may hold when something came.
+// until waits until holds returns true; it checks after each message.
 func (d *dispatchBench) until(holds func() bool) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
@@ -133,7 +132,7 @@ func (d *dispatchBench) waitForOutcome(event uuid.UUID, want string) {
 }
 
 func (d *dispatchBench) succeeded(event uuid.UUID) bool {
-	// A later line may be about an attempt that came too late.
+	// A later log entry may be about an attempt after its lease.
 	d.t.Helper()
 	page, err := d.s.Log.Attempts(d.t.Context(), webhook.AttemptQuery{Team: d.team, Event: event})
 	require.NoError(d.t, err)
@@ -171,14 +170,14 @@ func (d *dispatchBench) run(from int, change func(*webhook.Options, *Harness)) (
 	})
 }
 
-// forgetful says that it has recorded outcomes, and has not: the process died before.
+// forgetful simulates a crash: it reports outcomes as recorded without recording them.
 type forgetful struct{ webhook.Deliveries }
 
 func (forgetful) RecordOutcomes(context.Context, []webhook.Outcome) (webhook.RecordedOutcomes, error) {
 	return webhook.RecordedOutcomes{}, nil
 }
 
-// single claims until it has something, and then no more.
+// single claims deliveries once, and then no more.
 type single struct {
 	webhook.Deliveries
 	has atomic.Bool
@@ -195,7 +194,7 @@ func (s *single) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed, e
 	return got, err
 }
 
-// stuck stands still in Get until it is let go.
+// stuck blocks in Get until it is released.
 type stuck struct {
 	webhook.Endpoints
 	in, out chan struct{}
@@ -228,12 +227,12 @@ var dispatcherCases = []webhookCase{
 	}},
 	{"TwoShareTheWork", func(t *testing.T, s Harness) {
 		d := newDispatchBench(t, s)
-		// At first there is more than one can hold, and less than both.
+		// At first there are more events than one dispatcher can claim, and fewer than both can.
 		n, atFirst := prove.Count(1000, 10_000), 6
 		for i := range atFirst {
 			d.write(typeLatest, fmt.Sprint(i))
 		}
-		var both atomic.Int32 // each has sent something: then all goes on
+		var both atomic.Int32 // both have sent something
 		gate := make(chan struct{})
 		first := []func(){sync.OnceFunc(func() { both.Add(1) }), sync.OnceFunc(func() { both.Add(1) })}
 		open := sync.OnceFunc(func() { close(gate) })
@@ -273,7 +272,7 @@ var dispatcherCases = []webhookCase{
 			o.Now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
 			o.Hooks.Released = func() { released <- struct{}{} }
 		})
-		<-held.in // it has claimed, and sleeps
+		<-held.in // it has claimed a delivery and is blocked
 		fresh := d.write(typeLatest, "k")
 		s.Advance(90 * time.Second)
 		late.Store(int64(90 * time.Second))
@@ -390,7 +389,7 @@ var dispatcherCases = []webhookCase{
 			if n < 3 {
 				d.await(n + 1)
 			}
-			// The last time it is the sweep that notices, or one more failure.
+			// The last failure is noticed by the sweep or by one more attempt.
 			d.until(func() bool {
 				e := d.get()
 				return e.Disabled || n < 3 && !e.Health.LastFailedAt.Before(d.now().Add(-30*time.Second))

@@ -23,7 +23,7 @@ func RunEndpoints(t *testing.T, newStore func(t *testing.T) Harness) {
 	}
 }
 
-// fullEndpoint has no field at its zero value but those that Disabled rules out.
+// fullEndpoint returns an endpoint without a zero field, except those that Disabled excludes.
 func fullEndpoint(team healthlab.TeamID) webhook.Endpoint {
 	at := func(h int) time.Time { return longAgo.Add(time.Duration(h) * time.Hour) }
 	return webhook.Endpoint{
@@ -83,7 +83,7 @@ var endpointCases = []webhookCase{
 		page, err := s.Endpoints.List(t.Context(), webhook.EndpointQuery{Team: b.team})
 		require.NoError(t, err)
 		require.Len(t, page.Endpoints, 3)
-		newBench(t, s) // another team has room
+		newBench(t, s) // another team can still add one
 	}},
 	{"Get/NotFound", func(t *testing.T, s Harness) {
 		b, other := newBench(t, s), newBench(t, s)
@@ -226,7 +226,7 @@ var endpointCases = []webhookCase{
 		var want []webhook.EndpointID
 		for i := range 7 {
 			want = append([]webhook.EndpointID{b.endpoint(func(e *webhook.Endpoint) {
-				e.CreatedAt = longAgo.Add(time.Duration(1+i/2) * time.Hour) // ties, by id
+				e.CreatedAt = longAgo.Add(time.Duration(1+i/2) * time.Hour) // equal times are sorted by id
 			})}, want...)
 		}
 		want = append(want, b.to)

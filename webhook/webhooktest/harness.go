@@ -13,8 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Harness is a store as the suites of package webhook see it: the interfaces, all on
-// the same data, and a way to move its clock.
+// Harness has the interfaces of one store for the suites of package webhook, and a function to move its clock.
 type Harness struct {
 	Outbox     webhook.Outbox
 	Deliveries webhook.Deliveries
@@ -42,10 +41,10 @@ var modes = map[string]healthlab.Mode{
 
 const (
 	lease = time.Minute
-	most  = 1000 // more than any subtest has
+	most  = 1000 // more than any subtest needs
 )
 
-// bench is a team with one endpoint on a store, and words for what tests do with it.
+// bench is a team with one endpoint on a store, with helpers.
 type bench struct {
 	t    testing.TB
 	s    Harness
@@ -62,7 +61,7 @@ func newBench(t testing.TB, s Harness, change ...func(*webhook.Endpoint)) *bench
 
 func id() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
-// longAgo is before anything that a store's clock may say.
+// longAgo is before any time of a store's clock.
 var longAgo = time.Date(2020, 1, 2, 3, 4, 5, 678901000, time.UTC)
 
 // endpoint registers one more endpoint of the team.
@@ -94,7 +93,7 @@ func (b *bench) write(eventType, key string) uuid.UUID {
 	return e.ID
 }
 
-// route moves everything written into lanes.
+// route routes all written events.
 func (b *bench) route() {
 	b.t.Helper()
 	for {
@@ -176,7 +175,7 @@ func cancelled(d webhook.Delivery, why webhook.Reason) webhook.Outcome {
 	return webhook.Outcome{Delivery: d, State: webhook.Cancelled, Reason: why}
 }
 
-// ended returns how the log says an event's delivery to the endpoint stands.
+// ended returns the state of an event's delivery to the endpoint in the log.
 func (b *bench) ended(event uuid.UUID) string {
 	b.t.Helper()
 	page, err := b.s.Log.Attempts(b.t.Context(), webhook.AttemptQuery{Team: b.team, Endpoint: b.to, Event: event})

@@ -13,9 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// RunDeliveriesModel compares a store with the rule of lanes as plain slices, under
-// random sequences of calls. newStore is called once; each sequence has a team of its
-// own.
+// RunDeliveriesModel compares a store with a model of lanes as plain slices, under random calls. newStore is
+// called once; each sequence has its own team.
 func RunDeliveriesModel(t *testing.T, newStore func(t *testing.T) Harness) {
 	s := newStore(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -41,12 +40,12 @@ type modelRun struct {
 	bench *bench
 	s     Harness
 	want  *lanes
-	held  []webhook.Delivery // claimed, and not recorded
+	held  []webhook.Delivery // claimed and not recorded
 	old   []webhook.Delivery // recorded, released, or lost
-	sent  map[string]int64   // the newest version handed out, by key
+	sent  map[string]int64   // newest claimed version by key
 }
 
-const modelLease = 30 * time.Minute // far from every other time, so that a clock that moves by itself does no harm
+const modelLease = 30 * time.Minute // far from every other time, so that a running clock does not matter
 
 func (m *modelRun) write(t *rapid.T) {
 	eventType := rapid.SampledFrom([]string{typeLatest, typeLatest, typeOrdered, typeIndependent}).Draw(t, "type")
@@ -70,7 +69,7 @@ func (m *modelRun) claim(t *rapid.T) {
 	require.Equal(t, want, have)
 	for _, d := range got {
 		if modes[d.Type] != healthlab.Independent && !d.Superseded {
-			// This holds whatever the rule of lanes says; the model follows that rule.
+			// This must be true even if the model is wrong.
 			require.GreaterOrEqual(t, d.Seq, m.sent[d.Key], "an older version after a newer one")
 			m.sent[d.Key] = d.Seq
 		}
@@ -79,7 +78,7 @@ func (m *modelRun) claim(t *rapid.T) {
 	}
 }
 
-// lose forgets the earlier claim of a delivery that was claimed again.
+// lose removes the earlier claim of a delivery that was claimed again.
 func (m *modelRun) lose(event uuid.UUID) {
 	for i, h := range m.held {
 		if h.Event == event {
@@ -155,7 +154,7 @@ func (m *modelRun) advance(t *rapid.T) {
 	m.want.now += d
 }
 
-// finish accepts all that is left: nothing may be stuck.
+// finish accepts all remaining deliveries: none may be blocked.
 func (m *modelRun) finish() {
 	for round := 0; m.want.size() > 0; round++ {
 		require.Less(m.t, round, 1000, "something is stuck")
@@ -173,7 +172,7 @@ func (m *modelRun) finish() {
 	require.Empty(m.t, m.bench.claimModel())
 }
 
-// lanes is the model: one endpoint's lanes, as slices, over the pure rule.
+// lanes is the model: one endpoint's lanes as slices, with the rule of Place.
 type lanes struct {
 	to   webhook.Endpoint
 	now  time.Duration
@@ -191,7 +190,7 @@ type modelRow struct {
 	until            time.Duration
 }
 
-// modelClaim is what a claim says of a delivery.
+// modelClaim has the fields of a claimed delivery that are compared.
 type modelClaim struct {
 	event            uuid.UUID
 	seq              int64
@@ -256,7 +255,7 @@ func (l *lanes) claim() []modelClaim {
 	return out
 }
 
-// find returns the lane whose head is this event's and leased.
+// find returns the lane whose head is this event and leased.
 func (l *lanes) find(event uuid.UUID) (webhook.Lane, bool) {
 	for name, rows := range l.rows {
 		if rows[0].event == event && rows[0].leased {

@@ -17,18 +17,16 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// NotifierHarness is a notifier and a receiver that it reaches.
+// NotifierHarness is a notifier and a receiver.
 type NotifierHarness struct {
 	Notifier webhook.Notifier
 	// URL is the address of a receiver that accepts every message.
 	URL string
-	// Unreachable is a valid address at which nothing receives.
+	// Unreachable is a valid address without a receiver.
 	Unreachable string
-	// Received returns the messages that the receiver at URL has got, in order, with their
-	// headers and the body that was signed.
+	// Received returns the messages of the receiver at URL, in order, with their headers and the signed body.
 	Received func(t testing.TB) []Message
-	// Silent is the address of a receiver that gets a message and never answers. Empty if
-	// the test cannot have one.
+	// Silent is the address of a receiver that never answers. Empty if the test cannot have one.
 	Silent string
 	// Refusing is the address of a receiver that refuses every message. Empty if the test
 	// cannot have one.
@@ -37,13 +35,13 @@ type NotifierHarness struct {
 	Refused func(t testing.TB) int
 }
 
-// Message is a message as a receiver got it.
+// Message is a received message.
 type Message struct {
 	Header http.Header
 	Body   []byte
 }
 
-// noon is when the messages of the suite are signed.
+// noon is the signing time of the messages.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // notification is a new message with two active secrets, as during a rotation.

@@ -80,7 +80,7 @@ func harness(t testing.TB, broken func(webhook.Notifier) webhook.Notifier) webho
 	}
 }
 
-func TestHTTP(t *testing.T) {
+func TestHTTPNotifier_passesTheSuite(t *testing.T) {
 	webhooktest.RunNotifier(t, func(t testing.TB) webhooktest.NotifierHarness {
 		return harness(t, func(n webhook.Notifier) webhook.Notifier { return n })
 	})
@@ -93,7 +93,7 @@ func (f notifier) Notify(ctx context.Context, n webhook.Notification) webhook.Re
 	return f(ctx, n)
 }
 
-func TestBrokenNotifiers(t *testing.T) {
+func TestBrokenNotifiers_eachFailsTheSuite(t *testing.T) {
 	suite := func(broken func(next webhook.Notifier) notifier) func(*testing.T) {
 		return func(t *testing.T) {
 			webhooktest.RunNotifier(t, func(t testing.TB) webhooktest.NotifierHarness {

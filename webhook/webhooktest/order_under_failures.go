@@ -18,11 +18,10 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// RunOrderUnderFailures lets writers change things while two dispatchers, which are
-// stopped and started at random, deliver to a receiver that fails in every way it
-// can. In the end the receiver, which keeps the latest version that it received, has
-// the newest of everything; nothing older came after something newer; nothing that
-// counts by itself was left out; and no two messages of a key were under way at once.
+// RunOrderUnderFailures writes events while two dispatchers, which are stopped and started at random, deliver to
+// a failing receiver. At the end the receiver must have the newest version of each key. It must not have
+// received an older version after a newer one, missed an independent event, or received two messages of a key
+// concurrently.
 //
 // newStore is as for RunDeliveries, but the store's clock must move by itself.
 func RunOrderUnderFailures(t *testing.T, newStore func(t *testing.T) Harness) {
@@ -58,7 +57,7 @@ type fire struct {
 	to    *fireReceiver
 }
 
-// fireKey is one thing that changes. Its lock is what orders its writes.
+// fireKey is one changing key. Its lock orders its writes.
 type fireKey struct {
 	mu       sync.Mutex
 	name     string
@@ -88,8 +87,8 @@ func newFire(t *testing.T, s Harness, scope webhook.OrderScope, keys int) *fire 
 	return f
 }
 
-// burn writes so many commits, waits until the receiver has all it should, and stops
-// everything. The quarter of an hour is a guard against a hang, with room for a busy machine.
+// burn makes a number of commits, waits until the receiver has all newest versions, and stops everything. The
+// quarter of an hour only ends a hanging test.
 func (f *fire) burn(commits int) {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 15*time.Minute)
 	defer cancel()
@@ -120,7 +119,7 @@ func (f *fire) burn(commits int) {
 	}
 }
 
-// write commits changes of keys at random. Some of them roll back.
+// write commits random changes of keys. Some of them roll back.
 func (f *fire) write(ctx context.Context, commits int) {
 	for range commits {
 		n := rand.IntN(len(f.keys))
@@ -135,7 +134,7 @@ func (f *fire) write(ctx context.Context, commits int) {
 		}
 		events := []healthlab.Event{e}
 		if rand.Float64() < 0.04 {
-			events = append(events, healthlab.Event{}) // not a valid event: none is written
+			events = append(events, healthlab.Event{}) // not a valid event, so that none is written
 		}
 		if f.s.Outbox.Append(ctx, events) == nil {
 			k.versions++
@@ -144,8 +143,8 @@ func (f *fire) write(ctx context.Context, commits int) {
 	}
 }
 
-// dispatch runs dispatchers one after another, each for a short while. What one has
-// under way when it is stopped is left to its lease, as if the process had died.
+// dispatch runs dispatchers one after another, each for a short while. Unfinished requests of a stopped one are
+// retried after their lease, as after a crash.
 func (f *fire) dispatch(ctx context.Context) {
 	for ctx.Err() == nil {
 		d, err := webhook.NewDispatcher(f.types, dispatcherStore{f.s.Deliveries, f.s.Endpoints}, f.to, f.seal, &webhook.Options{
@@ -171,11 +170,10 @@ func (f *fire) dispatch(ctx context.Context) {
 	}
 }
 
-// fireReceiver is a receiver that keeps the latest version that it received, and
-// notes whatever it should never see.
+// fireReceiver is a receiver that keeps the latest version of each key, and records violations of the order.
 type fireReceiver struct {
-	lost      float64 // fails and has not received it
-	forgotten float64 // has received it, and says it failed
+	lost      float64 // share of requests that fail and are not received
+	forgotten float64 // share of requests that are received and answered with a failure
 
 	mu    sync.Mutex
 	last  map[string]int
@@ -199,8 +197,7 @@ func (r *fireReceiver) note(format string, args ...any) {
 	}
 }
 
-// Notify receives one message. A request that is cut off by its context was either
-// received before that or never is.
+// Notify receives one message. A request that its context cancels is either already received or never received.
 func (r *fireReceiver) Notify(ctx context.Context, n webhook.Notification) webhook.Result {
 	var body struct {
 		Data struct {
@@ -214,17 +211,17 @@ func (r *fireReceiver) Notify(ctx context.Context, n webhook.Notification) webho
 	}
 	key := body.Data.Key
 	if key == "" {
-		return webhook.Result{Class: webhook.ClassOK, Status: 200} // about the endpoint, not a key
+		return webhook.Result{Class: webhook.ClassOK, Status: 200} // about the endpoint and not about a key
 	}
 	r.begin(key)
 	defer r.end(key)
 	switch chance := rand.Float64(); {
 	case chance < 0.002:
-		<-ctx.Done() // no answer, and not received
+		<-ctx.Done() // no answer and not received
 		return webhook.Result{Class: webhook.ClassTimeout}
 	case chance < 0.005:
 		r.receive(key, body.Data.Version, body.Data.Ordered)
-		<-ctx.Done() // no answer, though received
+		<-ctx.Done() // no answer, although received
 		return webhook.Result{Class: webhook.ClassTimeout}
 	case chance < 0.005+r.lost:
 		return webhook.Result{Class: webhook.ClassRefused, Status: 500}
@@ -269,8 +266,7 @@ func (r *fireReceiver) receive(key string, version int, ordered bool) {
 	r.seen[key][version] = true
 }
 
-// until waits until the receiver has received these versions, has seen something
-// wrong, or ctx ends.
+// until waits until the receiver has these versions, has recorded a violation, or ctx ends.
 func (r *fireReceiver) until(ctx context.Context, newest map[string]int) {
 	for ctx.Err() == nil {
 		r.mu.Lock()

@@ -16,13 +16,13 @@ import (
 // OutboxHarness is a fresh, empty outbox as its suite needs it.
 type OutboxHarness struct {
 	Outbox webhook.Outbox
-	// Message returns an event that was appended, with its Seq and its body, as [webhook.Log] does:
-	// NotFound if the team has no such event.
+	// Message returns an appended event with its Seq and its body, as [webhook.Log] does. It returns NotFound if
+	// the team has no such event.
 	Message func(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error)
 }
 
-// RunOutbox runs the contract of [webhook.Outbox] alone: events may be delivered by something else.
-// newOutbox returns a fresh, empty outbox and registers its own cleanup. [RunDeliveries] has these
+// RunOutbox checks the contract of [webhook.Outbox] alone, for an outbox whose events are delivered by another
+// program. newOutbox returns a fresh, empty outbox and registers its own cleanup. [RunDeliveries] has these
 // cases too.
 func RunOutbox(t *testing.T, newOutbox func(t *testing.T) OutboxHarness) {
 	for _, c := range outboxCases {
@@ -32,7 +32,7 @@ func RunOutbox(t *testing.T, newOutbox func(t *testing.T) OutboxHarness) {
 
 func (h Harness) outbox() OutboxHarness { return OutboxHarness{h.Outbox, h.Log.Message} }
 
-// outboxCase is one promise of an outbox.
+// outboxCase is one case of the suite.
 type outboxCase struct {
 	name string
 	run  func(t *testing.T, h OutboxHarness)
@@ -69,7 +69,7 @@ var outboxCases = []outboxCase{
 		for i := range 3 {
 			for _, key := range []string{"a", "b"} {
 				e := eventOf(team, typeOrdered, key)
-				e.Seq = 77 // the store draws its own
+				e.Seq = 77 // the store sets its own Seq
 				h.append(t, e)
 				require.Equal(t, int64(i+1), h.seq(t, e))
 			}

@@ -31,7 +31,7 @@ func (b *bench) delivered(eventType, key string) uuid.UUID {
 	return e
 }
 
-// drain accepts everything in the order in which it comes, and returns that order.
+// drain accepts all deliveries and returns their order.
 func (b *bench) drain() []uuid.UUID {
 	b.t.Helper()
 	var out []uuid.UUID
@@ -66,7 +66,7 @@ var replayCases = []webhookCase{
 	{"LatestOfWhatTheEndpointTakes", func(t *testing.T, s Harness) {
 		b := newBench(t, s, func(e *webhook.Endpoint) { e.FilterTypes = []string{typeLatest} })
 		event := b.delivered(typeLatest, "k")
-		b.send(typeOrdered, "k") // newer, but not for this endpoint
+		b.send(typeOrdered, "k") // newer, but not sent to this endpoint
 		require.Equal(t, 1, b.replayOne(event))
 		b.only(event)
 	}},
@@ -139,7 +139,7 @@ var replayCases = []webhookCase{
 	}},
 }
 
-// recovered recovers since the beginning, page by page.
+// recovered resends all messages, page by page.
 func (b *bench) recovered(page int) int {
 	b.t.Helper()
 	n := 0
@@ -206,7 +206,7 @@ var recoverCases = []webhookCase{
 		lost := b.send(typeOrdered, "k")
 		b.record(exhausted(b.only(lost)))
 		newest := b.send(typeOrdered, "k")
-		d := b.only(newest) // and while it is being sent
+		d := b.only(newest) // also while it is being sent
 		b.recovered(0)
 		b.nothing()
 		require.Empty(t, b.record(succeeded(d)).Lost)

@@ -37,7 +37,7 @@ const (
 	pressurePanel
 )
 
-// The codes that adapters/fhir gives are among these. Adapters do not import each other: TestFHIRImport_roundTrip of
+// The codes that adapters/fhir gives are among these. Adapters do not import each other: TestFHIRImport_acceptsWhatTheServerExports of
 // examples/server compares the two tables by what they do.
 var fhirKinds = []fhirKind{
 	{name: "heartrate", codes: []string{"8867-4", "8889-8"}},

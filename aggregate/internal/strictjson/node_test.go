@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 )
 
-func TestRawTextOfValues(t *testing.T) {
+func TestParse_keepsTheTextOfEachValue(t *testing.T) {
 	n, err := strictjson.Parse([]byte(` { "a" : [ 1 , {"b":-2.5e3 } ] ,"c":"x,: ", "d":null,"e" :true } `))
 	require.NoError(t, err)
 	for key, want := range map[string]string{"a": `[ 1 , {"b":-2.5e3 } ]`, "c": `"x,: "`, "d": `null`, "e": `true`} {

@@ -7,7 +7,7 @@ import (
 )
 
 // Filters have three truth values: a comparison with null is neither true nor false.
-func TestThreeValues(t *testing.T) {
+func TestFilter_comparisonWithNullIsUnknown(t *testing.T) {
 	T, U, F := IsTrue, IsUnknown, IsFalse
 	rows := []struct{ a, b, and, or, not Tri }{
 		{T, T, T, T, F}, {T, U, U, T, F}, {T, F, F, T, F},

@@ -29,7 +29,7 @@ func put(s store.Store, rows ...store.Row) error {
 }
 
 // What was committed is there when the file is opened again, and what was not is not.
-func TestOpen_again(t *testing.T) {
+func TestOpen_againFindsOnlyCommittedRows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.db")
 	row := store.Row{
 		Key: store.Key{Table: "unique_first", ID: "\x00a\xff"}, Due: time.UnixMicro(-5).UTC(), Index: [2]string{"b\x00", "c"}, Doc: []byte("doc"),
@@ -90,7 +90,7 @@ func TestOpen_refusesWhatItCannotUse(t *testing.T) {
 }
 
 // An update that waits for another one ends with its context, and a run that panics ends its transaction.
-func TestUpdate_turns(t *testing.T) {
+func TestUpdate_waitEndsWithItsContext(t *testing.T) {
 	s, err := boltstore.Open(filepath.Join(t.TempDir(), "rows.db"), storetest.Tables(), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

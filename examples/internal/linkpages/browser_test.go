@@ -17,7 +17,7 @@ import (
 
 // A person opens the pages in a real browser. Every page that is seen is checked with
 // axe-core, light and dark, and photographed. A plain run takes the first five walks.
-func TestLinkPagesInABrowser(t *testing.T) {
+func TestLinkPages_areAccessibleInABrowser(t *testing.T) {
 	b := browse.Start(t)
 	b.LoadAxe()
 	walks := []struct {

@@ -66,7 +66,7 @@ func (v *visitor) get(path string) seenPage { v.t.Helper(); return v.do("GET", p
 func tokenQuery(o linking.IssuedToken) string { return "?token=" + url.QueryEscape(o.Token) }
 
 // Every page has the security headers.
-func TestLinkPageHeaders(t *testing.T) {
+func TestLinkPages_haveSecurityHeaders(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
 	issued := w.invite(linking.NewToken{RedirectURL: "https://app.example/x"})
@@ -100,7 +100,7 @@ func TestLinkPageHeaders(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, v.get("/link/assets/nothing").StatusCode)
 }
 
-func TestLinkPagesMayBeEmbedded(t *testing.T) {
+func TestLinkPages_mayBeEmbeddedByAllowedSites(t *testing.T) {
 	w := newLinkFixture(t, func(p *httpapi.LinkPages) {
 		p.FrameAncestors = []string{"https://app.example", "https://b.example:8443"}
 	}, nil)
@@ -117,7 +117,7 @@ func TestLinkPagesMayBeEmbedded(t *testing.T) {
 	require.Contains(t, v.get("/link/source/acme_band"+fixed).body, `target="_top"`)
 }
 
-func TestLinkPageCookie(t *testing.T) {
+func TestLinkPages_callbackRequiresTheCookieOfItsBrowser(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
 	issued := w.invite(linking.NewToken{})
@@ -154,7 +154,7 @@ func TestLinkPageCookie(t *testing.T) {
 
 // With a team's custom widget, the callback is the first request of the browser to us; a team
 // without a widget can refuse sign-ins that did not begin on our pages.
-func TestCallbacksOfACustomWidget(t *testing.T) {
+func TestLinkPages_callbackOfACustomWidgetNeedsNoCookie(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
 	issued := w.invite(linking.NewToken{})
@@ -175,7 +175,7 @@ func TestCallbacksOfACustomWidget(t *testing.T) {
 
 // The final redirect goes to a URL that the team allows at that time, and a form is answered
 // with 303, so that the browser does not send its fields on.
-func TestLinkPageRedirects(t *testing.T) {
+func TestLinkPages_redirectOnlyToURLsThatTheTeamAllows(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
 	form := func(o linking.IssuedToken) url.Values {
@@ -205,7 +205,7 @@ func TestLinkPageRedirects(t *testing.T) {
 
 // No value of a form appears in a page or a log, except the name in its own field, and no
 // page shows the cause of an internal error.
-func TestLinkPagesKeepSecrets(t *testing.T) {
+func TestLinkPages_showAndLogNoFormValue(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	v := w.visitor()
 	const mark = "Zq7Marker"
@@ -243,7 +243,7 @@ func TestLinkPagesKeepSecrets(t *testing.T) {
 
 // When the team's settings cannot be read, the page shows a general error, and the service
 // logs it.
-func TestLinkPagesWithoutSettings(t *testing.T) {
+func TestLinkPages_unreadableSettingsShowAGeneralError(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	issued := w.invite(linking.NewToken{})
 	w.set(func() { w.broken = healthlab.Unavailable })
@@ -253,7 +253,7 @@ func TestLinkPagesWithoutSettings(t *testing.T) {
 	w.set(func() { require.Contains(t, w.logs.String(), "link page failed") })
 }
 
-func TestLinkPagesNeedWhatTheyNeed(t *testing.T) {
+func TestLinkPages_panicWithoutRequiredServices(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	whose := func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team}, nil }
 	handler := func(c httpapi.Config) func() {
@@ -274,7 +274,7 @@ func TestLinkPagesNeedWhatTheyNeed(t *testing.T) {
 }
 
 // Pages of a host that mounts the service below a path, with logos of its own.
-func TestLinkPagesBelowAPath(t *testing.T) {
+func TestLinkPages_workBelowAPathWithOwnLogos(t *testing.T) {
 	logo := "data:image/svg+xml;base64,PHN2Zy8+"
 	w := newLinkFixture(t, func(p *httpapi.LinkPages) {
 		p.Logos = fstest.MapFS{"acme_ring.svg": {Data: []byte("<svg/>")}}
@@ -308,7 +308,7 @@ func TestLinkPagesBelowAPath(t *testing.T) {
 
 // For a provider whose servers people run themselves, the form and the list for custom
 // widgets ask for an address and a token, in every language.
-func TestFormOfAnOwnSite(t *testing.T) {
+func TestLinkPages_ownServerFormAsksForAddressAndToken(t *testing.T) {
 	w := newLinkFixture(t, nil, nil)
 	w.health.Providers().Get("cedar_sleep").OwnSite = true // before the first request
 	v := w.visitor()

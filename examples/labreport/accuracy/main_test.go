@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 }
 
 // The command prints a row for a kind, and the calibration; text is read nearly without an error.
-func TestMeasuresText(t *testing.T) {
+func TestRun_printsAccuracyAndCalibration(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-kinds", "text"}, &out))
 	require.Contains(t, out.String(), "| text | 20 |")
@@ -27,7 +27,7 @@ func TestMeasuresText(t *testing.T) {
 }
 
 // The set is written with what it says, for other readers.
-func TestWritesTheSet(t *testing.T) {
+func TestRun_writesTheSheetsWithTheirTruth(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, run(t.Context(), []string{"-kinds", "text,150 dots an inch", "-sheets", "1", "-write", dir}, &bytes.Buffer{}))
 	for _, name := range []string{"00-text.pdf", "00-150_dots_an_inch.png"} {
@@ -40,7 +40,7 @@ func TestWritesTheSet(t *testing.T) {
 	require.Len(t, rows, len(openset.Sheets()[0].Rows))
 }
 
-func TestWrongFlags(t *testing.T) {
+func TestFlags_invalidValueIsRefused(t *testing.T) {
 	for _, args := range [][]string{{"-kinds", "fax"}, {"-sheets", "0"}, {"-sheets", "1000"}} {
 		require.Error(t, run(t.Context(), args, &bytes.Buffer{}))
 	}

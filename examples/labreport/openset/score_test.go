@@ -25,7 +25,7 @@ func resultsOf(s openset.Sheet) (d labreport.Data) {
 }
 
 // What a sheet says scores one; a lost point, a row too few and a row too many cost what they are.
-func TestScore(t *testing.T) {
+func TestScore_countsMissingExtraAndWrongFields(t *testing.T) {
 	for _, s := range openset.Sheets() {
 		var c openset.Score
 		require.Empty(t, c.Add(s, resultsOf(s)))
@@ -46,7 +46,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-func TestMedia(t *testing.T) {
+func TestMedia_everySheetIsAPDF(t *testing.T) {
 	require.NotEmpty(t, openset.Media())
 	for _, s := range openset.Sheets() {
 		require.Contains(t, string(s.PDF()[:8]), "%PDF-1.4")

@@ -1,5 +1,5 @@
-// Package check tells whether values that sources and teams send have a form that can be kept:
-// numbers, texts, zones, offsets and sessions. Most functions note the problems that they find.
+// Package check checks values that sources and teams send: numbers, texts, time zones, offsets and sessions.
+// Most functions add the problems that they find to a list.
 package check
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Limits of texts that come with data, in bytes.
+// Limits of texts in health data, in bytes.
 const (
 	MaxName     = 256
 	MaxNote     = 16 << 10
@@ -26,11 +26,11 @@ const (
 // MaxOffset is the widest offset from UTC that is accepted, in seconds.
 const MaxOffset = 18 * 60 * 60
 
-// Finite reports whether v is a number that can be kept.
+// Finite reports whether v is finite.
 func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Session notes a session without bounds, and one that lasts no time or longer than longest.
-// A longest of zero takes every length that is not negative.
+// Session reports a session without start or end, of no length, or longer than longest. If longest is zero,
+// every length that is not negative is accepted.
 func Session(p *healthlab.Problems, start, end healthlab.Time, longest time.Duration, startName, endName string) {
 	if start.IsZero() {
 		p.Add("missing", "a session needs its start", startName)
@@ -48,7 +48,7 @@ func Session(p *healthlab.Problems, start, end healthlab.Time, longest time.Dura
 	}
 }
 
-// Zone notes a zone that the tz database does not know.
+// Zone reports a zone that is not in the tz database.
 func Zone(p *healthlab.Problems, zone *string) {
 	if zone == nil {
 		return
@@ -58,8 +58,7 @@ func Zone(p *healthlab.Problems, zone *string) {
 	}
 }
 
-// LoadZone returns a zone of the tz database. The machine's own zone has no name
-// there, and neither has the empty string.
+// LoadZone returns a zone of the tz database. It refuses Local and the empty string.
 func LoadZone(id string) (*time.Location, error) {
 	if id == "" || id == "Local" {
 		return nil, healthlab.Invalid
@@ -67,8 +66,7 @@ func LoadZone(id string) (*time.Location, error) {
 	return time.LoadLocation(id)
 }
 
-// Text notes text that cannot be kept: not UTF-8, with NUL, or longer than limit
-// bytes.
+// Text reports text that cannot be stored: not UTF-8, with NUL, or longer than limit bytes.
 func Text(p *healthlab.Problems, s string, limit int, path ...any) {
 	switch {
 	case !utf8.ValidString(s):
@@ -80,14 +78,14 @@ func Text(p *healthlab.Problems, s string, limit int, path ...any) {
 	}
 }
 
-// Optional is [Text] of a name that may be null.
+// Optional checks a name that may be null, as [Text] does.
 func Optional(p *healthlab.Problems, s *string, path ...any) {
 	if s != nil {
 		Text(p, *s, MaxName, path...)
 	}
 }
 
-// Texts notes every text of a summary that cannot be kept. Polylines may be long.
+// Texts reports every text of a summary that cannot be stored. Polylines may be long.
 func Texts(p *healthlab.Problems, v any) {
 	EachField(reflect.ValueOf(v), nil, func(v reflect.Value, path []any) {
 		if v.Kind() != reflect.String {
@@ -101,7 +99,7 @@ func Texts(p *healthlab.Problems, v any) {
 	})
 }
 
-// Year notes an instant that could not be written.
+// Year reports an instant outside of the years 1 to 9999.
 func Year(p *healthlab.Problems, t healthlab.Time, path ...any) bool {
 	if y := t.UTC().Year(); y < 1 || y > 9999 {
 		p.Add("year", "years are 0001 to 9999", path...)
@@ -110,7 +108,7 @@ func Year(p *healthlab.Problems, t healthlab.Time, path ...any) bool {
 	return true
 }
 
-// Offset notes an offset that no zone has, and reports whether all is well. Nil is no offset.
+// Offset reports an offset that no time zone has. It returns whether the offset is valid. Nil is valid.
 func Offset(p *healthlab.Problems, seconds *int, name string) bool {
 	if seconds != nil && (*seconds > MaxOffset || *seconds < -MaxOffset) {
 		p.Add("range", "must be at most 18 hours", name)
@@ -119,7 +117,7 @@ func Offset(p *healthlab.Problems, seconds *int, name string) bool {
 	return true
 }
 
-// NotFinite notes a number that is not finite, in a unit, or as it came if unit is empty.
+// NotFinite adds a problem about a number that is not finite, after its conversion to unit if unit is not empty.
 func NotFinite(p *healthlab.Problems, unit string, path ...any) {
 	text := "must be finite"
 	if unit != "" {
@@ -128,7 +126,7 @@ func NotFinite(p *healthlab.Problems, unit string, path ...any) {
 	p.Add("not_finite", text, path...)
 }
 
-// Numbers notes every number of a summary that is not finite.
+// Numbers reports every number of a summary that is not finite.
 func Numbers(p *healthlab.Problems, v any) {
 	EachField(reflect.ValueOf(v), nil, func(v reflect.Value, path []any) {
 		if v.Kind() == reflect.Float64 && !Finite(v.Float()) {
@@ -137,7 +135,7 @@ func Numbers(p *healthlab.Problems, v any) {
 	})
 }
 
-// EachField visits the published values inside v, with the path of each.
+// EachField calls visit with the published values inside v and the path of each.
 func EachField(v reflect.Value, path []any, visit func(reflect.Value, []any)) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -173,19 +171,19 @@ func EachField(v reflect.Value, path []any, visit func(reflect.Value, []any)) {
 	}
 }
 
-// Line reports whether a text can be shown in a line: not empty, not only space, no
-// control characters, and at most so many characters.
+// Line reports whether a text is valid as one line: not empty or only space, without control characters, and of
+// at most most characters.
 func Line(s string, most int) bool {
 	return strings.TrimSpace(s) != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= most && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// Address reports whether a text is an e-mail address, and nothing but that.
+// Address reports whether a text is exactly one e-mail address.
 func Address(s string) bool {
 	a, err := mail.ParseAddress(s)
 	return err == nil && a.Address == s && len(s) <= 254
 }
 
-// The codes of problems that refuse an item alone. All others refuse the upload.
+// The codes of problems that refuse only the item. All others refuse the upload.
 const (
 	CodeBounds   = "out_of_bounds"
 	CodeNegative = "negative"
@@ -193,13 +191,13 @@ const (
 	CodeFuture   = "future"
 )
 
-// FirstYear is the first year that is taken.
+// FirstYear is the first accepted year.
 const FirstYear = 1900
 
-// earliest is the first instant that is taken.
+// earliest is the first accepted instant.
 var earliest = time.Date(FirstYear, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Earliest notes an instant before 1900.
+// Earliest reports an instant before 1900.
 func Earliest(p *healthlab.Problems, t healthlab.Time, path ...any) {
 	if t.Before(earliest) {
 		p.Add(CodeEarly, "must be 1900-01-01 or later", path...)

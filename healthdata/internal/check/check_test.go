@@ -11,7 +11,7 @@ import (
 )
 
 // Callers of the API see these texts.
-func TestNotFinite(t *testing.T) {
+func TestNotFinite_errorNamesTheFieldAndUnit(t *testing.T) {
 	var p healthlab.Problems
 	check.NotFinite(&p, "", "value")
 	check.NotFinite(&p, "bpm", "value")

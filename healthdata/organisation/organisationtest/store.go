@@ -17,18 +17,18 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// StoreHarness is a store as the suite of organisations needs it.
+// StoreHarness is a store for the suite of organisations.
 type StoreHarness struct {
-	// Organisations is the interface that is tested.
+	// Organisations is the tested interface.
 	Organisations organisation.Store
-	// Users, Choices and Clients have what belongs to teams besides.
+	// Users, Choices and Clients are other interfaces of the same store with data of teams.
 	Users   healthdata.Users
 	Choices teamsettings.Store
 	Clients linking.TeamClients
 }
 
-// RunStore runs the contract of [organisation.Store]. All cases share one store, and
-// each has organisations of its own.
+// RunStore checks the contract of [organisation.Store]. All cases share one store, and each has its own
+// organisations.
 func RunStore(t *testing.T, h StoreHarness) {
 	for name, run := range conformance.Sorted(organisationCases) {
 		t.Run(name, func(t *testing.T) { run(orgT{t, h}) })
@@ -74,7 +74,7 @@ func (t orgT) update(team organisation.Team, change func(*organisation.Team)) (o
 	})
 }
 
-// requireTaken expects the refusal of an integration id that a team has.
+// requireTaken requires the error about an integration id that another team has.
 func (t orgT) requireTaken(err error, by organisation.Team) {
 	t.Helper()
 	var taken *organisation.IntegrationTakenError
@@ -83,7 +83,7 @@ func (t orgT) requireTaken(err error, by organisation.Team) {
 	require.ErrorIs(t, err, healthlab.Conflict)
 }
 
-// orgKey has no field at its zero value.
+// orgKey returns a key without a zero field.
 func orgKey(team organisation.Team, n byte) organisation.Key {
 	id := uuid.New()
 	sum := [32]byte{n, 31: 255}
@@ -165,7 +165,7 @@ var organisationCases = map[string]func(t orgT){
 		require.NoError(t, err)
 		three := orgTeamOf(org, "three")
 		three.IntegrationID = ""
-		t.add(three) // two without one
+		t.add(three) // two teams without an integration id
 		two, err = t.update(two, func(x *organisation.Team) { x.IntegrationID = "crm räv one" })
 		require.NoError(t, err)
 		require.NoError(t, t.delete(two))

@@ -13,8 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// RunStore runs the contract of [teamsettings.Store]. All cases share one store, and each
-// has teams of its own.
+// RunStore checks the contract of [teamsettings.Store]. All cases share one store, and each has its own teams.
 func RunStore(t *testing.T, store teamsettings.Store) {
 	for name, run := range conformance.Sorted(teamCases) {
 		t.Run(name, func(t *testing.T) { run(teamT{t, store}) })
@@ -27,7 +26,7 @@ type teamT struct {
 	store teamsettings.Store
 }
 
-// allChosen has every choice made.
+// allChosen returns choices without a nil field.
 func allChosen() teamsettings.Choices {
 	return teamsettings.Choices{
 		VerbMode: new(healthdata.VerbSplit), PushHistoricalData: new(true), ProviderRawData: new(false), RejectDuplicates: new(true),

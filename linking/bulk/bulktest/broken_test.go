@@ -6,7 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-func TestBroken(t *testing.T) {
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("held", brokenHeldStores),
 		conformance.Of("ops", brokenOpStores),

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
-// submitted is an operation without a field at its zero value but for those that say never.
+// submitted adds an operation whose fields are not zero, except those that mean never.
 func (h StoreHarness) submitted(t *testing.T, team, name string, at time.Time, users ...healthlab.UserID) bulk.Op {
 	t.Helper()
 	op := bulk.Op{
@@ -41,7 +41,7 @@ func (h StoreHarness) requireOp(t *testing.T, want bulk.Op) {
 	require.Equal(t, want, got)
 }
 
-// claimed claims what is due at an instant, and returns what is of a team.
+// claimed claims due operations and returns those of a team.
 func (h StoreHarness) claimed(t *testing.T, team string, at time.Time) (out []bulk.Op) {
 	t.Helper()
 	h.SetClock(at)
@@ -215,7 +215,7 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		}
 	},
 	"Prune": func(t *testing.T, h StoreHarness, x string) {
-		then := noon.AddDate(-20, 0, 0) // no other case has anything from then
+		then := noon.AddDate(-20, 0, 0) // no other case has operations from that time
 		over := func(name string, status bulk.Status, at time.Time) bulk.Op {
 			op := h.submitted(t, x, name, then.Add(-time.Hour), conformance.User(x+"ann"), conformance.User(x+"bob"))
 			return h.change(t, op, func(op *bulk.Op) { op.Status, op.EndedAt = status, at })

@@ -20,7 +20,7 @@ import (
 type StoreHarness struct {
 	// Bulk is the interface that is tested.
 	Bulk bulk.Store
-	// Linking has the connections, on the same store.
+	// Linking has the connections, in the same store.
 	Linking linkingtest.StoreHarness
 	// SetClock puts the store's clock at an instant, where it stands still.
 	SetClock func(now time.Time)
@@ -37,7 +37,7 @@ func RunStore(t *testing.T, h StoreHarness) {
 	}
 }
 
-// held is the connection of a new user, whose access has been renewed.
+// held returns the connection of a new user, with a renewed secret.
 func (h StoreHarness) held(t *testing.T, team, user string) bulk.Connection {
 	t.Helper()
 	was := h.Linking.AddConnection(t, team, user)
@@ -53,7 +53,7 @@ func (h StoreHarness) held(t *testing.T, team, user string) bulk.Connection {
 	return bulk.Connection{Credential: c, ExternalUserID: to.ExternalUserID, Scopes: to.Scopes}
 }
 
-// requireHeld expects a page.
+// requireHeld requires a page of connections.
 func (h StoreHarness) requireHeld(t *testing.T, q bulk.ConnectionQuery, want ...bulk.Connection) {
 	t.Helper()
 	got, err := h.Bulk.Connections(t.Context(), q)

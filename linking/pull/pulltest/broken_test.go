@@ -6,6 +6,6 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-func TestBroken(t *testing.T) {
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t, brokenStores)
 }

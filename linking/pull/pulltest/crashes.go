@@ -21,10 +21,9 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// RunCrashes fetches the data of people with processes that die over their writes,
-// before them and after them. In the end everything that the provider holds is stored,
-// once, as the provider has it: what came late, what was sent again fuller, and out of
-// order. The end of every history is announced once.
+// RunCrashes runs pulls in processes that crash before and after writes. At the end all data of the provider
+// must be stored once, including late, corrected and unordered data, and each history must have one event about
+// its end.
 func RunCrashes(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	w := newCrashWorld(t, newStore(t))
 	crashes := prove.Count(10, 100)
@@ -50,7 +49,7 @@ func RunCrashes(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	t.Logf("%d crashes, %d requests", w.crashes, w.cloud.requests)
 }
 
-// crashWorld is a provider, its people, and processes that come and go.
+// crashWorld is a provider, its users, and crashing processes.
 type crashWorld struct {
 	t         *testing.T
 	health    *healthdata.Service
@@ -110,7 +109,7 @@ func (w *crashWorld) process() *pull.Service {
 	return s
 }
 
-// live lets a process work until it dies, or for a while.
+// live runs a process until it crashes, or for a while.
 func (w *crashWorld) live() {
 	w.mortal.left, w.mortal.after = 1+w.dice.IntN(12), w.dice.IntN(2) == 0
 	s := w.process()
@@ -125,7 +124,7 @@ func (w *crashWorld) live() {
 	}
 }
 
-// happen adds something at the provider: late, and out of order, or fuller than before.
+// happen adds data at the provider: late, out of order, or corrected.
 func (w *crashWorld) happen() {
 	user := w.people[w.dice.IntN(len(w.people))]
 	at := w.now.Add(-time.Duration(w.dice.IntN(600)) * time.Minute)
@@ -152,20 +151,20 @@ func crashLine(at time.Time, value float64) string {
 	return fmt.Sprint(at.UTC().Format(time.RFC3339Nano), " ", value)
 }
 
-// crashReading is what a provider holds from an instant on.
+// crashReading is a reading of the provider with the instant from which it is visible.
 type crashReading struct {
 	at, visible time.Time
 	value       float64
 }
 
-// crashCloud is a provider whose pages are small.
+// crashCloud is a provider with small pages.
 type crashCloud struct {
 	now      func() time.Time
 	held     map[healthlab.UserID][]crashReading
 	requests int
 }
 
-// hold keeps a reading, unless there is one of that time.
+// hold adds a reading, unless there is one of that time.
 func (c *crashCloud) hold(user healthlab.UserID, at, visible time.Time, value float64) {
 	for _, r := range c.held[user] {
 		if r.at.Equal(at) {
@@ -175,7 +174,7 @@ func (c *crashCloud) hold(user healthlab.UserID, at, visible time.Time, value fl
 	c.held[user] = append(c.held[user], crashReading{at, visible, value})
 }
 
-// truth is all that there is, in the order of time.
+// truth returns all readings in order of time.
 func (c *crashCloud) truth(user healthlab.UserID) []string {
 	out := []string{}
 	for _, r := range c.held[user] {
@@ -208,24 +207,23 @@ func (c *crashCloud) Pull(_ context.Context, r linking.PullRequest) (linking.Pul
 	return page, nil
 }
 
-// mortalPulls is a store that a process dies over: the write after the next few ones does
-// not come through, or its answer does not.
+// mortalPulls is a store that simulates a crash: after some writes, the next write or its answer is lost.
 type mortalPulls struct {
 	pull.Store
 	mu    sync.Mutex
-	left  int // writes; 0 for any number
+	left  int // number of writes before the crash; 0 means any number
 	after bool
 	told  map[healthlab.UserID]int
 }
 
-// write lets a write happen, or the process die.
+// write performs a write or simulates the crash.
 func (m *mortalPulls) write(do func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	dies := false
 	if m.left > 0 {
 		if m.left--; m.left == 0 {
-			m.left, dies = 1, true // and it stays dead
+			m.left, dies = 1, true // all further writes fail
 		}
 	}
 	if dies && !m.after {
@@ -240,7 +238,7 @@ func (m *mortalPulls) write(do func() error) error {
 	return errDied
 }
 
-// tell counts the histories whose end was announced.
+// tell counts the events about the end of a history.
 func (m *mortalPulls) tell(events []healthlab.Event) {
 	for _, e := range events {
 		if e.Type == "historical.data.heartrate.created" {

@@ -57,7 +57,7 @@ func RunStoreModel(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	}
 }
 
-// pullModel is slow and plain.
+// pullModel is a simple model of the store.
 type pullModel struct {
 	StoreHarness
 	t        *testing.T
@@ -79,7 +79,7 @@ type pullPerson struct {
 
 var modelResources = []string{"activity", "heartrate", "sleep"}
 
-// join connects a person; of three, two share an account.
+// join connects a user; two of three users share an account.
 func (m *pullModel) join(i int) {
 	account := m.provider + fmt.Sprint(" account ", i/2)
 	p := pullPerson{
@@ -97,7 +97,7 @@ func (m *pullModel) join(i int) {
 	m.people = append(m.people, p)
 }
 
-// clear erases the people, so that the next sequence claims nothing of theirs.
+// clear erases the users, so that the next sequence claims none of their tasks.
 func (m *pullModel) clear() {
 	for _, p := range m.people {
 		if !p.gone {
@@ -115,7 +115,7 @@ func (m *pullModel) minutes(rt *rapid.T, name string) time.Duration {
 	return time.Duration(rapid.IntRange(-3, 3).Draw(rt, name)) * time.Minute
 }
 
-// sorted returns the tasks that fit by their keys.
+// sorted returns the tasks for which fits returns true, by their keys.
 func (m *pullModel) sorted(fits func(pull.Task) bool) (out []pull.Task) {
 	for _, t := range m.tasks {
 		if fits(t) {
@@ -162,7 +162,7 @@ func (m *pullModel) refusals(user healthlab.UserID) (out []pull.RefusedItem) {
 	return out
 }
 
-// shape is a task with some of its fields drawn.
+// shape returns a task with some random fields.
 func (m *pullModel) shape(rt *rapid.T, key pull.Key) pull.Task {
 	t := pull.Task{Key: key, Turn: rapid.Int64Range(-1, 2).Draw(rt, "turn"), Cursor: rapid.SampledFrom([]string{"", "2", "ü"}).Draw(rt, "cursor")}
 	if rapid.IntRange(0, 3).Draw(rt, "queued") > 0 {
@@ -340,7 +340,7 @@ func (m *pullModel) claimConnections(rt *rapid.T) {
 	require.Equal(rt, want, got)
 }
 
-// leave changes what a connection is, or takes its user away.
+// leave changes the status of a connection, or deletes its user.
 func (m *pullModel) leave(rt *rapid.T) {
 	p := m.pick(rt)
 	if p.gone {

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// news gives a connection tasks for news, which are due in an hour.
+// news adds tasks for new data to a connection. They are due in an hour.
 func (h StoreHarness) news(t *testing.T, ref pull.Ref, resources ...string) {
 	t.Helper()
 	var tasks []pull.Task
@@ -32,7 +32,7 @@ func noticeOf(id byte, account string, resources ...string) pull.Notice {
 	return pull.Notice{ID: [32]byte{id, 31: 0}, Provider: "acme_band", ExternalUserID: account, Resources: resources, At: noon}
 }
 
-// notify makes tasks due, and expects some.
+// notify sends a notice and requires the number of changed tasks.
 func (h StoreHarness) notify(t *testing.T, n pull.Notice, want int) {
 	t.Helper()
 	got, err := h.Pulls.Notify(t.Context(), n, n.At.Add(-time.Hour), func(k *pull.Task) {
@@ -43,7 +43,7 @@ func (h StoreHarness) notify(t *testing.T, n pull.Notice, want int) {
 	require.Equal(t, want, got)
 }
 
-// announced are the resources of a user that a notice was for.
+// announced returns the resources of a user with a notice.
 func (h StoreHarness) announced(t *testing.T, ref pull.Ref) (out []string) {
 	t.Helper()
 	for _, k := range h.tasks(t, ref) {
@@ -120,10 +120,10 @@ var noticeCases = map[string]func(*testing.T, StoreHarness){
 		h.notify(t, later, 1)
 		later = noticeOf(1, "account of ann")
 		later.At = noon.Add(2 * time.Hour)
-		h.notify(t, later, 1) // it was forgotten
+		h.notify(t, later, 1) // the notice was deleted
 		again := noticeOf(2, "account of ann")
 		again.At = noon.Add(3*time.Hour - time.Microsecond)
-		h.notify(t, again, 0) // not yet
+		h.notify(t, again, 0) // not deleted yet
 	},
 	"NotifyOnceTogether": func(t *testing.T, h StoreHarness) {
 		ann := h.band(t, "a", "ann", time.Time{})
@@ -188,13 +188,13 @@ var noticeCases = map[string]func(*testing.T, StoreHarness){
 		stop()
 		_, err = h.Pulls.Notify(ctx, noticeOf(1, "account of ann"), time.Time{}, never)
 		require.ErrorIs(t, err, context.Canceled)
-		h.notify(t, noticeOf(1, "account of ann"), 1) // none of these was kept
+		h.notify(t, noticeOf(1, "account of ann"), 1) // none of these notices was stored
 	},
 	"NotifyLosesNoUpdates": func(t *testing.T, h StoreHarness) {
 		ann := h.band(t, "a", "ann", time.Time{})
 		h.news(t, ann, "sleep")
 		key := h.tasks(t, ann)[1].Key
-		// Each of them is done, and is seen by the next: a plan, too, keeps the tasks that it changes.
+		// Each change is made, and the next one sees it; a plan also keeps the tasks that it changes.
 		for _, err := range conformance.Together(24, func(i int) error {
 			switch i % 3 {
 			case 0:
@@ -219,7 +219,7 @@ var noticeCases = map[string]func(*testing.T, StoreHarness){
 	},
 }
 
-// people asks for those of team a.
+// people returns the statuses of team a.
 func (h StoreHarness) people(t *testing.T, q pull.UserStatusQuery) []pull.UserStatus {
 	t.Helper()
 	q.Team = conformance.Team("a")

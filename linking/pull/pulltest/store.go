@@ -26,7 +26,7 @@ type StoreHarness struct {
 	Users healthdata.Users
 	// Messages shows the events that were written.
 	Messages healthdatatest.Messages
-	// Data and Credentials are what the pulls themselves need besides.
+	// Data and Credentials are other interfaces that pulls need.
 	Data        healthdata.Data
 	Credentials linking.CredentialStore
 	// SetClock puts the store's clock at an instant, where it stands still.
@@ -140,7 +140,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		ref := h.band(t, "a", "ann", noon)
 		key := pull.Key{Ref: ref, Resource: "steps", Kind: pull.Uploads}
 		another := key
-		another.Kind = pull.News // undone: the key is the store's
+		another.Kind = pull.News // not written: the key cannot be changed
 		count := func(key pull.Key) error {
 			return h.Pulls.Count(t.Context(), key, func(c *pull.Task) {
 				c.Status, c.Key = pull.Success, another
@@ -480,7 +480,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, list))
 		other := h.band(t, "a", "bob", noon)
 		require.NoError(t, h.Pulls.Quarantine(t.Context(), other, list[:1]))
-		list[0].At = healthlab.At(noon.AddDate(0, 0, 1)) // it is the latest by now
+		list[0].At = healthlab.At(noon.AddDate(0, 0, 1)) // it is the latest refusal now
 		fresh := pull.RefusedItem{ID: uuid.UUID{15: 1}, Resource: "sleep", Count: 1, At: list[0].At}
 		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.RefusedItem{list[0], fresh}))
 		got, err := h.Pulls.Quarantined(t.Context(), ref.Team, ref.User, 2*pull.MaxRefusedPerUser)
@@ -507,7 +507,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.RefusedItem{{ID: uuid.UUID{1}, Resource: "sleep", At: healthlab.At(noon)}}))
 		h.remove(t, ref)
 		require.NoError(t, h.Users.Erase(t.Context(), ref.Team, ref.User))
-		h.band(t, "a", "ann", noon) // no store knows the name again
+		h.band(t, "a", "ann", noon) // the tasks of an erased connection do not come back
 		require.Empty(t, h.tasks(t, ref))
 		require.Zero(t, set(1))
 		bad, err := h.Pulls.Quarantined(t.Context(), ref.Team, ref.User, 9)

@@ -92,4 +92,4 @@ var brokenStores = []conformance.Broken{
 	}),
 }
 
-func TestBroken(t *testing.T) { conformance.RunBroken(t, brokenStores) }
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) { conformance.RunBroken(t, brokenStores) }

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
 
-// SeenHarness is a [receiver.Seen] as its suite sees it, and a way to move its clock.
+// SeenHarness is a [receiver.Seen] and a function to move its clock.
 type SeenHarness struct {
 	Seen receiver.Seen
 	// Advance moves the store's clock forward. The clock may also move by itself, but
@@ -21,7 +21,7 @@ type SeenHarness struct {
 	Advance func(d time.Duration)
 }
 
-// sight is one fresh store, and words for what tests do with it.
+// sight is one fresh store with helpers.
 type sight struct {
 	SeenHarness
 	t testing.TB
@@ -40,7 +40,7 @@ func seenTry(id, key string, v receiver.Version) receiver.Claim {
 	}
 }
 
-// claim asks for c and expects the verdict.
+// claim claims c and requires the verdict.
 func (s sight) claim(want receiver.Verdict, c receiver.Claim) receiver.Claim {
 	s.t.Helper()
 	got, err := s.Seen.Claim(s.t.Context(), c)

@@ -30,15 +30,15 @@ func RunSeenModel(t *testing.T, newStore func(t *testing.T) SeenHarness) {
 	})
 }
 
-// seenEntry is what the model knows of an id or a key, by the minutes that passed.
+// seenEntry is the model's state of an id or a key, in minutes.
 type seenEntry struct {
 	holder            uuid.UUID
 	heldUntil, memory int
 	version           receiver.Version
 }
 
-// seenModel is slow and plain. Its clock counts minutes; the store's own creeps on by
-// less than one, so nothing may end within a minute of a call.
+// seenModel is a simple model. Its clock counts minutes. The store's clock runs less than a minute during the
+// test, so nothing may end within a minute of a call.
 type seenModel struct {
 	sight
 	prefix    string
@@ -47,7 +47,7 @@ type seenModel struct {
 	claims    []receiver.Claim
 }
 
-// Odd, because the model's calls are at even minutes.
+// Odd numbers, because the model's calls are at even minutes.
 const (
 	seenModelLease       = 5
 	seenModelKeep        = 61
@@ -112,7 +112,7 @@ func (m *seenModel) verdict(c receiver.Claim) receiver.Verdict {
 	}
 }
 
-// end ends one of the claims that were ever granted, in time or too late.
+// end ends one of the granted claims, before or after its lease.
 func (m *seenModel) end(rt *rapid.T, done bool) {
 	if len(m.claims) == 0 {
 		rt.Skip("nothing was claimed")
