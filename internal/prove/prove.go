@@ -1,6 +1,6 @@
 // Package prove says at which counts tests run, and which of them: [Count] and [Counts] are small in
 // a plain go test and full under make prove (HEALTHLABTEST_PROVE=1); [Sequential] is smaller still under
-// the race detector; [All] reports whether slow tests run, in CI (the variable CI is set) and under make
+// the race detector, and [Stride] leaves out generated cases there; [All] reports whether slow tests run, in CI (the variable CI is set) and under make
 // prove.
 //
 //	for range prove.Count(1_000, 100_000) {
@@ -41,6 +41,15 @@ func sequential(n int, race bool, least int) int {
 		return n
 	}
 	return min(n, max(n/5, least))
+}
+
+// Stride returns n under the race detector and not under make prove, and 1 otherwise. A test of one
+// goroutine that has no random cases to leave out takes each nth of its generated cases.
+func Stride(n int) int {
+	if !Race || proving() {
+		return 1
+	}
+	return n
 }
 
 // SetChecks sets -rapid.checks, the number of random sequences of each property, to [Counts]

@@ -71,3 +71,14 @@ func TestSequential(t *testing.T) {
 		})
 	}
 }
+
+func TestStride(t *testing.T) {
+	want := 1
+	if prove.Race {
+		want = 5
+	}
+	t.Setenv("HEALTHLABTEST_PROVE", "")
+	require.Equal(t, want, prove.Stride(5))
+	t.Setenv("HEALTHLABTEST_PROVE", "1")
+	require.Equal(t, 1, prove.Stride(5))
+}
