@@ -193,7 +193,7 @@ func TestRead_orderOfWordsDoesNotMatter(t *testing.T) {
 	reader := labreport.NewReader(nil)
 	r := generate("six columns", layouts["six columns"], 5)
 	want, _ := reader.Read(r.pages)
-	for seed := range prove.Counts(4, 10, 200) {
+	for seed := range prove.Sequential(4, 10, 200) {
 		pages := []labreport.Page{r.pages[0]}
 		pages[0].Words = slices.Clone(r.pages[0].Words)
 		rand.New(rand.NewPCG(uint64(seed), 0)).Shuffle(len(pages[0].Words), func(i, j int) {

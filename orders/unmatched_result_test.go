@@ -444,7 +444,7 @@ func (a *adversary) consistent(m exchange.Message, truly healthlab.UserID) bool 
 func TestNoResultGoesToTheWrongPerson(t *testing.T) {
 	const each = 50 // a small population each time, so that many orders are still open
 	attached, heldBack := 0, 0
-	for round := range prove.Counts(1000, 5_000, 100_000) / each {
+	for round := range prove.Sequential(1000, 5_000, 100_000) / each {
 		a := newAdversary(t, uint64(round))
 		for n := range each {
 			m, truly := a.message(n)

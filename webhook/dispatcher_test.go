@@ -130,6 +130,7 @@ func TestDispatcher_retriesAtTheTimesOfTheSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
+		h.opts.Idle = 5 * time.Second // two days of polls
 		h.to.answer = always(webhook.ClassRefused, 500)
 		began := time.Now()
 		h.write(t, "daily.data.sleep.created", "k")
@@ -147,7 +148,7 @@ func TestDispatcher_retriesAtTheTimesOfTheSchedule(t *testing.T) {
 			0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
 		} {
 			if i > 0 {
-				require.InDelta(t, want.Seconds(), (at[i] - at[i-1]).Seconds(), 1, "before attempt %d", i+1)
+				require.InDelta(t, want.Seconds(), (at[i] - at[i-1]).Seconds(), h.opts.Idle.Seconds(), "before attempt %d", i+1)
 				require.GreaterOrEqual(t, at[i]-at[i-1], want)
 			}
 		}
@@ -189,6 +190,7 @@ func TestDispatcher_retryKeepsBodyAndIDAndRenewsTheTimestamp(t *testing.T) {
 func TestDispatcher_status410DisablesTheEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
+		h.opts.Idle = 30 * time.Second // two days of polls
 		e, other := h.create(t), h.create(t)
 		_, err := h.service.Patch(t.Context(), team, other.ID, webhook.Patch{FilterTypes: &[]string{"endpoint.disabled"}})
 		require.NoError(t, err)
@@ -224,6 +226,7 @@ func TestDispatcher_status410DisablesTheEndpoint(t *testing.T) {
 func TestDispatcher_exhaustedMessageSendsAnEventToOtherEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
+		h.opts.Idle = 30 * time.Second // four days of polls
 		e := h.create(t)
 		other, err := h.service.Create(t.Context(), team, webhook.NewEndpoint{
 			URL: "https://other.example.com", FilterTypes: []string{"message.attempt.exhausted"},
@@ -259,7 +262,7 @@ func TestDispatcher_pausesAnUnreachableEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)
-		h.opts.Busy = time.Second
+		h.opts.Busy, h.opts.Idle = 10*time.Second, 10*time.Second // seven hours of polls
 		up := time.Now().Add(6 * time.Hour)
 		h.to.answer = func(webhook.Notification, int) webhook.Result {
 			if time.Now().Before(up) {
@@ -324,6 +327,7 @@ func TestDispatcher_disablesAnEndpointAfterFiveDaysOfFailure(t *testing.T) {
 func TestDispatcher_survivesAPanicWhileSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
+		h.opts.Idle = 30 * time.Second // two days of polls
 		e := h.create(t)
 		h.to.answer = func(n webhook.Notification, _ int) webhook.Result {
 			if bytes.Contains(n.Body, []byte("labtest.order.updated")) {

@@ -217,7 +217,7 @@ func (u *uploads) badSummaries(kinds map[string]func() string, good map[string]a
 // one. With atomic, nothing is. It holds for all resources.
 func TestOneBadItemCostsItself(t *testing.T) {
 	r := rand.New(rand.NewPCG(34, 44))
-	cases := prove.Counts(300, 800, 10_000)
+	cases := prove.Sequential(300, 800, 10_000)
 	var fixture *fixture
 	var makers []*uploads
 	for n := range cases {

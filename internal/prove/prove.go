@@ -1,6 +1,7 @@
 // Package prove says at which counts tests run, and which of them: [Count] and [Counts] are small in
-// a plain go test and full under make prove (HEALTHLABTEST_PROVE=1); [All] reports whether slow tests
-// run, in CI (the variable CI is set) and under make prove.
+// a plain go test and full under make prove (HEALTHLABTEST_PROVE=1); [Sequential] is smaller still under
+// the race detector, and [Stride] leaves out generated cases there; [All] reports whether slow tests run, in CI (the variable CI is set) and under make
+// prove.
 //
 //	for range prove.Count(1_000, 100_000) {
 //		…
@@ -29,14 +30,37 @@ func Counts(quick, ci, full int) int {
 	return quick
 }
 
+// Sequential is Counts for the random cases of a test that uses one goroutine. The race detector finds
+// nothing in such a test and makes it about ten times slower. Under it, and not under make prove, the
+// count is a fifth, and at least 1.
+func Sequential(quick, ci, full int) int { return sequential(Counts(quick, ci, full), Race, 1) }
+
+// sequential returns a fifth of n, and at least least, if race is true and make prove does not run.
+func sequential(n int, race bool, least int) int {
+	if !race || proving() {
+		return n
+	}
+	return min(n, max(n/5, least))
+}
+
+// Stride returns n under the race detector and not under make prove, and 1 otherwise. A test of one
+// goroutine that has no random cases to leave out takes each nth of its generated cases.
+func Stride(n int) int {
+	if !Race || proving() {
+		return 1
+	}
+	return n
+}
+
 // SetChecks sets -rapid.checks, the number of random sequences of each property, to [Counts]
-// of its arguments. A value on the command line wins. Call it in TestMain.
+// of its arguments; to a fifth of it, and at least 5, under the race detector and not under make
+// prove. A value on the command line wins. Call it in TestMain.
 func SetChecks(quick, ci, full int) {
 	flag.Parse()
 	set := false
 	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "rapid.checks" })
 	if f := flag.Lookup("rapid.checks"); f != nil && !set {
-		_ = f.Value.Set(strconv.Itoa(Counts(quick, ci, full))) // a number is always valid
+		_ = f.Value.Set(strconv.Itoa(sequential(Counts(quick, ci, full), Race, 5))) // a number is always valid
 	}
 }
 

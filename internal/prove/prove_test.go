@@ -52,3 +52,33 @@ func TestAll(t *testing.T) {
 		})
 	}
 }
+
+func TestSequential(t *testing.T) {
+	for _, tt := range []struct {
+		name, prove    string
+		n, least, want int
+		race           bool
+	}{
+		{"without the detector", "", 100, 1, 100, false},
+		{"a fifth with it", "", 100, 1, 20, true},
+		{"at least the least", "", 10, 5, 5, true},
+		{"never more than there are", "", 3, 5, 3, true},
+		{"full under make prove", "1", 100, 1, 100, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("HEALTHLABTEST_PROVE", tt.prove)
+			require.Equal(t, tt.want, prove.SequentialCount(tt.n, tt.race, tt.least))
+		})
+	}
+}
+
+func TestStride(t *testing.T) {
+	want := 1
+	if prove.Race {
+		want = 5
+	}
+	t.Setenv("HEALTHLABTEST_PROVE", "")
+	require.Equal(t, want, prove.Stride(5))
+	t.Setenv("HEALTHLABTEST_PROVE", "1")
+	require.Equal(t, 1, prove.Stride(5))
+}

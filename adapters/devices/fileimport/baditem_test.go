@@ -93,7 +93,7 @@ func TestOneBadItem(t *testing.T) {
 				require.NoError(t, err)
 				return &s, rep
 			}
-			for c := range prove.Count(100, 10_000) {
+			for c := range prove.Sequential(100, 100, 10_000) {
 				random := rand.New(rand.NewPCG(uint64(c), 1))
 				items := make([]string, 3+random.IntN(20))
 				for i := range items {
@@ -117,7 +117,7 @@ func TestOneBadFITItem(t *testing.T) {
 	at := func(when time.Time, pairs ...any) proto.Message {
 		return message(mesgnum.Record, append([]any{byte(fieldnum.RecordTimestamp), fitTime(when), byte(fieldnum.RecordHeartRate), uint8(99)}, pairs...)...)
 	}
-	for c := range prove.Count(100, 10_000) {
+	for c := range prove.Sequential(100, 100, 10_000) {
 		random := rand.New(rand.NewPCG(uint64(c), 2))
 		n := 3 + random.IntN(20)
 		messages := []proto.Message{fileID(typedef.FileActivity)}

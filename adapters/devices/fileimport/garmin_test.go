@@ -134,7 +134,7 @@ func TestOneBadGarminItem(t *testing.T) {
 			`[{"summarizedActivitiesExport":[%s]}]`,
 		},
 	}
-	for c := range prove.Count(300, 10_000) {
+	for c := range prove.Sequential(300, 300, 10_000) {
 		random := rand.New(rand.NewPCG(uint64(c), 5))
 		f := lists[c%len(lists)]
 		items := make([]string, 3+random.IntN(20))

@@ -190,7 +190,7 @@ func TestOneBadGlucoseRow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := &fileimport.Options{Zone: time.UTC}
-			for c := range prove.Count(200, 10_000) {
+			for c := range prove.Sequential(200, 200, 10_000) {
 				random := rand.New(rand.NewPCG(uint64(c), 3))
 				items := make([]string, 10+random.IntN(20))
 				for i := range items {

@@ -210,7 +210,7 @@ func TestOneBadAppItem(t *testing.T) {
 			`{"data":{"workouts":[%s]}}`,
 		},
 	}
-	for c := range prove.Count(300, 10_000) {
+	for c := range prove.Sequential(300, 300, 10_000) {
 		random := rand.New(rand.NewPCG(uint64(c), 4))
 		f := lists[c%len(lists)]
 		items := make([]string, 3+random.IntN(20))

@@ -137,7 +137,7 @@ func (f fact) write(r *rand.Rand, n int, value string) object {
 func TestNoBundleGoesToTheWrongPerson(t *testing.T) {
 	const each = 50
 	exact, attached, wrong, lost, checked := 0, 0, 0, 0, 0
-	for round := range prove.Counts(1_000, 2_000, 110_000) / each { // some that cannot be told apart are left out
+	for round := range prove.Sequential(1_000, 2_000, 110_000) / each { // some that cannot be told apart are left out
 		r := rand.New(rand.NewPCG(uint64(round), 47))
 		b := newBench(t)
 		var crowd []*person

@@ -45,7 +45,7 @@ var badMessages = []func(random *rand.Rand, m string) string{
 // A batch with one bad message has the results of the others: each order has what it has without
 // the bad one.
 func TestOneBadMessage(t *testing.T) {
-	for c := range prove.Count(200, 10_000) {
+	for c := range prove.Sequential(200, 200, 10_000) {
 		random := rand.New(rand.NewPCG(uint64(c), 44))
 		b := newBench(t, nil)
 		want := map[orders.OrderID]string{}
@@ -91,7 +91,7 @@ var badResults = []string{
 
 // A message with one bad result has the others.
 func TestOneBadResult(t *testing.T) {
-	for c := range prove.Count(200, 10_000) {
+	for c := range prove.Sequential(200, 200, 10_000) {
 		random := rand.New(rand.NewPCG(uint64(c), 45))
 		b := newBench(t, nil)
 		n := b.submit(submission())

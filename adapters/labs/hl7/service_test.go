@@ -224,7 +224,7 @@ func (f reportedFact) write(r *rand.Rand, value, at string) []string {
 func TestNoReportGoesToTheWrongPerson(t *testing.T) {
 	const each = 50
 	exact, attached, wrong, checked := 0, 0, 0, 0
-	for round := range prove.Counts(1_000, 2_000, 102_000) / each { // some that cannot be told apart are left out
+	for round := range prove.Sequential(1_000, 2_000, 102_000) / each { // some that cannot be told apart are left out
 		r := rand.New(rand.NewPCG(uint64(round), 40))
 		s := newServiceBench(t)
 		var crowd []*testPerson
@@ -371,7 +371,7 @@ func (s *serviceBench) taken(raw []byte, values []string, ids []orders.OrderID, 
 func TestNoResultOfARandomMessageIsLost(t *testing.T) {
 	const each = 20
 	results := 0
-	for round := range prove.Counts(400, 1_000, 20_000) / each {
+	for round := range prove.Sequential(400, 1_000, 20_000) / each {
 		r := rand.New(rand.NewPCG(uint64(round), 41))
 		s := newServiceBench(t)
 		for n := range each {

@@ -266,7 +266,7 @@ func TestAnyText(t *testing.T) {
 		rapid.SampledFrom([]string{"(", ")", "\\", "%%EOF", "endobj", "<</A 1>>", "{nb}", "\\n", "ﬁ", "e\u0301", "Å", "1e400", "-", "ß"}),
 	)
 	line := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(word, 1, 12).Draw(t, "words"), " ") })
-	for seed := range prove.Counts(3, 6, 100) {
+	for seed := range prove.Sequential(3, 6, 100) {
 		o, _ := record(t)
 		o.ID = orders.OrderID{UUID: uuid.New()}
 		values := []string{}
@@ -293,7 +293,7 @@ func TestAnyText(t *testing.T) {
 			Picture: &people.ImageBlob{Content: rapid.SliceOf(rapid.Byte()).Draw(t, "picture")},
 		}}}
 	})
-	for seed := range prove.Counts(8, 20, 500) {
+	for seed := range prove.Sequential(8, 20, 500) {
 		doc := anything.Example(seed)
 		one, err := p.Print(t.Context(), doc)
 		require.NoError(t, err)

@@ -408,7 +408,7 @@ func (h *history) check() {
 // Random histories of one source with three apps, 300 in a plain go test and 100,000 under make prove: reads,
 // events, queries and the lake agree with the model.
 func TestOriginsAgreeWithModel(t *testing.T) {
-	for range prove.Count(10, 1_000) {
+	for range prove.Sequential(10, 10, 1_000) {
 		rapid.Check(t, func(t *rapid.T) {
 			h := newHistory(t)
 			app := rapid.SampledFrom([]string{"", "com.acme.a", "com.acme.b"})

@@ -20,6 +20,9 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
+// days is how long a person of these tests has had devices.
+const days = 8
+
 func (d *deployment) counted(u healthlab.UserID, resource string) int {
 	d.t.Helper()
 	all, err := d.health.Summaries(d.t.Context(), team, u, healthdata.SummaryQuery{Resource: resource, From: noon.AddDate(0, 0, -99), To: noon.AddDate(0, 0, 9)})
@@ -29,8 +32,9 @@ func (d *deployment) counted(u healthlab.UserID, resource string) int {
 
 // linked is a deployment with one person whose history is stored.
 func linked(t *testing.T, name string) (*deployment, *double.Person, healthlab.UserID) {
-	one := double.NewPerson(3, noon, 20)
+	one := double.NewPerson(3, noon, days)
 	d := deploy(t, providers[name], double.Options{People: []*double.Person{one}})
+	d.history = days + 5
 	u := d.link(one)
 	d.fetch([]healthlab.UserID{u})
 	return d, one, u
@@ -49,7 +53,7 @@ func (d *deployment) steps(seconds int) {
 func TestWhoopMessages(t *testing.T) {
 	d, one, u := linked(t, "whoop")
 	nights, workouts := d.counted(u, "sleep"), d.counted(u, "workouts")
-	require.Equal(t, 20, nights)
+	require.Equal(t, days, nights)
 	send := func(kind, id, secret string, at time.Time) error {
 		body, header := double.WhoopMessage(one, kind, id, kind+id, secret, at)
 		_, err := d.pulls.Listen(t.Context(), "whoop", linking.Message{Method: "POST", Header: header, Body: body})
@@ -72,18 +76,14 @@ func TestWhoopMessages(t *testing.T) {
 	last := &one.Nights[len(one.Nights)-1]
 	last.Score = 7
 	require.NoError(t, send("sleep.updated", last.ID, "secret", d.now()))
-	for range 1000 {
-		_, err := d.pulls.Step(t.Context())
-		require.NoError(t, err)
-		d.wait(100 * time.Millisecond)
-	}
+	d.steps(100)
 	require.InDelta(t, 7, d.stored(u)["sleep"][last.Start.UTC().Format(time.RFC3339)+".score"], 0)
 }
 
 func TestOuraMessages(t *testing.T) {
 	d, one, u := linked(t, "oura")
 	nights := d.counted(u, "sleep")
-	require.Equal(t, 20, nights)
+	require.Equal(t, days, nights)
 	listen := d.connector.Flows().Listener
 	hear := func(m linking.Message) (linking.ListenResult, error) {
 		m.At = d.now()
@@ -109,7 +109,7 @@ func TestOuraMessages(t *testing.T) {
 func TestSuuntoMessages(t *testing.T) {
 	d, one, u := linked(t, "suunto")
 	nights := d.counted(u, "sleep")
-	require.Equal(t, 20, nights)
+	require.Equal(t, days, nights)
 	send := func(doc map[string]any, secret string) error {
 		body, header := double.SuuntoMessage(doc, secret)
 		_, err := d.pulls.Listen(t.Context(), "suunto", linking.Message{Method: http.MethodPost, Header: header, Body: body})
@@ -128,11 +128,7 @@ func TestSuuntoMessages(t *testing.T) {
 	workout := &one.Workouts[len(one.Workouts)-1]
 	workout.AverageHR++
 	require.NoError(t, send(double.SuuntoWorkout(one, workout), "verify"))
-	for range 1000 {
-		_, err := d.pulls.Step(t.Context())
-		require.NoError(t, err)
-		d.wait(100 * time.Millisecond)
-	}
+	d.steps(100)
 	require.InDelta(t, workout.AverageHR, d.stored(u)["workouts"][workout.Start.UTC().Format(time.RFC3339)+".average"], 0)
 }
 
@@ -149,16 +145,12 @@ func TestGoogleHealthMessages(t *testing.T) {
 	}
 	require.ErrorIs(t, send("guess"), healthlab.Unauthenticated)
 	require.NoError(t, send("verify"))
-	for range 1000 {
-		_, err := d.pulls.Step(t.Context())
-		require.NoError(t, err)
-		d.wait(100 * time.Millisecond)
-	}
+	d.steps(100)
 	require.InDelta(t, workout.AverageHR, d.stored(u)["workouts"][workout.Start.UTC().Format(time.RFC3339)+".average"], 0)
 }
 
 func TestWithingsMessages(t *testing.T) {
-	p, one := providers["withings"], double.NewPerson(3, noon, 20)
+	p, one := providers["withings"], double.NewPerson(3, noon, days)
 	var theirs *double.WithingsServer
 	p.double = func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
 		s, truth := double.Withings(o)
@@ -166,6 +158,7 @@ func TestWithingsMessages(t *testing.T) {
 		return s.Server, truth
 	}
 	d := deploy(t, p, double.Options{People: []*double.Person{one}})
+	d.history = days + 5
 	inlet := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		heard, err := d.pulls.Listen(t.Context(), "withings", linking.Message{Method: r.Method, Query: r.URL.Query()})
 		if err != nil {
@@ -194,11 +187,7 @@ func TestWithingsMessages(t *testing.T) {
 	}
 	require.ErrorIs(t, send(body, "guess"), healthlab.Unauthenticated)
 	require.NoError(t, send(body, "verify"))
-	for range 1000 {
-		_, err := d.pulls.Step(t.Context())
-		require.NoError(t, err)
-		d.wait(100 * time.Millisecond)
-	}
+	d.steps(100)
 	require.InDelta(t, 7, d.stored(u)["sleep"][last.Start.UTC().Format(time.RFC3339)+".score"], 0)
 
 	require.NoError(t, send(double.WithingsUnlink(one), "verify"))
@@ -208,7 +197,7 @@ func TestWithingsMessages(t *testing.T) {
 }
 
 func TestPolarMessages(t *testing.T) {
-	p, one := providers["polar"], double.NewPerson(3, noon, 20)
+	p, one := providers["polar"], double.NewPerson(3, noon, days)
 	var theirs *double.PolarServer
 	p.double = func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
 		s, truth := double.Polar(o)
@@ -216,6 +205,7 @@ func TestPolarMessages(t *testing.T) {
 		return s.Server, truth
 	}
 	d := deploy(t, p, double.Options{People: []*double.Person{one}})
+	d.history = days + 5
 	u := d.link(one)
 	require.True(t, theirs.Registered(one))
 	d.fetch([]healthlab.UserID{u})
@@ -253,8 +243,9 @@ func TestPolarMessages(t *testing.T) {
 }
 
 func TestWahooMessages(t *testing.T) {
-	p, one := providers["wahoo"], double.NewPerson(3, noon, 20)
+	p, one := providers["wahoo"], double.NewPerson(3, noon, days)
 	d := deploy(t, p, double.Options{People: []*double.Person{one}})
+	d.history = days + 5
 	u := d.link(one)
 	d.fetch([]healthlab.UserID{u})
 	d.steps(300)

@@ -238,13 +238,17 @@ func (d *deployment) link(p *double.Person) healthlab.UserID {
 	return u.ID
 }
 
-// fetch fetches until the history of all people is there.
+// fetch fetches until the history of all people is there. Each wait in which nothing became due
+// doubles the next.
 func (d *deployment) fetch(users []healthlab.UserID) {
 	d.t.Helper()
-	for range 2_000_000 {
+	const steps, longest = 2_000_000, 64
+	idle := time.Duration(1)
+	for range steps {
 		n, err := d.pulls.Step(d.t.Context())
 		require.NoError(d.t, err)
 		if n > 0 {
+			idle = 1
 			continue
 		}
 		for len(users) > 0 && d.fetched(users[0]) {
@@ -253,7 +257,8 @@ func (d *deployment) fetch(users []healthlab.UserID) {
 		if len(users) == 0 {
 			return
 		}
-		d.wait(max(200*time.Millisecond, d.provider.limits[0].Per/500))
+		d.wait(idle * max(200*time.Millisecond, d.provider.limits[0].Per/500))
+		idle = min(2*idle, longest)
 	}
 	d.t.Fatal("the history does not come to an end")
 }
@@ -416,7 +421,7 @@ func TestYear(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		t.Run(name, func(t *testing.T) {
 			p := providers[name]
-			days := prove.Counts(18, 90, 360)
+			days := max(10, prove.Sequential(18, 90, 360)) // an electrocardiogram is not recorded every week
 			var people []*double.Person
 			for i := range prove.Count(2, 50) {
 				people = append(people, double.NewPerson(i, noon, days))

@@ -69,31 +69,43 @@ type Probes struct {
 // returns each place where one came back: in a log line, or in a reply of 400 and
 // above. A handler that keeps what it was told may say it again in a success.
 func Leaks(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
-	return p.each(ctx, h, func(_ *Document, _ *Operation, name string, r *Reply, logged string) []string {
-		var out []string
-		if marked(logged) {
-			out = append(out, name+": in the log")
-		}
-		if r.Status >= http.StatusBadRequest && (marked(string(r.Body)) || marked(fmt.Sprint(r.Header))) {
-			out = append(out, fmt.Sprintf("%s: in the reply %d", name, r.Status))
-		}
-		return out
-	})
+	return p.each(ctx, h, leaks)
 }
 
 // Strays makes the same calls as [Leaks] and returns each reply that is not as in the
 // contract: most of them refuse, in every way there is.
 func Strays(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
-	return p.each(ctx, h, func(d *Document, op *Operation, name string, r *Reply, _ string) []string {
-		if err := d.checkReply(op, r); err != nil {
-			return []string{name + ": " + err.Error()}
-		}
-		return nil
-	})
+	return p.each(ctx, h, strays)
 }
 
-// each makes every call and gathers what look says of it.
-func (p Probes) each(ctx context.Context, h http.Handler, look func(d *Document, op *Operation, name string, r *Reply, logged string) []string) ([]string, error) {
+// LeaksAndStrays returns what [Leaks] and [Strays] return, and makes the calls once.
+func LeaksAndStrays(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
+	return p.each(ctx, h, leaks, strays)
+}
+
+// look returns what is wrong with the reply to a call.
+type look func(d *Document, op *Operation, name string, r *Reply, logged string) []string
+
+func leaks(_ *Document, _ *Operation, name string, r *Reply, logged string) []string {
+	var out []string
+	if marked(logged) {
+		out = append(out, name+": in the log")
+	}
+	if r.Status >= http.StatusBadRequest && (marked(string(r.Body)) || marked(fmt.Sprint(r.Header))) {
+		out = append(out, fmt.Sprintf("%s: in the reply %d", name, r.Status))
+	}
+	return out
+}
+
+func strays(d *Document, op *Operation, name string, r *Reply, _ string) []string {
+	if err := d.checkReply(op, r); err != nil {
+		return []string{name + ": " + err.Error()}
+	}
+	return nil
+}
+
+// each makes every call and gathers what the looks say of it.
+func (p Probes) each(ctx context.Context, h http.Handler, looks ...look) ([]string, error) {
 	d, err := Read(p.Document)
 	if err != nil {
 		return nil, err
@@ -107,7 +119,10 @@ func (p Probes) each(ctx context.Context, h http.Handler, look func(d *Document,
 			if panicked != "" {
 				out = append(out, name+": panicked with "+panicked)
 			}
-			out = append(out, look(d, op, name, reply, p.Logs.Take())...)
+			logged := p.Logs.Take()
+			for _, look := range looks {
+				out = append(out, look(d, op, name, reply, logged)...)
+			}
 		}
 	}
 	return out, nil

@@ -1,0 +1,3 @@
+package prove
+
+var SequentialCount = sequential
