@@ -67,6 +67,7 @@ func ParseOffset(s string) (int, error) {
 }
 
 func parseTime(s string) (t Time, offset int, written bool, err error) {
+	s = extendedFormat(s)
 	if len(s) > 14 && s[12] == ':' { // an hour of one digit
 		s = s[:11] + "0" + s[11:]
 	}
@@ -95,18 +96,48 @@ func parseTime(s string) (t Time, offset int, written bool, err error) {
 	if err != nil {
 		return Time{}, 0, false, err
 	}
-	if month < 1 || month > 12 || day < 1 || hour > 23 || minute > 59 || second > 59 {
+	endOfDay := hour == 24 && minute == 0 && second == 0 && nanos == 0
+	if month < 1 || month > 12 || day < 1 || hour > 23 && !endOfDay || minute > 59 || second > 60 {
 		return Time{}, 0, false, errNoSuchTime
 	}
-	at := time.Date(year, time.Month(month), day, hour, minute, second, nanos, time.UTC)
-	if at.Day() != day {
+	leap := second == 60
+	if leap {
+		second, nanos = 59, 999_999_999
+	}
+	midnight := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+	if midnight.Day() != day {
 		return Time{}, 0, false, errNoSuchTime
 	}
-	t = At(at.Add(-time.Duration(offset) * time.Second))
+	t = At(time.Date(year, time.Month(month), day, hour, minute, second-offset, nanos, time.UTC))
+	if leap && (t.Hour() != 23 || t.Minute() != 59) {
+		return Time{}, 0, false, errNoSuchTime
+	}
 	if err := t.checkYear(); err != nil {
 		return Time{}, 0, false, err
 	}
 	return t, offset, written, nil
+}
+
+// extendedFormat writes the hyphens and colons into a date and time of the basic format, whose date, time or
+// both lack them. Any other text stays as it is.
+func extendedFormat(s string) string {
+	if len(s) > 9 && allDigits(s[:8]) {
+		s = s[:4] + "-" + s[4:6] + "-" + s[6:]
+	}
+	const clock = 11
+	if len(s) < clock+4 || s[4] != '-' || !allDigits(s[clock:clock+4]) {
+		return s
+	}
+	rest := s[clock+4:]
+	if len(rest) >= 2 && allDigits(rest[:2]) {
+		rest = ":" + rest
+	}
+	return s[:clock+2] + ":" + s[clock+2:clock+4] + rest
+}
+
+func allDigits(s string) bool {
+	_, ok := digits(s)
+	return ok
 }
 
 // parseSeconds reads the seconds of a time, if there are any, and returns what stands behind them.

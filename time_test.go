@@ -43,6 +43,21 @@ func TestParseTime_readsEachFormWithItsOffset(t *testing.T) {
 		{"hours alone", "2026-03-01T07:00:00+01", "2026-03-01T06:00:00+00:00", 3600},
 		{"no colon", "2026-03-01T07:00:00-0330", "2026-03-01T10:30:00+00:00", -3*3600 - 1800},
 		{"space before the offset", "2026-03-01 07:00:00 +0200", "2026-03-01T05:00:00+00:00", 2 * 3600},
+		{"leap second", "2016-12-31T23:59:60Z", "2016-12-31T23:59:59.999999+00:00", 0},
+		{"leap second with a fraction", "2016-12-31T23:59:60.25Z", "2016-12-31T23:59:59.999999+00:00", 0},
+		{"leap second in the west", "1990-12-31T15:59:60-08:00", "1990-12-31T23:59:59.999999+00:00", -8 * 3600},
+		{"leap second in the east", "2017-01-01T05:29:60+05:30", "2016-12-31T23:59:59.999999+00:00", 5*3600 + 1800},
+		{"end of the day", "2026-03-01T24:00:00Z", "2026-03-02T00:00:00+00:00", 0},
+		{"end of the day without seconds", "2026-02-28T24:00", "2026-03-01T00:00:00+00:00", 0},
+		{"end of the day in the east", "2026-03-01T24:00:00+02:00", "2026-03-01T22:00:00+00:00", 2 * 3600},
+		{"basic", "20240315T081500Z", "2024-03-15T08:15:00+00:00", 0},
+		{"basic without seconds", "20240315T0815+0200", "2024-03-15T06:15:00+00:00", 2 * 3600},
+		{"basic with a fraction", "20240315T081500,25-05", "2024-03-15T13:15:00.25+00:00", -5 * 3600},
+		{"basic with no offset", "20240315t081501", "2024-03-15T08:15:01+00:00", 0},
+		{"basic, end of the day", "20240315T2400Z", "2024-03-16T00:00:00+00:00", 0},
+		{"basic, leap second", "20161231T235960Z", "2016-12-31T23:59:59.999999+00:00", 0},
+		{"date alone basic", "20240315 8:15:00", "2024-03-15T08:15:00+00:00", 0},
+		{"time alone basic", "2024-03-15T081500+0100", "2024-03-15T07:15:00+00:00", 3600},
 		{"leap day", "2024-02-29T12:00:00Z", "2024-02-29T12:00:00+00:00", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -86,9 +101,18 @@ func TestParseTime_errorNamesTheExpectedForm(t *testing.T) {
 		{"day 0", "2026-03-00T07:00:00Z", none},
 		{"30 February", "2026-02-30T07:00:00Z", none},
 		{"day 32", "2026-01-32T07:00:00Z", none},
-		{"hour 24", "2026-03-01T24:00:00Z", none},
+		{"after the end of the day", "2026-03-01T24:00:00.000001Z", none},
+		{"minute after the end of the day", "2026-03-01T24:01Z", none},
+		{"hour 25", "2026-03-01T25:00:00Z", none},
 		{"minute 60", "2026-03-01T07:60:00Z", none},
-		{"leap second", "2016-12-31T23:59:60Z", none},
+		{"second 60 of another minute", "2016-12-31T23:58:60Z", none},
+		{"second 60 of another hour", "2016-12-31T23:59:60+01:00", none},
+		{"second 61", "2016-12-31T23:59:61Z", none},
+		{"basic date alone", "20240315", shape},
+		{"basic without minutes", "20240315T08", shape},
+		{"basic with cut seconds", "20240315T08150", shape},
+		{"basic, no such day", "20240230T081500Z", none},
+		{"end of the last year", "9999-12-31T24:00Z", year},
 		{"year 0", "0000-12-31T23:00:00Z", year},
 		{"year 0 in UTC", "0001-01-01T00:59:59+01:00", year},
 		{"year 10000 in UTC", "9999-12-31T23:30:00-00:30", year},
@@ -127,6 +151,7 @@ func FuzzParseTime(f *testing.F) {
 		"2026-03-01T07:00:00Z", "2026-03-01T07:00:00.123456789+18:00", "0001-01-01T00:00:00-00:01",
 		"9999-12-31T23:59:59.999999Z", "2026-02-29T00:00:00Z", "2026-03-01T07:00:00,5Z",
 		"2026-03-01 07:00:00", "2026-03-01T07:00:00+23:59", "2016-12-31T23:59:60Z", "",
+		"20240315T081500Z", "20240315T0815+0200", "2024-03-15T24:00", "20161231T155960-08",
 	} {
 		f.Add(s)
 	}
@@ -156,6 +181,26 @@ func FuzzParseTime(f *testing.F) {
 		again, err := healthlab.ParseTime(got.String())
 		require.NoError(t, err)
 		require.Equal(t, got, again)
+	})
+}
+
+// A time has one reading in the extended format, the basic format and the two mixed.
+func TestParseTime_basicFormat(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.Unix(rapid.Int64Range(0, 4102444800).Draw(t, "sec"), 0).UTC()
+		offset := rapid.SampledFrom([]string{"", "Z", "+02", "-03:30", "+0545"}).Draw(t, "offset")
+		clock := rapid.SampledFrom([]string{"15:04", "15:04:05", "15:04:05.000", "15:04:05,000"}).Draw(t, "clock")
+		text := at.Format("2006-01-02T"+clock) + offset
+		want, seconds, err := healthlab.ParseTimeZone(text)
+		require.NoError(t, err)
+		date, clock, _ := strings.Cut(at.Format("2006-01-02T"+clock), "T")
+		basicDate, basicClock := strings.ReplaceAll(date, "-", ""), strings.ReplaceAll(clock, ":", "")
+		for _, form := range []string{basicDate + "T" + basicClock, basicDate + " " + clock, date + "t" + basicClock} {
+			got, written, err := healthlab.ParseTimeZone(form + offset)
+			require.NoError(t, err, form)
+			require.Equal(t, want, got, form)
+			require.Equal(t, seconds, written, form)
+		}
 	})
 }
 

@@ -77,6 +77,8 @@ func (l *layout) decodeTimes(dst []int64) error {
 	t, step := l.first*l.unit, l.step*l.unit
 	dst[0] = t
 	from := 1
+	// Of short steps, deltas and gaps that are not negative, no sum overflows and the times ascend.
+	ascend := l.step > 0 && l.step <= dayMicros/l.unit && l.deltas.width <= 2
 	for g := l.gaps; len(g) > 0; g = g[gapBytes:] {
 		at := int(binary.LittleEndian.Uint32(g))
 		extra := int64(binary.LittleEndian.Uint64(g[4:]))
@@ -87,9 +89,10 @@ func (l *layout) decodeTimes(dst []int64) error {
 		t += extra * l.unit
 		t = l.tick(dst, at, at+1, t, step)
 		from = at + 1
+		ascend = ascend && extra >= 0 && extra <= MaxTime/l.unit && t <= MaxTime
 	}
-	l.tick(dst, from, l.n, t, step)
-	if !ascending(dst) {
+	t = l.tick(dst, from, l.n, t, step)
+	if (!ascend || t > MaxTime) && !ascending(dst) {
 		return corrupt("times")
 	}
 	return nil
