@@ -21,7 +21,7 @@ func tells(id, pattern string, names ...string) httpapi.Route {
 	})}
 }
 
-func TestMux(t *testing.T) {
+func TestMux_routesByMethodAndPathElseAnswers404Or405(t *testing.T) {
 	h := httpapi.Mux([]httpapi.Route{
 		tells("list", "GET /v2/user/{$}"),
 		tells("create", "POST /v2/user/{$}"),
@@ -76,7 +76,7 @@ func TestMux(t *testing.T) {
 	}
 }
 
-func TestMuxRefusesWhatCannotBe(t *testing.T) {
+func TestMux_panicsOnInvalidOrConflictingPatterns(t *testing.T) {
 	for _, routes := range [][]httpapi.Route{
 		{tells("a", "/x")},
 		{tells("a", "GET x")},

@@ -41,7 +41,7 @@ func (c *fixture) keys(kind string) []string {
 }
 
 // Each step of an appointment moves its order, as documented.
-func TestOrdersFollowTheirAppointments(t *testing.T) {
+func TestAppointment_eachStepMovesItsOrder(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, row := range []struct {
 		kind, test string
@@ -85,7 +85,7 @@ func TestOrdersFollowTheirAppointments(t *testing.T) {
 }
 
 // What the answer of a change says of an appointment is what a later read says.
-func TestAppointments_changesAnswerWhatIsReadLater(t *testing.T) {
+func TestAppointment_changeAnswersWhatALaterReadAnswers(t *testing.T) {
 	for _, managed := range []bool{false, true} {
 		c := remade(t, func(x *shop) {
 			x.options.Providers[0].PatientManaged = managed
@@ -125,7 +125,7 @@ func (c *fixture) reason(kind string) string {
 }
 
 // An appointment that is cancelled leaves an order that can be booked again.
-func TestAppointmentIsCancelledAndBookedAgain(t *testing.T) {
+func TestAppointment_cancelledCanBeBookedAgain(t *testing.T) {
 	c := newFixture(t, nil)
 	for kind, test := range map[string]string{"phlebotomy": atHomeTest, "psc": walkInTest} {
 		keys, o := c.keys(kind), c.accepted(test, nil)
@@ -147,7 +147,7 @@ func TestAppointmentIsCancelledAndBookedAgain(t *testing.T) {
 	}
 }
 
-func TestOnePhlebotomistAtATime(t *testing.T) {
+func TestBooking_aSlotIsTakenOnce(t *testing.T) {
 	c := newFixture(t, nil)
 	keys := c.keys("phlebotomy")
 	one, two := c.accepted(atHomeTest, nil), c.accepted(atHomeTest, nil)
@@ -162,7 +162,7 @@ func TestOnePhlebotomistAtATime(t *testing.T) {
 }
 
 // A slot that is gone is one error, wherever it was; a key can be used until it expires.
-func TestSlotsThatAreGone(t *testing.T) {
+func TestBooking_takenOrExpiredSlotAnswersConflict(t *testing.T) {
 	for _, env := range []healthlab.Environment{healthlab.Production, healthlab.Sandbox} {
 		now := fixtureNow
 		c := remade(t, func(x *shop) {
@@ -188,7 +188,7 @@ func TestSlotsThatAreGone(t *testing.T) {
 }
 
 // Operations on appointments that the team has not enabled are forbidden.
-func TestSwitchesOfAppointments(t *testing.T) {
+func TestAppointments_disabledFeaturesAreForbidden(t *testing.T) {
 	managed := func(x *shop) { x.options.Providers[0].PatientManaged = true }
 	for name, row := range map[string]struct {
 		shop func(*shop)
@@ -227,7 +227,7 @@ func TestSwitchesOfAppointments(t *testing.T) {
 }
 
 // The patient of each method is told at the moments of the documentation, on its channels.
-func TestPatientMessagesOverHTTP(t *testing.T) {
+func TestPatientMessages_areSentAtTheDocumentedMoments(t *testing.T) {
 	for test, want := range map[string]string{
 		kitTest: "sms ordered, sms transit_customer, sms out_for_delivery, sms delivered_to_lab, sms completed",
 		walkInTest: "sms ordered, email ordered, sms requisition_created, email requisition_created, sms appointment_scheduled, " +
@@ -277,7 +277,7 @@ func TestPatientMessagesOverHTTP(t *testing.T) {
 }
 
 // The country in the address of a visit is optional.
-func TestCountryOfAVisit(t *testing.T) {
+func TestHomeVisit_countryIsOptional(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.accepted(atHomeTest, nil)
 	path := "/v3/order/" + o.ID.String() + "/phlebotomy/appointment/request"

@@ -64,7 +64,7 @@ func problem() error {
 	return fmt.Errorf("place order: %w", p.Err())
 }
 
-func TestErrorsBecomeReplies(t *testing.T) {
+func TestErrors_eachKindHasItsStatusAndBody(t *testing.T) {
 	rule := &healthlab.RuleError{Type: "CANCEL_NOT_ALLOWED", Msg: "an order in the lab stays"}
 	for _, tt := range []struct {
 		name   string
@@ -109,7 +109,7 @@ func TestErrorsBecomeReplies(t *testing.T) {
 	}
 }
 
-func TestLogsNameCausesAndNoValues(t *testing.T) {
+func TestLogs_nameTheCauseWithoutQuotedValues(t *testing.T) {
 	_, logged := send(t, failing(fmt.Errorf("get user: %w", errors.New(`cannot read "Jane" of name='Doe' at born=1980-03-13`))), request("GET", "/x", ""))
 	require.Contains(t, logged, "get user: cannot read")
 	for _, value := range []string{"Jane", "Doe", "1980"} {
@@ -121,7 +121,7 @@ func TestLogsNameCausesAndNoValues(t *testing.T) {
 	require.Contains(t, logged, "serve_test.go")
 }
 
-func TestAStrangerIsRefusedBeforeAnythingIsRead(t *testing.T) {
+func TestUnauthenticated_isRefusedBeforeTheBodyIsRead(t *testing.T) {
 	r := request("POST", "/x", "{}")
 	r.Header.Del("x-service-api-key")
 	body := &watched{}
@@ -136,14 +136,14 @@ type watched struct{ read bool }
 func (w *watched) Read([]byte) (int, error) { w.read = true; return 0, errors.New("read") }
 func (w *watched) Close() error             { return nil }
 
-func TestTheTeamIsHandedOn(t *testing.T) {
+func TestOperation_getsTheTeamOfItsCaller(t *testing.T) {
 	w, _ := send(t, server.Operation{Bound: server.TeamOnly, Team: func(w http.ResponseWriter, _ *http.Request, team healthlab.TeamID) error {
 		return wire.JSON(w, 200, team)
 	}}, request("GET", "/x", ""))
 	require.Equal(t, `"`+someTeam.String()+`"`, w.Body.String())
 }
 
-func TestBodiesAreBounded(t *testing.T) {
+func TestBody_beyondTheOperationsLimitIsRefused(t *testing.T) {
 	reads := func(w http.ResponseWriter, r *http.Request) error {
 		in := wire.From(r)
 		var v struct {
@@ -172,7 +172,7 @@ func TestBodiesAreBounded(t *testing.T) {
 
 // If an answer fails after it has begun, the connection is closed, so that the client cannot
 // take it for a whole answer.
-func TestHalfAnAnswerIsCutOff(t *testing.T) {
+func TestAnswer_failingHalfwayClosesTheConnection(t *testing.T) {
 	for name, after := range map[string]func() error{
 		"error": func() error { return errors.New("boom") },
 		"panic": func() error { panic("boom") },
@@ -199,12 +199,12 @@ func TestHalfAnAnswerIsCutOff(t *testing.T) {
 	}
 }
 
-func TestAnOperationNeedsOneHandler(t *testing.T) {
+func TestOperation_withoutAHandlerPanics(t *testing.T) {
 	require.Panics(t, func() { api{}.serve(&server.Operation{ID: "none"}) })
 }
 
 // Answers are not kept by caches, unless the operation says so, and are what they say.
-func TestAnswersAreNotCached(t *testing.T) {
+func TestAnswers_haveCacheControlNoStore(t *testing.T) {
 	for status, err := range map[int]error{200: nil, 404: healthlab.NotFound} {
 		op := server.Operation{ID: "op", Pattern: "GET /x", Handle: func(w http.ResponseWriter, _ *http.Request) error { return err }}
 		w, _ := send(t, op, request("GET", "/x", ""))

@@ -35,7 +35,7 @@ func archive(t testing.TB, files ...string) []byte {
 type plain struct{ io.Reader }
 
 // Each file of an archive is imported, whatever reads it.
-func TestArchive(t *testing.T) {
+func TestArchive_importsEachFileByItsFormat(t *testing.T) {
 	data := archive(t, "a/race.fit", string(triathlon(t)), "walk.gpx", smallGPX, "run.tcx", smallTCX, "readme.txt", "hello", "bad.gpx", "<gpx><trk>",
 		"apple/export.xml", smallExport)
 	file := filepath.Join(t.TempDir(), "all.zip")
@@ -71,7 +71,7 @@ func TestArchive(t *testing.T) {
 }
 
 // Archives that unpack to too much, or that are damaged, are refused.
-func TestArchiveFaults(t *testing.T) {
+func TestArchive_oversizedOrDamagedIsRefused(t *testing.T) {
 	zeros := string(make([]byte, 2<<20))
 	bomb := archive(t, "a.gpx", zeros)
 	liar := bytes.Clone(bomb) // its directory says 20 bytes
@@ -123,7 +123,7 @@ func packed(t testing.TB, data []byte) []byte {
 }
 
 // A recording that is packed with gzip is read as the recording is. Other files are not.
-func TestGzip(t *testing.T) {
+func TestGzip_unpacksRecordingsAlone(t *testing.T) {
 	for format, data := range map[fileimport.Format][]byte{fileimport.FIT: triathlon(t), fileimport.GPX: []byte(smallGPX), fileimport.TCX: []byte(smallTCX)} {
 		want, _, err := importBytes(t, data, nil)
 		require.NoError(t, err)

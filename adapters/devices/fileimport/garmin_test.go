@@ -36,7 +36,7 @@ func garminArchive(t testing.TB) []byte {
 	return archive(t, files...)
 }
 
-func TestGarminExport(t *testing.T) {
+func TestGarminExport_givesDaysNightsActivitiesAndRecordings(t *testing.T) {
 	s, rep, err := importBytes(t, garminArchive(t), nil)
 	require.NoError(t, err)
 	require.Equal(t, 4, rep.Summaries["workouts"], "an activity and the three sessions of the recording")
@@ -81,20 +81,20 @@ func TestGarminExport(t *testing.T) {
 	require.Equal(t, workouts[0].Source, workouts[len(workouts)-1].Source, "activities and recordings are of one source, so that one session counts once")
 }
 
-func TestGarminZone(t *testing.T) {
+func TestGarminExport_optionZoneGivesTheOffset(t *testing.T) {
 	s, _, err := importBytes(t, []byte(testdata(t, "garmin", filepath.Base(garminNames[1]))), &fileimport.Options{Zone: berlin(t)})
 	require.NoError(t, err)
 	require.Equal(t, 3600, *summariesOf[*healthdata.Sleep](t, s, "sleep")[0].TimezoneOffset)
 }
 
-func TestServiceTakesGarmin(t *testing.T) {
+func TestGarminExport_importTwiceThroughAServiceChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "garmin.zip"), garminArchive(t), 0o600))
 	takesTwice(t, dir, nil)
 }
 
 // The archives in an archive are bounded together with it.
-func TestGarminBounds(t *testing.T) {
+func TestGarminExport_nestedArchivesShareOneLimit(t *testing.T) {
 	zeros := archive(t, "a.fit", strings.Repeat("0", 600_000))
 	data := archive(t, "DI-Connect-Uploaded-Files/UploadedFiles_1.zip", string(zeros), "DI-Connect-Uploaded-Files/UploadedFiles_2.zip", string(zeros))
 	_, rep, err := importBytes(t, data, &fileimport.Options{MaxArchiveBytes: 1_000_000})
@@ -107,7 +107,7 @@ func TestGarminBounds(t *testing.T) {
 }
 
 // A random good file with one random bad item gives what the good file gives.
-func TestOneBadGarminItem(t *testing.T) {
+func TestGarminExport_invalidItemIsLeftOutAlone(t *testing.T) {
 	day := func(i int) string { return race.AddDate(0, 0, -i-1).Format("2006-01-02") }
 	lists := []struct {
 		good func(i int) string

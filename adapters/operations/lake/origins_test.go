@@ -407,7 +407,7 @@ func (h *history) check() {
 
 // Random histories of one source with three apps, 300 in a plain go test and 100,000 under make prove: reads,
 // events, queries and the lake agree with the model.
-func TestOriginsAgreeWithModel(t *testing.T) {
+func TestOrigins_readsQueriesAndLakeAgreeWithAModel(t *testing.T) {
 	for range prove.Count(10, 1_000) {
 		rapid.Check(t, func(t *rapid.T) {
 			h := newHistory(t)
@@ -457,7 +457,7 @@ func TestOriginsAgreeWithModel(t *testing.T) {
 
 // Two intervals of one upload overlap over a midnight, and another app has told of both days: the later one
 // holds for the time that they share.
-func TestOriginsOverMidnight(t *testing.T) {
+func TestOrigins_laterIntervalCountsAcrossMidnight(t *testing.T) {
 	h := newHistory(t)
 	of := func(spans ...[3]int) (out []interval) {
 		for _, s := range spans {

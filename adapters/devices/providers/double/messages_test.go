@@ -46,7 +46,7 @@ func (d *deployment) steps(seconds int) {
 	}
 }
 
-func TestWhoopMessages(t *testing.T) {
+func TestWhoopMessage_updatesOrDeletesTheNamedItem(t *testing.T) {
 	d, one, u := linked(t, "whoop")
 	nights, workouts := d.counted(u, "sleep"), d.counted(u, "workouts")
 	require.Equal(t, 20, nights)
@@ -80,7 +80,7 @@ func TestWhoopMessages(t *testing.T) {
 	require.InDelta(t, 7, d.stored(u)["sleep"][last.Start.UTC().Format(time.RFC3339)+".score"], 0)
 }
 
-func TestOuraMessages(t *testing.T) {
+func TestOuraMessage_deletesTheNamedNight(t *testing.T) {
 	d, one, u := linked(t, "oura")
 	nights := d.counted(u, "sleep")
 	require.Equal(t, 20, nights)
@@ -106,7 +106,7 @@ func TestOuraMessages(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unauthenticated)
 }
 
-func TestSuuntoMessages(t *testing.T) {
+func TestSuuntoMessage_storesTheNightAndPullsTheWorkout(t *testing.T) {
 	d, one, u := linked(t, "suunto")
 	nights := d.counted(u, "sleep")
 	require.Equal(t, 20, nights)
@@ -136,7 +136,7 @@ func TestSuuntoMessages(t *testing.T) {
 	require.InDelta(t, workout.AverageHR, d.stored(u)["workouts"][workout.Start.UTC().Format(time.RFC3339)+".average"], 0)
 }
 
-func TestGoogleHealthMessages(t *testing.T) {
+func TestGoogleHealthMessage_pullsTheChangedRange(t *testing.T) {
 	d, one, u := linked(t, "google_health")
 	workout := &one.Workouts[len(one.Workouts)-1]
 	workout.AverageHR++
@@ -157,7 +157,7 @@ func TestGoogleHealthMessages(t *testing.T) {
 	require.InDelta(t, workout.AverageHR, d.stored(u)["workouts"][workout.Start.UTC().Format(time.RFC3339)+".average"], 0)
 }
 
-func TestWithingsMessages(t *testing.T) {
+func TestWithingsMessage_pullsChangesAndUnlinkEndsTheConnection(t *testing.T) {
 	p, one := providers["withings"], double.NewPerson(3, noon, 20)
 	var theirs *double.WithingsServer
 	p.double = func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
@@ -207,7 +207,7 @@ func TestWithingsMessages(t *testing.T) {
 	require.Equal(t, healthdata.ConnectionError, user.Connection("withings").Status)
 }
 
-func TestPolarMessages(t *testing.T) {
+func TestPolarMessage_pullsChangesAndDeregistrationEndsTheGrant(t *testing.T) {
 	p, one := providers["polar"], double.NewPerson(3, noon, 20)
 	var theirs *double.PolarServer
 	p.double = func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
@@ -252,7 +252,7 @@ func TestPolarMessages(t *testing.T) {
 	require.NoError(t, d.connector.Revoke(t.Context(), g.Secret), "the grant has ended")
 }
 
-func TestWahooMessages(t *testing.T) {
+func TestWahooMessage_deliversTheWorkoutAndItsFile(t *testing.T) {
 	p, one := providers["wahoo"], double.NewPerson(3, noon, 20)
 	d := deploy(t, p, double.Options{People: []*double.Person{one}})
 	u := d.link(one)
@@ -287,7 +287,7 @@ func TestWahooMessages(t *testing.T) {
 }
 
 // A grant that is revoked cannot be renewed.
-func TestRevoke(t *testing.T) {
+func TestRevoke_endsRenewalOfTheGrant(t *testing.T) {
 	for _, name := range []string{"whoop", "oura", "strava", "wahoo", "suunto", "withings", "google_health"} {
 		t.Run(name, func(t *testing.T) {
 			one := double.NewPerson(1, noon, 1)

@@ -21,7 +21,7 @@ import (
 )
 
 // A stored page gives only resources that its kind declares: problems are reported for these.
-func TestStored(t *testing.T) {
+func TestRead_givesOnlyResourcesThatTheKindDeclares(t *testing.T) {
 	for _, slug := range columns {
 		t.Run(slug, func(t *testing.T) {
 			e := registry.Find(slug)
@@ -42,7 +42,7 @@ func TestStored(t *testing.T) {
 }
 
 // Every connector makes a record under its slug, and has a page in docs/providers.
-func TestAll(t *testing.T) {
+func TestRegistry_listsEveryConnectorWithARecordAndAPage(t *testing.T) {
 	var records []healthdata.Provider
 	pages, err := filepath.Glob("../../../../docs/providers/*.md")
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestAll(t *testing.T) {
 }
 
 // A connector asks as the client of the document.
-func TestConnect(t *testing.T) {
+func TestConnectors_useTheClientOfTheConfig(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, doc string) string {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(doc), 0o600))
@@ -129,7 +129,7 @@ func TestConnect(t *testing.T) {
 }
 
 // Every mistake is named with its place, and no secret is in it.
-func TestMistakes(t *testing.T) {
+func TestReadConfig_namesEveryMistakeWithoutASecret(t *testing.T) {
 	slugs := strings.Join(registry.Slugs(), ", ")
 	from := &registry.Sources{
 		File: func(name string) ([]byte, error) {

@@ -17,7 +17,7 @@ func parts(files ...string) fstest.MapFS {
 	return fs
 }
 
-func TestJoin(t *testing.T) {
+func TestJoin_mergesPartsIntoOneDocument(t *testing.T) {
 	got, err := openapi.Join(parts(
 		`{"paths":{"/x":{"get":{"operationId":"a"}}},"components":{"schemas":{"S":{"z":1,"a":"<"}}}}`,
 		`{"paths":{"/x":{"post":{"operationId":"b","x":{"$ref":"#/components/schemas/S"}}}},"tags":[{"name":"b"}]}`,
@@ -59,7 +59,7 @@ func TestJoin(t *testing.T) {
 `, string(got))
 }
 
-func TestJoinRefuses(t *testing.T) {
+func TestJoin_refusesInvalidAndConflictingParts(t *testing.T) {
 	for _, tt := range []struct {
 		name, a, b, want string
 	}{
