@@ -51,7 +51,7 @@ const (
 	RoleAuditor Role = "auditor"
 )
 
-// CheckRole returns Invalid unless a role is known or empty.
+// CheckRole returns Invalid unless r is empty or one of the Role constants.
 func CheckRole(r Role) error {
 	switch r {
 	case "", RoleAdmin, RoleDeveloper, RoleViewer, RoleReviewer, RoleAuditor:
@@ -68,21 +68,20 @@ func (r Role) has(needed Role) bool {
 type Manager struct {
 	// Name names the key in the access log. It must not be a secret.
 	Name string
-	// Mandate says which teams the key is for. Nil means none.
+	// Mandate decides which teams the key may manage. Nil means none.
 	Mandate Mandate
-	// Role is what the key may do with them.
+	// Role decides which operations the key may call for these teams.
 	Role Role
 }
 
-// requirement is what the contract demands of the credential for an operation. Empty parts
-// demand nothing.
+// requirement lists the scopes and roles that the contract requires for an operation. An empty field requires nothing.
 type requirement struct {
 	scheme string              // the security scheme of the contract, such as TeamKey
 	scopes organisation.Scopes // all of them
 	role   Role
 }
 
-// requirements are those of the contract, by operation.
+// requirements maps the id of an operation to its requirement in the contract.
 var requirements = sync.OnceValue(func() map[string]requirement {
 	var doc struct {
 		Paths map[string]map[string]struct {
@@ -118,7 +117,7 @@ var requirements = sync.OnceValue(func() map[string]requirement {
 
 func (c *call) admit(by Caller) error { return admitScopes(by.Scopes, c.needs.scopes) }
 
-// scopesKey is where a request carries the scopes of its key.
+// scopesKey is the context key under which a request carries the scopes of its API key.
 type scopesKey struct{}
 
 func withScopes(r *http.Request, scopes organisation.Scopes) *http.Request {
@@ -175,7 +174,7 @@ func (a api) companion(r *http.Request, team healthlab.TeamID) (string, error) {
 	return m.Name, nil
 }
 
-// roleKey is where a request carries the role that its operation needs.
+// roleKey is the context key under which a request carries the role that its operation requires.
 type roleKey struct{}
 
 func withRole(r *http.Request, needed Role) *http.Request {

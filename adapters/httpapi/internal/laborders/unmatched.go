@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
-// unmatchedOperations are about results that match no order for certain.
+// unmatchedOperations lists the operations on results without a certain order.
 func (a API) unmatchedOperations() []server.Operation {
 	list := []server.Operation{
 		{ID: "list_unmatched_results", Pattern: "GET /v3/unmatched_result", Bound: server.TeamOnly, Team: server.AsJSON(a.listUnmatched)},
@@ -92,7 +92,7 @@ func (a API) resolveUnmatched(ctx context.Context, in *wire.In, team healthlab.T
 	return a.Orders.Reviews().Resolve(ctx, team, id, body)
 }
 
-// TestCases are the cases of test runs.
+// TestCases lists the cases of test runs.
 type TestCases struct {
 	Data []simulation.MatchTestCase `json:"data"`
 }
@@ -108,7 +108,7 @@ func (a API) listTestCases(ctx context.Context, in *wire.In, team healthlab.Team
 	return TestCases{cases}, nil
 }
 
-// TestRunStarted says that a test run was taken up.
+// TestRunStarted is the answer to a started test run.
 type TestRunStarted struct {
 	RunID  simulation.MatchTestRunID  `json:"run_id"`
 	Status simulation.MatchTestStatus `json:"status"`

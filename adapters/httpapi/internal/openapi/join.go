@@ -1,9 +1,9 @@
-// Package openapi makes the contract: it joins the parts, one JSON file per tag, into one
-// document, and adds what the code knows, such as events and the bounds of values.
+// Package openapi builds the contract: it joins the parts, one JSON file per tag, into one document, and adds data
+// generated from the code, such as events and the bounds of values.
 //
-// common.json holds what there is once: openapi, info, servers, security. Every part
-// may add tags, paths and components; a reference names the place in the joined
-// document (#/components/schemas/Error), in whichever part that is.
+// common.json holds the unique members: openapi, info, servers and security. Every part may add tags, paths and
+// components. A reference names its target in the joined document (#/components/schemas/Error), whichever part defines
+// it.
 package openapi
 
 import (
@@ -17,11 +17,10 @@ import (
 	"strings"
 )
 
-// common is the part that may say what there is once.
+// common is the part that may define openapi, info, servers and security.
 const common = "common.json"
 
-// document is the outer shape of a part and of the whole. What is inside stays as it
-// was written, in its order.
+// document is the outer structure of a part and of the joined document. Members keep their text and order.
 type document struct {
 	OpenAPI    json.RawMessage                       `json:"openapi,omitempty"`
 	Info       json.RawMessage                       `json:"info,omitempty"`
@@ -44,7 +43,7 @@ func Join(parts fs.FS) ([]byte, error) {
 		Paths:      map[string]map[string]json.RawMessage{},
 		Components: map[string]map[string]json.RawMessage{},
 	}
-	// The common part first, so that its tags come first.
+	// The common part is joined first, so that its tags come first.
 	slices.SortFunc(names, func(a, b string) int {
 		switch {
 		case a == common:
@@ -114,7 +113,7 @@ func merge(into, from map[string]map[string]json.RawMessage) error {
 	return nil
 }
 
-// check looks at what no single part can know.
+// check checks rules across parts, such as unique operation ids.
 func (d *document) check() error {
 	var faults []error
 	ids := map[string]string{}
