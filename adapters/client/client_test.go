@@ -49,7 +49,7 @@ func newClient(t *testing.T, s service, o client.Options) *client.Client {
 
 // Which requests are repeated, how often, and after which waits.
 func TestRequest_isRetriedByMethodAndStatus(t *testing.T) {
-	const busy = `{"detail": {"error_type": "RATE_LIMITED", "error_message": "a limit is used up"}}`
+	const busy = `{"detail": {"error_type": "RATE_LIMITED", "error_message": "a limit is reached; try again later"}}`
 	for name, test := range map[string]struct {
 		request  client.Request
 		options  client.Options

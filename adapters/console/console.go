@@ -23,8 +23,8 @@ var pages embed.FS
 //go:embed assets
 var assets embed.FS
 
-// Config says which API and team the console shows. All fields but Path, KeyHeader, Secure,
-// Log and Now are required.
+// Config selects the API and the team of the console. All fields except Path, KeyHeader, Secure, Log and Now are
+// required.
 type Config struct {
 	API http.Handler
 	// Org and Team are ids; Environment is sandbox or production.
@@ -195,7 +195,7 @@ func notFound(http.ResponseWriter, *http.Request, *session) error {
 	return &apiError{Status: http.StatusNotFound, Message: "page not found"}
 }
 
-// holderKey is where a request carries the holder of its session's key.
+// holderKey is the context key of the holder of the session's key.
 type holderKey struct{}
 
 func holderOf(r *http.Request) *holder {
@@ -213,7 +213,7 @@ var entries = []entry{
 	{"events", "Events", "viewer"}, {"query", "Query", "admin"}, {"sources", "Sources", "admin"}, {"team", "Team", "viewer"}, {"sandbox", "Sandbox", "admin"},
 }
 
-// view is what every page shows.
+// view holds the values of every page.
 type view struct {
 	Path, Title, Section, CSRF, Environment string
 	Back                                    string // the page that a form was on; "" if that is unknown
@@ -223,7 +223,7 @@ type view struct {
 	Data                                    any
 }
 
-// render writes a page once all of it is rendered.
+// render renders a page completely before it sends anything.
 func (s *Console) render(w http.ResponseWriter, r *http.Request, on *session, status int, page, title string, data any) {
 	v := view{Path: s.Path, Title: title, Environment: s.Environment, Data: data}
 	v.Section, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, s.Path), "/"), "/")

@@ -12,7 +12,7 @@ type historyOf struct {
 	Fetched          int // of Days, by the days of all
 }
 
-// addHistories notes beside each source of the person whom a page shows how far the fetch of its older data is.
+// addHistories adds the progress of the historical pull to each source of a person.
 func (s *Console) addHistories(r *http.Request, list []source) error {
 	page, err := s.histories(r, url.Values{"user_id": {userPath(r)}})
 	if err != nil {

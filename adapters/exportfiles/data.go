@@ -24,13 +24,13 @@ type record struct {
 	Index      time.Time             `json:"index"`
 	Offset     int                   `json:"utc_offset"`
 	Data       json.RawMessage       `json:"data"`
-	// Raw is the payload of the source, where the team keeps payloads.
+	// Raw is the payload of the provider, if the team keeps payloads.
 	Raw       json.RawMessage `json:"raw,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
 	UpdatedAt time.Time       `json:"updated_at"`
 }
 
-// summaries returns a file for each resource whose data is records.
+// summaries returns a file for each summary resource.
 func (s Services) summaries() (list []file) {
 	for _, r := range healthdata.Resources() {
 		if r.Class == healthdata.ClassTimeseries {
@@ -131,8 +131,7 @@ type Sample struct {
 	Tags         string  `json:"tags,omitempty" parquet:"tags,optional"`
 }
 
-// sampleFiles is the folder of samples: for each resource that has some an NDJSON file and a
-// Parquet file.
+// sampleFiles is the folder of samples, with an NDJSON file and a Parquet file for each resource with samples.
 type sampleFiles struct{ health *healthdata.Service }
 
 // Files is [personexport.Source].

@@ -57,7 +57,7 @@ func CheckRole(r Role) error {
 	case "", RoleAdmin, RoleDeveloper, RoleViewer, RoleReviewer, RoleAuditor:
 		return nil
 	}
-	return fmt.Errorf("%w: a role must be one of admin, developer, viewer, reviewer, auditor", healthlab.Invalid)
+	return fmt.Errorf("%w: role: must be one of admin, developer, viewer, reviewer, auditor", healthlab.Invalid)
 }
 
 func (r Role) has(needed Role) bool {

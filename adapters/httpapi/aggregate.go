@@ -28,13 +28,13 @@ func (a api) aggregateOperations() []server.Operation {
 		MaxBody: min(maxQueryBody, a.MaxBody),
 		Replies: []server.Reply{
 			{On: healthlab.NotFound, ErrorType: "USER_NOT_FOUND"},
-			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the questions took too long"},
+			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the queries took longer than the time limit; ask for a shorter timeframe or fewer columns"},
 		},
 	}, {
 		ID: "read_glucose_profile", Pattern: "GET /v2/user/{user_id}/glucose_profile", Bound: server.UserInPath, Team: a.readGlucoseProfile,
 		Replies: []server.Reply{
 			{On: healthlab.NotFound, ErrorType: "USER_NOT_FOUND"},
-			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the questions took too long"},
+			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the queries took longer than the time limit; ask for a shorter timeframe or fewer columns"},
 		},
 	}, {
 		ID: "read_query_schema", Pattern: "GET /aggregate/v1/schema", Bound: server.Public, Team: server.AsJSON(a.readQuerySchema),

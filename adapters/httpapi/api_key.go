@@ -86,7 +86,7 @@ func KeyAuth(find KeyFinder, env healthlab.Environment, region Region, opts *Key
 		return nil, fmt.Errorf("authenticate by key: %w", err)
 	}
 	if find == nil {
-		return nil, fmt.Errorf("%w: authenticate by key: a finder of keys is needed", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: authenticate by key: find must not be nil", healthlab.Invalid)
 	}
 	header := defaultKeyHeader
 	if opts != nil && opts.Header != "" {
@@ -139,7 +139,7 @@ func CheckKey(key string, env healthlab.Environment, region Region) error {
 	}
 	digits, ok := strings.CutPrefix(key, prefix)
 	if _, err := hex.DecodeString(digits); !ok || err != nil || len(digits) != 2*keyBytes {
-		return fmt.Errorf("%w: an API key is %s and %d hexadecimal digits", healthlab.Invalid, prefix, 2*keyBytes)
+		return fmt.Errorf("%w: API key: must be %s followed by %d hexadecimal digits", healthlab.Invalid, prefix, 2*keyBytes)
 	}
 	return nil
 }
@@ -163,10 +163,10 @@ func keyPrefix(env healthlab.Environment, region Region) (string, error) {
 	case healthlab.Sandbox:
 		p = "sk_"
 	default:
-		return "", fmt.Errorf("%w: the environment must be sandbox or production", healthlab.Invalid)
+		return "", fmt.Errorf("%w: environment: must be one of sandbox, production", healthlab.Invalid)
 	}
 	if region != US && region != EU {
-		return "", fmt.Errorf("%w: the region must be us or eu", healthlab.Invalid)
+		return "", fmt.Errorf("%w: region: must be one of us, eu", healthlab.Invalid)
 	}
 	return p + string(region) + "_", nil
 }

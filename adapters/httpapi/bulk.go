@@ -34,7 +34,7 @@ func ownTeam(in *wire.In, team healthlab.TeamID) error {
 	}
 	switch id, err := uuid.Parse(*text); {
 	case err != nil || len(*text) != 36:
-		in.Problem("uuid_parsing", "a uuid, or infer_from_context", "query", "team_id")
+		in.Problem("uuid_parsing", "must be a UUID or infer_from_context", "query", "team_id")
 	case id != team.UUID:
 		return healthlab.NotFound
 	}

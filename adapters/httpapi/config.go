@@ -201,7 +201,7 @@ func (c Config) withDefaults() Config {
 			*s = def
 		}
 		if !isToken(*s) {
-			panic("httpapi: a header or service name has a character that no header may have")
+			panic("httpapi: KeyHeader, LinkTokenHeader, ManagementKeyHeader and ServiceName must consist of letters, digits, - and _")
 		}
 	}
 	orName(&c.KeyHeader, defaultKeyHeader)

@@ -66,7 +66,7 @@ func Extend(c Config, extensions ...Extension) []http.Handler {
 	out := make([]http.Handler, len(extensions))
 	for i, e := range extensions {
 		if e.ID == "" || len(e.Scopes) == 0 || e.Handle == nil {
-			panic("httpapi: an Extension needs ID, Scopes and Handle")
+			panic("httpapi: Extension: ID, Scopes and Handle must be set")
 		}
 		op := &server.Operation{ID: e.ID, MaxBody: e.MaxBody, Timeout: e.Timeout}
 		out[i] = httpserver.LimitBodies(a.handler(op, call{op: op, needs: requirement{scopes: e.Scopes}, extension: &e}), a.Limits.Body)

@@ -131,7 +131,7 @@ func linkResultFrom(r linking.Result) linkResult {
 func (a api) flowProvider(in *wire.In, flow string) string {
 	slug := in.PathText("provider", 256)
 	if !a.signsInBy(slug, flow) {
-		in.Problem("not_allowed", "not one of the providers of this operation", "path", "provider")
+		in.Problem("not_allowed", "must be a provider that this operation supports", "path", "provider")
 	}
 	return slug
 }
@@ -268,7 +268,7 @@ func (a api) linkOld(w http.ResponseWriter, r *http.Request, flow string) error 
 	if in.Err() == nil {
 		switch {
 		case body.AuthType != flow:
-			in.Problem("not_allowed", "must be the flow of this operation", "body", "auth_type")
+			in.Problem("not_allowed", "must be the auth_type of this operation", "body", "auth_type")
 		case flow == "email":
 			credential(in, orEmpty(body.Email), "email")
 		default:

@@ -133,7 +133,7 @@ func (a api) managingOrg(do func(http.ResponseWriter, *http.Request, *managedOrg
 
 func (m Mandate) requireOrganisation(org uuid.UUID) error {
 	if org == uuid.Nil || !m(org, healthlab.TeamID{}) {
-		return fmt.Errorf("%w: the key is not the organisation's", healthlab.Forbidden)
+		return fmt.Errorf("%w: the management key does not belong to this organisation", healthlab.Forbidden)
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func integrationTaken(err error, org uuid.UUID, mandate Mandate) error {
 	if !errors.As(err, &taken) {
 		return err
 	}
-	out := &wire.Fault{Status: http.StatusConflict, Type: "INTEGRATION_TEAM_ID_TAKEN", Msg: "a team of the organisation has this integration_team_id"}
+	out := &wire.Fault{Status: http.StatusConflict, Type: "INTEGRATION_TEAM_ID_TAKEN", Msg: "another team of the organisation already has this integration_team_id"}
 	if mandate(org, taken.Team) {
 		out.Extra = map[string]any{"team_id": taken.Team}
 	}
@@ -370,7 +370,7 @@ func (a api) createAPIKey(w http.ResponseWriter, r *http.Request, m *managedTeam
 	var body newAPIKeyIn
 	m.Body(&body)
 	if body.Scopes != nil && len(*body.Scopes) == 0 {
-		m.Problem("empty", "must name scopes, or be null for every scope", "body", "scopes")
+		m.Problem("empty", "must list at least one scope, or be null for all scopes", "body", "scopes")
 	}
 	team, err := m.team(body.Team)
 	if err != nil {
@@ -437,9 +437,9 @@ type apiKeysGoneOut struct {
 func (a api) deleteAPIKeys(ctx context.Context, m *managedTeams) (any, error) {
 	ids := m.UUIDs("key_id")
 	if len(ids) == 0 && m.Err() == nil {
-		m.Problem("missing", "must name keys", "query", "key_id")
+		m.Problem("missing", "must list at least one key id", "query", "key_id")
 	} else if len(ids) > mostTeams {
-		m.Problem("too_long", "at most 100", "query", "key_id")
+		m.Problem("too_long", "must be at most 100", "query", "key_id")
 	}
 	if _, err := m.allowed(nil); err != nil {
 		return nil, err

@@ -24,10 +24,10 @@ func (a api) serve(op *server.Operation) http.Handler {
 		}
 	}
 	if ways != 1 {
-		panic("httpapi: " + op.ID + " needs one of handle, team and change")
+		panic("httpapi: " + op.ID + " must have exactly one of Handle, Team and Change")
 	}
 	if op.Bound.Stated() != (op.Handle == nil) {
-		panic("httpapi: " + op.ID + " needs Bound, if and only if it takes a Caller")
+		panic("httpapi: " + op.ID + " must have Bound if it has Team or Change, and only then")
 	}
 	return a.handler(op, call{op: op, needs: requirements()[op.ID], own: isOwn(op)})
 }

@@ -132,7 +132,7 @@ func (a api) readPullPreferences(ctx context.Context, m *managedTeams) (any, err
 func (a api) teamsPage(ctx context.Context, m *managedTeams, ids []uuid.UUID, size int) (teams []healthlab.TeamID, next string, err error) {
 	limit, after := m.Int("limit", size, 1, mostTeams), m.OptUUID("next_cursor")
 	if len(ids) == 0 && a.TeamsOf == nil && a.Organisations == nil {
-		m.Problem("missing", "must name teams", "query", "team_id")
+		m.Problem("missing", "must list at least one team id", "query", "team_id")
 	}
 	if teams, err = m.allowed(ids); err != nil {
 		return nil, "", err
@@ -166,7 +166,7 @@ func (a api) setPullPreferences(ctx context.Context, m *managedTeams) (any, erro
 	if n := len(body.Teams); n > mostTeams {
 		m.Problem("too_long", "at most 100", "body", "team_ids")
 	} else if n == 0 && m.Err() == nil {
-		m.Problem("missing", "must name teams", "body", "team_ids")
+		m.Problem("missing", "must list at least one team id", "body", "team_ids")
 	}
 	teams, err := m.allowed(body.Teams)
 	if err != nil {
@@ -185,7 +185,7 @@ func (a api) setPullPreferences(ctx context.Context, m *managedTeams) (any, erro
 func (a api) deletePullPreferences(ctx context.Context, m *managedTeams) (any, error) {
 	ids, providers := m.named(), m.Strings("provider")
 	if len(ids) == 0 {
-		m.Problem("missing", "must name teams", "query", "team_id")
+		m.Problem("missing", "must list at least one team id", "query", "team_id")
 	}
 	teams, err := m.allowed(ids)
 	if err != nil {

@@ -85,7 +85,7 @@ func namingUser(err error) error {
 	}
 	return &wire.Fault{
 		Status: http.StatusBadRequest, Type: healthdata.RuleInvalidRequest,
-		Msg:   "a user with this client_user_id exists already",
+		Msg:   "a user with this client_user_id already exists",
 		Extra: map[string]any{"user_id": taken.User, "created_on": taken.CreatedOn},
 	}
 }

@@ -13,8 +13,8 @@ type Options struct {
 	// team reaches rows of that team and rows without a team alone. Queries by user or by due time, and
 	// writes for several teams, reach all rows.
 	RowSecurity bool
-	// Migrating is called by [Migrate] before each table or index that it makes in a database that has tables of
-	// an older program, with its place among them, from 1. Default: none.
+	// Migrating is called by [Migrate] before it makes each table or index in a database of an older program. n counts
+	// from 1. Default: none.
 	Migrating func(n, total int, name string)
 }
 

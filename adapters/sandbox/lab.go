@@ -22,19 +22,16 @@ import (
 type LabOptions struct {
 	// Now is the lab's clock. Default time.Now.
 	Now func() time.Time
-	// Step is how long everything takes: from one thing that happens to an order to
-	// the next. Default 24 h.
+	// Step is the time between two steps of an order. Default 24 h.
 	Step time.Duration
-	// Catalogue says what the lab's markers bring; nil means one result for each.
+	// Catalogue lists the results of the lab's markers. Nil: one result per marker.
 	Catalogue catalogue.Source
-	// Outcome decides what becomes of an order when it first comes in. Default:
-	// [OutcomeFromPassthrough].
+	// Outcome decides the outcome of a new order. Default: [OutcomeFromPassthrough].
 	Outcome func(orders.Order) Outcome
-	// PatientManaged are the slugs of labs whose appointments are between them and
-	// the patient: they confirm later.
+	// PatientManaged lists the slugs of labs that make appointments directly with the patient and confirm them later.
 	PatientManaged []string
-	// VisitOutcome decides what becomes of an appointment, and of the call that moves it.
-	// Default: [VisitOutcomeFromNotes].
+	// VisitOutcome decides the outcome of an appointment, and of a call that moves it. Default:
+	// [VisitOutcomeFromNotes].
 	VisitOutcome func(orders.Booking) VisitOutcome
 }
 
@@ -58,11 +55,11 @@ type Lab struct {
 	sent   []orders.Message
 }
 
-// source is something to which things happen that are reported.
+// source is an order or appointment with scheduled steps.
 type source interface {
 	// next returns when the next thing happens; false if nothing will.
 	next(l *Lab) (time.Time, bool)
-	// message lets it happen.
+	// message executes the next step and returns its message.
 	message(l *Lab, at time.Time) orders.Message
 	// again is how often a message is repeated.
 	again() int
@@ -132,10 +129,10 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	o.tries++
 	switch {
 	case o.outcome.Refused:
-		return orders.Accepted{}, fmt.Errorf("%w: the lab does not take this order", healthlab.Invalid)
+		return orders.Accepted{}, fmt.Errorf("%w: the sandbox laboratory refuses this order", healthlab.Invalid)
 	case o.tries <= o.outcome.Down:
 		l.orders[s.Order.ID] = o
-		return orders.Accepted{}, fmt.Errorf("%w: the lab is away", healthlab.Unavailable)
+		return orders.Accepted{}, fmt.Errorf("%w: the sandbox laboratory does not answer", healthlab.Unavailable)
 	case o.cancelled:
 		return orders.Accepted{}, fmt.Errorf("%w: the order was cancelled", healthlab.Invalid)
 	}
@@ -149,7 +146,7 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	}
 	l.schedule(o)
 	if o.tries <= o.outcome.Down+o.outcome.Silent {
-		// It has the order now, and the answer gets lost.
+		// The lab has stored the order, but the caller gets a timeout.
 		return orders.Accepted{}, context.DeadlineExceeded
 	}
 	if o.outcome.Slow {
@@ -158,7 +155,7 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	return orders.Accepted{SampleID: o.sample, Notice: o.notice()}, nil
 }
 
-// notice is what the patient's insurance will probably not pay.
+// notice returns the notice of tests that the insurance will probably not pay.
 func (o *labOrder) notice() *orders.CoverageNotice {
 	if !o.outcome.Uncovered {
 		return nil
@@ -183,7 +180,7 @@ func (l *Lab) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID)
 	case o == nil:
 		return nil
 	case o.outcome.TooLateToCancel && !o.cancelled:
-		return fmt.Errorf("%w: the order is being worked on", healthlab.Precondition)
+		return fmt.Errorf("%w: the laboratory has already started on the order", healthlab.Precondition)
 	default:
 		o.cancelled = true
 		l.schedule(o)
@@ -191,8 +188,7 @@ func (l *Lab) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID)
 	}
 }
 
-// Updates implements [orders.LabBackend]. A cursor of another lab, or of this one
-// before it was started anew, is the start.
+// Updates implements [orders.LabBackend]. A cursor of another or a restarted lab starts from the beginning.
 func (l *Lab) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return orders.Batch{}, err
@@ -213,7 +209,7 @@ func (l *Lab) Updates(ctx context.Context, cursor string, n int) (orders.Batch, 
 	}, nil
 }
 
-// schedule notes when the next thing happens to a source, after it has changed.
+// schedule stores when the next step of a source is due.
 func (l *Lab) schedule(s source) {
 	at, ok := s.next(l)
 	if !ok {
@@ -222,7 +218,7 @@ func (l *Lab) schedule(s source) {
 	l.due.Set(s, at)
 }
 
-// advance lets everything happen that has had the time to, oldest first.
+// advance executes all due steps, oldest first.
 func (l *Lab) advance(now time.Time) {
 	for {
 		next, at, ok := l.due.First()
@@ -247,7 +243,7 @@ func (o *labOrder) next(l *Lab) (time.Time, bool) {
 	if o.told == len(plan) {
 		return time.Time{}, false
 	}
-	// A kit travels without its patient; nothing else happens before the requisition.
+	// A kit is shipped without its patient, and no other step precedes the requisition.
 	parcel := 0
 	if !o.kit.IsZero() {
 		for parcel < len(plan) && plan[parcel].parcel {
@@ -276,8 +272,7 @@ func (o *labOrder) next(l *Lab) (time.Time, bool) {
 	return start.Add(time.Duration(o.told-parcel+1) * step), true
 }
 
-// visit notes that an appointment was made. From now on its plan has no steps that are
-// reported of the appointment, told or not.
+// visit removes the appointment steps from the plan, because a real appointment was booked.
 func (o *labOrder) visit() {
 	if o.visited {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// conn is a connection with its prepared statements. One goroutine uses it at a time.
+// conn is a connection with its prepared statements. Only one goroutine may use it at a time.
 type conn struct {
 	*sqlite3.Conn
 	prepared map[string]*sqlite3.Stmt

@@ -18,7 +18,7 @@ import (
 // Count returns full under make prove, and quick otherwise.
 func Count(quick, full int) int { return Counts(quick, quick, full) }
 
-// Counts is Count with a count of its own for CI.
+// Counts returns full under make prove, ci in CI, and quick otherwise.
 func Counts(quick, ci, full int) int {
 	switch {
 	case proving():
@@ -29,8 +29,8 @@ func Counts(quick, ci, full int) int {
 	return quick
 }
 
-// SetChecks sets -rapid.checks, the number of random sequences of each property, to [Counts]
-// of its arguments. A value on the command line wins. Call it in TestMain.
+// SetChecks sets -rapid.checks, the number of random sequences of each property, to [Counts] of its arguments. A value
+// on the command line takes precedence. Call it in TestMain.
 func SetChecks(quick, ci, full int) {
 	flag.Parse()
 	set := false

@@ -25,7 +25,7 @@ func Misread(text string) bool {
 	return ok || readsAsShort(text) || rePower.MatchString(strings.Trim(low, "()")) || reFiltration.MatchString(low)
 }
 
-// Ambiguous reports whether a text that is read as a unit may be a misread other one.
+// Ambiguous reports whether a text that parses as a unit may be a misread of another one.
 func Ambiguous(text string) bool {
 	return readsAsShort(text) || reMisreadMicro.MatchString(strings.ToLower(text))
 }
@@ -158,7 +158,7 @@ func sizeLetter(unit string) byte {
 // rePower is a power of ten whose caret was read as something else.
 var rePower = regexp.MustCompile("^x?10[^0-9/]{0,2}[47]?(3|6|9|12)/(ul|ui|mm3|l)$")
 
-// reMisreadMicro are units whose first letter may be a misread µ; no report has hg or kg a volume.
+// reMisreadMicro matches units whose first letter may be a misread µ.
 var reMisreadMicro = regexp.MustCompile(`^(?:w|[hk]g[/l])`)
 
 func glyphs(s string) string { return lookAlike.Replace(s) }

@@ -286,7 +286,7 @@ func TestClarityExport_requiresAZoneAndOneUnit(t *testing.T) {
 		opts *fileimport.Options
 		want string
 	}{
-		"zone":      {file, nil, "its times are local: Options.Zone must say where the person was"},
+		"zone":      {file, nil, "the times of the file are local: Options.Zone must be the time zone of the person"},
 		"no unit":   {strings.Replace(file, "(mg/dL)", "(g/L)", 1), zone, "the header must have one of the columns"},
 		"two units": {strings.Replace(file, "Transmitter ID", "Glucose Value (mmol/L)", 1), zone, "the header must have one of the columns"},
 	} {
@@ -412,7 +412,7 @@ func TestFitbitExport_givesHeartRateAndSteps(t *testing.T) {
 				"value 7, value: left out, expected a number from 20 to 300",
 			}, one.Notes)
 		case "heart_rate-2026-04-10.json":
-			require.ErrorContains(t, one.Err, "it is not a list of values in JSON")
+			require.ErrorContains(t, one.Err, "the file must be a JSON list of values")
 		case "altitude-2026-04-09.json":
 			require.ErrorIs(t, one.Err, fileimport.ErrFormat)
 		default:
@@ -539,9 +539,9 @@ func TestCSV_otherHeaderIsRefusedWithTheExpectedColumns(t *testing.T) {
 func TestCSV_endlessRowsAndFieldsAreRefused(t *testing.T) {
 	const header = "Cycle timezone,Workout start time,Workout end time,Activity name\n"
 	for name, c := range map[string]struct{ data, want string }{
-		"quotes that are not closed": {header + `UTC,"` + strings.Repeat("a\n", 2<<20), "a row is longer than a row may be"},
-		"long row":                   {header + strings.Repeat("a", 2<<20), "a row is longer than a row may be"},
-		"rows":                       {header + strings.Repeat("a\n", 1_000_001), "it has more rows than an export may have"},
+		"quotes that are not closed": {header + `UTC,"` + strings.Repeat("a\n", 2<<20), "a row of the file is too long"},
+		"long row":                   {header + strings.Repeat("a", 2<<20), "a row of the file is too long"},
+		"rows":                       {header + strings.Repeat("a\n", 1_000_001), "the file has more rows than an export may have"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := allocated()

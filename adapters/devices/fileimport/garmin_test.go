@@ -47,7 +47,7 @@ func TestGarminExport_givesDaysNightsActivitiesAndRecordings(t *testing.T) {
 	for _, one := range rep.Files {
 		switch filepath.Base(one.Name) {
 		case "other.zip":
-			require.ErrorContains(t, one.Err, "an archive in an archive is not read")
+			require.ErrorContains(t, one.Err, "an archive inside an archive is not read; unpack it first")
 		case "user_profile.json", "1_healthStatusData.json":
 			require.ErrorIs(t, one.Err, fileimport.ErrFormat)
 		case "UploadedFiles_0-_Part1.zip":
@@ -99,11 +99,11 @@ func TestGarminExport_nestedArchivesShareOneLimit(t *testing.T) {
 	data := archive(t, "DI-Connect-Uploaded-Files/UploadedFiles_1.zip", string(zeros), "DI-Connect-Uploaded-Files/UploadedFiles_2.zip", string(zeros))
 	_, rep, err := importBytes(t, data, &fileimport.Options{MaxArchiveBytes: 1_000_000})
 	require.ErrorIs(t, err, healthlab.Invalid)
-	require.ErrorContains(t, rep.Files[1].Err, "unpacks to more than an archive may hold")
+	require.ErrorContains(t, rep.Files[1].Err, "unpacks to more bytes than Options.MaxArchiveBytes")
 	deep := archive(t, "DI-Connect-Uploaded-Files/UploadedFiles_1.zip", string(archive(t, "DI-Connect-Uploaded-Files/UploadedFiles_1.zip", string(zeros))))
 	_, rep, err = importBytes(t, deep, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
-	require.ErrorContains(t, rep.Files[0].Files[0].Err, "an archive in an archive is not read")
+	require.ErrorContains(t, rep.Files[0].Files[0].Err, "an archive inside an archive is not read; unpack it first")
 }
 
 // A random good file with one random bad item gives what the good file gives.

@@ -122,7 +122,7 @@ func TestLibreViewExport_ambiguousDatesNeedOptionsDateOrder(t *testing.T) {
 func TestLibreViewExport_requiresAZoneAndOneUnit(t *testing.T) {
 	const header = "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL"
 	for want, file := range map[string]string{
-		"its times are local":                  header + "\n",
+		"the times of the file are local":      header + "\n",
 		"the header must have one of the colu": header + ",Historic Glucose mmol/L\n",
 	} {
 		opts := &fileimport.Options{Zone: time.UTC}

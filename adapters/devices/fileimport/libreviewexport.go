@@ -11,9 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// libreViewReadings is the glucose data of a LibreView account: readings of sensors and strips, and
-// what a person typed in. A line or two about the report stand before the header. Times are those
-// of a clock on the wall.
+// libreViewReadings reads the glucose data of a LibreView account: sensor and strip readings and entries of a person.
+// One or two lines precede the header. Times are local.
 var libreViewReadings = csvFile{
 	format: LibreViewExport, name: "*_glucose_*.csv", read: readLibreView, local: true, preamble: 3, dateOf: libreTime,
 	keys: []string{"Serial Number", libreTime, libreType},
@@ -51,7 +50,7 @@ const (
 	libreNotes = "Notes"
 )
 
-// libreColumn is a column with a value of its own.
+// libreColumn is a column that becomes samples.
 type libreColumn struct {
 	value[float64]
 	resource, unit string
@@ -80,9 +79,7 @@ func libreValues() []libreColumn {
 	return columns
 }
 
-// libreLeftOut are columns that the catalogue has no place for, with what the report calls them: a
-// mark without an amount, servings of a size that is not known, and parts of a dose whose whole has
-// a column.
+// libreLeftOut maps columns that are not imported to their name in the report.
 var libreLeftOut = map[string]string{
 	"Non-numeric Food": "food without an amount", "Carbohydrates (servings)": "carbohydrates in servings",
 	"Non-numeric Rapid-Acting Insulin": "insulin without an amount", "Non-numeric Long-Acting Insulin": "insulin without an amount",
@@ -176,7 +173,7 @@ func libreInstant(r *rows) (time.Time, bool) {
 // digitDate is a date of digits with the year last, and a time with 24 or with 12 hours.
 var digitDate = regexp.MustCompile(`(?i)^(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})[ T]+(\d{1,2}:\d{2}(?::\d{2})?)(?:\s*([ap])\.?m\.?)?$`)
 
-// clockOf reads a date and time as if in UTC. A date whose year is first has one order.
+// clockOf reads a date and time as UTC. A date that starts with the year has a fixed order.
 func clockOf(text string, monthFirst bool) (time.Time, bool) {
 	parts := digitDate.FindStringSubmatch(text)
 	if parts == nil {
@@ -198,7 +195,7 @@ func clockOf(text string, monthFirst bool) (time.Time, bool) {
 	return t, err == nil
 }
 
-// plainMajority is by how many times more dates must prove an order than the other one.
+// plainMajority is the ratio by which dates must prove one order of day and month over the other.
 const plainMajority = 10
 
 // monthsFirst tells whether the dates of a file have the month first. A date proves the order in
@@ -243,7 +240,7 @@ func monthsFirst(out *output, f *csvFile, r io.Reader) (bool, error) {
 	}
 	return false, &FileError{
 		Format: f.format, Line: v.before + 1,
-		Msg: "its dates do not tell whether the day or the month is first (" + strconv.Itoa(day) + " rows have the day first, " + strconv.Itoa(month) +
+		Msg: "the dates of the file do not show whether the day or the month is first (" + strconv.Itoa(day) + " rows have the day first, " + strconv.Itoa(month) +
 			" the month, " + strconv.Itoa(open) + " fit both): Options.DateOrder must be day_first or month_first",
 	}
 }

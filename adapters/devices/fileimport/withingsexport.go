@@ -43,7 +43,7 @@ var withingsWeightColumns = []value[weighed]{
 	{"Hydration (kg)", 0, 500, func(w *weighed, n float64) { w.water = n }},
 }
 
-// readWithingsWeights hands over weighings. What a part of the body weighs becomes its percentage.
+// readWithingsWeights stores weighings. Masses of body parts become percentages.
 func readWithingsWeights(r *rows) error {
 	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceScale)), map[int64]bool{}
 	err := r.each(func() error {
@@ -103,7 +103,7 @@ var withingsPressureColumns = []value[pressure]{
 	{"Heart rate", 20, 300, func(p *pressure, n float64) { p.pulse = n }},
 }
 
-// readWithingsPressures hands over blood pressures, and the heart rates that were measured with them.
+// readWithingsPressures stores blood pressures and the heart rates measured with them.
 func readWithingsPressures(r *rows) error {
 	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceCuff))
 	err := r.each(func() error {
@@ -155,8 +155,8 @@ func numbersOf(r *rows, column string, least, most float64) ([]*float64, bool) {
 	return list, ok
 }
 
-// readWithingsSeries hands over a series: each value is of the length at its place in the list, and
-// begins where the one before ends.
+// readWithingsSeries stores a series. The value and the duration at one list position belong together, and an interval
+// begins at the end of the previous one.
 func readWithingsSeries(r *rows, resource string, least, most float64) error {
 	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch))
 	interval := healthdata.ResourceBySlug(resource).Shape != healthdata.Discrete

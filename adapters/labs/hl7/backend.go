@@ -11,25 +11,23 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
-// Sender sends a message to the laboratory and returns the first answer that accept takes.
-// It may send the message several times; after an error it may have arrived or not. An empty
-// answer means that there will be none. Implementations, such as mllp.Client and [Folder],
-// must be safe for concurrent use.
+// Sender sends a message to the laboratory and returns the first answer that accept accepts. It may send the message
+// several times. After an error the message may have arrived or not. An empty answer means that the laboratory sends
+// none. Implementations, such as mllp.Client and [Folder], must be safe for concurrent use.
 type Sender interface {
 	Send(ctx context.Context, message []byte, accept func(answer []byte) bool) ([]byte, error)
 }
 
-// Backend is a laboratory that speaks HL7, as an orders.LabBackend. What the
-// laboratory sends comes in through [Backend.Handle] or [Backend.Receive]. It is safe for
-// concurrent use, and any number of processes may share a journal.
+// Backend is an orders.LabBackend for a laboratory that uses HL7. [Backend.Handle] or [Backend.Receive] takes the
+// messages of the laboratory. Safe for concurrent use; several processes may share a journal.
 type Backend struct {
 	sender  Sender
 	journal labjournal.Journal[dossier]
 	opts    Options
 }
 
-// New returns a laboratory behind a sender. Its journal in the store has the name
-// [Options].LabSlug: two laboratories of one store need two slugs.
+// New returns a backend that sends orders with s. Its journal in the store is named [Options].LabSlug, so two
+// laboratories of one store need two slugs.
 func New(s Sender, store labjournal.Store, o *Options) *Backend {
 	opts := o.withDefaults()
 	of := func(d *dossier) orders.OrderID { return d.Order }
@@ -44,16 +42,16 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 		return orders.Accepted{}, err
 	}
 	if s.Stage != orders.SubmitRequisition {
-		return orders.Accepted{}, fmt.Errorf("%w: a laboratory that speaks HL7 takes requisitions, and sends no kits", healthlab.Invalid)
+		return orders.Accepted{}, fmt.Errorf("%w: the collection method testkit is not supported over HL7", healthlab.Invalid)
 	}
 	d, err := b.open(ctx, s)
 	switch {
 	case err != nil:
 		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
 	case d.Order != s.Order.ID || d.Team != s.Order.TeamID:
-		return orders.Accepted{}, fmt.Errorf("submit order: %w: another order has its number", healthlab.Conflict)
+		return orders.Accepted{}, fmt.Errorf("submit order: %w: another order already has this order number", healthlab.Conflict)
 	case d.Refused || d.Cancelled:
-		return orders.Accepted{}, fmt.Errorf("%w: the laboratory does not take the order", healthlab.Invalid)
+		return orders.Accepted{}, fmt.Errorf("%w: the laboratory refuses the order", healthlab.Invalid)
 	case d.Answered:
 		return orders.Accepted{SampleID: d.SampleID}, nil
 	}
@@ -96,7 +94,7 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 	return orders.Accepted{SampleID: d.SampleID}, nil
 }
 
-// open stores the order message, unless it is stored.
+// open stores the order message, unless it is already stored.
 func (b *Backend) open(ctx context.Context, s orders.Submission) (dossier, error) {
 	r := request{Submission: s, control: newOrder, number: b.opts.Number(s.Order), at: b.opts.Now(), opts: &b.opts}
 	d, err := b.journal.Get(ctx, r.number)
@@ -143,7 +141,7 @@ func (b *Backend) exchange(ctx context.Context, message []byte) (acknowledgement
 	return readAcknowledgement(reply), answer, nil
 }
 
-// Cancel implements orders.LabBackend: it sends an order message that cancels the tests.
+// Cancel implements orders.LabBackend. It sends an order message that cancels the tests.
 func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: id, TeamID: team})
 	d, err := b.journal.Get(ctx, number)
@@ -166,7 +164,7 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	switch refusal := v.err(); {
 	case refusal == nil, v.has(codeUnknownKey): // the order is unknown there
 	case errors.Is(refusal, healthlab.Invalid):
-		return fmt.Errorf("cancel order: %w: the laboratory does not take it back", healthlab.Precondition)
+		return fmt.Errorf("cancel order: %w: the laboratory refuses the cancellation", healthlab.Precondition)
 	default:
 		return fmt.Errorf("cancel order: %w", refusal)
 	}

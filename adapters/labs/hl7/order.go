@@ -22,7 +22,7 @@ const (
 	cancelOrder control = "CA"
 )
 
-// request has the content of an order message.
+// request holds the content of an order message.
 type request struct {
 	orders.Submission
 	control   control
@@ -178,8 +178,7 @@ func (r request) answers(b *er7.Builder, m catalogue.Marker) {
 	}
 }
 
-// question returns a question of the catalogue; one with the id as text if the catalogue does
-// not have it.
+// question returns a question of the catalogue, or one with the id as its text if the catalogue lacks it.
 func question(m catalogue.Marker, id int64) catalogue.Question {
 	if m.AOE != nil {
 		for _, q := range m.AOE.Questions {
@@ -221,7 +220,7 @@ func text(s *string) string {
 
 func words(s string) string { return strings.ReplaceAll(s, "_", " ") }
 
-// dossierOf is what is kept of an order.
+// dossier returns the initial state of an order.
 func (r request) dossier(m *er7.Message) dossier {
 	d := dossier{Number: r.number, Team: r.Order.TeamID, User: r.Order.UserID, Order: r.Order.ID, Method: r.Order.LabTest.Method, Request: m.Bytes()}
 	if r.Order.Details.Type != "" {

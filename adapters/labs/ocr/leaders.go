@@ -41,11 +41,10 @@ func eraseLeaders(g *image.Gray) {
 	}
 }
 
-// fewest is how many dots make a leader.
+// fewest is the smallest number of dots of a leader.
 const fewest = 6
 
-// follows reports whether a dot is the next of a row: level with the last one, and as far
-// from it as those before were from each other.
+// follows reports whether a dot continues a row: on the same level and at the same distance.
 func follows(row []dot, next dot) bool {
 	last := row[len(row)-1]
 	step := next.x - last.x
@@ -61,8 +60,7 @@ func follows(row []dot, next dot) bool {
 
 func abs(n int) int { return max(n, -n) }
 
-// dotsOf finds the dark spots that are as small as a point of print at the size that we
-// read.
+// dotsOf returns the dark spots of the size of a printed point.
 func dotsOf(g *image.Gray) []dot {
 	const largest = 10
 	w, h := g.Rect.Dx(), g.Rect.Dy()

@@ -104,7 +104,7 @@ type Exporter struct {
 // if something is missing.
 func New(place Place, health Health, teams func(context.Context) ([]healthlab.TeamID, error), key []byte, opts *Options) (*Exporter, error) {
 	if place == nil || health == nil || teams == nil || len(key) < keyBytes {
-		return nil, fmt.Errorf("%w: a lake needs a place, health data, teams and a key of at least %d bytes", healthlab.Invalid, keyBytes)
+		return nil, fmt.Errorf("%w: place, health and teams must not be nil, and key must have at least %d bytes", healthlab.Invalid, keyBytes)
 	}
 	e := &Exporter{place: place, health: health, teams: teams, key: key}
 	if opts != nil {

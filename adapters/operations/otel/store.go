@@ -31,7 +31,7 @@ func (s storeTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.Tra
 	return s.start(ctx, func() []string { return []string{summary(d.SQL)} })
 }
 
-// TraceQueryEnd ends it.
+// TraceQueryEnd ends the span.
 func (storeTracer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryEndData) {
 	end(ctx, d.Err)
 }
@@ -54,7 +54,7 @@ func (storeTracer) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, d pgx.TraceBa
 	end(ctx, d.Err)
 }
 
-// storeSpan is the span that end finds in the context; nil for none.
+// storeSpan is the context key of the span.
 type storeSpan struct{}
 
 func (s storeTracer) start(ctx context.Context, statements func() []string) context.Context {

@@ -68,5 +68,5 @@ func (s *Server) Remove() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// Is reports whether a cluster knows the server by that name.
+// Is reports whether node is the name of the server in a cluster.
 func (s *Server) Is(node string) bool { return s.dir == node }

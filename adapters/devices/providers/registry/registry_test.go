@@ -145,13 +145,13 @@ func TestReadConfig_namesEveryMistakeWithoutASecret(t *testing.T) {
 		"list":            {`[]`, "must be a JSON object with an object for each provider: it is of another shape"},
 		"more behind":     {`{} {}`, "must be a JSON object with an object for each provider: it is of another shape"},
 		"cut off":         {`{"whoop": {"client_id": "a"`, "must be a JSON object with an object for each provider: it is of another shape"},
-		"empty":           {`{}`, "must have a provider"},
+		"empty":           {`{}`, "must have at least one provider"},
 		"provider":        {`{"fjord": {}}`, "fjord: must be one of: " + slugs},
-		"twice":           {`{"whoop": {"client_id": "a", "client_secret": "secret-1"}, "whoop": {}}`, "whoop: must stand once"},
+		"twice":           {`{"whoop": {"client_id": "a", "client_secret": "secret-1"}, "whoop": {}}`, "whoop: must occur only once"},
 		"no object":       {`{"whoop": "secret-1"}`, "whoop: must be an object"},
 		"member":          {`{"whoop": {"client_id": "a", "client_secret": "secret-1", "secret": "secret-2"}}`, "whoop.secret: must be one of: client_id, client_secret, key, verify_token, message_url"},
 		"case":            {`{"whoop": {"Client_ID": "a", "client_secret": "secret-1"}}`, "whoop.Client_ID: must be one of: client_id, client_secret, key, verify_token, message_url; whoop.client_id: is required"},
-		"member twice":    {`{"whoop": {"client_id": "a", "client_secret": "secret-1", "client_secret": "secret-2"}}`, "whoop.client_secret: must stand once"},
+		"member twice":    {`{"whoop": {"client_id": "a", "client_secret": "secret-1", "client_secret": "secret-2"}}`, "whoop.client_secret: must occur only once"},
 		"missing":         {`{"whoop": {}}`, "whoop.client_id: is required; whoop.client_secret: is required"},
 		"null":            {`{"whoop": {"client_id": null, "client_secret": null}}`, "whoop.client_id: is required; whoop.client_secret: is required"},
 		"number":          {`{"whoop": {"client_id": 12, "client_secret": "secret-1"}}`, "whoop.client_id: must be a text"},
@@ -172,7 +172,7 @@ func TestReadConfig_namesEveryMistakeWithoutASecret(t *testing.T) {
 		})
 	}
 	_, err := registry.ReadConfig(strings.NewReader(`{"whoop": {"client_id": "a", "client_secret": {"env": "X"}}}`), nil)
-	require.ErrorContains(t, err, "whoop.client_secret: must be a text here")
+	require.ErrorContains(t, err, "whoop.client_secret: must be a text: only this program's own configuration may name files")
 	_, err = registry.ReadConfig(strings.NewReader(strings.Repeat(" ", 2<<20)), nil)
 	require.ErrorContains(t, err, "at most 1048576 bytes")
 }

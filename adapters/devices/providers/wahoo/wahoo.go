@@ -64,7 +64,7 @@ const (
 	base = "https://api.wahooligan.com"
 	// files is the domain of the hosts of recordings.
 	files = "wahooligan.com"
-	// message is the event that is read, and the kind that it brings.
+	// message is the supported event type, and the name of its collection.
 	message = "workout_summary"
 )
 
@@ -122,7 +122,7 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 // workouts are those of the file. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// reset is how long a limit that is used up lasts; 0 if there is room.
+// reset returns how long a used-up rate limit lasts; 0 if requests are left.
 func reset(h http.Header) time.Duration {
 	n, err := strconv.Atoi(h.Get("X-RateLimit-Reset"))
 	if err != nil || n < 0 || n > 86_400 {
@@ -181,7 +181,7 @@ type summary struct {
 	Workout *workout `json:"workout"`
 }
 
-// workout is the workout of a summary that holds it.
+// workout returns the workout that a summary contains.
 func (v *summary) workout() *workout {
 	w := workout{ID: v.ID}
 	if v.Workout != nil {
@@ -200,7 +200,7 @@ func started(item json.RawMessage) time.Time {
 	return v.Starts.Time.Time
 }
 
-// file is the address of a workout's recording; empty if there is none, or none at the provider's.
+// file returns the URL of a workout's recording; empty if there is none at the provider.
 func file(item json.RawMessage) string {
 	var v workout
 	if json.Unmarshal(item, &v) != nil || v.Summary == nil {
@@ -227,7 +227,7 @@ func (v *workout) source() healthdata.SourceType {
 	return healthdata.SourceWatch
 }
 
-// ridden returns a workout that took place; nil for a plan, and for one that is not complete.
+// ridden returns a completed workout; nil for a plan or an incomplete workout.
 func (v *workout) ridden() *healthdata.Workout {
 	start := v.Starts
 	if s := v.Summary; s != nil && start.IsZero() {

@@ -45,7 +45,7 @@ const (
 
 func manual(attrib int) bool { return attrib == 2 || attrib == 4 }
 
-// measures are what was measured at one instant.
+// measures holds the measurements of one instant.
 type measures struct {
 	hardware
 	ID       rest.ID            `json:"grpid"`
@@ -65,7 +65,7 @@ type measure struct {
 	Position *int     `json:"position"`
 }
 
-// of returns the value of the first of some types that the group has; nil if it has none.
+// of returns the value of the first of the types that the group contains; nil if it contains none.
 func (m *measures) of(types ...int) *float64 {
 	for _, of := range types {
 		var found *float64

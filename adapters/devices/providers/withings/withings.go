@@ -85,7 +85,7 @@ func action(name string, fields ...string) url.Values {
 	return q
 }
 
-// kinds are in the files of their subjects, each beside what reads it.
+// kinds lists the collections. The file of each subject defines its own.
 var kinds = slices.Concat(measured, active, asleep, heart, hardwares)
 
 var definition = &rest.Definition{

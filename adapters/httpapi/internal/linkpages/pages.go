@@ -64,11 +64,11 @@ func New(o Options) (*Pages, error) {
 	web, err := url.Parse(o.Linking.WebURL())
 	base, bad := url.Parse(o.Linking.BaseURL())
 	if err != nil || bad != nil || web.Host != base.Host || web.Scheme != base.Scheme {
-		return nil, fmt.Errorf("%w: the link pages are on the host of linking.Options.BaseURL: a callback needs their cookie", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: URL: must have the host of linking.Options.BaseURL, because the callback reads the cookie of the link pages", healthlab.Invalid)
 	}
 	for _, f := range o.FrameAncestors {
 		if u, err := url.Parse(f); err != nil || u.Host == "" || u.Path != "" || strings.ContainsAny(f, "; ,'\"*") {
-			return nil, fmt.Errorf("%w: LinkPages.FrameAncestors are origins, such as https://app.example", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: LinkPages.FrameAncestors: must be origins such as https://app.example", healthlab.Invalid)
 		}
 	}
 	return &Pages{
@@ -336,7 +336,7 @@ func (a *Pages) offer(v *visit) (linking.Page, *healthdata.Provider, error) {
 			return p, &o, nil
 		}
 	}
-	return p, nil, &healthlab.RuleError{Type: linking.RuleInvalidProvider, Msg: "the pages of this token do not offer this source"}
+	return p, nil, &healthlab.RuleError{Type: linking.RuleInvalidProvider, Msg: "this link token does not offer this source"}
 }
 
 func (a *Pages) pageAsset(w http.ResponseWriter, r *http.Request) error {

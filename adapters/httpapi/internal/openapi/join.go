@@ -83,13 +83,13 @@ func (d *document) add(parts fs.FS, name string) error {
 		return err
 	}
 	if dec.More() {
-		return errors.New("has text after its end")
+		return errors.New("must have no text after the JSON value")
 	}
 	once := part.OpenAPI != nil || part.Info != nil || part.Servers != nil || part.Security != nil
 	if name == common {
 		d.OpenAPI, d.Info, d.Servers, d.Security = part.OpenAPI, part.Info, part.Servers, part.Security
 	} else if once {
-		return errors.New("openapi, info, servers and security stand in " + common)
+		return errors.New("openapi, info, servers and security must be in " + common)
 	}
 	d.Tags = append(d.Tags, part.Tags...)
 	if err := merge(d.Paths, part.Paths); err != nil {
@@ -158,7 +158,7 @@ func (d *document) danglingRefs(v any) (faults []error) {
 			if ref, ok := v[key].(string); ok && key == "$ref" {
 				parts := strings.Split(ref, "/")
 				if len(parts) != 4 || parts[0] != "#" || parts[1] != "components" || d.Components[parts[2]][parts[3]] == nil {
-					faults = append(faults, fmt.Errorf("the reference %s leads nowhere", ref))
+					faults = append(faults, fmt.Errorf("the reference %s has no target", ref))
 				}
 				continue
 			}

@@ -82,7 +82,7 @@ func (b Bound) String() string {
 // operations. tried is the other user named in the path or query.
 func (b Bound) Confine(r *http.Request, settings *wire.Settings, team healthlab.TeamID, user healthlab.UserID) (confined *http.Request, tried healthlab.UserID, err error) {
 	if b.kind == teamOnly {
-		return nil, tried, &wire.Fault{Status: http.StatusForbidden, Type: "FORBIDDEN", Msg: "the caller is bound to one user; this operation is about the team as a whole"}
+		return nil, tried, &wire.Fault{Status: http.StatusForbidden, Type: "FORBIDDEN", Msg: "the caller is bound to one user; this operation is for callers of a whole team"}
 	}
 	settings.Own = user
 	ctx := r.Context()

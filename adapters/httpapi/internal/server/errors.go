@@ -14,16 +14,16 @@ import (
 
 // kinds maps each kind of domain error to its HTTP answer.
 var kinds = map[healthlab.ErrorKind]wire.Fault{
-	healthlab.Unknown:         {Status: 500, Type: "INTERNAL_ERROR", Msg: "something went wrong on our side"},
+	healthlab.Unknown:         {Status: 500, Type: "INTERNAL_ERROR", Msg: "an internal error occurred; try again later"},
 	healthlab.Invalid:         {Status: 422, Type: "INVALID_REQUEST", Msg: "the request is not valid"},
-	healthlab.NotFound:        {Status: 404, Type: "NOT_FOUND", Msg: "there is no such thing"},
-	healthlab.Conflict:        {Status: 409, Type: "CONFLICT", Msg: "something with this identity exists already"},
-	healthlab.Precondition:    {Status: 400, Type: "PRECONDITION_FAILED", Msg: "this is not possible as things stand"},
-	healthlab.Unauthenticated: {Status: 401, Type: "UNAUTHORIZED", Msg: "the credential is missing or not known"},
-	healthlab.Forbidden:       {Status: 403, Type: "FORBIDDEN", Msg: "this is not allowed"},
-	healthlab.Exhausted:       {Status: 429, Type: "RATE_LIMITED", Msg: "a limit is used up"},
+	healthlab.NotFound:        {Status: 404, Type: "NOT_FOUND", Msg: "the requested resource was not found"},
+	healthlab.Conflict:        {Status: 409, Type: "CONFLICT", Msg: "a resource with this identity already exists"},
+	healthlab.Precondition:    {Status: 400, Type: "PRECONDITION_FAILED", Msg: "the current state of the resource does not allow this operation"},
+	healthlab.Unauthenticated: {Status: 401, Type: "UNAUTHORIZED", Msg: "the credential is missing or unknown"},
+	healthlab.Forbidden:       {Status: 403, Type: "FORBIDDEN", Msg: "the caller is not allowed to do this"},
+	healthlab.Exhausted:       {Status: 429, Type: "RATE_LIMITED", Msg: "a limit is reached; try again later"},
 	healthlab.Unavailable:     {Status: 503, Type: "UNAVAILABLE", Msg: "try again later"},
-	healthlab.Unimplemented:   {Status: 501, Type: "NOT_IMPLEMENTED", Msg: "this installation does not do that"},
+	healthlab.Unimplemented:   {Status: 501, Type: "NOT_IMPLEMENTED", Msg: "this deployment does not support the operation"},
 }
 
 // FaultOf returns the answer to an error. Invalid input is answered with the list of [ProblemsOf]. The text comes from

@@ -126,7 +126,7 @@ type askOnce func(*idempotency.Service, context.Context, idempotency.Request, fu
 // answerOnce runs do, or returns the stored answer of the key.
 func answerOnce(ctx context.Context, requests *idempotency.Service, ask askOnce, once *idempotency.Request, body any, do CreateFunc) (*keptAnswer, error) {
 	if requests == nil {
-		return nil, &wire.Fault{Status: http.StatusNotImplemented, Type: "IDEMPOTENCY_NOT_AVAILABLE", Msg: "this installation keeps no idempotency keys"}
+		return nil, &wire.Fault{Status: http.StatusNotImplemented, Type: "IDEMPOTENCY_NOT_AVAILABLE", Msg: "this deployment does not support idempotency keys"}
 	}
 	text, err := json.Marshal(body)
 	if err != nil {

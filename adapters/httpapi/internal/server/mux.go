@@ -126,14 +126,14 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func refuseRoute(w http.ResponseWriter, allow []string) {
-	f := &wire.Fault{Status: http.StatusNotFound, Type: "NOT_FOUND", Msg: "there is nothing at this path"}
+	f := &wire.Fault{Status: http.StatusNotFound, Type: "NOT_FOUND", Msg: "no operation has this path"}
 	if len(allow) > 0 {
 		if slices.Contains(allow, http.MethodGet) {
 			allow = append(allow, http.MethodHead)
 		}
 		slices.Sort(allow)
 		f = &wire.Fault{
-			Status: http.StatusMethodNotAllowed, Type: "METHOD_NOT_ALLOWED", Msg: "this path does not take this method",
+			Status: http.StatusMethodNotAllowed, Type: "METHOD_NOT_ALLOWED", Msg: "the path does not support this method; the header Allow lists those it supports",
 			Header: http.Header{"Allow": {strings.Join(slices.Compact(allow), ", ")}},
 		}
 	}

@@ -41,7 +41,7 @@ func Decode(data []byte, v any, o Options) healthlab.Problems {
 	}
 	d := decoder{scanner: scanner{data: data}, Options: o}
 	if !d.value(planOf(rv.Type().Elem()), rv.Elem(), rules{}) || d.peek() != 0 || d.pos < len(data) {
-		d.stop("json_trailing", "has text after its end") // unless it has stopped before
+		d.stop("json_trailing", "must have no text after the JSON value") // unless it has stopped before
 		f := d.fault
 		d.problems = append(d.problems, healthlab.Problem{
 			Path: d.place(), Code: f.code, Msg: f.msg, Context: map[string]any{"offset": f.offset},
@@ -306,7 +306,7 @@ func (d *decoder) object(p *plan, v reflect.Value, c byte) bool {
 		*d.at() = step{name: f.name}
 		next = i + 1
 		if have.has(i) {
-			if !d.note("duplicate_key", "stands more than once") || !d.pass() {
+			if !d.note("duplicate_key", "must occur only once") || !d.pass() {
 				return false
 			}
 			continue
@@ -372,7 +372,7 @@ func (d *decoder) stranger(p *plan, key text) bool {
 	for i := range p.fields {
 		if strings.EqualFold(p.fields[i].name, name) {
 			return d.add(healthlab.Problem{
-				Path: d.place(), Code: "key_case", Msg: "must be spelt with the letters' case as documented",
+				Path: d.place(), Code: "key_case", Msg: "must be spelt in the documented case",
 				Context: map[string]any{"expected": p.fields[i].name},
 			}) && d.pass()
 		}
@@ -380,7 +380,7 @@ func (d *decoder) stranger(p *plan, key text) bool {
 	if d.IgnoreReadOnly && p.readOnly[name] {
 		return d.pass()
 	}
-	if !d.IgnoreUnknown && !d.note("unknown_key", "is not a key of this object") {
+	if !d.IgnoreUnknown && !d.note("unknown_key", "must be absent: this object has no such key") {
 		return false
 	}
 	return d.pass()

@@ -207,7 +207,7 @@ func (d *decoder) mapping(p *plan, v reflect.Value, r rules, c byte) bool {
 			key.SetString(string(raw.appendPlain(nil)))
 		}
 		if v.MapIndex(key).IsValid() {
-			if !d.note("duplicate_key", "stands more than once") || !d.pass() {
+			if !d.note("duplicate_key", "must occur only once") || !d.pass() {
 				return false
 			}
 			continue

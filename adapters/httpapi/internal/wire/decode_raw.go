@@ -36,7 +36,7 @@ func (d *decoder) own(p *plan, v reflect.Value, c byte) bool {
 		return true
 	case kindAny:
 		if json.Unmarshal(raw, v.Addr().Interface()) != nil {
-			return d.note("out_of_range", "holds a number beyond what can be held")
+			return d.note("out_of_range", "must not contain a number outside of the range of 64-bit floats")
 		}
 		return true
 	}
@@ -157,7 +157,7 @@ func (d *decoder) once(base int) bool {
 			continue // said already
 		}
 		*d.at() = step{key: text{raw: keys[i]}}
-		if !d.note("duplicate_key", "stands more than once") {
+		if !d.note("duplicate_key", "must occur only once") {
 			return false
 		}
 	}

@@ -37,9 +37,9 @@ func (d *decoder) plainText(c byte) (b []byte, ok, goOn bool) {
 
 func (d *decoder) flawed(f flaw, what string) bool {
 	if f == holdsNUL {
-		return d.note("nul", "must not hold the character U+0000 in a "+what)
+		return d.note("nul", "must not contain the character U+0000 in a "+what)
 	}
-	return d.note("not_unicode", "must be sound UTF-8, without lone surrogates, in a "+what)
+	return d.note("not_unicode", "must be valid UTF-8 without lone surrogates in a "+what)
 }
 
 func (d *decoder) stringInto(v reflect.Value, c byte) bool {
@@ -87,7 +87,7 @@ func (d *decoder) float(p *plan, v reflect.Value, c byte) bool {
 	}
 	f, err := strconv.ParseFloat(string(n.text), p.bits)
 	if err != nil {
-		return d.note("out_of_range", "is beyond the numbers this field can hold")
+		return d.note("out_of_range", "must be a number within the range of this field")
 	}
 	v.SetFloat(f)
 	return true
@@ -119,7 +119,7 @@ func (d *decoder) integer(p *plan, v reflect.Value, r rules, c byte) bool {
 		v.SetUint(u)
 	}
 	if err != nil {
-		return d.note("out_of_range", "is beyond the whole numbers this field can hold")
+		return d.note("out_of_range", "must be a whole number within the range of this field")
 	}
 	return true
 }
@@ -239,7 +239,7 @@ func (d *decoder) timeZone() *time.Location {
 // The texts of rules that clients often break.
 const (
 	uuidRule = "must be a UUID of 36 characters"
-	dateRule = "must be a day of the calendar, written YYYY-MM-DD"
+	dateRule = "must be a calendar date as YYYY-MM-DD"
 	timeRule = "must be a date and time with an offset from UTC, such as 2026-03-01T10:00:00-05:00 or 2026-03-01T15:00:00Z"
 	formRule = "does not have the form that this field asks for"
 )

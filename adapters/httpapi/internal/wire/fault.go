@@ -30,7 +30,7 @@ func (f *Fault) Unwrap() error { return f.Cause }
 
 func tooLarge(limit int64) *Fault {
 	return &Fault{
-		Status: http.StatusRequestEntityTooLarge, Type: "BODY_TOO_LARGE", Msg: "the body is larger than this operation takes",
+		Status: http.StatusRequestEntityTooLarge, Type: "BODY_TOO_LARGE", Msg: "the body is larger than the limit of this operation",
 		Extra: map[string]any{"limit": limit},
 	}
 }

@@ -63,7 +63,7 @@ func (in *In) Form(part func(p *Part) error) bool {
 			in.formEnds(source.err)
 			return false
 		case n == mostParts:
-			in.Problem("too_many_parts", "a form has at most 200 parts", "body")
+			in.Problem("too_many_parts", "a form must have at most 200 parts", "body")
 			return false
 		}
 		declared, _, err := mime.ParseMediaType(p.Header.Get("Content-Type"))
@@ -88,7 +88,7 @@ func (in *In) formEnds(fault error) {
 		in.fault = broken(fault, in.settings.MaxBody)
 		return
 	}
-	in.Problem("form_invalid", "is not a well-formed form", "body")
+	in.Problem("form_invalid", "must be a well-formed multipart form", "body")
 }
 
 // watched remembers how reading a body failed.
@@ -108,7 +108,7 @@ func (w *watched) Read(b []byte) (int, error) {
 // UnknownPart reports a part that the operation has no field for, unless unknown keys are ignored.
 func (in *In) UnknownPart(p *Part) {
 	if !in.settings.IgnoreUnknown {
-		in.Problem("unknown_key", "is not a part of this form", "body", shortKey(text{raw: []byte(p.Name)}))
+		in.Problem("unknown_key", "must be absent: this form has no such part", "body", shortKey(text{raw: []byte(p.Name)}))
 	}
 }
 
@@ -122,7 +122,7 @@ type Field struct {
 // Field reads a part into f. A second part with the same name is a problem.
 func (in *In) Field(p *Part, f *Field) error {
 	if f.there {
-		in.Problem("duplicate_key", "stands more than once", "body", p.Name)
+		in.Problem("duplicate_key", "must occur only once", "body", p.Name)
 		return nil
 	}
 	const longest = 100

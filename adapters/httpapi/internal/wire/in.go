@@ -70,7 +70,7 @@ func From(r *http.Request) *In {
 	in := &In{r: r, settings: s}
 	var err error
 	if in.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-		in.problems.Add("query_invalid", "is not a well-formed query", "query")
+		in.problems.Add("query_invalid", "must be a well-formed query", "query")
 	}
 	for name, values := range in.query { // many clients write null as nothing
 		in.query[name] = slices.DeleteFunc(values, func(v string) bool { return v == "" })

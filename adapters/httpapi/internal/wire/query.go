@@ -52,7 +52,7 @@ func (in *In) need(name string) (string, bool) {
 func (in *In) clean(v, place, name string) bool {
 	switch {
 	case !utf8.ValidString(v):
-		in.add("not_unicode", "must be sound UTF-8", place, name, nil)
+		in.add("not_unicode", "must be valid UTF-8", place, name, nil)
 	case strings.ContainsRune(v, 0):
 		in.add("nul", "must not hold the character U+0000", place, name, nil)
 	default:

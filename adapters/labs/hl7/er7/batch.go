@@ -6,7 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Batch is a file of messages, with or without the envelopes that HL7 has for them.
+// Batch is a file of messages, with or without HL7 batch envelopes.
 type Batch struct {
 	healthlab.Private
 
@@ -14,13 +14,12 @@ type Batch struct {
 	items []Item
 }
 
-// Item is one message of a batch, or one segment of its envelope: FHS, BHS, BTS or
-// FTS. Exactly one of Message, Envelope and Err is there.
+// Item is one message of a batch, or one segment of its envelope: FHS, BHS, BTS or FTS. Exactly one of Message,
+// Envelope and Err is set.
 type Item struct {
 	Message  *Message
 	Envelope Segment
-	// Err says why a message, or what stands in none, cannot be read, as a [SyntaxError], and Raw is
-	// its text.
+	// Err is the [SyntaxError] of a malformed message or stray text, and Raw its text.
 	Err error
 	Raw []byte
 }

@@ -17,18 +17,16 @@ const (
 	carriageReturn = 0x0d
 )
 
-// DefaultMaxBytes bounds a message where the options say nothing else.
+// DefaultMaxBytes is the default limit of a message.
 const DefaultMaxBytes = 16 << 20
 
 // Errors of a frame. After either of them a [Reader] continues with the next
 // frame.
 var (
-	// ErrTooLarge is a frame that is longer than is allowed. It was read to its end and
-	// thrown away.
-	ErrTooLarge = fmt.Errorf("%w: MLLP frame: larger than is allowed", healthlab.Invalid)
-	// ErrUnterminated is a frame without an end: another one began in it, or nothing
-	// came for too long.
-	ErrUnterminated = fmt.Errorf("%w: MLLP frame: its end is missing", healthlab.Invalid)
+	// ErrTooLarge is the error of a frame beyond the limit. The frame was read to its end and discarded.
+	ErrTooLarge = fmt.Errorf("%w: MLLP frame: must have at most MaxBytes bytes", healthlab.Invalid)
+	// ErrUnterminated is the error of a frame without an end: another frame began in it, or it timed out.
+	ErrUnterminated = fmt.Errorf("%w: MLLP frame: the end of the frame is missing", healthlab.Invalid)
 )
 
 // Append appends a message to b as a frame.
@@ -134,7 +132,7 @@ func (r *Reader) frame() ([]byte, error) {
 	}
 }
 
-// broken is what a failed read in a frame means.
+// broken converts the error of a failed read within a frame.
 func broken(err error) error {
 	switch {
 	case timeout(err):
