@@ -126,7 +126,7 @@ func TestLibreViewExport_requiresAZoneAndOneUnit(t *testing.T) {
 		"the header must have one of the colu": header + ",Historic Glucose mmol/L\n",
 	} {
 		opts := &fileimport.Options{Zone: time.UTC}
-		if strings.HasPrefix(want, "its") {
+		if strings.HasPrefix(want, "the times") {
 			opts.Zone = nil
 		}
 		s, _, err := importBytes(t, []byte(file), opts)
