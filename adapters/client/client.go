@@ -70,7 +70,7 @@ type Problem = rest.Problem
 
 // Error is an answer of 300 or above. Its texts have no values of the request.
 type Error struct {
-	// Status is that of HTTP. Type is the contract's stable name of the error; empty for 422.
+	// Status is the HTTP status. Type is the stable error type of the contract; empty for 422.
 	Status        int
 	Type, Message string
 	// Problems are all faults of a request that is not valid (422).

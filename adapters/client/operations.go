@@ -78,8 +78,8 @@ func (c *Client) UploadSummaries(ctx context.Context, userID, resource string, u
 	return call[Counts](ctx, c, Request{Method: "POST", Body: upload}, "v2", "summary", resource, userID)
 }
 
-// Summaries returns the items of the resource activity, sleep or workouts as an [Activity], a [Sleep]
-// or a [Workout] each. The filter is that of [Client.Samples].
+// Summaries returns the summaries of activity, sleep or workouts as [Activity], [Sleep] or [Workout]. The filter has
+// the parameters of [Client.Samples].
 func Summaries[T any](ctx context.Context, c *Client, userID, resource string, filter url.Values) ([]T, error) {
 	answer, err := call[map[string]json.RawMessage](ctx, c, Request{Method: "GET", Query: filter}, "v2", "summary", resource, userID)
 	if err != nil {

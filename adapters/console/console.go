@@ -154,8 +154,8 @@ func (s *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // pageHandler answers a signed-in request.
 type pageHandler func(http.ResponseWriter, *http.Request, *session) error
 
-// signedIn sends requests without a session to the sign-in page, as it does once the API refuses
-// the session's key, and checks the CSRF token of forms.
+// signedIn redirects requests without a session to the sign-in page, also when the API refuses the session's key. It
+// checks the CSRF token of forms.
 func (s *Console) signedIn(h pageHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		on := s.sessions.find(r)

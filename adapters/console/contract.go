@@ -38,7 +38,7 @@ type contractSchema struct {
 	Required    []string                  `json:"required"`
 }
 
-// resolve follows the reference of a schema, and that of the first alternative.
+// resolve returns the target of a schema's reference, or of the reference of its first alternative.
 func (c *contract) resolve(s contractSchema) contractSchema {
 	if len(s.AnyOf) > 0 {
 		s = s.AnyOf[0]

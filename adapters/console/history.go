@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// historyOf is how far the histories of a source are fetched: of resources, and of the days of all of them.
+// historyOf is the progress of the historical pulls of a source: finished resources, and days of all of them.
 type historyOf struct {
 	Ended, Resources int
 	Days             int // of the longest

@@ -253,7 +253,7 @@ type source struct {
 	History *historyOf `json:"-"`
 }
 
-// resourcePage is a page of users with what was read of their sources.
+// resourcePage is a page of users with the pull status of their sources.
 type resourcePage struct {
 	Data []struct {
 		UserID string `json:"user_id"`

@@ -35,7 +35,7 @@ type settingField struct {
 // Has reports whether an option is selected.
 func (f settingField) Has(option string) bool { return slices.Contains(f.Values, option) }
 
-// settings reads the settings of the team. Their controls and descriptions are those of the contract.
+// settings reads the settings of the team, with inputs and descriptions of the contract.
 func (s *Console) settings(r *http.Request, on *session, c *contract) (list []setting, err error) {
 	var values map[string]json.RawMessage
 	if err := s.optional(s.manage(r, on, http.MethodGet, s.teamPath()+"/settings", nil, nil, &values)); err != nil {
@@ -120,7 +120,7 @@ func (o *setting) fill(value json.RawMessage) error {
 	return nil
 }
 
-// fields returns the controls of an object, in the order of what is required and of their names.
+// fields returns the inputs of an object, required ones first, then by name.
 func (o *setting) fields(key string, values map[string]json.RawMessage) (list []settingField) {
 	names := slices.Clone(o.schema.Required)
 	for _, name := range slices.Sorted(maps.Keys(o.schema.Properties)) {

@@ -55,8 +55,8 @@ func (s Services) summaries() (list []file) {
 	return list
 }
 
-// windows calls yield with queries that together find all records of a resource: a month at a
-// time, for a recording can have a megabyte, and what is before 2000 or after 2099 at once.
+// windows calls yield with queries that together return all records of a resource: one per month, because a recording
+// may have a megabyte, and one each for data before 2000 and after 2099.
 func windows(r *healthdata.Resource) func(yield func(healthdata.RecordQuery) bool) {
 	return func(yield func(healthdata.RecordQuery) bool) {
 		const most = time.Microsecond

@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// Caller is the team that a request acts for, and what it may do.
+// Caller is the team that sends a request, with the permissions of its API key.
 type Caller struct {
 	// Team is required: a Caller without one is refused with 401. It must exist where
 	// Config.Organisations or Config.Teams is set; organisation.Service.EnsureTeam makes it.
@@ -28,12 +28,11 @@ type Caller struct {
 	User healthlab.UserID
 	// Key is the id of the API key; zero if the key has none.
 	Key uuid.UUID
-	// Scopes are those of the key; empty means every scope.
+	// Scopes are the scopes of the key; empty means all scopes.
 	Scopes organisation.Scopes
 }
 
-// Role is what the holder of a management key may do with the teams of its mandate. The zero
-// value is [RoleAdmin].
+// Role decides which operations the holder of a management key may call for its teams. The zero value is [RoleAdmin].
 type Role string
 
 // The roles.

@@ -34,7 +34,7 @@ type KeySum [sha256.Size]byte
 // SumKey returns the sum of a whole key, prefix included.
 func SumKey(key string) KeySum { return sha256.Sum256([]byte(key)) }
 
-// APIKey is a key as it is stored.
+// APIKey is a stored API key.
 type APIKey struct {
 	// Team is the team that owns the key.
 	Team healthlab.TeamID

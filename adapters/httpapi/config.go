@@ -69,7 +69,7 @@ type Config struct {
 	// Limits.Timeout.
 	Ping func(context.Context) error
 
-	// URL is where the mount is reached, for its contract. Default /.
+	// URL is the address of the mount in its contract. Default /.
 	URL string
 	// SignIn is the security scheme of teams in the contract: an OpenAPI security scheme object such as
 	// {"type":"apiKey","in":"cookie","name":"session"}. Default: an API key in KeyHeader.

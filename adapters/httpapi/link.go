@@ -83,7 +83,7 @@ func secretReply(w http.ResponseWriter) {
 	w.Header().Set("Referrer-Policy", "no-referrer")
 }
 
-// linkTokenIn is the body that asks for a link token.
+// linkTokenIn is the body that requests a link token.
 type linkTokenIn struct {
 	UserID            healthlab.UserID `json:"user_id"`
 	Provider          *string          `json:"provider"`

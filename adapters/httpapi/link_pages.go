@@ -56,8 +56,8 @@ type LinkPages struct {
 
 // FirstImport is the progress of the first import of a connection.
 type FirstImport struct {
-	// Total is the number of kinds of data; 0 until it is known. Done is the number of
-	// those that have ended, and Failed the number of those that ended without success.
+	// Total is the number of kinds of data; 0 until it is known. Done is the number of finished kinds, and Failed the
+	// number of finished kinds without success.
 	Total, Done, Failed int
 	// Days is the number of days of the longest history, and FetchedDays the number of these that are stored.
 	Days, FetchedDays int

@@ -22,7 +22,7 @@ type Mandate func(org uuid.UUID, team healthlab.TeamID) bool
 // EveryTeam is the Mandate of a key that may manage every team of every organisation.
 func EveryTeam(uuid.UUID, healthlab.TeamID) bool { return true }
 
-// ManagementKey is a management key as it is stored.
+// ManagementKey is a stored management key.
 type ManagementKey struct {
 	// Sum is the sum of the key; see [SumKey]. The key itself is random, of 32 bytes
 	// or more.

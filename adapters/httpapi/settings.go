@@ -279,7 +279,7 @@ func (in *settingsIn) edit(c *teamsettings.Choices) {
 	}
 }
 
-// choice is what a body says of a provider's history.
+// choice converts the history setting of a body.
 func (h historyWire) choice() healthdata.HistoryChoice {
 	out := healthdata.HistoryChoice{Default: h.Default.Days, Resources: make(map[string]int, len(h.Resources))}
 	for resource, n := range h.Resources {

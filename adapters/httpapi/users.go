@@ -64,7 +64,7 @@ type userPatchIn struct {
 	IngestionEnd      wire.Opt[healthlab.Date] `json:"ingestion_end"`
 }
 
-// editFrom says in the domain's words what a key of a patch says.
+// editFrom converts a key of a patch body to an edit of the domain.
 func editFrom[T any](o wire.Opt[T]) healthdata.Edit[T] {
 	switch v := o.Ptr(); {
 	case v != nil:
@@ -227,7 +227,7 @@ func (a api) disconnectProvider(ctx context.Context, in *wire.In, team healthlab
 
 func userSearch(in *wire.In) string { return in.Text("query_id", wire.MaxPathText) }
 
-// providerOut is a provider as it is listed.
+// providerOut is one provider of the list.
 type providerOut struct {
 	Name               string   `json:"name"`
 	Slug               string   `json:"slug"`

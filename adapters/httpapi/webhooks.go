@@ -37,7 +37,7 @@ func (a api) webhookOperations() []server.Operation {
 	}
 }
 
-// webhookOut is an endpoint as it is shown: without its secrets and headers.
+// webhookOut is an endpoint without its secrets and headers.
 type webhookOut struct {
 	ID             webhook.EndpointID      `json:"id"`
 	URL            string                  `json:"url"`

@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// webhookTestIn is the body that asks for a test message.
+// webhookTestIn is the body that requests a test message.
 type webhookTestIn struct {
 	EventType string `json:"event_type"`
 }

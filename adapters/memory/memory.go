@@ -82,7 +82,7 @@ func NewPersonKeys() personkey.Store {
 	return personkey.NewStore(engineOf(personkey.Tables(), &Options{}))
 }
 
-// NewSeen returns an empty memory of what a receiver saw. Of the options only Now counts.
+// NewSeen returns an empty store of the message ids that a receiver has seen. It uses only the option Now.
 func NewSeen(opts *Options) receiver.Seen {
 	if opts == nil {
 		opts = &Options{}

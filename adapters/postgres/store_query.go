@@ -121,7 +121,7 @@ func (t *table) queueKeys(b *pgx.Batch, group *store.Query, q []store.Query, whi
 	})
 }
 
-// lockUser locks a user who may have no row. Who adds the row takes the lock of Held before.
+// lockUser maps a lock to the advisory lock of a user who may have no row. Adding the row requires the lock of Held.
 var lockUser = map[store.Lock]string{
 	store.Shared: "select pg_advisory_xact_lock_shared($1)",
 	store.Held:   "select pg_advisory_xact_lock($1)",

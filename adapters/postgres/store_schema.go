@@ -120,10 +120,9 @@ func indexColumn(i int) string { return fmt.Sprintf("i%d", i) }
 
 func uniqueIndex(table string, i int) string { return table + "_" + indexColumn(i) + "_unique" }
 
-// Migrate makes what the database lacks of the tables: the schema, tables and indexes, in one
-// transaction. Several processes may call it at once. The role of db owns what it makes; another
-// role for [New] needs USAGE on the schema and SELECT, INSERT, UPDATE and DELETE on its
-// tables. healthlab.Precondition if a newer program has made the tables.
+// Migrate creates missing tables: the schema, tables and indexes, in one transaction. Several processes may call it
+// concurrently. The role of db owns the created objects; another role for [New] needs USAGE on the schema and SELECT,
+// INSERT, UPDATE and DELETE on its tables. It returns healthlab.Precondition if a newer program has made the tables.
 func Migrate(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }, tables []store.Definition, opts *Options) error {

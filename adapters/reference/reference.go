@@ -69,7 +69,7 @@ func Handler(api http.Handler) http.Handler {
 // searchPage is the name of the search page.
 const searchPage = "search"
 
-// pageSet is the pages of a contract, by name, and what a search reads.
+// pageSet holds the pages of a contract by name, and the search index.
 type pageSet struct {
 	pages     map[string][]byte
 	templates *template.Template

@@ -10,7 +10,7 @@ import (
 type hit struct {
 	// Link is the address of the entry. Kind is operation, event or type.
 	Link, Kind, Title, Code string
-	// texts are what is searched, in lower case: the title, then also the code, then everything.
+	// texts holds the searched texts in lower case: the title, then title and code, then everything.
 	texts [3]string
 }
 

@@ -24,7 +24,7 @@ import (
 // Behaviours of a sign-in. The text after the last plus sign of a name or address selects one: ann+refused,
 // ann+down@example.com. Any other name signs in.
 const (
-	// BehaviourRefused: the provider does not take the name, the password or the address.
+	// BehaviourRefused means that the provider refuses the name, the password or the address.
 	BehaviourRefused = "refused"
 	// BehaviourExpired means that the provider requires a new password first.
 	BehaviourExpired = "expired"
@@ -66,9 +66,9 @@ const (
 	BehaviourCrowded = "crowded"
 	// BehaviourGarbled means that every second answer is malformed.
 	BehaviourGarbled = "garbled"
-	// BehaviourLate: data shows a day and a half after it was recorded.
+	// BehaviourLate means that data becomes available a day and a half after it was recorded.
 	BehaviourLate = "late"
-	// BehaviourResent: what was recorded in the last hour is incomplete, and is sent again.
+	// BehaviourResent means that data of the last hour is incomplete, and is sent again later.
 	BehaviourResent = "resent"
 	// BehaviourStrange means that some data must be refused: an unknown unit, a future time, data of another person,
 	// two versions of one night.
@@ -236,7 +236,7 @@ func (c *Connector) Flows() linking.ProviderConnector {
 
 var errDown = errors.New("the sandbox provider is down")
 
-// behaviourOf is what follows the last plus sign of a name or address.
+// behaviourOf returns the text after the last plus sign of a name or address.
 func behaviourOf(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	if i := strings.LastIndexByte(name, '+'); i >= 0 {

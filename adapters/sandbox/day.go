@@ -107,8 +107,8 @@ func nightOf(p *person, user healthlab.UserID, date healthlab.Date, loc *time.Lo
 	hours := clamp(p.sleepHours+0.6*r.NormFloat64(), 4, 10)
 	to := date.At(loc).Add(time.Duration(wake) * time.Minute)
 	n := night{to: to, from: to.Add(-time.Duration(hours*60) * time.Minute), hrv: clamp(p.hrv+6*r.NormFloat64(), 10, 160)}
-	// Cycles of about 90 minutes: light, deep (less of it each time), light, REM (more
-	// of it each time), with a short waking between some of them.
+	// A night has cycles of about 90 minutes: light, deep (shorter in each cycle), light, REM (longer in each cycle),
+	// with short awakenings between.
 	at := n.from
 	add := func(minutes float64, s healthdata.SleepStage) {
 		to := at.Add(time.Duration(math.Max(1, minutes)) * time.Minute)

@@ -61,7 +61,7 @@ type source interface {
 	next(l *Lab) (time.Time, bool)
 	// message executes the next step and returns its message.
 	message(l *Lab, at time.Time) orders.Message
-	// again is how often a message is repeated.
+	// again returns how many times a message is repeated.
 	again() int
 }
 

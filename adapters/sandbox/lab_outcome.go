@@ -64,7 +64,7 @@ const (
 	CorrectedReport Story = "corrected"
 	// Stopped means that the lab cancels the order after it accepted it.
 	Stopped Story = "stopped"
-	// NeverAgain: the lab takes the order and is not heard of again.
+	// NeverAgain means that the lab accepts the order and never sends a message.
 	NeverAgain Story = "never_again"
 )
 
@@ -76,10 +76,9 @@ func Stories() []Story {
 	}
 }
 
-// OutcomeFromPassthrough reads the outcome of an order from the text that its team put into
-// passthrough: "sandbox:" and, separated by commas, names of stories or of the ways in
-// which the lab itself fails: refused, down (once), silent (once), slow,
-// too_late_to_cancel, uncovered, repeats. Anything else is that all goes well.
+// OutcomeFromPassthrough returns the outcome that a team's passthrough text selects: "sandbox:" followed by stories or
+// failures, separated by commas. Failures are refused, down (once), silent (once), slow, too_late_to_cancel, uncovered
+// and repeats. Any other text means success.
 func OutcomeFromPassthrough(o orders.Order) Outcome {
 	var f Outcome
 	if o.Passthrough == nil {

@@ -56,9 +56,9 @@ type VisitOutcome struct {
 	Repeats int
 }
 
-// VisitOutcomeFromNotes reads the outcome of an appointment from its notes: "sandbox:" and,
-// separated by commas, refused, gone, down (once), silent (once), slow, never, moved,
-// dropped, too_late, repeats. Anything else is that all goes well.
+// VisitOutcomeFromNotes returns the outcome that the notes of an appointment select: "sandbox:" followed by refused,
+// gone, down (once), silent (once), slow, never, moved, dropped, too_late or repeats, separated by commas. Any other
+// text means success.
 func VisitOutcomeFromNotes(notes string) VisitOutcome {
 	var f VisitOutcome
 	names, ok := strings.CutPrefix(notes, "sandbox:")

@@ -135,8 +135,8 @@ func (d *day) metres(m int) float64 {
 	return d.steps[m] * d.heightCM * 0.00414
 }
 
-// kcalActive is the energy of movement of a minute; kcalBasal that of merely living,
-// by the equation of Mifflin and St Jeor (1990).
+// kcalActive returns the active energy of a minute, and kcalBasal the basal energy by the equation of Mifflin and St
+// Jeor (1990).
 func (d *day) kcalActive(m int) float64 {
 	switch d.doing[m] {
 	case walking:

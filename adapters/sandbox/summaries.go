@@ -85,7 +85,7 @@ func (d *day) readings(every int, value func(*day, int) (float64, bool), from, t
 	return out
 }
 
-// The lowest heart rate of a night is a mean of five minutes, and the resting one of thirty.
+// The lowest heart rate of a night is a mean over five minutes, and the resting heart rate a mean over thirty.
 const lowestMinutes, restingMinutes = 5, 30
 
 func mean(values []float64) float64 {

@@ -36,7 +36,7 @@ type Config struct {
 	Environment healthlab.Environment
 	// Region is the region in which data is stored. Default [httpapi.US].
 	Region httpapi.Region
-	// URL is where callers and browsers reach [Service.Handler], without a slash at the end.
+	// URL is the address of [Service.Handler] for callers and browsers, without a trailing slash.
 	URL string
 	// Stores keeps everything but files, and encrypts with its Keys. Its engine may have further
 	// methods: Ping(context.Context) error, nil if it can be used, for [Service.Ready], and Signal()
@@ -117,8 +117,8 @@ type Config struct {
 	// and Settings are set.
 	Webhooks webhook.Options
 
-	// Loops returns background work of the host that Run does beside its own, such as exports
-	// to a lake. New calls it once, with the assembled service. Default: none.
+	// Loops returns additional background work for Run, such as exports to a lake. New calls it once with the assembled
+	// service. Default: none.
 	Loops func(*Service) ([]Loop, error)
 
 	// LinkPages are the pages on which people link. Default: with on-device stores and manual sources; in a sandbox

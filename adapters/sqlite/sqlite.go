@@ -184,8 +184,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	return err
 }
 
-// Backup writes a copy of all that is committed to a new file, beside running updates.
-// healthlab.Conflict if the file exists.
+// Backup copies all committed data to a new file, concurrently with updates. It returns healthlab.Conflict if the file
+// exists.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	return s.reading(ctx, func(c *conn) error { return c.backup(path) })
 }
@@ -231,7 +231,7 @@ func (s *Store) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row,
 	return rows, err
 }
 
-// reading calls do with a connection for reads. It is interrupted when ctx ends.
+// reading calls do with a connection for reads. The end of ctx interrupts the read.
 func (s *Store) reading(ctx context.Context, do func(*conn) error) error {
 	select {
 	case <-ctx.Done():

@@ -211,7 +211,7 @@ func (v *Stores) OnWritten(written func()) { v.written.Store(&written) }
 // HasOutbox reports whether events are kept for delivery: whether [Options].Events is [Outbox].
 func (v *Stores) HasOutbox() bool { return v.events != nil }
 
-// Backlog counts what is still to be delivered: nothing without the outbox.
+// Backlog counts the undelivered messages; zero without the outbox.
 func (v *Stores) Backlog(ctx context.Context) (webhook.Backlog, error) {
 	if v.events == nil {
 		return webhook.Backlog{}, nil

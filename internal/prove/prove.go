@@ -1,12 +1,12 @@
-// Package prove says at which counts tests run, and which of them: [Count] and [Counts] are small in
-// a plain go test and full under make prove (HEALTHLABTEST_PROVE=1); [All] reports whether slow tests
-// run, in CI (the variable CI is set) and under make prove.
+// Package prove decides how many cases tests run, and which slow tests run. [Count] and [Counts] are small in a plain
+// go test and full under make prove (HEALTHLABTEST_PROVE=1). [All] reports whether slow tests run: in CI (the variable
+// CI is set) and under make prove.
 //
 //	for range prove.Count(1_000, 100_000) {
 //		…
 //	}
 //
-// Only tests import it.
+// Only tests import the package.
 package prove
 
 import (

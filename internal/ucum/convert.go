@@ -141,9 +141,8 @@ func apply(f func(float64) float64, x *big.Rat) *big.Rat {
 	return new(big.Rat).SetFloat64(n)
 }
 
-// linear returns the conversion of numbers of q to numbers of r, which measure the same; false if it has
-// no factor. A whole number stands where the factor or its inverse is one, so that the result has
-// no error but that of one operation.
+// linear returns the conversion from q to r; ok is false if their dimensions differ or there is no factor. If the
+// factor or its inverse is an integer, Times or Over is exact, so that only one rounding occurs.
 func (q quantity) linear(r quantity) (Conversion, bool) {
 	if q.scale != nil && q.scale.offset == nil || r.scale != nil && r.scale.offset == nil {
 		return Conversion{}, false

@@ -12,9 +12,8 @@ import (
 // dimensions is the number of base units of UCUM.
 const dimensions = 7
 
-// The base units of UCUM, in the order of its table, and the mole. UCUM has the mole as a
-// number; it has an exponent of its own here, because a laboratory compares no amount of
-// substance with a number of cells.
+// The base units of UCUM in the order of its table, and the mole. UCUM defines the mole as a number. Here it is a base
+// unit, because an amount of substance must not be compared with a number of cells.
 const (
 	dimLength = iota
 	dimTime
@@ -134,7 +133,7 @@ func (q quantity) has(name string) bool {
 	return q.of[name] > 0
 }
 
-// names returns the named parts of q in order, those of a denominator with a slash.
+// names returns the named parts of q in order, with a slash before those of the denominator.
 func (q quantity) names() []string {
 	var out []string
 	for name, e := range q.of {

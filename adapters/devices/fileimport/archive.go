@@ -48,9 +48,8 @@ func importedNames(entries map[string]*zip.File) (names []string, packed int64) 
 	return names, packed
 }
 
-// importZIP imports each file of an archive as ImportDir imports those of a folder. An archive
-// that says that it unpacks to more than it may hold is refused before anything is read, and an
-// entry that unpacks to more than it says is an error of that entry.
+// importZIP imports each file of an archive like ImportDir. It refuses an archive whose declared size exceeds the limit
+// before it reads anything. A file that is longer than declared fails alone.
 func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options, rep *Report) error {
 	at, size, done, err := wholeOf(r, head, ZIP, o)
 	if err != nil {

@@ -45,8 +45,8 @@ type clarityEvent struct {
 	columns  []value[float64]
 }
 
-// sensorLimits are the values, in mg/dL, that stand for a reading outside of the range of a sensor: the
-// nearest that it can measure, as the API of the provider gives them.
+// sensorLimits maps texts for readings outside of the sensor's range to the nearest measurable value in mg/dL, as the
+// API of the provider does.
 var sensorLimits = map[string]float64{
 	"low": 40, "niedrig": 40, "bajo": 40, "basso": 40,
 	"high": 400, "hoch": 400, "alto": 400,
@@ -72,7 +72,7 @@ var clarityInsulins = map[string]struct{ kind, mode string }{"Fast-Acting": {"ra
 // clarityIntensities are the sub types of exercise.
 var clarityIntensities = map[string]string{"Light": "low", "Medium": "medium", "Heavy": "high"}
 
-// readClarityEvents hands over glucose, carbohydrates, insulin and exercise.
+// readClarityEvents stores glucose, carbohydrates, insulin and exercise.
 func readClarityEvents(r *rows) error {
 	_, mgdl := r.columns[foldColumn(clarityMgdL)]
 	_, mmoll := r.columns[foldColumn(clarityMmolL)]

@@ -59,7 +59,7 @@ const (
 	inWorkout
 )
 
-// What is held back until the end, to be put together, is bounded.
+// The limits of items that are held until the end of the file.
 const (
 	mostSleepHeld = 1_000_000
 	mostBodyHeld  = 500_000
@@ -493,7 +493,7 @@ func (e *export) put(b *bucket, s healthdata.Sample) error {
 	return nil
 }
 
-// flush hands over the samples of a bucket, or of all of them if too many wait.
+// flush stores the samples of a bucket, or of all buckets if too many samples are held.
 func (e *export) flush(full *bucket) error {
 	all := full == nil || len(full.samples) < e.out.opts.BatchSize
 	for _, key := range sortedKeys(e.buckets) {

@@ -82,8 +82,8 @@ func compareOrigins(a, b *origin) int {
 	return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.kind, b.kind))
 }
 
-// night makes a session into a summary and, unless only time in bed is known, its
-// stages. Where stretches overlap, the one that began first counts.
+// night converts a session to a summary and, unless only time in bed is known, its stages. Of overlapping intervals the
+// one that began first counts.
 func (e *export) night(session []sleepRecord) (*healthdata.Sleep, *healthdata.SleepCycle) {
 	first := session[0]
 	start, end := first.start, first.end

@@ -69,9 +69,8 @@ func sourceType(name, device string) healthdata.SourceType {
 	return typeOfWords(name)
 }
 
-// typeOfWords finds a watch or a phone among the words of a name. People rename their
-// devices, but mostly leave the word for what it is. Fields splits at no-break spaces
-// too, which phones write into names.
+// typeOfWords returns watch or phone if a word of a device name says so. It also splits at no-break spaces, which
+// phones write into names.
 func typeOfWords(name string) healthdata.SourceType {
 	for _, word := range strings.Fields(name) {
 		switch {

@@ -222,7 +222,7 @@ func (f *fhirReader) resource(place string, raw json.RawMessage) error {
 	return nil
 }
 
-// readLines reads a file with a resource in each line. A line that cannot be read costs itself.
+// readLines reads a file with one resource per line. An unreadable line is left out alone.
 func (f *fhirReader) readLines(text *bufio.Reader) error {
 	for n := 1; ; n++ {
 		if err := f.out.ctx.Err(); err != nil {

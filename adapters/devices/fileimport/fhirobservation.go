@@ -197,7 +197,7 @@ func (f *fhirImport) origin(head *fhirResource, o *fhirObservation) *origin {
 	return from
 }
 
-// fhirTime is when something was measured: a whole day, an instant, or an interval.
+// fhirTime is the time of a measurement: a whole day, an instant or an interval.
 type fhirTime struct {
 	day    healthlab.Date
 	at, to time.Time // to is zero for an instant
@@ -375,7 +375,7 @@ func (p *fhirPressure) add(k *fhirKind, v *fhirValue) {
 	}
 }
 
-// fhirStatistics are the codes of methods by which a value is put together from many.
+// fhirStatistics lists the codes of methods that combine many values.
 var fhirStatistics = []string{"average", "median", "maximum", "minimum", "count", "total-count", "std-dev", "sum", "variance", "20-percent", "80-percent", "4-lower", "4-upper", "4-dev", "5-1", "5-2", "5-3", "5-4", "skew", "kurtosis", "regression"}
 
 // longestInstant is the longest period that is treated as an instant, at its start.
@@ -405,7 +405,7 @@ func (o *fhirItem) statistic(k *fhirKind) string {
 	return ""
 }
 
-// quantity hands over a value.
+// quantity stores a numeric value.
 func (f *fhirImport) quantity(o *fhirItem, k *fhirKind, v *fhirValue) error {
 	if len(v.DataAbsentReason) > 0 {
 		f.leave(o, k, fhirNoValue)
@@ -484,7 +484,7 @@ func (f *fhirImport) again(o *fhirItem, k *fhirKind, value, diastolic float64) b
 	return was
 }
 
-// pressure hands over a blood pressure.
+// pressure stores a blood pressure.
 func (f *fhirImport) pressure(o *fhirItem, p *fhirPressure) error {
 	k := fhirByName["blood_pressure"]
 	why := o.statistic(k)

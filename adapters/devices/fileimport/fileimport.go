@@ -47,9 +47,9 @@ type Options struct {
 	// recordings, exports of accounts and FHIR, healthdata.SlugAppleHealthKit for the exports of a
 	// phone's store.
 	Provider string
-	// SourceType says what made a recording (FIT, GPX, TCX) or Observations (FHIR). Default: scale for
-	// weighings, watch for a day's monitoring, unknown for workouts, and of FHIR what the device is
-	// called. An export says itself what recorded each of its records.
+	// SourceType is the source type of recordings (FIT, GPX, TCX) and Observations (FHIR). Default: scale for
+	// weighings, watch for monitoring, unknown for workouts, and for FHIR by the name of the device. Exports state the
+	// source of each record themselves.
 	SourceType healthdata.SourceType
 	// Zone is the time zone of the person. It is required by exports without zones (Dexcom, LibreView, Withings) and by
 	// FHIR times without an offset. FIT files whose clock had only local time use it; their default is UTC.
@@ -70,8 +70,7 @@ type Options struct {
 	MaxRecordingBytes int64
 	// MaxPoints is the largest number of measurements of a FIT, GPX or TCX file. Default 500,000.
 	MaxPoints int
-	// Now returns the present: times more than 24 hours ahead of it are left out. Default
-	// time.Now.
+	// Now is the clock. Data more than 24 hours in the future is left out. Default time.Now.
 	Now func() time.Time
 	// TempDir is the folder to which an archive or database is copied if its reader cannot seek. Default os.TempDir().
 	TempDir string
@@ -185,7 +184,7 @@ type FileError struct {
 	Format Format
 	// Offset is the byte at which the trouble was noticed, from 0.
 	Offset int64
-	// Line is the line of a text file, from 1; 0 if it is not known.
+	// Line is the line of a text file, from 1; 0 if it is unknown.
 	Line int
 	// Msg describes the error.
 	Msg string

@@ -315,8 +315,8 @@ func fitPoint(m *proto.Message) point {
 	return p
 }
 
-// unpack reads a compressed_speed_distance field: 12 bits of speed in 1/100 m/s and 12
-// bits of distance in 1/16 m, which begin again at 0 after 256 m.
+// unpack reads a compressed_speed_distance field: 12 bits of speed in 1/100 m/s, and 12 bits of distance in 1/16 m that
+// wrap around after 256 m.
 func (f *fitFile) unpack(m *proto.Message, p *point) {
 	for i := range m.Fields {
 		if m.Fields[i].Num != fieldnum.RecordCompressedSpeedDistance {

@@ -245,8 +245,7 @@ func (f *fitFile) takeWeighing(m *proto.Message, at float64, timed bool) {
 	f.weighings = append(f.weighings, v)
 }
 
-// handOverWeighings hands over weighings as body measurements and as samples. A scale
-// may know several people.
+// handOverWeighings stores weighings as body measurements and as samples. A scale may have several users.
 func (f *fitFile) handOverWeighings(out *output) error {
 	source := out.recordedBy(healthdata.SourceScale)
 	people := map[float64]bool{}

@@ -356,10 +356,9 @@ func quarter(seconds float64) *int {
 // sessionSlack is how many seconds a record may be behind the end of its session.
 const sessionSlack = 2
 
-// divide gives every point to the last session that began before it. Points without a
-// session make one, if the file is a recording and not a plan. What a strap measured before or after
-// the session is of none. Of several sessions, each ends
-// where it says and no later than the next one begins; points between sessions are of none.
+// divide assigns every point to the last session that began before it. Points of a recording without a session form
+// one. Points outside of all sessions, and heart rates of a strap outside of its session, are dropped. A session ends
+// at its stated end or at the start of the next one.
 func (f *fitFile) divide() {
 	planned := f.anyKind && f.kind != float64(typedef.FileActivity)
 	if len(f.sessions) == 0 {

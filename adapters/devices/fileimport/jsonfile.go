@@ -92,7 +92,7 @@ func (f *jsonFile) over(t json.Token) error {
 	}
 }
 
-// value reads the next value. The error is errShape if it is of another kind.
+// value decodes the next value. It returns errShape for a value of another kind.
 func (f *jsonFile) value(into any) error {
 	err := f.dec.Decode(into)
 	if errors.As(err, new(*json.UnmarshalTypeError)) {

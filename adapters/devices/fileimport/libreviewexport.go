@@ -87,7 +87,7 @@ var libreLeftOut = map[string]string{
 	"User Change Insulin (units)": "part of a dose of insulin",
 }
 
-// readLibreView hands over glucose, insulin, carbohydrates and notes.
+// readLibreView stores glucose, insulin, carbohydrates and notes.
 func readLibreView(r *rows) error {
 	if err := libreUnits(r); err != nil {
 		return err
@@ -141,7 +141,7 @@ func readLibreView(r *rows) error {
 	return nil
 }
 
-// libreUnits returns an error unless the glucose of the sensor is in one of the two units.
+// libreUnits returns an error unless the header has the sensor glucose in one of the two units.
 func libreUnits(r *rows) error {
 	_, mgdl := r.columns[foldColumn("Historic Glucose mg/dL")]
 	_, mmoll := r.columns[foldColumn("Historic Glucose mmol/L")]
@@ -198,9 +198,8 @@ func clockOf(text string, monthFirst bool) (time.Time, bool) {
 // plainMajority is the ratio by which dates must prove one order of day and month over the other.
 const plainMajority = 10
 
-// monthsFirst tells whether the dates of a file have the month first. A date proves the order in
-// which it is one, if it is none in the other. A file whose dates prove neither has the order of
-// Options.DateOrder, and is refused without it.
+// monthsFirst reports whether the dates of a file have the month first. A date that is valid in only one order proves
+// that order. A file without such a date has the order Options.DateOrder, and is refused without it.
 func monthsFirst(out *output, f *csvFile, r io.Reader) (bool, error) {
 	unheard := *out
 	unheard.rep = &Report{}

@@ -119,7 +119,7 @@ type phoneApp struct {
 	remarks remarks
 }
 
-// importPhoneApp hands over metrics, nights and workouts.
+// importPhoneApp stores metrics, nights and workouts.
 func importPhoneApp(out *output, r io.Reader) error {
 	a := &phoneApp{
 		jsonFile: newJSONFile(out, HealthAutoExport, r), remarks: remarks{out: out},
@@ -305,7 +305,7 @@ func successiveDays(times []time.Time) bool {
 	return false
 }
 
-// sample hands over a value of a metric in the unit that the app writes.
+// sample stores a value of a metric, converted from the unit of the app.
 func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, length time.Duration) error {
 	resource := healthdata.ResourceBySlug(kind.resource)
 	s := sampleAt(item.at, nil)
@@ -388,7 +388,7 @@ var appStages = map[string]sleepStage{
 	"REM": sleepStage(healthdata.SleepStageREM), "Awake": sleepStage(healthdata.SleepStageAwake),
 }
 
-// nights hands over nights. Stretches are put together at the end.
+// nights stores nights. Intervals are joined at the end of the file.
 func (a *phoneApp) nights(units string, data []json.RawMessage) error {
 	for i, raw := range data {
 		place := fmt.Sprintf("sleep_analysis, item %d", i+1)

@@ -47,7 +47,7 @@ var appSports = map[string]string{
 	"OutdoorCycling": "cycling", "IndoorCycling": "cycling", "PoolSwim": "swimming", "OpenWaterSwim": "swimming",
 }
 
-// workout hands over a workout, with the stream of its route and heart rates.
+// workout stores a workout with the stream of its route and heart rates.
 func (a *phoneApp) workout(n int) error {
 	place := fmt.Sprintf("workout %d", n)
 	var raw json.RawMessage

@@ -19,7 +19,7 @@ const (
 	maxWorkoutSeconds = 7 * 24 * 3600
 )
 
-// firstInstant is the first time that anything is recorded at, in Unix microseconds.
+// firstInstant is the earliest accepted time of a point, in Unix microseconds.
 var firstInstant = healthdata.FirstPoint.UnixMicro()
 
 func (o *output) inTime(micros int64) bool {

@@ -2,7 +2,7 @@ package fileimport
 
 import "io"
 
-// progress tells Options.Progress how many bytes of the files of an import are read.
+// progress calls Options.Progress with the number of bytes read from the files of an import.
 type progress struct {
 	tell       func(read, size int64)
 	told, size int64

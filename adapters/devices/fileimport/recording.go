@@ -198,8 +198,8 @@ func (r *recording) climb() *float64 {
 	return &gain
 }
 
-// How many positions a polyline holds at most, evenly spread. A position takes up to
-// twelve bytes, and a text of a megabyte is as much as a workout may carry.
+// The largest number of positions in a polyline. A position takes up to twelve bytes, and a workout may carry a text of
+// one megabyte.
 const (
 	mostRoutePoints   = 80_000
 	mostSummaryPoints = 100

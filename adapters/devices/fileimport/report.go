@@ -90,7 +90,7 @@ func table(b *strings.Builder, before string, counts map[string]int) {
 	}
 }
 
-// output hands over to a sink and counts.
+// output sends items to a sink and counts them in a report.
 type output struct {
 	ctx  context.Context //nolint:containedctx // lives as long as one import
 	sink Sink
@@ -205,9 +205,8 @@ func Refusals(c healthdata.Counts, err error) error {
 	return &RefusedError{Items: c.Refused, Count: c.RefusedCount}
 }
 
-// handOverItems hands over items of one resource and one source, and returns how many the sink
-// took. Where the sink refuses a call because of some of its items, as a service does that stores
-// all or none, the others are handed over without them.
+// handOverItems sends items of one resource and source to the sink, and returns how many it stored. If the sink refuses
+// a whole call because of some items, the others are sent again without them.
 func handOverItems[T any](o *output, resource string, items []T, give func([]T) error) (int, error) {
 	for {
 		err := give(items)

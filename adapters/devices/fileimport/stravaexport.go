@@ -94,7 +94,7 @@ func stravaWorkout(r *rows) (*healthdata.Workout, bool) {
 	return w, true
 }
 
-// readStravaActivities hands over activities with the streams of their recordings.
+// readStravaActivities stores activities with the streams of their recordings.
 func readStravaActivities(r *rows) error {
 	seen := map[string]bool{}
 	expect(r, stravaColumns)

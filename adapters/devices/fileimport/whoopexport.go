@@ -212,7 +212,7 @@ func handOverNight(r *rows, b *batch, seen map[int64]bool, s *healthdata.Sleep, 
 	return b.summary("sleep", s)
 }
 
-// handOverRecovery hands over the samples of a recovery, at the end of its night.
+// handOverRecovery stores the samples of a recovery at the end of its night.
 func handOverRecovery(b *batch, c *whoopCycle, at time.Time) error {
 	wrist := "wrist"
 	for _, m := range []struct {
@@ -304,7 +304,7 @@ func nightsBeside(r *rows) map[int64]bool {
 	}
 }
 
-// readWHOOPWorkouts hands over workouts.
+// readWHOOPWorkouts stores workouts.
 func readWHOOPWorkouts(r *rows) error {
 	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch)), map[int64]bool{}
 	expect(r, whoopWorkoutColumns)

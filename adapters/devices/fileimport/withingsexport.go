@@ -8,8 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// The files of the export of a Withings account. README.txt of the archive has the units. Times of
-// weighings and blood pressures are those of a clock on the wall.
+// The files of a Withings export. Its README.txt states the units. Times of weighings and blood pressures are local.
 var (
 	withingsWeights = csvFile{
 		format: WithingsExport, name: "weight.csv", read: readWithingsWeights, local: true,
@@ -25,7 +24,7 @@ var (
 )
 
 func withingsSeries(name, resource string, least, most float64) csvFile {
-	// All of these files have the same columns, so the name tells what one measures.
+	// All of these files have the same columns, so the file name selects the resource.
 	return csvFile{
 		format: WithingsExport, name: name, named: true, keys: []string{"start", "duration", "value"},
 		read: func(r *rows) error { return readWithingsSeries(r, resource, least, most) },

@@ -114,9 +114,8 @@ func declared(b []byte, name string) string {
 	return string(value)
 }
 
-// documentType returns how long the rest of a document type is: up to its >, and if
-// it has an internal subset, up to the first ]> that stands in no comment and no
-// quoted text of the subset. Declarations inside are not read.
+// documentType returns the length of the rest of a document type declaration: up to its >, or with an internal subset
+// up to the first ]> outside of comments and quotes. It does not parse the declarations inside.
 func documentType(b []byte) (int, error) {
 	subset := false
 	for i := 0; i < len(b); i++ {

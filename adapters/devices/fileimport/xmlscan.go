@@ -166,8 +166,8 @@ func (s *scanner) reportMalformed(what string) {
 	}
 }
 
-// step reads one piece of the document. It returns 0 and no error for what is not an
-// element, and errMore, without having moved, if the piece is not all there.
+// step reads one token. It returns 0 and no error for a token that is not a tag, and errMore, without moving, if the
+// token is incomplete.
 func (s *scanner) step() (int, error) {
 	if !s.started {
 		if s.end-s.pos < 5 && !s.eof {
@@ -269,8 +269,7 @@ func (s *scanner) passRest() error {
 	return errMore
 }
 
-// startTag reads a start tag. One that cannot be read is passed over up to its end; where another
-// tag begins before that, there is no element.
+// startTag reads a start tag. It skips a malformed tag up to its end, or up to the start of another tag.
 func (s *scanner) startTag(b []byte) (int, error) {
 	n, err := s.nameAt(b, 1)
 	if errors.Is(err, errMore) {
@@ -330,7 +329,7 @@ func (s *scanner) startTag(b []byte) (int, error) {
 	return startToken, nil
 }
 
-// tagRest reads attributes from b[i] on, and returns where the tag ends, and whether it is <x/>.
+// tagRest reads attributes from b[i] on, and returns the end of the tag and whether the tag is self-closing.
 func (s *scanner) tagRest(b []byte, i int) (end int, closed bool, err error) {
 	for {
 		space := i
@@ -472,8 +471,7 @@ func (s *scanner) quoted(b []byte, n int) (end int, refs bool, err error) {
 	return 0, false, errMore
 }
 
-// endTag reads an end tag. It ends all elements inside its own, one a call. One that matches no
-// start tag is passed over.
+// endTag reads an end tag. It closes all open elements inside, one per call. An end tag without a start tag is skipped.
 func (s *scanner) endTag(b []byte) (int, error) {
 	end := bytes.IndexByte(b, '>')
 	if end < 0 {

@@ -30,7 +30,7 @@ type Config struct {
 	// MaxBytes is the largest file, in bytes, both compressed and decoded. Default API.MaxIngestBody, or 16 MiB without
 	// one.
 	MaxBytes int64
-	// Now is the clock: times more than 24 hours ahead of it are left out. Default time.Now.
+	// Now is the clock. Data more than 24 hours in the future is left out. Default time.Now.
 	Now func() time.Time
 }
 
@@ -163,7 +163,7 @@ func (s *server) options(r *http.Request) (*fileimport.Options, healthlab.Proble
 	return opts, problems
 }
 
-// problemsOf returns the answer to a file of which nothing is stored.
+// problemsOf returns the answer to a file of which nothing was stored.
 func problemsOf(report *fileimport.Report, err error) error {
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) || !errors.Is(err, healthlab.Invalid) {

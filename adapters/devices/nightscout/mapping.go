@@ -47,7 +47,7 @@ func (l *loose) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// document is an entry or a treatment, as far as it is read.
+// document holds the used fields of an entry or a treatment.
 type document struct {
 	raw json.RawMessage // all of it
 
@@ -91,7 +91,7 @@ type place struct {
 	source healthdata.SourceType
 }
 
-// instrument is what recorded a sample; the zero value is not known.
+// instrument identifies the device of a sample; the zero value means unknown.
 type instrument struct{ model, id string }
 
 // instrument returns the device of a document: of an injection the pump, else the uploader or meter, as named by the

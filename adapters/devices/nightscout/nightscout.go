@@ -24,7 +24,7 @@ import (
 // Slug is the provider's, in [Record].
 const Slug = "nightscout"
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the catalogue record of Nightscout. The caller may change it.
 func Record() healthdata.Provider {
 	return healthdata.Provider{
 		Slug: Slug, Name: "Nightscout", Group: "cgm", AuthType: "password", Category: "provider", Class: "cloud", UpdateModel: "poll",
@@ -98,7 +98,7 @@ var (
 // defaultPorts maps a scheme to its default port.
 var defaultPorts = map[string]string{"https": "443", "http": "80"}
 
-// address reads what a person typed or pasted as a site's address.
+// address parses the address of a site as a person typed or pasted it.
 func (c *Connector) address(typed string) (string, error) {
 	s := strings.TrimSpace(typed)
 	if i := strings.IndexAny(s, "?#"); i >= 0 {

@@ -103,16 +103,16 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 }
 
 func second(ms int64) int64 {
-	// A site finds treatments by the text of their instant, in which 10:00:00Z stands behind 10:00:00.999Z, so
-	// that seconds alone are in order.
+	// A site compares treatments by the text of their time, where 10:00:00Z sorts after 10:00:00.999Z, so only whole
+	// seconds are in order.
 	return ms - (ms%1000+1000)%1000
 }
 
 func iso(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// next is the cursor behind a page of n documents, the oldest of which is from oldest;
-// empty at the end. Documents of the oldest instant, or second where the site finds texts,
-// come again, because a page may end in the middle of them.
+// next returns the cursor after a page of n documents, the oldest of which is from oldest; empty at the end. Documents
+// of the oldest instant are requested again, because a page may end in the middle of them; for treatments the oldest
+// second.
 func (c cursor) next(oldest int64, n int, begin int64, collections int, texts bool) (string, error) {
 	if n >= pageSize {
 		if oldest >= c.until || oldest < begin {

@@ -64,8 +64,8 @@ type Setup struct {
 	Description string `json:"description"`
 }
 
-// Account is where the provider's own name for a person is: at a place in the token's
-// answer or, with a URL, in the answer to a GET with the token.
+// Account is the place of the provider's id of the person: in the token answer or, with a URL, in the answer to a GET
+// request with the token.
 type Account struct {
 	URL string `json:"url"`
 	At  string `json:"at"`
@@ -75,7 +75,7 @@ type Account struct {
 type API struct {
 	// BaseURL is the prefix of the paths.
 	BaseURL string `json:"base_url"`
-	// Headers are sent besides Accept and Authorization.
+	// Headers are sent in addition to Accept and Authorization.
 	Headers map[string]string `json:"headers"`
 	// MaxBytes is the longest answer that is read. Default 8 MiB, at most 64.
 	MaxBytes int `json:"max_bytes"`

@@ -58,7 +58,7 @@ func (m *mapper) instrument(it *item, zone *time.Location) (i instrument) {
 	return i
 }
 
-// gathering puts items into groups, in the order of the answer.
+// gathering collects items in groups, in the order of the answer.
 type gathering struct {
 	groups []group
 	pulled []linking.PullItem

@@ -29,7 +29,8 @@ type cursor struct {
 	Held []held `json:"h,omitempty"`
 }
 
-// maxCursor is the longest cursor of a provider, and maxHeld of what is held back.
+// maxCursor is the longest accepted cursor of a provider, and maxHeld the largest number of samples that are carried
+// over.
 const (
 	maxCursor = 8 << 10
 	maxHeld   = 256 << 10

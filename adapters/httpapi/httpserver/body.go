@@ -123,7 +123,7 @@ func (a *answer) FlushError() error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// Flush is FlushError for handlers that ask for an http.Flusher.
+// Flush calls FlushError, for handlers that use http.Flusher.
 func (a *answer) Flush() { _ = a.FlushError() }
 
 // Unwrap lets http.ResponseController through.

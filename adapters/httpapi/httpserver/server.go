@@ -28,15 +28,14 @@ type Options struct {
 	// WritePause is how long the caller may take to read 64 KiB of an answer. Default 20 seconds.
 	WritePause time.Duration
 
-	// Connections bounds the connections of all addresses. Default 4000. If the process has a
-	// limit of file handles, the bound is at most that limit less Reserve, or three quarters
-	// of it, whichever is less.
+	// Connections is the largest number of connections. Default 4000. If the process has a limit of file handles, it is
+	// at most that limit minus Reserve, and at most three quarters of the limit.
 	Connections int
-	// AddressConnections bounds the connections of one address, of IPv6 those of the first 64
-	// bits. Default half of the connections of all.
+	// AddressConnections is the largest number of connections of one address; of IPv6 the first 64 bits count. Default
+	// half of Connections.
 	AddressConnections int
-	// Reserve is how many file handles the rest of the program needs, for its database, files
-	// and requests of its own. Default 96.
+	// Reserve is the number of file handles for the rest of the program: database, files and outgoing requests. Default
+	// 96.
 	Reserve int
 	// Proxies are addresses for which AddressConnections does not hold.
 	Proxies []netip.Prefix

@@ -181,8 +181,8 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	return nil
 }
 
-// cancellation returns the message that cancels an order: the header of the one that placed
-// it with another id, the patient, and each test.
+// cancellation returns the message that cancels an order: the header of the order message with a new id, the patient,
+// and each test.
 func (b *Backend) cancellation(d dossier) ([]byte, error) {
 	placed, err := er7.Parse(d.Request, nil)
 	if err != nil {

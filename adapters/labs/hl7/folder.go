@@ -67,8 +67,7 @@ func NewFolder(out, in string, o *FolderOptions) *Folder {
 	return f
 }
 
-// Send implements [Sender]. The same message becomes the same file again. There is no
-// answer.
+// Send implements [Sender]. The same message is written to the same file. There is no answer.
 func (f *Folder) Send(ctx context.Context, message []byte, _ func([]byte) bool) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -66,8 +66,7 @@ type Options struct {
 	LOINC map[string]string
 	// Tests maps test codes of reports to the ordered codes, if they differ.
 	Tests map[string]string
-	// Flags maps the laboratory's own flags to interpretations, beside those of the
-	// standard.
+	// Flags maps additional flags of the laboratory to interpretations.
 	Flags map[string]labresult.Interpretation
 	// Statuses maps the status of a status message (ORC-25, else ORC-5) to a trigger. Default: IP is SampleReceived.
 	Statuses map[string]orders.Trigger

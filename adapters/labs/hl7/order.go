@@ -107,8 +107,7 @@ func (r request) patient(b *er7.Builder) {
 	}
 }
 
-// test writes one marker that is ordered. What is said of the order as a whole stands
-// with the first.
+// test writes one ordered marker. Segments about the whole order follow the first marker.
 func (r request) test(b *er7.Builder, n int, m catalogue.Marker) {
 	o := r.Order
 	placed := er7.FormatStamp(o.CreatedAt.In(r.opts.Zone))

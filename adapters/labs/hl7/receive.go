@@ -205,7 +205,7 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[
 	return nil
 }
 
-// orderNumbers returns our order numbers by those of the laboratory, for the tests of a message.
+// orderNumbers maps the laboratory's order numbers in a message to placer order numbers.
 func (b *Backend) orderNumbers(ctx context.Context, in Incoming) (map[string]string, error) {
 	of := map[string]string{}
 	for _, t := range in.Tests {

@@ -42,7 +42,7 @@ type TestReport struct {
 	Numbers []string
 	// Filler is the laboratory's number.
 	Filler string
-	// Codes are what the laboratory calls the test, and Name in words.
+	// Codes lists the laboratory's codes of the test, and Name is its name.
 	Codes []string
 	Name  string
 	// Status is the status of the report: P, F, C, X and so on.
@@ -173,7 +173,7 @@ type reader struct {
 	head    labresult.Metadata
 	orc     er7.Segment
 	open    bool // no OBR has followed the ORC yet
-	// alone: an OBR without an ORC before it was the last segment.
+	// alone means that the last segment was an OBR without an ORC before.
 	alone bool
 	// specimens holds the samples before the OBR in OUL messages.
 	specimens []*heldSpecimen
@@ -415,8 +415,8 @@ var precisions = map[er7.Precision]labresult.Precision{
 	er7.Hour: labresult.HourPrecision, er7.Minute: labresult.MinutePrecision,
 }
 
-// zoneOf returns the zone of the times of a message that have no offset: that of MSH-7, as the
-// standard says, unless the laboratory's zone had this offset when the message was written.
+// zoneOf returns the zone of a message's times without an offset: the offset of MSH-7, as the standard requires, unless
+// the laboratory's zone had the same offset when the message was written.
 func zoneOf(sent er7.Stamp, zone *time.Location) *time.Location {
 	_, offset := sent.Time.Zone()
 	if _, usual := sent.Time.In(zone).Zone(); !sent.Offset || usual == offset {

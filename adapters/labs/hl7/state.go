@@ -29,7 +29,7 @@ type orderState struct {
 	Count      int
 	// Report is the id of the PDF document that covers all results; empty without one.
 	Report string
-	// Notes are those on the patient and the visits, with when each was first reported.
+	// Notes maps the notes on the patient and the visits to the time when each was first reported.
 	Notes map[string]time.Time
 }
 
@@ -157,8 +157,7 @@ func (s *orderState) test(t TestReport) {
 	}
 }
 
-// samples returns what a report says of its samples: of the first one, and of the others by
-// id.
+// samples returns the samples of a report: the first one, and the others by id.
 func (t *TestReport) samples() (first labresult.SampleData, more map[string]labresult.SampleData) {
 	data := func(s Specimen) labresult.SampleData {
 		return labresult.SampleData{
@@ -195,7 +194,7 @@ func clinical(notes, volume string) *labresult.ClinicalInformation {
 	return &labresult.ClinicalInformation{Notes: optional(notes), TotalVolume: optional(volume)}
 }
 
-// describe fills in the unknown fields of a sample from another description of it.
+// describe fills missing fields of a sample from another description of the sample.
 func describe(s *labresult.SampleData, from labresult.SampleData) {
 	s.ControlNumber = cmp.Or(s.ControlNumber, from.ControlNumber)
 	s.DateCollected, s.DateReceived = cmp.Or(s.DateCollected, from.DateCollected), cmp.Or(s.DateReceived, from.DateReceived)

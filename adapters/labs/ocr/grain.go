@@ -23,7 +23,7 @@ func smooth(g *image.Gray) {
 // degrain removes strong noise from the picture and reports whether there was any. Otherwise the paper would be as
 // bright as its brightest pixels. Print is several pixels wide at this size and remains.
 func degrain(g *image.Gray) bool {
-	// What is left of the noise after a pass is soft, and would not be seen as noise.
+	// The remaining noise after a pass is soft and would not be detected as noise.
 	passes := min(3, int(graininess(g)/11))
 	for range passes {
 		smooth(g)

@@ -8,9 +8,8 @@ import (
 // dot is a small dark spot: a point, a part of a leader, a speck.
 type dot struct{ x, y, x1, y1 int }
 
-// eraseLeaders paints rows of dots white: those that lead the eye from a name to its
-// value, and dotted lines. To a reader of letters they are a word of noise that swallows
-// what stands beside it. A decimal point stands alone, and stays.
+// eraseLeaders paints rows of dots white: leaders between a name and its value, and dotted lines. OCR reads them as
+// noise together with the text beside them. A decimal point is a single dot and stays.
 func eraseLeaders(g *image.Gray) {
 	dots := dotsOf(g)
 	slices.SortFunc(dots, func(a, b dot) int { return a.x - b.x })

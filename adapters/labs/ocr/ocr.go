@@ -69,8 +69,8 @@ var (
 	_ labreport.Renderer      = (*Engine)(nil)
 )
 
-// New returns an Engine. [healthlab.Unimplemented] if tesseract is not installed: a
-// host then goes on without, and pictures fail with a clear reason.
+// New returns an Engine. It returns [healthlab.Unimplemented] if tesseract is not installed; a host may then run
+// without OCR, and pictures are refused with a reason.
 func New(opts *Options) (*Engine, error) {
 	var o Options
 	if opts != nil {
@@ -233,7 +233,7 @@ var (
 // sureEnough is the mean confidence of the first reading with which two are enough.
 const sureEnough = 0.95
 
-// read reads a page, and its doubtful places again.
+// read reads a page, and reads its doubtful places a second time.
 func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error) {
 	ctx, stop := context.WithTimeout(ctx, e.o.PageTimeout)
 	defer stop()
@@ -257,7 +257,7 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 	return page, nil
 }
 
-// maxReread is how many places of a page are read again.
+// maxReread is the largest number of places of a page that are read a second time.
 const maxReread = 6
 
 // reread reads the words of a box again at three times the size. If the digits are equal and a decimal point appears,

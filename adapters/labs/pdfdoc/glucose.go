@@ -38,8 +38,8 @@ var (
 	median    = rgb{10, 60, 120}
 )
 
-// bandLooks are the colour, the name and the goal of each band. Goals are those of the consensus for most
-// adults with diabetes, in percent of readings.
+// bandLooks holds the colour, name and goal of each glucose band. Goals are those of the international consensus for
+// most adults with diabetes, in percent of readings.
 var bandLooks = map[aggregate.Band]struct {
 	name, goal string
 	colour     rgb

@@ -209,7 +209,7 @@ func (l *layout) breaks(text string, st style, width float64) bool {
 	return slices.ContainsFunc(strings.Fields(ready), func(word string) bool { return l.measure(word, st) > width })
 }
 
-// draw puts a line on the page, with its upper edge at y.
+// draw prints a line with its upper edge at y.
 func (l *layout) draw(x, y float64, st style, line set) {
 	base := y + st.size*point
 	l.pieces(string(line), func(face int, text string) {
@@ -229,7 +229,7 @@ func (l *layout) lines(x float64, st style, lines []set) {
 	}
 }
 
-// head is the title with the number beside it, and the remarks.
+// head prints the title, the number and the remarks.
 func (l *layout) head() {
 	left := l.inner()
 	if bars, width := l.bars(l.d.Number, 84); bars != nil {
@@ -548,7 +548,7 @@ func (l *layout) stripes(x, y, width, height float64, bars []bool) {
 	}
 }
 
-// stock is the measures of what labels are printed on, in millimetres.
+// stock holds the measures of label paper, in millimetres.
 type stock struct {
 	page          fpdf.SizeType
 	width, height float64
@@ -567,8 +567,8 @@ const (
 	labelBars                  = 8.0
 )
 
-// labels fills pages with labels, row by row. One whose text does not fit takes the room
-// of several below each other; on a roll its page is as tall.
+// labels prints labels row by row. A label that does not fit takes several rows; on a roll its page is as tall as the
+// label.
 func (l *layout) labels() error {
 	s := stocks[l.d.Stock]
 	pageTop := (s.page.Ht - s.height*math.Floor(s.page.Ht/s.height)) / 2

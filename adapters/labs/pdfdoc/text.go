@@ -17,9 +17,9 @@ var intricate = []*unicode.RangeTable{
 	unicode.Syriac, unicode.Tamil, unicode.Telugu, unicode.Thaana, unicode.Tibetan,
 }
 
-// prepare makes a line of text ready to be set: composed, with spaces for what separates,
-// without what is not seen, Arabic letters joined, and numbers for letters that no font
-// has. It reports whether there were any of these.
+// prepare normalises a line of text for printing: composed letters, plain spaces, no invisible characters, joined
+// Arabic letters, and code points in place of letters without a font. unknown reports whether there were any of the
+// latter.
 func (p *Printer) prepare(s string) (text string, unknown bool) {
 	s = norm.NFC.String(strings.ToValidUTF8(s, "\ufffd"))
 	s = strings.Map(func(r rune) rune {
@@ -73,8 +73,8 @@ const (
 	medial
 )
 
-// joiningForms reads the forms of Arabic letters off the compatibility characters of
-// Unicode, which stand in the order isolated, final, initial, medial.
+// joiningForms returns the forms of Arabic letters, derived from the compatibility characters of Unicode in the order
+// isolated, final, initial, medial.
 func (p *Printer) joiningForms() map[rune]joining {
 	out := map[rune]joining{}
 	for _, part := range [][2]rune{{0xfb50, 0xfbb1}, {0xfbd3, 0xfbe7}, {0xfbfc, 0xfbff}, {0xfe80, 0xfef4}} {

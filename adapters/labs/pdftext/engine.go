@@ -205,7 +205,7 @@ type direction struct {
 	seen  int
 }
 
-// count adds the character at an index. move is the map to the page as it is shown, of
+// count adds the direction of the character at an index. move maps the page's coordinates to the displayed page of
 // width by height points.
 func (d *direction) count(e *engine, page references.FPDF_TEXTPAGE, index int, move func(x, y float64) (float64, float64), width, height float64) {
 	if d.seen++; d.seen%8 != 1 {
@@ -253,8 +253,7 @@ func (c char) turn(degrees int, w, h float64) char {
 	return c
 }
 
-// transform returns the map from the page's own coordinates to fractions of the
-// page as it is shown, turned and cut.
+// transform returns the map from the page's coordinates to fractions of the displayed page, rotated and cropped.
 func (e *engine) transform(page requests.Page) (func(x, y float64) (float64, float64), error) {
 	const scale = 1 << 20
 	at := func(x, y float64) (float64, float64, error) {

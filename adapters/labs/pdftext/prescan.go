@@ -18,7 +18,7 @@ var (
 	endAt    = []byte("endstream")
 )
 
-// budget is what may still be done to find out how large a file becomes.
+// budget limits the work of measuring a file.
 type budget struct {
 	parts    int   // with a content
 	in       int64 // bytes to be unpacked: each once, and again where parts lie in parts

@@ -144,7 +144,7 @@ func touch(a, b run) bool {
 	return math.Abs(a.height()-b.height()) < 0.15*h && math.Abs(a.mid()-b.mid()) < 0.12*h && gap < 0.8*wordGap*h && gap > -0.2*h
 }
 
-// parted reports whether a printed space stands between a and b. The spaces are sorted.
+// parted reports whether a printed space is between a and b. The spaces are sorted.
 func parted(spaces []run, a, b run) bool {
 	h := max(a.height(), b.height())
 	from, _ := slices.BinarySearchFunc(spaces, a.x1-0.5*h, func(s run, x float64) int { return cmp.Compare(s.x0, x) })

@@ -84,10 +84,10 @@ func (s *Store) envelope(ctx context.Context, team healthlab.TeamID, user health
 	return &envelope{ctx: ctx, seal: s.seal, keys: s.keys, owner: personkey.Ref{Team: team, User: user}, key: key}
 }
 
-// Put keeps the content under a key, in place of what was there: all of it or, after
-// any error, nothing of it. Invalid if the key is not letters, digits, hyphens,
-// underscores and single slashes between them, or longer than 512 bytes. An error of
-// content is returned unchanged (errors.Is works). NotFound if the user's key was deleted.
+// Put stores content under a key and replaces existing content. After any error nothing is stored. It returns Invalid
+// if the key has other characters than letters, digits, hyphens, underscores and single slashes between them, or more
+// than 512 bytes. An error of content is returned unchanged (errors.Is works). It returns NotFound if the user's key
+// was deleted.
 func (s *Store) Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error {
 	if err := checkKey(key); err != nil {
 		return fmt.Errorf("keep file: %w", err)

@@ -90,7 +90,7 @@ func (d *Directory) tidy(now time.Time) error {
 	return nil
 }
 
-// Write implements [Place]: beside, to the disk, and then under its name.
+// Write implements [Place]. It writes a temporary file, flushes the file to the disk, and renames it.
 func (d *Directory) Write(ctx context.Context, name string, content io.Reader) (err error) {
 	temp := unfinished + "/" + rand.Text()
 	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -20,8 +20,7 @@ import (
 type Manifest struct {
 	Version int              `json:"version"`
 	Team    healthlab.TeamID `json:"team"`
-	// WrittenAt is when it was written, VerifiedAt when the content of all data was last
-	// compared.
+	// WrittenAt is the time of the manifest, and VerifiedAt when the content of all data was last compared.
 	WrittenAt  time.Time `json:"written_at"`
 	VerifiedAt time.Time `json:"verified_at"`
 	// Files lists one file for each month of a resource with rows, by resource and month.
@@ -32,12 +31,11 @@ type Manifest struct {
 	Retired []RetiredFile `json:"retired"`
 	// Settings is a fingerprint of the options and the key. If it changes, everything is exported again.
 	Settings print `json:"settings"`
-	// Fingerprints are those of the data behind each month of a resource.
+	// Fingerprints maps each month of a resource to the fingerprint of its data.
 	Fingerprints map[string]Fingerprint `json:"fingerprints"`
 }
 
-// manifestVersion is the version of the manifest and of the columns. A change of it exports
-// everything.
+// manifestVersion is the version of the manifest and the columns. A new version exports everything again.
 const manifestVersion = 1
 
 // File is one Parquet file.

@@ -17,8 +17,8 @@ const userColumn = "user"
 
 var userDoc = Column{Name: userColumn, Type: tables.TypeString, Doc: "pseudonym of the user"}
 
-// sampleColumns returns the columns of the samples of a resource: user, time, and those of
-// the aggregate queries. Nil if nothing is left of the resource without free text.
+// sampleColumns returns the columns of the samples of a resource: user, time, and the columns of aggregate queries. It
+// returns nil if the resource has only free text.
 func (e *Exporter) sampleColumns(r *healthdata.Resource) []Column {
 	if r.Value == healthdata.ValueText && !e.opts.Identified {
 		return nil

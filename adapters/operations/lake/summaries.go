@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// indexColumn is what a row of a summary is found and sorted by.
+// indexColumn is the column by which rows of a summary are found and sorted.
 const indexColumn = "index"
 
 // identifying lists the columns of summaries that are not exported: free text, dates of birth, places and external ids.

@@ -281,7 +281,7 @@ type measure struct {
 	expr   aggregate.Expr
 }
 
-// measures are all by name: that of a timeseries, and TABLE.COLUMN. An alias is a name.
+// measures returns all measures by name and alias: a timeseries, or TABLE.COLUMN.
 func measures() map[string]measure {
 	out := map[string]measure{}
 	schema := aggregate.Describe()

@@ -75,7 +75,7 @@ func timeseries() (slugs []string) {
 	return slugs
 }
 
-// add adds a series, to one of the same measure and source.
+// add adds a series, merged with one of the same measure and source.
 func (c *Coverage) add(m Covered) {
 	for i := range c.Measures {
 		if old := &c.Measures[i]; old.Measure == m.Measure && old.Provider == m.Provider && old.Type == m.Type {

@@ -51,7 +51,7 @@ type Options struct {
 	// Authenticate returns the caller of an HTTP request. Errors: Unauthenticated, Forbidden, Unavailable. Required for
 	// [Server.Handler].
 	Authenticate func(*http.Request) (Caller, error)
-	// ClientAddress is the address of a client, for the access log. Default: that of the connection.
+	// ClientAddress returns the address of a client for the access log. Default: the address of the connection.
 	ClientAddress func(*http.Request) string
 	// Version is the version of the service. Default: empty.
 	Version string
@@ -145,7 +145,7 @@ func (v *Server) Handler() http.Handler {
 	})
 }
 
-// never is when a caller that was just authenticated expires: each request is authenticated anew.
+// never is the expiry of an authenticated caller. Each request is authenticated again, so the token need not expire.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 type httpCaller struct{}

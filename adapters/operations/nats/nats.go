@@ -137,10 +137,9 @@ func classOf(err error) webhook.Class {
 	}
 }
 
-// Read returns the body of a message as it was signed, and its headers, for
-// receiver.Receive. A message waits in its stream until it is taken: give
-// the receiver's Verifier a Tolerance to match. Invalid if the body is not what its
-// Content-Encoding says, or has more than max bytes.
+// Read returns the signed body of a message and its headers, for receiver.Receive. A message may wait in its stream for
+// long, so the receiver's Verifier needs a matching Tolerance. It returns Invalid if the body does not match its
+// Content-Encoding, or has more than max bytes.
 func Read(msg jetstream.Msg, max int) (body []byte, h http.Header, err error) {
 	h = http.Header(msg.Headers())
 	var r io.Reader = bytes.NewReader(msg.Data())

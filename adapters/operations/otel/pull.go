@@ -12,10 +12,9 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Puller returns next, the puller of a provider, measured and with a span around each request. The spans
-// of a run are of one trace, which has the id that the introspection of historical pulls
-// shows as trace_id. It is marked as sampled: sample by a processor, or by
-// WithRemoteParentSampled of the SDK's ParentBased.
+// Puller returns next with metrics and with a span around each request. The spans of a run belong to one trace, whose
+// id the introspection of historical pulls shows as trace_id. The trace is marked as sampled: sample by a processor, or
+// by WithRemoteParentSampled of the SDK's ParentBased.
 func (t *Telemetry) Puller(provider string, next linking.Puller) linking.Puller {
 	return tracedPuller{t, provider, next}
 }

@@ -13,10 +13,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Tracer makes a span "store" of each round trip to PostgreSQL within a recorded span. It is
-// for pgx.ConnConfig.Tracer. The span has the verb and the table of each statement, and the
-// SQLSTATE of an error. It has no statement, argument or error text, which may hold values of
-// people.
+// Tracer returns a tracer for pgx.ConnConfig.Tracer. It adds a span "store" for each round trip to PostgreSQL within a
+// recorded span, with the verb and table of each statement and the SQLSTATE of an error. It records no statement,
+// argument or error text, because they may contain values of people.
 func (t *Telemetry) Tracer() interface {
 	pgx.QueryTracer
 	pgx.BatchTracer

@@ -19,8 +19,8 @@ const EnvCitus = "TEST_CITUS"
 // Spread reports whether tests run on a cluster, so that a migration must distribute its tables.
 func Spread() bool { return os.Getenv(EnvCitus) != "" }
 
-// Cluster is a coordinator and its workers, each a server of its own, with a database postgres
-// that has the extension. Safe for concurrent use, but for [Cluster.Grow].
+// Cluster is a coordinator with workers. Each is a server with a database postgres that has the extension citus. Safe
+// for concurrent use, except [Cluster.Grow].
 type Cluster struct {
 	Coordinator *Server
 	Workers     []*Server

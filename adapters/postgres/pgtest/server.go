@@ -34,7 +34,7 @@ func Start(ctx context.Context, durability Durability) (*Server, error) {
 	return start(ctx, durability, nil)
 }
 
-// start starts a server with settings besides ours.
+// start starts a server with additional settings.
 func start(ctx context.Context, durability Durability, more map[string]string) (*Server, error) {
 	dir, err := folder(durability)
 	if err != nil {

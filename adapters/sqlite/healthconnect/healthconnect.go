@@ -20,10 +20,10 @@ import (
 // Format is the format of the reports.
 const Format fileimport.Format = "health_connect"
 
-// Read reads a database of size bytes and hands what it holds to sink, under the rules of
-// [fileimport.Import]: it is made for the field Database of [fileimport.Options]. Nil options mean
-// the defaults; the default provider is health_connect. A database of another kind wraps
-// [fileimport.ErrFormat]; a damaged one is a [fileimport.FileError]. db must not change meanwhile.
+// Read imports a Health Connect database of size bytes into sink, with the rules of [fileimport.Import]. It is for the
+// field Database of [fileimport.Options]. Nil options mean the defaults; the default provider is health_connect.
+// Another database is refused with an error that wraps [fileimport.ErrFormat], a damaged one with a
+// [fileimport.FileError]. db must not change during the call.
 func Read(ctx context.Context, db io.ReaderAt, size int64, sink fileimport.Sink, opts *fileimport.Options) (fileimport.Report, error) {
 	rep := fileimport.Report{Format: Format}
 	if err := ctx.Err(); err != nil {
@@ -65,7 +65,7 @@ func (s sized) Size() (int64, error) { return s.size, nil }
 // opened counts the opened databases, because names of readers are global to the process.
 var opened atomic.Uint64
 
-// open opens the database to be read and checks the whole of it.
+// open opens the database and checks its integrity.
 func open(ctx context.Context, db sized) (*sqlite3.Conn, func(), error) {
 	name := "healthconnect-" + strconv.FormatUint(opened.Add(1), 10)
 	readervfs.Create(name, db)

@@ -47,7 +47,7 @@ func (i *importer) samples() error {
 	return nil
 }
 
-// reading hands over a value of a record.
+// reading stores a value of a record.
 func (i *importer) reading(t *table, v reading, r row) error {
 	value, ok := r.number(v.column)
 	if !ok {

@@ -32,7 +32,7 @@ func List[T any](text []byte) (list []T, err error) {
 	return list, nil
 }
 
-// Options are those of the client.
+// Options are the options of the client.
 type Options struct {
 	HTTP                           *http.Client
 	ManagementKey                  string
@@ -108,9 +108,8 @@ func (s *Sender) Send(ctx context.Context, r Request) (*Fault, error) {
 	return nil, nil
 }
 
-// attempts sends a request, and sends one that may be repeated again if no answer arrives, or one
-// that says that a later attempt can succeed. It returns what the last attempt did. If ctx ends
-// during a wait, it returns the context's error.
+// attempts sends a request and retries a safe one if no answer arrives or the answer says that a later attempt can
+// succeed. It returns the result of the last attempt, or the context's error if ctx ends during a wait.
 func (s *Sender) attempts(ctx context.Context, r Request, body []byte) (*Fault, []byte, error) {
 	for attempt := 0; ; attempt++ {
 		fault, answer, err := s.attempt(ctx, r, body)

@@ -110,7 +110,7 @@ func define(r Region) *rest.Definition {
 	return d
 }
 
-// Record returns the region's record for the catalogue. It is the caller's to change.
+// Record returns the region's catalogue record. The caller may change it.
 func Record(r Region) healthdata.Provider { return define(r).Record() }
 
 // New returns the connector of a region. See [rest.New].

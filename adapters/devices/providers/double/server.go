@@ -25,8 +25,7 @@ type Options struct {
 	Now func() time.Time
 	// TokenLife is how long an access token works. Default an hour.
 	TokenLife time.Duration
-	// Limits are how many requests are answered in windows, the shortest first. A request counts in
-	// all of them. Default: any number.
+	// Limits are the rate limits by window, the shortest first. A request counts in all of them. Default: no limit.
 	Limits []Limit
 	// Faults are the errors that the double produces.
 	Faults Faults

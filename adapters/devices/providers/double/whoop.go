@@ -181,7 +181,7 @@ func (t Truth) night(p *Person, n *Night) {
 	}
 }
 
-// stages puts the stages of a night.
+// stages adds the expected stages of a night.
 func (t Truth) stages(n *Night) {
 	from := 0
 	for j := 1; j <= len(n.Stages); j++ {

@@ -116,7 +116,7 @@ func (t *temperature) delta() *float64 {
 	return rest.Ptr(*night - *baseline)
 }
 
-// UnmarshalJSON reads a point, with the day of whichever value it is.
+// UnmarshalJSON reads a point with the day of its value.
 func (p *dayPoint) UnmarshalJSON(b []byte) error {
 	type plain dayPoint
 	var members map[string]json.RawMessage

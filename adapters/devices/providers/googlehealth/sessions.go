@@ -223,7 +223,7 @@ func sleepKey(item json.RawMessage) string {
 	return rest.LocalDay(end.End.Time, end.EndOffset.offset()).String()
 }
 
-// startOf is when an item with an interval in a member began.
+// startOf returns the start of the interval in a member of an item.
 func startOf(item json.RawMessage, member string) time.Time {
 	var members map[string]json.RawMessage
 	var v struct {

@@ -88,7 +88,7 @@ type heartRates struct {
 	}] `json:"heart_rate_samples"`
 }
 
-// readHeartRate reads a day, or an object with a list of them.
+// readHeartRate reads one day, or an object with a list of days.
 func readHeartRate(v *struct {
 	heartRates
 	Days rest.List[heartRates] `json:"heart_rates"`

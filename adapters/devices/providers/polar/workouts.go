@@ -27,7 +27,7 @@ var workouts = []rest.Collection{
 	},
 }
 
-// uploaded is when an exercise was uploaded.
+// uploaded returns when an exercise was uploaded.
 func uploaded(item json.RawMessage) time.Time {
 	var v struct {
 		At clock `json:"upload_time"`

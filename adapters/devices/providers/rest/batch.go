@@ -331,7 +331,7 @@ func at(doc json.RawMessage, path string) json.RawMessage {
 	return doc
 }
 
-// word returns a text, a number or a bool as a text; empty for anything else.
+// word returns a text, number or bool as a text; empty for other values.
 func word(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) == nil {

@@ -53,8 +53,8 @@ type Collection struct {
 	Method string
 	// Body returns the JSON body for a range of days, including the last one. Nil: the request has no body.
 	Body func(first, last healthlab.Date) any
-	// Path stands behind the base URL. {account} is the provider's id of the person, and {id}
-	// the key of the item in For.
+	// Path is appended to the base URL. {account} is the provider's id of the person, and {id} the key of the item in
+	// For.
 	Path string
 	// Query is sent with every request.
 	Query url.Values
@@ -112,8 +112,8 @@ type Collection struct {
 	Read func(item json.RawMessage, out *Batch)
 }
 
-// Record returns the provider's record with the resources and scopes of the collections. It is the
-// caller's to change.
+// Record returns the provider's catalogue record with the resources and scopes of the collections. The caller may
+// change it.
 func (d *Definition) Record() healthdata.Provider {
 	p := d.Provider
 	p.Resources = slices.Clone(p.Resources)

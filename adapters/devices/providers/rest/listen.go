@@ -25,7 +25,7 @@ type Listening struct {
 
 	// Client is the OAuth client that the message is for. Many providers sign messages with its secret.
 	Client Client
-	// VerifyToken is as in Options.
+	// VerifyToken is Options.VerifyToken, or the client's own token for providers with a MessageKey.
 	VerifyToken string
 
 	def *Definition

@@ -81,7 +81,7 @@ const (
 	RevokeQuery RevocationToken = "query"
 )
 
-// accountPart stands for the provider's id of the person in addresses and paths.
+// accountPart is the placeholder of the provider's id of the person in addresses and paths.
 const accountPart = "{account}"
 
 // Revocation is the request that revokes a grant.
@@ -272,7 +272,7 @@ func (f *Flow) Exchange(ctx context.Context, r linking.ExchangeRequest) (linking
 // maxSeconds is the largest accepted lifetime of a token, a hundred years.
 const maxSeconds = 100 * 366 * 24 * 60 * 60
 
-// expiry is when a token stops working.
+// expiry returns when a token expires.
 func (f *Flow) expiry(t *oauth2.Token, at time.Time) time.Time {
 	seconds := t.ExpiresIn
 	if seconds <= 0 {
@@ -343,8 +343,8 @@ func (f *Flow) renew(ctx context.Context, t tokens) (*oauth2.Token, []byte, erro
 	})
 }
 
-// token runs a call of the OAuth library behind the guard, and returns the whole answer, a
-// JSON object, besides. The library's own error holds the answer, and is left out.
+// token calls the OAuth library through the guard, and also returns the whole JSON answer. It omits the library's
+// error, because that contains the answer.
 func (f *Flow) token(ctx context.Context, params map[string]string, call func(context.Context) (*oauth2.Token, error)) (*oauth2.Token, []byte, error) {
 	var kept bytes.Buffer
 	client := *f.HTTP.client

@@ -61,7 +61,7 @@ func (p offsetPages) next(token string, _ json.RawMessage, n int) string {
 	return strconv.Itoa(number(token) + n)
 }
 
-// More pages by an offset in the answer, as long as a member of it is true.
+// More pages by an offset in the answer while the member more is true.
 func More(param, offset, more string) Pages { return morePages{param, offset, more} }
 
 type morePages struct{ param, offset, more string }

@@ -18,9 +18,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// cursor is how far a pull is. It reads one collection after the other, each window by window from the newest.
-// For a window it asks for the joined collections first, then for the collection itself, or for its list and each
-// item of that.
+// cursor is the position of a pull. It processes one collection after the other, each window by window from the newest.
+// For a window it requests the joined collections first, then the collection, or its list and each item.
 type cursor struct {
 	// Collection is the name of the collection, and Set the resources that are read, in ascending order.
 	Collection string   `json:"collection,omitempty"`

@@ -66,7 +66,7 @@ func (r *Range) days(from, to time.Time, zone *time.Location) (first, last healt
 	return healthlab.DateOf(from.Add(-r.Before).In(zone)), healthlab.DateOf(to.Add(r.After - time.Microsecond).In(zone))
 }
 
-// set puts a range into a query.
+// set adds a range to a query.
 func (r *Range) set(q url.Values, from, to time.Time, zone *time.Location) {
 	if r.Filter != "" {
 		ends, parts := *r, url.Values{}

@@ -24,7 +24,7 @@ const (
 	ColumnLng         Column = "lng"
 )
 
-// Track puts the columns of a recording side by side, by second. The zero value is empty.
+// Track merges the columns of a recording by second. The zero value is empty.
 type Track struct {
 	values  map[Column]map[int64]float64
 	seconds map[int64]bool

@@ -90,7 +90,7 @@ var definition = &rest.Definition{
 	Rates: rates, Wait: wait, Listen: listen,
 }
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the provider's catalogue record. The caller may change it.
 func Record() healthdata.Provider { return definition.Record() }
 
 // New returns the connector. See [rest.New].

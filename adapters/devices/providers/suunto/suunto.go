@@ -118,7 +118,7 @@ var definition = &rest.Definition{
 	Listen: listen,
 }
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the provider's catalogue record. The caller may change it.
 func Record() healthdata.Provider { return definition.Record() }
 
 // New returns the connector. See [rest.New].
@@ -405,7 +405,7 @@ var extensions = map[string]rest.Column{
 	"SpeedStreamExtension": rest.ColumnSpeed, "PowerStreamExtension": rest.ColumnPower, "TemperatureStreamExtension": rest.ColumnTemperature,
 }
 
-// readRecording puts the parts of a recording side by side, by second.
+// readRecording merges the parts of a recording by second.
 func readRecording(v *workout, out *rest.Batch) {
 	var track rest.Track
 	for i, x := range v.Extensions.In(out, "extensions") {

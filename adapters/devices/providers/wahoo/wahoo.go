@@ -110,7 +110,7 @@ var definition = &rest.Definition{
 	Wait: func(h http.Header, _ time.Time) time.Duration { return reset(h) },
 }
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the provider's catalogue record. The caller may change it.
 func Record() healthdata.Provider { return definition.Record() }
 
 // New returns the connector. See [rest.New].
@@ -131,8 +131,8 @@ func reset(h http.Header) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// rates reads what is left in a day, an hour and 5 minutes. Where one is used up, the reset is its;
-// else the shortest window ends in at most 5 minutes.
+// rates reads the remaining requests per day, hour and 5 minutes. If a window is used up, it returns that window with
+// its reset, else the shortest window.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
 	left, least := 0, math.MaxInt
 	texts := strings.Split(h.Get("X-RateLimit-Remaining"), ",")
@@ -191,7 +191,7 @@ func (v *summary) workout() *workout {
 	return &w
 }
 
-// started is when a workout of the list began.
+// started returns the start time of a workout of the list.
 func started(item json.RawMessage) time.Time {
 	var v struct {
 		Starts rest.Instant `json:"starts"`

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// measured are the kinds of what was measured by scales, cuffs and thermometers.
+// measured lists the collections of scales, blood pressure cuffs and thermometers.
 var measured = []rest.Collection{
 	{
 		Name: "getmeas", Scopes: metrics, Method: http.MethodPost, Path: "/measure", Range: instants, Pages: pages, Items: "body.measuregrps",

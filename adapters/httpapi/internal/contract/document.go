@@ -41,8 +41,8 @@ const base = "contract.json"
 // documents caches parsed documents by SHA-256, because parsing the contract takes longer than most tests.
 var documents sync.Map
 
-// Read reads a document, or returns the one that was read from the same bytes. It is safe for
-// concurrent use, as is the document.
+// Read parses a document, or returns the cached one of the same bytes. It is safe for concurrent use, as is the
+// document.
 func Read(doc []byte) (*Document, error) {
 	sum := sha256.Sum256(doc)
 	if d, ok := documents.Load(sum); ok {

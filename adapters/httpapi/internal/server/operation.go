@@ -1,9 +1,8 @@
-// Package server has what all operations of the API share: the row of the table of operations,
-// the answer to an error, idempotency keys, request ids, limits, and the choice of an operation
-// by method and path.
+// Package server contains what all operations of the API share: the type [Operation], answers to errors, idempotency
+// keys, request ids, limits, and the router.
 //
-// It does not know who is calling, and has no operation of its own. Packages with operations
-// import it and return [Operation] values; the parent package authenticates, and runs them.
+// It does not authenticate, and defines no operation. Packages with operations import it and return [Operation] values;
+// the parent package authenticates callers and runs the operations.
 package server
 
 import (

@@ -13,8 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Body reads the body, JSON, into what v points to; see [Decode] for what the type
-// says. A body must be there.
+// Body decodes the required JSON body into *v; see [Decode] for the rules of the type.
 func (in *In) Body(v any) {
 	if !in.OptBody(v) && in.fault == nil && len(in.problems) == 0 {
 		in.problems.Add("missing", "is required", "body")
@@ -51,8 +50,8 @@ func (in *In) decode(v any) healthlab.Problems {
 	return problems
 }
 
-// BodyAgain reads the body that [In.Body] has read into another value of the same type, for a handler
-// that runs again after it has changed the first one.
+// BodyAgain decodes the body of [In.Body] into another value of the same type, for a handler that runs again after it
+// has changed the first one.
 func (in *In) BodyAgain(v any) error { return in.decode(v).Err() }
 
 // Raw returns the bytes of a JSON body; nil if there is none or it could not be read.
@@ -90,7 +89,7 @@ func (in *In) read() ([]byte, *Fault) {
 	if fault == nil && kind == "" && len(data) > 0 {
 		return nil, unsupported("a body needs the content-type application/json")
 	}
-	// Some writers put a byte order mark first; a reader may ignore it (RFC 8259, section 8.1).
+	// Some clients send a byte order mark first, which a parser may ignore (RFC 8259, section 8.1).
 	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), fault
 }
 

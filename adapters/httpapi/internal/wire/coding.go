@@ -57,7 +57,7 @@ type uncompressed struct {
 	err  error     // of from, but for its end
 }
 
-// Read reads what was compressed.
+// Read returns decoded bytes.
 func (u *uncompressed) Read(b []byte) (n int, err error) {
 	if u.to == nil {
 		u.to, err = u.open(source{u})

@@ -140,7 +140,7 @@ func wholePart(number []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// numberText reads a number into a json.Number, as it was written.
+// numberText reads a number into a json.Number with its original text.
 func (d *decoder) numberText(v reflect.Value, c byte) bool {
 	if !isNumber(c) {
 		return d.wrong("must be a number")

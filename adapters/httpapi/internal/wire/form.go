@@ -28,12 +28,11 @@ func (p *Part) Read(b []byte) (int, error) { return p.r.Read(b) }
 // mostParts is the largest number of parts of a form.
 const mostParts = 200
 
-// Form reads a body of multipart/form-data, part by part in the order of the body. What
-// part leaves unread is passed over; an error that it returns ends the reading, and is
-// that of the form. Nothing is kept: the limit of the body is the only one.
+// Form reads a multipart/form-data body part by part, in order. Bytes that part does not read are skipped. An error of
+// part stops the reading and is reported by Err. Nothing is stored, so only the limit of the body applies.
 //
-// It returns whether the form arrived whole. One that is broken, or has more than 200
-// parts, is a problem of the request, and part was called for what came before.
+// It returns whether the whole form arrived. A malformed form, or one with more than 200 parts, is a problem of the
+// request, even if part was called before.
 func (in *In) Form(part func(p *Part) error) bool {
 	in.settings.body = true
 	limit := in.settings.MaxBody

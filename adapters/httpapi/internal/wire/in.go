@@ -12,9 +12,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// In reads one request: path, query, headers and body. Each method returns the zero
-// value, or the default, where there is a problem; [In.Err] tells of all of them. A query
-// parameter without a value is absent. It is not safe for concurrent use.
+// In reads one request: path, query, headers and body. A method returns the zero value or the default if the value has
+// a problem; [In.Err] returns all problems. A query parameter without a value counts as absent. Not safe for concurrent
+// use.
 type In struct {
 	r        *http.Request
 	settings *Settings

@@ -22,7 +22,7 @@ func JSON(w http.ResponseWriter, status int, v any) error {
 	return Bytes(w, status, "application/json", bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
 }
 
-// Bytes answers with b as it is.
+// Bytes answers with b unchanged.
 func Bytes(w http.ResponseWriter, status int, contentType string, b []byte) error {
 	h := w.Header()
 	h.Set("Content-Type", contentType)

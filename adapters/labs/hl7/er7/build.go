@@ -82,7 +82,7 @@ func (s *SegmentBuilder) SetParts(field int, components ...[]string) *SegmentBui
 	return s
 }
 
-// Repeat appends a repetition to a field; to an empty field, it is the first.
+// Repeat appends a repetition to a field. In an empty field it is the first one.
 func (s *SegmentBuilder) Repeat(field int, components ...string) *SegmentBuilder {
 	before := ""
 	if field <= len(s.fields) && s.fields[field-1] != "" {

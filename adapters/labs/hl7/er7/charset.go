@@ -61,8 +61,7 @@ const latin9 = "\u20ac\u0160\u0161\u017d\u017e\u0152\u0153\u0178"
 
 const latin9Bytes = "\xa4\xa6\xa8\xb4\xb8\xbc\xbd\xbe"
 
-// decode returns text of the set as UTF-8. Hexadecimal escapes can make any bytes, so
-// what is no text is replaced.
+// decode converts text of the character set to UTF-8. It replaces invalid bytes, which hexadecimal escapes can produce.
 func (c Charset) decode(text string) string {
 	if c != Latin1 && c != Latin9 {
 		return strings.ToValidUTF8(text, "\ufffd")

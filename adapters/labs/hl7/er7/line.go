@@ -29,8 +29,7 @@ func (l line) check(separator byte, number int) error {
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// cut cuts bytes into lines, of which there is at least one. Everything is in one of
-// the results, so that they can be joined again.
+// cut splits bytes into at least one line. The results contain all bytes, so that they can be joined again.
 func cut(raw []byte, opts Options) (lead string, lines []line, err error) {
 	if len(raw) > opts.MaxBytes {
 		return "", nil, &SyntaxError{Problem: "larger than is allowed"}

@@ -75,8 +75,8 @@ func Parse(raw []byte, o *Options) (*Message, error) {
 	return m, nil
 }
 
-// message reads a message from the lines of one or more, and returns those after it, also
-// where it is malformed. first is the number of its first line.
+// message reads a message from lines, and returns the lines after it, even if the message is malformed. first is the
+// number of its first line.
 func message(lines []line, first int, opts Options) (*Message, []line, error) {
 	if lines[0].name() != "MSH" {
 		return nil, nil, &SyntaxError{Number: first, Problem: "a message begins with the segment MSH"}
@@ -120,7 +120,7 @@ func starts(name string) bool {
 	return false
 }
 
-// Append appends the message to b, byte for byte as it was read.
+// Append appends the message to b exactly as it was read.
 func (m *Message) Append(b []byte) []byte {
 	b = append(b, m.lead...)
 	for _, s := range m.segs {

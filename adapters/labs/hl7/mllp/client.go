@@ -67,11 +67,9 @@ func backoff(attempts int) time.Duration {
 	return min(time.Second<<min(attempts-1, 10), 30*time.Second)
 }
 
-// Send sends a message and returns the first answer that is accepted; others are
-// late answers to earlier messages, and skipped. A message without an answer is sent
-// again, the same bytes: the receiver tells repeats by the message's control id.
-// Unavailable if there is no answer in the end: whether the receiver has the message is
-// then unknown.
+// Send sends a message and returns the first accepted answer. It skips late answers to earlier messages. Without an
+// answer it sends the same bytes again; a receiver recognises repeats by the control id. It returns Unavailable if no
+// answer arrives; whether the receiver has the message is then unknown.
 func (c *Client) Send(ctx context.Context, message []byte, accept func(answer []byte) bool) ([]byte, error) {
 	select {
 	case c.turn <- struct{}{}:

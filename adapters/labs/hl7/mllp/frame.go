@@ -20,8 +20,7 @@ const (
 // DefaultMaxBytes is the default limit of a message.
 const DefaultMaxBytes = 16 << 20
 
-// Errors of a frame. After either of them a [Reader] continues with the next
-// frame.
+// Errors of a frame. After each of them a [Reader] continues with the next frame.
 var (
 	// ErrTooLarge is the error of a frame beyond the limit. The frame was read to its end and discarded.
 	ErrTooLarge = fmt.Errorf("%w: MLLP frame: must have at most MaxBytes bytes", healthlab.Invalid)
@@ -67,8 +66,8 @@ func (r *Reader) fill() error {
 	return nil
 }
 
-// Next returns the message in the next frame. The end of the stream between frames is
-// io.EOF; in a frame it is io.ErrUnexpectedEOF.
+// Next returns the next message. The end of the stream between frames is io.EOF, and within a frame
+// io.ErrUnexpectedEOF.
 func (r *Reader) Next() ([]byte, error) {
 	for !r.inside {
 		if err := r.fill(); errors.Is(err, io.EOF) {
@@ -115,8 +114,7 @@ func (r *Reader) frame() ([]byte, error) {
 		if block == startBlock {
 			return nil, ErrUnterminated // the old frame has no end; we are in the new one
 		}
-		// A sender may leave out the carriage return, and an end block may stand in the
-		// text.
+		// A sender may omit the carriage return, and the text may contain an end block character.
 		over := r.fill() != nil
 		if !over && r.have[0] == carriageReturn {
 			over, r.have = true, r.have[1:]

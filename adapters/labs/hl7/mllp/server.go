@@ -16,9 +16,9 @@ import (
 
 // Handler answers messages.
 //
-// Handle gets the message of a frame, or the error of a frame that could not be read
-// ([ErrTooLarge], [ErrUnterminated]) and no message. The server sends what it returns, unless
-// that is empty. Calls of one connection are sequential, those of several concurrent.
+// Handle gets the message of a frame. For an unreadable frame it gets no message and the error ([ErrTooLarge],
+// [ErrUnterminated]). The server sends the returned answer unless it is empty. Calls of one connection are sequential;
+// calls of several connections are concurrent.
 type Handler interface {
 	Handle(ctx context.Context, message []byte, frameErr error) []byte
 }

@@ -48,7 +48,7 @@ type Options struct {
 	// Programs is the folder of initdb and postgres. Default: those of the search path, else the newest installed
 	// version; for a folder with data, the version that made it.
 	Programs string
-	// Settings are settings of the server besides ours, such as shared_buffers.
+	// Settings are additional settings of the server, such as shared_buffers.
 	Settings map[string]string
 	// Temporary removes the folder when the server stops, and does not wait for the disk when it is made.
 	Temporary bool
@@ -74,13 +74,11 @@ const (
 	startTime = 2 * time.Minute
 )
 
-// Start makes a server in a folder, which is made if it is not there, and waits until it
-// answers.
+// Start starts a server in a folder, creates the folder if it is missing, and waits until the server answers.
 //
-// Errors: healthlab.Unimplemented if the programs are missing or too old, or this is no
-// Unix system; Invalid if the folder holds something else, or its name is too long;
-// Precondition if another program has it, or if it was made by a version that is not
-// installed; Unavailable if the server does not start.
+// Errors: healthlab.Unimplemented if the programs are missing or too old, or the system is not Unix; Invalid if the
+// folder has foreign files or a too long name; Precondition if another program uses the folder, or if a version made
+// the folder that is not installed; Unavailable if the server does not start.
 func Start(ctx context.Context, dir string, opts *Options) (*Server, error) {
 	s := &Server{}
 	if opts != nil {

@@ -49,8 +49,7 @@ func find(ctx context.Context, named string, version int) (string, error) {
 	}
 }
 
-// installed returns folders with the programs: that of the search path first, then the
-// newest first.
+// installed returns the folders of the programs: that of the search path first, then by descending version.
 func installed() []string {
 	var found []string
 	for _, place := range places {
