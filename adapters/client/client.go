@@ -58,10 +58,10 @@ type Request struct {
 	// Path starts with a slash. The parts between slashes are escaped, as [url.PathEscape] does.
 	Path  string
 	Query url.Values
-	// IdempotencyKey makes the service run the request once. The contract lists who takes it.
+	// IdempotencyKey makes the service run the request once. The contract lists the operations that accept a key.
 	IdempotencyKey string
-	// Body is sent as JSON; nil is no body. Answer is a pointer that the JSON of the answer is
-	// decoded into; nil drops it.
+	// Body is sent as JSON; nil sends no body. Answer points to the value into which the JSON answer is decoded; nil
+	// ignores the answer.
 	Body, Answer any
 }
 
@@ -70,14 +70,14 @@ type Problem = rest.Problem
 
 // Error is an answer of 300 or above. Its texts have no values of the request.
 type Error struct {
-	// Status is that of HTTP. Type is the contract's stable name of the error; empty for 422.
+	// Status is the HTTP status. Type is the stable error type of the contract; empty for 422.
 	Status        int
 	Type, Message string
 	// Problems are all faults of a request that is not valid (422).
 	Problems []Problem
 	// RequestID is the id under which the service logs the request.
 	RequestID string
-	// RetryAfter is how long the service asks to wait; 0 if it does not ask.
+	// RetryAfter is how long the service asks to wait; 0 if the answer does not say.
 	RetryAfter time.Duration
 }
 

@@ -48,8 +48,8 @@ func newClient(t *testing.T, s service, o client.Options) *client.Client {
 }
 
 // Which requests are repeated, how often, and after which waits.
-func TestRepeats(t *testing.T) {
-	const busy = `{"detail": {"error_type": "RATE_LIMITED", "error_message": "a limit is used up"}}`
+func TestRequest_isRetriedByMethodAndStatus(t *testing.T) {
+	const busy = `{"detail": {"error_type": "RATE_LIMITED", "error_message": "a limit is reached; try again later"}}`
 	for name, test := range map[string]struct {
 		request  client.Request
 		options  client.Options
@@ -143,7 +143,7 @@ func TestRepeats(t *testing.T) {
 }
 
 // The context ends a wait, and an attempt.
-func TestContextEndsACall(t *testing.T) {
+func TestRequest_endsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, func(*http.Request) (*http.Response, error) { return answer(503, "", "Retry-After", "20"), nil }, client.Options{})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -160,7 +160,7 @@ func TestContextEndsACall(t *testing.T) {
 }
 
 // Each form of an error answer.
-func TestErrors(t *testing.T) {
+func TestError_readsEachFormOfAnErrorAnswer(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer *http.Response
 		want   string
@@ -185,7 +185,7 @@ func TestErrors(t *testing.T) {
 }
 
 // Pages are read as far as the caller goes on, and an error is the last element.
-func TestPages(t *testing.T) {
+func TestPages_areReadOnDemandAndEndWithTheError(t *testing.T) {
 	const total = 1203
 	requests := 0
 	fail := -1
@@ -231,7 +231,7 @@ func TestPages(t *testing.T) {
 }
 
 // Keys go where they belong, ids are escaped, and an id that is empty reaches no other operation.
-func TestRequests(t *testing.T) {
+func TestRequest_keysAndEscapedIDsReachTheirOperation(t *testing.T) {
 	var got []string
 	c := newClient(t, func(r *http.Request) (*http.Response, error) {
 		got = append(got, fmt.Sprint(r.Method, " ", r.URL.RequestURI(), " ", r.Header.Get("x-service-api-key"), " ", r.Header.Get("x-manager")))
@@ -262,7 +262,7 @@ func TestRequests(t *testing.T) {
 }
 
 // Errors and printed clients have no key, and no value of a person.
-func TestSecretsAreNotPrinted(t *testing.T) {
+func TestErrors_containNoKeyOrPersonalValue(t *testing.T) {
 	const person, key = "person-value", "sk_us_example"
 	var texts []string
 	for _, s := range []service{
@@ -281,7 +281,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 }
 
 // A redirect is not followed, as another host would get the key.
-func TestRedirectsAreNotFollowed(t *testing.T) {
+func TestRedirect_isNotFollowed(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the other host got %s", r.Method)
 	}))
@@ -298,7 +298,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 }
 
 // What the package exports has at most 300 lines.
-func TestTheFrontIsSmall(t *testing.T) {
+func TestPackage_exportedCodeHasAtMost300Lines(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -320,7 +320,7 @@ func TestTheFrontIsSmall(t *testing.T) {
 }
 
 // A list without a filter has pages, too.
-func TestPages_withoutAFilter(t *testing.T) {
+func TestPages_listWithoutAFilterReadsEveryPage(t *testing.T) {
 	c := newClient(t, func(r *http.Request) (*http.Response, error) {
 		next := `"two"`
 		if r.URL.Query().Get("next_cursor") == "two" {

@@ -78,8 +78,8 @@ func (c *Client) UploadSummaries(ctx context.Context, userID, resource string, u
 	return call[Counts](ctx, c, Request{Method: "POST", Body: upload}, "v2", "summary", resource, userID)
 }
 
-// Summaries returns the items of the resource activity, sleep or workouts as an [Activity], a [Sleep]
-// or a [Workout] each. The filter is that of [Client.Samples].
+// Summaries returns the summaries of activity, sleep or workouts as [Activity], [Sleep] or [Workout]. The filter has
+// the parameters of [Client.Samples].
 func Summaries[T any](ctx context.Context, c *Client, userID, resource string, filter url.Values) ([]T, error) {
 	answer, err := call[map[string]json.RawMessage](ctx, c, Request{Method: "GET", Query: filter}, "v2", "summary", resource, userID)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Client) Samples(ctx context.Context, userID, resource string, filter ur
 	}, "v2", "timeseries", userID, resource, "grouped")
 }
 
-// Query answers questions over one user's data.
+// Query runs aggregate queries on the data of one user.
 func (c *Client) Query(ctx context.Context, userID string, q QueryRequest) (QueryAnswer, error) {
 	return call[QueryAnswer](ctx, c, Request{Method: "POST", Body: q}, "aggregate", "v1", "user", userID, "query")
 }
@@ -121,8 +121,8 @@ func (c *Client) LabTests(ctx context.Context, filter url.Values) iter.Seq2[LabT
 	return pages(ctx, c, filter, "next_cursor", func(p api.LabTestsPage) ([]LabTest, *string) { return p.Data, p.NextCursor }, "v3", "lab_test")
 }
 
-// CreateOrder places an order. With a key, at most 255 characters, the same order is placed once
-// and the request is repeated as [Client.Do] says; without one it is sent once.
+// CreateOrder places an order. With a key of at most 255 characters the service places the order once, and the client
+// retries as described at [Client.Do]. Without a key the request is sent once.
 func (c *Client) CreateOrder(ctx context.Context, key string, o NewOrder) (Order, error) {
 	answer, err := call[api.OrderAnswer](ctx, c, Request{Method: "POST", IdempotencyKey: key, Body: o}, "v3", "order")
 	return answer.Order, err

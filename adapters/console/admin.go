@@ -43,7 +43,7 @@ func (s *Console) toTeam(w http.ResponseWriter, r *http.Request, _ *session) err
 	return nil
 }
 
-// showTeam shows teams, keys and settings, and the value of a key that was just made.
+// showTeam shows teams, keys and settings, and the value of a new key.
 func (s *Console) showTeam(w http.ResponseWriter, r *http.Request, on *session, made *apiKey) error {
 	var data struct {
 		Teams    []team `json:"teams"`
@@ -101,7 +101,7 @@ func (s *Console) makeKey(w http.ResponseWriter, r *http.Request, on *session) e
 	return s.showTeam(w, r, on, &made)
 }
 
-// rotateKey makes a successor of a key, which works for another day.
+// rotateKey replaces a key. The old key works for one more day.
 func (s *Console) rotateKey(w http.ResponseWriter, r *http.Request, on *session) error {
 	_, path, err := s.keysTeam(r, on)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Console) rotateKey(w http.ResponseWriter, r *http.Request, on *session)
 	return s.showTeam(w, r, on, &made)
 }
 
-// makeTeam makes a team of the organisation.
+// makeTeam creates a team of the organisation.
 func (s *Console) makeTeam(w http.ResponseWriter, r *http.Request, on *session) error {
 	if err := s.manage(r, on, http.MethodPost, "/team", nil, map[string]any{"name": r.PostFormValue("name")}, nil); err != nil {
 		return err

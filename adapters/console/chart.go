@@ -27,7 +27,7 @@ type line struct {
 	colour    int
 }
 
-// panel is one plot of a chart, with its own scale.
+// panel is one plot of a chart with its own scale.
 type panel struct {
 	title  string
 	unit   string // of the values; "" where there is none
@@ -80,7 +80,7 @@ type chart struct {
 	Every   int // a row is one of so many; 1 if all are there
 }
 
-// valueRow has the values of one instant.
+// valueRow holds the values of one instant.
 type valueRow struct {
 	At    string // in percent of the width
 	Time  string
@@ -260,7 +260,7 @@ func (c *chart) list(panels []panel, x func(time.Time) float64) {
 	}
 }
 
-// cell returns what a line of the panel has at an instant, or the name of the span without a line.
+// cell returns the value of a line at an instant, or the name of the span if l is nil.
 func (p *panel) cell(l *line, at time.Time) string {
 	if l == nil {
 		for _, s := range p.spans {
@@ -324,7 +324,7 @@ func (b box) Wide() string { return percentOf(b.Width) }
 // Left is the place of a time in percent.
 func (t tick) Left() string { return percentOf(t.At) }
 
-// draw draws a panel, and says what it shows.
+// draw returns the drawing of a panel with a description.
 func (p *panel) draw(x func(time.Time) float64) (drawnPanel, string) {
 	d := drawnPanel{Title: p.heading()}
 	if p.spans != nil {
@@ -414,7 +414,7 @@ func (r *reference) draw(x func(time.Time) float64, y func(float64) float64, siz
 	return box{X: left, Y: above, Width: max(right-left, 1), Height: max(below-above, 1)}
 }
 
-// columns returns the bars of a line: beside those of the other lines, or on top of those before it.
+// columns returns the bars of a line, beside those of other lines or stacked on them.
 func (p *panel) columns(i int, x func(time.Time) float64, y func(float64) float64) (list []box) {
 	l := p.lines[i]
 	under := map[time.Time]float64{}
@@ -438,7 +438,7 @@ func (p *panel) columns(i int, x func(time.Time) float64, y func(float64) float6
 	return list
 }
 
-// spreads reports whether a point has values that differ behind it.
+// spreads reports whether any point has a lowest and a highest value that differ.
 func (l *line) spreads() bool {
 	for i := range l.low {
 		if l.low[i] < l.high[i] {
@@ -461,7 +461,7 @@ func (l *line) spread() band {
 	return b
 }
 
-// reach widens the scale of a panel to its reference ranges, and somewhat beyond them.
+// reach extends the scale of a panel beyond its reference ranges.
 func (p *panel) reach(low, high float64) (float64, float64) {
 	least, bounded := low, false
 	for _, r := range p.ranges {
@@ -499,7 +499,7 @@ func stages(l line, x func(time.Time) float64, y func(float64) float64) (list []
 	return list
 }
 
-// dots returns the dots of a line: one at each point, or one at each point between two gaps.
+// dots returns the dots of a line: at each point, or only at points between two gaps.
 func dots(l line, x func(time.Time) float64, y func(float64) float64) (list []box) {
 	gap := func(i int) bool { return i < 0 || i >= len(l.points) || math.IsNaN(l.points[i].value) }
 	for i, v := range l.points {
@@ -510,7 +510,7 @@ func dots(l line, x func(time.Time) float64, y func(float64) float64) (list []bo
 	return list
 }
 
-// path returns the outline of a band; it ends at gaps and begins behind them.
+// path returns the outline of a band, interrupted at gaps.
 func (b *band) path(x func(time.Time) float64, y func(float64) float64) string {
 	var out strings.Builder
 	for i := 0; i < len(b.lower); {

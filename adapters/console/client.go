@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// apiError is an answer of the API other than 2xx.
+// apiError is an API answer with a status other than 2xx.
 type apiError struct {
 	Status  int
 	Message string
@@ -49,8 +49,8 @@ func (s *Console) post(r *http.Request, path string, in, out any) error {
 }
 
 func (s *Console) teamKeys(r *http.Request, kind string) http.Header {
-	// The API then demands a role that may see data of persons, and its access log names the holder of the
-	// session's key.
+	// The session's management key makes the API check its role for personal data, and name its holder in the access
+	// log.
 	on, _ := r.Context().Value(sessionKey{}).(*session)
 	return http.Header{s.KeyHeader: {s.TeamKey}, managementHeader: {on.key}, "Accept": {kind}}
 }
@@ -118,7 +118,7 @@ func passOn(w http.ResponseWriter, a *answer, name string) error {
 	return err
 }
 
-// optional drops the error of a read that has nothing, or that the host does not serve.
+// optional returns nil for the error of a read that found nothing, or that the host does not serve.
 func (*Console) optional(err error) error {
 	var failed *apiError
 	if errors.As(err, &failed) && (failed.Status == http.StatusNotFound || failed.Status == http.StatusNotImplemented) {

@@ -23,8 +23,8 @@ var pages embed.FS
 //go:embed assets
 var assets embed.FS
 
-// Config says which API and team the console shows. All fields but Path, KeyHeader, Secure,
-// Log and Now are required.
+// Config selects the API and the team of the console. All fields except Path, KeyHeader, Secure, Log and Now are
+// required.
 type Config struct {
 	API http.Handler
 	// Org and Team are ids; Environment is sandbox or production.
@@ -154,8 +154,8 @@ func (s *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // pageHandler answers a signed-in request.
 type pageHandler func(http.ResponseWriter, *http.Request, *session) error
 
-// signedIn sends requests without a session to the sign-in page, as it does once the API refuses
-// the session's key, and checks the CSRF token of forms.
+// signedIn redirects requests without a session to the sign-in page, also when the API refuses the session's key. It
+// checks the CSRF token of forms.
 func (s *Console) signedIn(h pageHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		on := s.sessions.find(r)
@@ -195,7 +195,7 @@ func notFound(http.ResponseWriter, *http.Request, *session) error {
 	return &apiError{Status: http.StatusNotFound, Message: "page not found"}
 }
 
-// holderKey is where a request carries the holder of its session's key.
+// holderKey is the context key of the holder of the session's key.
 type holderKey struct{}
 
 func holderOf(r *http.Request) *holder {
@@ -213,7 +213,7 @@ var entries = []entry{
 	{"events", "Events", "viewer"}, {"query", "Query", "admin"}, {"sources", "Sources", "admin"}, {"team", "Team", "viewer"}, {"sandbox", "Sandbox", "admin"},
 }
 
-// view is what every page shows.
+// view holds the values of every page.
 type view struct {
 	Path, Title, Section, CSRF, Environment string
 	Back                                    string // the page that a form was on; "" if that is unknown
@@ -223,7 +223,7 @@ type view struct {
 	Data                                    any
 }
 
-// render writes a page once all of it is rendered.
+// render renders a page completely before it sends anything.
 func (s *Console) render(w http.ResponseWriter, r *http.Request, on *session, status int, page, title string, data any) {
 	v := view{Path: s.Path, Title: title, Environment: s.Environment, Data: data}
 	v.Section, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, s.Path), "/"), "/")

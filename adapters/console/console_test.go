@@ -133,7 +133,7 @@ func Example() {
 	// Output: 303 /console/sign-in
 }
 
-func TestSession(t *testing.T) {
+func TestSignIn_setsAStrictHTTPOnlyCookie(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodPost, "/console/sign-in", strings.NewReader("key=manager"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -190,21 +190,21 @@ func postFormTo(t *testing.T, h http.Handler, path string, form url.Values) stri
 	return string(b)
 }
 
-func TestEventsPage(t *testing.T) {
+func TestEventsPage_showsEndpointsMessagesAndAttempts(t *testing.T) {
 	page := signedInPage(t, "/events")
 	for _, want := range []string{"https://receiver.example", "m1", "503", "12 ms", "waiting", "Outcome: refused", "HTTP/1.1 503", "&lt;busy&gt;", `action="/console/events/w/messages/m1"`, "next_cursor=more"} {
 		require.Contains(t, page, want)
 	}
 }
 
-func TestReviewPage(t *testing.T) {
+func TestReviewPage_showsTheResultAndItsDecisions(t *testing.T) {
 	page := signedInPage(t, "/reviews/r")
 	for _, want := range []string{"Northlab", "Ferritin", "Ann", `href="/console/orders/o"`, `<option value="accept">accept</option>`, `<option value="reject">reject</option>`, "Accept for this order"} {
 		require.Contains(t, page, want)
 	}
 }
 
-func TestCriticalPages(t *testing.T) {
+func TestCriticalPages_listAndShowACriticalResult(t *testing.T) {
 	page := signedInPage(t, "/critical")
 	for _, want := range []string{"7 critical results", `href="/console/critical/c">Glucose`, "escalated", `href="/console/orders/o"`, "2026-01-01 08:00 UTC", "next_cursor=more"} {
 		require.Contains(t, page, want)
@@ -216,7 +216,7 @@ func TestCriticalPages(t *testing.T) {
 	}
 }
 
-func TestPersonPage(t *testing.T) {
+func TestPersonPage_showsChartSourcesAndEscapedTexts(t *testing.T) {
 	page := signedInPage(t, "/users/"+person+"?resource=glucose&from=2026-01-01&to=2026-01-02&by=hour")
 	for _, want := range []string{
 		"a · cgm", "b · manual", "2026-01-01 09:00 to 2026-01-02 09:00: glucose (mmol/L): 3 values between 4 and 7",
@@ -232,7 +232,7 @@ func TestPersonPage(t *testing.T) {
 }
 
 // Where a team has more users than are counted, Home says how many are.
-func TestHomeCountsTheFirstUsers(t *testing.T) {
+func TestHomePage_saysHowManyUsersItCounts(t *testing.T) {
 	const note = "count the first"
 	require.NotContains(t, signedInPage(t, "/"), note)
 	api := http.NewServeMux()
@@ -244,12 +244,12 @@ func TestHomeCountsTheFirstUsers(t *testing.T) {
 }
 
 // The profile of a long range is that of its last 90 days; a range without readings has none.
-func TestGlucoseProfileOfARange(t *testing.T) {
+func TestPersonPage_glucoseProfileCoversTheLast90Days(t *testing.T) {
 	require.Contains(t, signedInPage(t, "/users/"+person+"?resource=glucose&from=2025-01-01&to=2026-01-02"), "Ambulatory glucose profile: 40 days over one day")
 	require.NotContains(t, signedInPage(t, "/users/"+person+"?resource=glucose&from=2025-01-01&to=2026-01-03"), "Ambulatory glucose profile")
 }
 
-func TestWorkoutsPage(t *testing.T) {
+func TestWorkoutsPage_showsTheWorkoutAndItsHeartRate(t *testing.T) {
 	page := signedInPage(t, "/users/"+person+"/workouts?from=2026-01-01&to=2026-01-02")
 	for _, want := range []string{"Run, 2026-01-01", "5000 m", "140 bpm", "heart rate (bpm): 2 values between 120 and 150",
 		`d="M67.5 225.0L172.5 120.0L67.5 15.0"`} {
@@ -258,7 +258,7 @@ func TestWorkoutsPage(t *testing.T) {
 }
 
 // The checker takes the signature of Standard Webhooks, and shows no secret.
-func TestSignaturePage(t *testing.T) {
+func TestSignaturePage_checksASignatureWithoutShowingTheSecret(t *testing.T) {
 	secret, err := webhook.GenerateSecret(rand.Reader)
 	require.NoError(t, err)
 	at := time.Unix(1767286800, 0)
@@ -272,7 +272,7 @@ func TestSignaturePage(t *testing.T) {
 }
 
 // The commands and the program of a query send its text unchanged.
-func TestQueryAsCode(t *testing.T) {
+func TestQueryPage_codeSamplesSendTheQueryUnchanged(t *testing.T) {
 	const query = `{"note": "it's  $HOME \\ \"x\""}`
 	page := postForm(t, "/query", url.Values{"user": {person}, "text": {query}})
 	snippets := regexp.MustCompile(`(?s)<pre tabindex="0">(.*?)</pre>`).FindAllStringSubmatch(page, -1)
@@ -289,7 +289,7 @@ func TestQueryAsCode(t *testing.T) {
 	require.JSONEq(t, query, body)
 }
 
-func TestSleepPage(t *testing.T) {
+func TestSleepPage_showsStagesAndHeartRate(t *testing.T) {
 	page := signedInPage(t, "/users/"+person+"/sleep?from=2026-01-01&to=2026-01-02")
 	for _, want := range []string{"Night to 2026-01-02", "7:00\u00a0h", "heart rate (bpm): 1 value between 52 and 52; sleep stages: 3 stages", "REM", `class="st0"`, `class="st2"`, `class="st3"`} {
 		require.Contains(t, page, want)
@@ -297,7 +297,7 @@ func TestSleepPage(t *testing.T) {
 }
 
 // Home shows what waits, each with a link, and the rate of a log that is longer than a page.
-func TestHomePage(t *testing.T) {
+func TestHomePage_showsWaitingWorkWithLinks(t *testing.T) {
 	page := signedInPage(t, "/")
 	for _, want := range []string{
 		`href="/console/reports"><strong>1</strong> reports in review`, `href="/console/reviews"><strong>2</strong> results to match`,
@@ -316,7 +316,7 @@ func TestHomePage(t *testing.T) {
 }
 
 // A marker's results are a trend in its reference range, beside a wearable series.
-func TestLabsPage(t *testing.T) {
+func TestLabsPage_showsTheTrendInItsReferenceRange(t *testing.T) {
 	page := signedInPage(t, "/users/"+person+"/labs?resource=glucose&from=2025-12-31&to=2026-01-02")
 	for _, want := range []string{
 		"Ferritin (ug/L): 3 values between 8 and 45", `class="range"`, "glucose by day (mmol/L): 3 values",
@@ -332,7 +332,7 @@ func TestLabsPage(t *testing.T) {
 
 // Without a range a page opens on the day of the newest data on the person's clock, with the kinds
 // that the person has.
-func TestNewestData(t *testing.T) {
+func TestPersonPage_opensOnTheDayOfTheNewestData(t *testing.T) {
 	page := signedInPage(t, "/users/"+person)
 	for _, want := range []string{`<h2 id="data" class="first">glucose</h2>`, `value="2025-12-27"`, `value="2026-01-02"`, `<a href="?resource=steps">steps</a>`} {
 		require.Contains(t, page, want)
@@ -341,7 +341,7 @@ func TestNewestData(t *testing.T) {
 }
 
 // Values that add up are bars of sums, whatever has a duration; others are lines of means.
-func TestBarsAndLines(t *testing.T) {
+func TestPersonPage_sumsAreBarsAndMeansAreLines(t *testing.T) {
 	page := signedInPage(t, "/users/"+person+"?resource=steps&from=2026-01-01&to=2026-01-02&by=hour")
 	require.Contains(t, page, `<rect class="s0" x="`)
 	require.Contains(t, page, "steps (count): 3 values between 0 and 30")
@@ -351,7 +351,7 @@ func TestBarsAndLines(t *testing.T) {
 }
 
 // A role sees its own pages alone; every call of a team's operation carries the key of the session.
-func TestRoles(t *testing.T) {
+func TestRoles_seeTheirOwnPagesAlone(t *testing.T) {
 	var beside []string
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Service-Api-Key") != "" {
@@ -395,7 +395,7 @@ func TestRoles(t *testing.T) {
 	require.NotContains(t, beside, "")
 }
 
-func TestCrossOriginForm(t *testing.T) {
+func TestSignIn_fromAnotherOriginIsForbidden(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodPost, "/console/sign-in", strings.NewReader("key=manager"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -405,14 +405,14 @@ func TestCrossOriginForm(t *testing.T) {
 	require.Empty(t, w.Header().Get("Set-Cookie"))
 }
 
-func TestMissingConfig(t *testing.T) {
+func TestNew_refusesAnIncompleteConfig(t *testing.T) {
 	_, err := console.New(console.Config{})
 	require.ErrorContains(t, err, "TeamKey are required")
 }
 
 // A session ends once the API refuses its key, and a value of a person that does not decode is
 // in no log line.
-func TestRevokedKeyAndLog(t *testing.T) {
+func TestSession_endsWhenItsKeyIsRevoked(t *testing.T) {
 	var revoked atomic.Bool
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -451,7 +451,7 @@ func TestRevokedKeyAndLog(t *testing.T) {
 }
 
 // A person who leaves before the page is there is no failure.
-func TestAPersonWhoLeftIsNotLogged(t *testing.T) {
+func TestAbortedRequest_isNotLogged(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v2/user/"+person {

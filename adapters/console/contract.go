@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// contract is the part of the API's contract that forms are made of.
+// contract is the part of the API contract from which forms are built.
 type contract struct {
 	Paths map[string]map[string]struct {
 		ID         string            `json:"operationId"`
@@ -21,7 +21,7 @@ type contract struct {
 	Components struct {
 		Schemas map[string]contractSchema `json:"schemas"`
 	} `json:"components"`
-	// Webhooks has the operations that receive events, by event type.
+	// Webhooks maps event types to the operations that receive them.
 	Webhooks map[string]json.RawMessage `json:"webhooks"`
 }
 
@@ -38,7 +38,7 @@ type contractSchema struct {
 	Required    []string                  `json:"required"`
 }
 
-// resolve follows the reference of a schema, and that of the first alternative.
+// resolve returns the target of a schema's reference, or of the reference of its first alternative.
 func (c *contract) resolve(s contractSchema) contractSchema {
 	if len(s.AnyOf) > 0 {
 		s = s.AnyOf[0]

@@ -61,7 +61,7 @@ func (s *Console) criticalResult(w http.ResponseWriter, r *http.Request, on *ses
 	return s.show(w, r, on, "criticalresult", "Critical result", &data)
 }
 
-// acknowledge says who knows a critical result, with what the person repeated.
+// acknowledge records who was told about a critical result, with the value that the person repeated.
 func (s *Console) acknowledge(w http.ResponseWriter, r *http.Request, _ *session) error {
 	id := url.PathEscape(r.PathValue("id"))
 	back := map[string]string{"value": r.PostFormValue("value")}

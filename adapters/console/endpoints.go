@@ -21,7 +21,7 @@ type endpointPage struct {
 	EventTypes  []string
 }
 
-// testResult is what came of a test message.
+// testResult is the outcome of a test message.
 type testResult struct {
 	Type     string `json:"-"`
 	Outcome  string `json:"outcome"`
@@ -37,7 +37,7 @@ func (s *Console) endpoint(w http.ResponseWriter, r *http.Request, on *session) 
 	return s.showEndpoint(w, r, on, endpointPage{Saved: r.FormValue("saved") != "", Made: r.FormValue("made") != ""})
 }
 
-// showEndpoint reads an endpoint and shows it with what a form led to.
+// showEndpoint shows an endpoint with the result of a form.
 func (s *Console) showEndpoint(w http.ResponseWriter, r *http.Request, on *session, data endpointPage) error {
 	if err := s.manage(r, on, http.MethodGet, s.endpointPath(r), nil, nil, &data.Endpoint); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *Console) backToEndpoint(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// actOnEndpoint does what a button of an endpoint's page says.
+// actOnEndpoint performs the action of a button on an endpoint's page.
 func (s *Console) actOnEndpoint(w http.ResponseWriter, r *http.Request, on *session) error {
 	path := s.endpointPath(r)
 	var shown endpointPage
@@ -166,7 +166,7 @@ func (s *Console) actOnEndpoint(w http.ResponseWriter, r *http.Request, on *sess
 	return notFound(w, r, on)
 }
 
-// headersOf reads headers, one a line.
+// headersOf reads headers, one per line.
 func headersOf(text string) (map[string]string, error) {
 	out := map[string]string{}
 	for one := range strings.Lines(unixLines(text)) {

@@ -42,7 +42,7 @@ const minuteForm = "2006-01-02T15:04"
 
 func (s *Console) webhooks() string { return s.teamPath() + "/webhook" }
 
-// events lists the endpoints, and the attempts of the chosen one.
+// events lists the endpoints, and the delivery attempts of the selected one.
 func (s *Console) events(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		Endpoints []endpoint `json:"data"`
@@ -93,7 +93,7 @@ func (s *Console) events(w http.ResponseWriter, r *http.Request, on *session) er
 	return s.show(w, r, on, "events", "Events", data)
 }
 
-// resend sends one message to an endpoint once more.
+// resend sends one message to an endpoint again.
 func (s *Console) resend(w http.ResponseWriter, r *http.Request, on *session) error {
 	id := r.PathValue("webhook")
 	err := s.manage(r, on, http.MethodPost, s.webhooks()+"/"+url.PathEscape(id)+"/message/"+url.PathEscape(r.PathValue("message"))+"/retry", nil, nil, nil)
@@ -104,7 +104,7 @@ func (s *Console) resend(w http.ResponseWriter, r *http.Request, on *session) er
 	return nil
 }
 
-// recover sends the messages of a window that failed once more.
+// recover sends the failed messages of a time window again.
 func (s *Console) recover(w http.ResponseWriter, r *http.Request, on *session) error {
 	in := map[string]any{}
 	for _, name := range []string{"since", "until"} {
@@ -129,8 +129,8 @@ func (s *Console) recover(w http.ResponseWriter, r *http.Request, on *session) e
 	return nil
 }
 
-// signature checks the signature of a message by Standard Webhooks. Its fields are used for
-// the answer alone: they are neither stored nor logged nor part of an address.
+// signature checks the signature of a message by Standard Webhooks. The fields of the form are not stored or logged,
+// and are not part of a URL.
 func (s *Console) signature(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		Checked, OK                      bool
@@ -148,7 +148,7 @@ func (s *Console) signature(w http.ResponseWriter, r *http.Request, on *session)
 		return s.show(w, r, on, "signature", "Check a signature", data)
 	}
 	header := http.Header{webhook.HeaderID: {data.ID}, webhook.HeaderTimestamp: {data.Timestamp}, webhook.HeaderSignature: {data.Given}}
-	// Forms send line ends as CR LF; a JSON body that was signed has LF.
+	// Forms send line ends as CR LF, but the signed JSON body has LF.
 	for _, body := range []string{data.Body, strings.ReplaceAll(data.Body, "\r\n", "\n")} {
 		if err = webhook.VerifyArchived([]byte(body), header, secret); err == nil {
 			data.OK, data.Text = true, "The signature is of this message and secret."

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// profileDays is the most days that the API lays over one day.
+// profileDays is the largest number of days of a glucose profile.
 const profileDays = 90
 
 // glucoseProfile is the ambulatory glucose profile of some days, as the API gives it: all days laid over one day.
@@ -54,7 +54,7 @@ type profileAnswer struct {
 // targetBand is the name of the target range.
 const targetBand = "in_range"
 
-// glucoseProfile reads the profile of the last days of a range; nil if they have no reading.
+// glucoseProfile reads the profile of the last days of a range; nil if these have no reading.
 func (s *Console) glucoseProfile(r *http.Request, unit string, days rangeOf) (*glucoseProfile, error) {
 	p := &glucoseProfile{Unit: unit, Asked: min(days.days(), profileDays)}
 	var in profileAnswer

@@ -5,14 +5,14 @@ import (
 	"net/url"
 )
 
-// historyOf is how far the histories of a source are fetched: of resources, and of the days of all of them.
+// historyOf is the progress of the historical pulls of a source: finished resources, and days of all of them.
 type historyOf struct {
 	Ended, Resources int
 	Days             int // of the longest
 	Fetched          int // of Days, by the days of all
 }
 
-// addHistories notes beside each source of the person whom a page shows how far the fetch of its older data is.
+// addHistories adds the progress of the historical pull to each source of a person.
 func (s *Console) addHistories(r *http.Request, list []source) error {
 	page, err := s.histories(r, url.Values{"user_id": {userPath(r)}})
 	if err != nil {

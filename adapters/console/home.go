@@ -14,7 +14,7 @@ import (
 // homeWindow is the time of the numbers of deliveries.
 const homeWindow = 10 * time.Minute
 
-// homePage is what waits and what runs, as far as the role of the session's key goes.
+// homePage holds the waiting work and running state that the role of the session may see.
 type homePage struct {
 	Team struct {
 		Users   int `json:"number_of_users"`
@@ -38,7 +38,7 @@ type homePage struct {
 	Counted                  int  // users whose samples and newest data are counted
 }
 
-// homeUsers bounds the users whose reads Home looks at.
+// homeUsers is the largest number of users in the counts of the home page.
 const homeUsers = 500
 
 // share is a part of a whole as a bar.
@@ -161,8 +161,7 @@ func (s *Console) pictures(r *http.Request, data *homePage) error {
 	return nil
 }
 
-// attemptChart draws the attempts at all endpoints by hour, of the last 24 hours; nil if there are
-// none.
+// attemptChart draws the delivery attempts of the last 24 hours by hour; nil if there are none.
 func attemptChart(list []endpointHealth, now time.Time) *chart {
 	last := now.UTC().Truncate(time.Hour)
 	first := last.Add(-23 * time.Hour)
@@ -226,7 +225,7 @@ func (s *Console) pullsBehind(r *http.Request) (string, error) {
 	return atLeast(len(page.behind()), page.Next != ""), err
 }
 
-// endpointHealth is what an endpoint got within homeWindow.
+// endpointHealth counts the delivery attempts of an endpoint within homeWindow.
 type endpointHealth struct {
 	endpoint
 	PerMinute string

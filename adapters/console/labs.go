@@ -31,18 +31,18 @@ type historyResult struct {
 	Laboratory     string   `json:"laboratory"`
 }
 
-// Day is the day of the collection, else that of the report; "" if neither is known.
+// Day returns the day of the collection, else that of the report; "" if both are unknown.
 func (h *historyResult) Day() string { return cmp.Or(h.Collected, h.ReportedOn) }
 
-// Title is what the result is of.
+// Title returns the name of the analyte, or else of the result.
 func (h *historyResult) Title() string { return cmp.Or(h.Analyte, h.Name) }
 
-// Outside reports whether the laboratory or its range says that the result is not normal.
+// Outside reports whether the laboratory or the reference range marks the result as not normal.
 func (h *historyResult) Outside() bool {
 	return h.Interpretation == "abnormal" || h.Interpretation == "critical"
 }
 
-// Text is the result in the one unit of its analyte, else as it was reported.
+// Text returns the result in the unit of its analyte, else as it was reported.
 func (h *historyResult) Text() string {
 	switch {
 	case h.Value != nil:
@@ -53,7 +53,7 @@ func (h *historyResult) Text() string {
 	return strings.TrimSpace(h.Reported + " " + h.ReportedUnit)
 }
 
-// Bounds is the reference range in the unit of the result, else as it was reported.
+// Bounds returns the reference range in the unit of the result, else as it was reported.
 func (h *historyResult) Bounds() string {
 	switch {
 	case h.Low != nil && h.High != nil:
@@ -66,7 +66,7 @@ func (h *historyResult) Bounds() string {
 	return h.Range
 }
 
-// plotted returns the number of the result and its unit.
+// plotted returns the numeric value of the result and its unit.
 func (h *historyResult) plotted() (v float64, unit string, ok bool) {
 	switch {
 	case h.Value != nil:
@@ -87,10 +87,10 @@ type markerTrend struct {
 	ranges          []reference
 }
 
-// maxLabResults bounds the results that a page reads.
+// maxLabResults is the largest number of results on a page.
 const maxLabResults = 1000
 
-// labHistory reads the results of a person, the newest first. More says that there are others.
+// labHistory reads the results of a person, newest first. more reports that there are others.
 func (s *Console) labHistory(r *http.Request, id string) (list []historyResult, more bool, err error) {
 	q := url.Values{"limit": {"250"}}
 	for len(list) < maxLabResults {
@@ -183,7 +183,7 @@ func (s *Console) labs(w http.ResponseWriter, r *http.Request, on *session) erro
 	return s.show(w, r, on, "labs", data.title(), data)
 }
 
-// Title names a trend with its unit.
+// Title returns the name of a trend with its unit.
 func (m *markerTrend) Title() string {
 	if m.Unit == "" {
 		return m.Name
@@ -191,8 +191,8 @@ func (m *markerTrend) Title() string {
 	return m.Name + " (" + m.Unit + ")"
 }
 
-// chosenMarkers returns the markers of the form, else three with numbers: those outside their range
-// first, then those with the most results.
+// chosenMarkers returns the markers selected in the form. Without a selection it returns three numeric ones: those
+// outside of their range first, then those with the most results.
 func chosenMarkers(form []string, markers []*markerTrend) (list []string) {
 	if len(form) > 0 {
 		return form
@@ -238,7 +238,7 @@ func trends(list []historyResult) (out []*markerTrend) {
 	return out
 }
 
-// add appends a result. Its reference range holds from the middle between it and the result before it.
+// add appends a result. Its reference range starts halfway between the result and the previous one.
 func (m *markerTrend) add(at time.Time, v float64, of *historyResult) {
 	note := strings.TrimSuffix(of.Text(), " "+m.Unit)
 	if of.Outside() {

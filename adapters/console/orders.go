@@ -27,7 +27,7 @@ type order struct {
 	Interpretation string       `json:"interpretation"`
 	Origin         string       `json:"origin"`
 	Events         []orderEvent `json:"events"`
-	// Critical is the history of its critical results.
+	// Critical is the history of the order's critical results.
 	Critical []struct {
 		ID string `json:"critical_result_id"`
 		criticalEntry
@@ -140,7 +140,7 @@ func (s *Console) order(w http.ResponseWriter, r *http.Request, on *session) err
 		Held      []held      `json:"-"`
 		MoreHeld  bool        `json:"-"` // the API holds more results than were read
 		Simulate  []string    `json:"-"`
-		// Interpretations are those that a simulated result can have.
+		// Interpretations lists the possible interpretations of a simulated result.
 		Interpretations []string `json:"-"`
 	}
 	if err := s.get(r, "/v3/order/"+id, nil, &data.Order); err != nil {
@@ -190,7 +190,7 @@ func (s *Console) order(w http.ResponseWriter, r *http.Request, on *session) err
 	return s.show(w, r, on, "order", "Order "+data.Order.ID, data)
 }
 
-// documents returns the documents that an order has, named by the contract.
+// documents returns the documents of an order with their names in the contract.
 func (s *Console) documents(r *http.Request, c *contract, order string) (list []document, err error) {
 	below := "/v3/order/" + order + "/"
 	var has struct {
@@ -211,8 +211,8 @@ func (s *Console) documents(r *http.Request, c *contract, order string) (list []
 	return list, nil
 }
 
-// heldFor returns the results under review that name an order as a candidate, among the newest 100,
-// and whether there are more.
+// heldFor returns the results under review with an order as a candidate, among the newest 100, and whether there are
+// more.
 func (s *Console) heldFor(r *http.Request, id string) (list []held, more bool, err error) {
 	var page struct {
 		Data []held `json:"data"`
@@ -268,14 +268,14 @@ func (s *Console) simulate(w http.ResponseWriter, r *http.Request, _ *session) e
 	return nil
 }
 
-// held is a result under review as the API publishes it.
+// held is a result under review, as the API returns it.
 type held struct {
 	ID       string   `json:"id"`
 	Status   string   `json:"status"`
 	Decision string   `json:"decision_code"`
 	Reason   string   `json:"reason"`
 	Actions  []string `json:"allowed_actions"`
-	// Resolution, Order and Note are those of the decision, "" before it.
+	// Resolution, Order and Note describe the decision; empty before the decision.
 	Resolution string `json:"resolution_action"`
 	Order      string `json:"resolved_order_id"`
 	Note       string `json:"note"`
@@ -323,15 +323,15 @@ func (h *held) names(order string) bool {
 	return false
 }
 
-// cursorList is what pages of lists with a cursor share: the link to the next page, and the filters that
-// the contract has with their values.
+// cursorList is shared by pages of lists with a cursor. It holds the link to the next page, and the filters of the
+// contract with their values.
 type cursorList struct {
 	Next     string      `json:"next_cursor"`
 	Filters  []parameter `json:"-"`
 	Filtered bool        `json:"-"`
 }
 
-// readCursorList reads a page of a list into data, which holds list, with the filters of the request.
+// readCursorList reads a page of a list into data, using the filters of the request. data contains list.
 func (s *Console) readCursorList(r *http.Request, path string, data any, list *cursorList) error {
 	c, err := s.contract(r)
 	if err != nil {

@@ -60,8 +60,7 @@ func (s *Console) users(w http.ResponseWriter, r *http.Request, on *session) err
 	return s.show(w, r, on, "users", "Users", data)
 }
 
-// suggestUsers answers with at most 20 users whose ids begin with a text, as JSON, for fields that
-// take a user.
+// suggestUsers answers at most 20 users whose ids begin with a text, as JSON, for user input fields.
 func (s *Console) suggestUsers(w http.ResponseWriter, r *http.Request, _ *session) error {
 	var list []user
 	if text := r.FormValue("q"); len(text) >= 2 {
@@ -120,7 +119,7 @@ func (s *Console) ofUser(h pageHandler) pageHandler {
 	}
 }
 
-// personPage is what the pages of one person share.
+// personPage holds the values that all pages of one person share.
 type personPage struct {
 	User     user
 	Section  string
@@ -130,13 +129,13 @@ type personPage struct {
 	reads    resourcePage
 }
 
-// rangeLink leads to another range of days.
+// rangeLink is a link to another range of days.
 type rangeLink struct {
 	Name, Query string
 	Current     bool
 }
 
-// openPerson reads the person of a page, and which data there is.
+// openPerson reads the person of a page, and which data exists.
 func (s *Console) openPerson(r *http.Request, section string) (personPage, error) {
 	p := personPage{Section: section}
 	if err := s.get(r, "/v2/user/"+userPath(r), nil, &p.User); err != nil {
@@ -148,7 +147,7 @@ func (s *Console) openPerson(r *http.Request, section string) (personPage, error
 
 func (p *personPage) title() string { return "User " + p.User.ClientID }
 
-// newest returns the instant of the newest data of a resource; zero if there is none.
+// newest returns the time of the newest data of a resource; zero without any.
 func (p *personPage) newest(resource string) (at time.Time) {
 	for _, u := range p.reads.Data {
 		for _, resources := range u.Provider {
@@ -160,7 +159,7 @@ func (p *personPage) newest(resource string) (at time.Time) {
 	return at
 }
 
-// having returns the resources of which the person has data, or all if that is unknown.
+// having returns the resources with data of the person, or all if that is unknown.
 func (p *personPage) having(all []resource) []resource {
 	has := slices.DeleteFunc(slices.Clone(all), func(r resource) bool { return p.newest(r.name).IsZero() })
 	if len(has) == 0 {
@@ -169,7 +168,7 @@ func (p *personPage) having(all []resource) []resource {
 	return has
 }
 
-// choose returns the resource of the form, else the heart rate, else the one with the newest data.
+// choose returns the resource selected in the form, else the heart rate, else the resource with the newest data.
 func (p *personPage) choose(form string, all []resource) (resource, error) {
 	if len(all) == 0 {
 		return resource{}, &apiError{Status: http.StatusNotFound, Message: "the API has no timeseries of numbers"}
@@ -200,8 +199,8 @@ var (
 	labPresets     = []preset{{"3 months", 91}, {"year", 365}, {"5 years", 5 * 365}}
 )
 
-// setRange notes the range of a page, and the links to other ranges that end on the same day and to
-// the ranges before and after it. Data ends on latest.
+// setRange sets the range of a page, the links to other ranges that end on the same day, and those to the previous and
+// next range. latest is the day of the newest data.
 func (p *personPage) setRange(r *http.Request, days rangeOf, latest time.Time, presets []preset) {
 	p.From, p.To = days.from.Format(time.DateOnly), days.to.Format(time.DateOnly)
 	link := func(name string, from, to time.Time, current bool) {
@@ -237,7 +236,7 @@ func (p *personPage) endOn(r *http.Request, days rangeOf, date string, presets [
 	}
 }
 
-// source is a connection of a person with what was read of it.
+// source is a connection of a person with the state of its pulls.
 type source struct {
 	Name    string    `json:"name"`
 	Slug    string    `json:"slug"`
@@ -250,15 +249,15 @@ type source struct {
 	Attempt   time.Time `json:"-"`
 	Resources int       `json:"-"`
 	Failing   int       `json:"-"`
-	// History is nil if none is being fetched.
+	// History is the historical pull in progress; nil without one.
 	History *historyOf `json:"-"`
 }
 
-// resourcePage is a page of users with what was read of their sources.
+// resourcePage is a page of users with the pull status of their sources.
 type resourcePage struct {
 	Data []struct {
 		UserID string `json:"user_id"`
-		// Provider holds resources by the slug of their source.
+		// Provider maps the slug of a source to its resources.
 		Provider map[string]map[string]struct {
 			Last *struct {
 				At     time.Time `json:"timestamp"`
@@ -375,8 +374,7 @@ func (s *Console) person(w http.ResponseWriter, r *http.Request, on *session) er
 	return s.show(w, r, on, "person", data.title(), data)
 }
 
-// latest returns the newest data of a resource on the person's clock, given its instant, and zero
-// without one.
+// latest returns the time of the newest data in the person's time zone; zero without data.
 func (s *Console) latest(r *http.Request, res resource, newest time.Time) (time.Time, error) {
 	if newest.IsZero() {
 		return newest, nil

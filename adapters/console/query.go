@@ -24,20 +24,20 @@ const exampleQuery = `{
   }]
 }`
 
-// resultTable is the answer to one query.
+// resultTable is the result of one query.
 type resultTable struct {
 	Columns []resultColumn
 	Rows    [][]string
 	Chart   *chart
 }
 
-// resultColumn is a column of an answer. Unit is empty where there is none.
+// resultColumn is a column of a result. Unit may be empty.
 type resultColumn struct {
 	name, Title, Unit string
 	bars              bool // sums and counts are drawn as bars
 }
 
-// query runs a query on a user's data. The body goes to the API as it was typed.
+// query runs a query on a user's data. It sends the body as it was typed.
 func (s *Console) query(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		User, Text, Problem string
@@ -121,7 +121,7 @@ func (s *Console) parquet(w http.ResponseWriter, r *http.Request, path, text str
 // parquetFile is the name of the archive of Parquet files.
 const parquetFile = "query.tar.gz"
 
-// parquetType returns the media type of Parquet answers, "" if the API has none.
+// parquetType returns the media type of Parquet answers; "" if the API offers none.
 func (s *Console) parquetType(r *http.Request) (string, error) {
 	c, err := s.contract(r)
 	if err != nil {
@@ -180,7 +180,7 @@ func main() {
 }
 `
 
-// selection is one entry of what a query selects or groups by.
+// selection is one entry of select or group_by in a query.
 type selection struct {
 	Func, Band  string
 	Arg         map[string]json.RawMessage
@@ -207,7 +207,7 @@ func (s *selection) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// columnOf returns the table and the column that an expression names; "" if it names none.
+// columnOf returns the table and column of an expression; "" if it names none.
 func columnOf(all map[string]json.RawMessage) (tbl, column string) {
 	text := func(name string) (out string) {
 		_ = json.Unmarshal(all[name], &out) // anything else is no name
@@ -224,8 +224,8 @@ func columnOf(all map[string]json.RawMessage) (tbl, column string) {
 	return tbl, column
 }
 
-// questions returns the columns that the answers of a query can have, in the order of the query, with
-// their titles and units. Text that it does not understand has none.
+// questions returns the columns of the results of a query, in the order of the query, with titles and units. It returns
+// none for text that it cannot parse.
 func (q *querySchema) questions(text string) (out [][]resultColumn) {
 	var in struct {
 		Queries []struct {
@@ -253,7 +253,7 @@ func (q *querySchema) questions(text string) (out [][]resultColumn) {
 	return out
 }
 
-// columns returns the names that the column of a selection can have.
+// columns returns the columns that a selection produces.
 func (q *querySchema) columns(s selection) []resultColumn {
 	if s.Func == "" {
 		name := cmp.Or(s.Source, s.ValueMacro, s.column)
@@ -297,8 +297,8 @@ func (q *querySchema) unit(tbl, column string) string {
 	return ""
 }
 
-// tableOf returns columns as rows, in the order of the known columns, and a chart if the index holds
-// times. A column that repeats the index is left out.
+// tableOf converts columns to rows, in the order of the known columns, with a chart if the index holds times. It omits
+// a column that repeats the index.
 func tableOf(columns table, known []resultColumn) resultTable {
 	index := columns["index"]
 	doubled := func(name string) bool {
@@ -346,7 +346,7 @@ func tableOf(columns table, known []resultColumn) resultTable {
 	return t
 }
 
-// panels returns the lines of columns, those of one unit and kind in one panel.
+// panels groups lines by unit and kind, one panel each.
 func (t *resultTable) panels(lines []line) (list []panel) {
 	step := shortestStep(lines)
 	for k, l := range lines {

@@ -8,7 +8,7 @@ import (
 
 // The columns of an answer have the order, the titles and the units of the query; a column that
 // repeats the index is left out.
-func TestColumnsOfResults(t *testing.T) {
+func TestQueryResult_columnsHaveTitlesAndUnits(t *testing.T) {
 	schema := querySchema{
 		Timeseries: []queryTable{{Name: "glucose", Columns: []queryColumn{{Name: "value", Type: "float64", Unit: "mmol/L"}}}},
 		Tables:     []queryTable{{Name: "sleep", Columns: []queryColumn{{Name: "score", Unit: "1-100"}, {Name: "session_start", Unit: "local"}}}},
@@ -61,7 +61,7 @@ func TestColumnsOfResults(t *testing.T) {
 }
 
 // A chart of any numbers has texts of a few characters beside its axis, and a bounded table.
-func TestNumbersOfCharts(t *testing.T) {
+func TestChart_axisTextsAreShort(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 0.5: "0.5", 61.98437: "61.984", 5000: "5000", 12000: "12k", 250000: "250k", 1.5e6: "1.5M", -25000: "-25k"} {
 		require.Equal(t, want, shortNumber(v))
 	}

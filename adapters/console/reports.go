@@ -26,7 +26,7 @@ type reportJob struct {
 	Reviewer string    `json:"reviewed_by"`
 }
 
-// reviewedJob is a job with what the parser read.
+// reviewedJob is a parsing job with its draft.
 type reviewedJob struct {
 	reportJob
 	Draft       *draft       `json:"draft"`
@@ -43,7 +43,7 @@ type correction struct {
 	Row    map[string]string `json:"row"`
 }
 
-// Text says what changed.
+// Text describes the correction.
 func (c *correction) Text() string {
 	where := "Report"
 	if c.Result != nil {
@@ -97,7 +97,7 @@ func (s *Console) reports(w http.ResponseWriter, r *http.Request, on *session) e
 	return s.show(w, r, on, "reports", "Lab reports", data)
 }
 
-// reading says where a field was read. Coordinates are parts of the page, from its upper left.
+// reading is the place where a field was read. Coordinates are fractions of the page from its upper left corner.
 type reading struct {
 	Page int `json:"page"`
 	Box  *struct {
@@ -109,7 +109,7 @@ type reading struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// draft is what the parser read. Fields are held by name.
+// draft holds the results of the parser. Fields are accessed by name.
 type draft struct {
 	Metadata map[string]json.RawMessage   `json:"metadata"`
 	Results  []map[string]json.RawMessage `json:"results"`
@@ -121,10 +121,10 @@ var (
 	resultFields   = []string{"test_name", "value", "units", "reference_range", "interpretation", loincField}
 )
 
-// loincField is the LOINC code of a result. The draft has candidates for it.
+// loincField is the field with the LOINC code of a result, for which the draft has candidates.
 const loincField = "loinc_code"
 
-// loincMatch is a code that may be that of a result.
+// loincMatch is a candidate LOINC code of a result.
 type loincMatch struct {
 	Code string `json:"loinc_code"`
 	Name string `json:"loinc_name"`
@@ -267,8 +267,7 @@ func (s *Console) reportImage(w http.ResponseWriter, r *http.Request, on *sessio
 	return passOn(w, a, "page.png")
 }
 
-// decideReport approves a report with the fields of the form that differ from the draft, or
-// rejects it.
+// decideReport approves a report with the changed fields of the form, or rejects it.
 func (s *Console) decideReport(w http.ResponseWriter, r *http.Request, on *session) error {
 	id := url.PathEscape(r.PathValue("id"))
 	path := s.teamPath() + "/lab_report_job/" + id

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// labTest is a test that can be ordered.
+// labTest is an orderable test.
 type labTest struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -22,7 +22,7 @@ func (s *Console) onlySandbox() error {
 	return nil
 }
 
-// sandbox shows the forms that make people, data, orders and results.
+// sandbox shows the forms that create people, data, orders and results.
 func (s *Console) sandbox(w http.ResponseWriter, r *http.Request, on *session) error {
 	if err := s.onlySandbox(); err != nil {
 		return err
@@ -67,8 +67,7 @@ func (s *Console) sandbox(w http.ResponseWriter, r *http.Request, on *session) e
 	return s.show(w, r, on, "sandbox", "Sandbox", data)
 }
 
-// cases returns the reasons for which the simulated laboratory's result can be held, for orders
-// that the sandbox makes.
+// cases returns the reasons for which a simulated result can be held for review.
 func (s *Console) cases(r *http.Request) ([]string, error) {
 	var rules struct {
 		Data []struct {
@@ -91,8 +90,8 @@ func (s *Console) made(w http.ResponseWriter, r *http.Request, q url.Values) err
 	return nil
 }
 
-// makePerson makes a person with the history of one or two sources, and with lab results if the
-// form has an interpretation of them.
+// makePerson creates a person with the history of one or two sources, and with lab results if the form selects an
+// interpretation.
 func (s *Console) makePerson(w http.ResponseWriter, r *http.Request, _ *session) error {
 	if err := s.onlySandbox(); err != nil {
 		return err
@@ -222,7 +221,7 @@ func (s *Console) holdResult(w http.ResponseWriter, r *http.Request, _ *session)
 	return s.made(w, r, url.Values{"done": {"result"}})
 }
 
-// refresh asks the sources of a person for new data.
+// refresh pulls new data from the sources of a person.
 func (s *Console) refresh(w http.ResponseWriter, r *http.Request, _ *session) error {
 	if err := s.post(r, "/v2/user/refresh/"+userPath(r), nil, nil); err != nil {
 		return err

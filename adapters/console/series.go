@@ -64,7 +64,7 @@ type resource struct {
 	sum    bool          // values add up: a chart has bars of sums; else it has lines of means
 }
 
-// resources returns the timeseries that hold numbers.
+// resources returns the timeseries with numeric values.
 func (q *querySchema) resources() (list []resource) {
 	for _, t := range q.Timeseries {
 		r := resource{name: t.Name, sum: t.Additive}
@@ -97,15 +97,14 @@ var buckets = []bucket{
 	{"month", "month", 1, 30 * day},
 }
 
-// Where the person chose no step, a line has at most mostSteps points, about one for each pixel, and a chart
-// of bars at most mostBars.
+// Without a selected step, a line has at most mostSteps points, and a bar chart at most mostBars.
 const (
 	mostSteps = 400
 	mostBars  = 62
 )
 
-// bucketOf returns the named step, or the shortest with at most so many points in a range. A
-// named step that has more than 100,000 points is refused.
+// bucketOf returns the named step, or the shortest step with at most most points in the range. It refuses a named step
+// with more than 100,000 points.
 func bucketOf(name string, days, most int) (bucket, error) {
 	length := time.Duration(days) * day
 	for _, b := range buckets {
@@ -136,8 +135,8 @@ type rangeOf struct{ from, to time.Time }
 
 func (d rangeOf) days() int { return int(d.to.Sub(d.from)/day) + 1 }
 
-// parseRange reads the days of a form. A missing last day is the day of the newest data, or today if
-// there is none; a missing first day is a number of days before the last one.
+// parseRange reads the days of a form. The default last day is the day of the newest data, or today without data. The
+// default first day is a number of days before the last one.
 func (s *Console) parseRange(r *http.Request, newest time.Time, days int) (out rangeOf, err error) {
 	if out.to = newest.UTC().Truncate(day); newest.IsZero() {
 		out.to = s.Now().UTC().Truncate(day)
@@ -218,7 +217,7 @@ func (s *Console) series(r *http.Request, id string, res resource, days rangeOf,
 	return out, nil
 }
 
-// steps asks for a resource by step and source.
+// steps queries a resource by step and source.
 func (s *Console) steps(r *http.Request, id string, res resource, days rangeOf, step bucket, policy string) (table, error) {
 	selected := []any{map[string]any{"group_key": "*"}}
 	for _, f := range res.fields {
@@ -236,7 +235,7 @@ func (s *Console) steps(r *http.Request, id string, res resource, days rangeOf, 
 	}})
 }
 
-// ask asks one question about days of a person. The names of its columns are qualified.
+// ask runs one query on a range of days of a person. Its column names are qualified.
 func (s *Console) ask(r *http.Request, id string, days rangeOf, policy string, question map[string]any) (table, error) {
 	in := map[string]any{
 		"timeframe": map[string]any{"type": "relative", "anchor": days.to.Format(time.DateOnly), "past": map[string]any{"unit": "day", "value": days.days()}},
@@ -257,7 +256,7 @@ func (s *Console) ask(r *http.Request, id string, days rangeOf, policy string, q
 	return out.Results[0].Table, nil
 }
 
-// add appends a value of a step, with the lowest and highest value of the step if it has a spread.
+// add appends the value of a step, with the lowest and highest value if s has a spread.
 func (l *line) add(at time.Time, value, low, high float64, spread bool) {
 	l.points = append(l.points, point{at, value})
 	if math.IsNaN(low) || math.IsNaN(high) {
@@ -271,7 +270,7 @@ func (l *line) add(at time.Time, value, low, high float64, spread bool) {
 // Name is the name of the resource in the query language.
 func (r resource) Name() string { return r.name }
 
-// Unit is that of the resource's first field.
+// Unit returns the unit of the resource's first field.
 func (r resource) Unit() string { return r.fields[0].Unit }
 
 func (r *resource) function() string {
@@ -293,8 +292,7 @@ func sourceName(t table, row int) string {
 	return t.text("group_key.1", row) + " · " + cmp.Or(t.text("group_key.2", row), "unknown")
 }
 
-// winners returns the stretches of steps that the merge took from one source. Of several
-// sources in a step the first is drawn.
+// winners returns the intervals in which the merge used one source. Of several sources in a step the first is returned.
 func winners(t table, res resource, step bucket, colour func(string) int) (list []span) {
 	for i := range t["index"] {
 		at, err := time.Parse(floating, t.text("index", i))

@@ -21,7 +21,7 @@ type session struct {
 	ends      time.Time
 }
 
-// sessionKey is where a request carries its session.
+// sessionKey is the context key of the session.
 type sessionKey struct{}
 
 // holder is the holder of a management key.
@@ -30,7 +30,7 @@ type holder struct {
 	Role string `json:"role"`
 }
 
-// May reports whether the role includes another, as the API's contract has it.
+// May reports whether the role includes another one, according to the contract.
 func (h *holder) May(role string) bool {
 	return h.Role == role || h.Role == "admin" || h.Role == "developer" && role == "viewer"
 }
@@ -152,7 +152,7 @@ func (s *Console) Link(key, page string) string {
 	return s.Path + "/links/" + id
 }
 
-// findLink returns an unused link. With use it is used up.
+// findLink returns an unused link. If use is true, the link is marked as used.
 func (s sessions) findLink(id string, use bool) (link, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

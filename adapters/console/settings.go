@@ -17,13 +17,13 @@ type setting struct {
 	Options           []string
 	Value             string
 	Raw               string // the value as JSON, for settings of several fields
-	// Fields are the fields of an object; Rows those of each row, with a blank one at the end.
+	// Fields lists the fields of an object, and Rows those of each row, with an empty row at the end.
 	Fields []settingField
 	Rows   [][]settingField
 	schema contractSchema // of an object, or of a row
 }
 
-// settingField is one control of a setting of several fields.
+// settingField is one input of a setting.
 type settingField struct {
 	Key, Label, Description string
 	Kind                    string // text, number, lines or checks
@@ -32,10 +32,10 @@ type settingField struct {
 	Values                  []string
 }
 
-// Has reports whether a box is ticked.
+// Has reports whether an option is selected.
 func (f settingField) Has(option string) bool { return slices.Contains(f.Values, option) }
 
-// settings reads the settings of the team. Their controls and descriptions are those of the contract.
+// settings reads the settings of the team, with inputs and descriptions of the contract.
 func (s *Console) settings(r *http.Request, on *session, c *contract) (list []setting, err error) {
 	var values map[string]json.RawMessage
 	if err := s.optional(s.manage(r, on, http.MethodGet, s.teamPath()+"/settings", nil, nil, &values)); err != nil {
@@ -51,8 +51,7 @@ func (s *Console) settings(r *http.Request, on *session, c *contract) (list []se
 	return list, nil
 }
 
-// setting returns the form field with which a page changes a setting of the team. Its kind, its choices and its
-// description are those of the contract.
+// setting returns the form field of a team setting, with kind, choices and description of the contract.
 func (c *contract) setting(name string) setting {
 	schema := c.Components.Schemas["TeamSettingsChange"].Properties[name]
 	one := setting{Name: name, Description: schema.Description, Kind: "history"}
@@ -121,7 +120,7 @@ func (o *setting) fill(value json.RawMessage) error {
 	return nil
 }
 
-// fields returns the controls of an object, in the order of what is required and of their names.
+// fields returns the inputs of an object, required ones first, then by name.
 func (o *setting) fields(key string, values map[string]json.RawMessage) (list []settingField) {
 	names := slices.Clone(o.schema.Required)
 	for _, name := range slices.Sorted(maps.Keys(o.schema.Properties)) {
@@ -161,7 +160,7 @@ type historyDays struct {
 	Days int `json:"historical_days_to_pull"`
 }
 
-// fillHistory makes a row for each provider, and a blank one.
+// fillHistory adds a row for each provider, and an empty one.
 func (o *setting) fillHistory(value json.RawMessage) error {
 	var by map[string]history
 	if err := json.Unmarshal(value, &by); err != nil {
@@ -185,7 +184,7 @@ func (o *setting) fillHistory(value json.RawMessage) error {
 	return nil
 }
 
-// value returns the controls of a setting in a form as the API takes them, nil for the default.
+// value returns the setting in a form as the API expects it; nil for the default.
 func (o *setting) value(r *http.Request) (any, error) {
 	text := unixLines(r.PostFormValue("set." + o.Name))
 	switch {
@@ -284,7 +283,7 @@ func (o *setting) object(r *http.Request, key string) (any, error) {
 	return out, nil
 }
 
-// histories returns the rows of providers; one that is not there any more is nil.
+// histories returns the rows of providers. A removed provider is nil.
 func (o *setting) histories(r *http.Request) (any, error) {
 	out := map[string]any{}
 	var was map[string]history
@@ -320,8 +319,8 @@ func (o *setting) histories(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// changeSettings sends the settings that differ from those of the form as it was shown: "was." and
-// "set." before the name of a setting are its value before and after.
+// changeSettings sends the settings that were changed in the form. The form fields "was." and "set." with the name of a
+// setting hold its value before and after.
 func (s *Console) changeSettings(w http.ResponseWriter, r *http.Request, on *session) error {
 	c, err := s.contract(r)
 	if err != nil {
@@ -367,7 +366,7 @@ func (s *Console) changeSettings(w http.ResponseWriter, r *http.Request, on *ses
 	return nil
 }
 
-// plain returns a value as JSON without what is null or empty, to compare it with another.
+// plain returns a value as JSON without null and empty members, for comparison.
 func plain(v any) string {
 	b, _ := json.Marshal(v) // values of forms and of JSON
 	var read any

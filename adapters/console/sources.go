@@ -28,7 +28,7 @@ type historyPage struct {
 	Next string `json:"next_cursor"`
 }
 
-// behindPull is a resource of a source that was not read as it should be.
+// behindPull is a resource of a source whose pull is late or failed.
 type behindPull struct {
 	User, Provider, Resource, Status, Error string
 	Since                                   time.Time
@@ -38,7 +38,7 @@ func (s *Console) histories(r *http.Request, q url.Values) (page historyPage, er
 	return page, s.optional(s.get(r, "/v2/introspect/historical_pull", q, &page))
 }
 
-// behind returns the histories that are retried or failed.
+// behind returns the historical pulls that failed or are retried.
 func (p *historyPage) behind() (list []behindPull) {
 	for _, u := range p.Data {
 		for provider, of := range u.Provider {
@@ -68,7 +68,7 @@ func (s *Console) failing(r *http.Request, q url.Values) (list []behindPull, nex
 	return list, page.Next, err
 }
 
-// sourcesBehind lists what was not read, of 500 users a page.
+// sourcesBehind lists late and failed pulls, for 500 users per page.
 func (s *Console) sourcesBehind(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		Histories, Failing       []behindPull
@@ -109,7 +109,7 @@ func (s *Console) sourcesBehind(w http.ResponseWriter, r *http.Request, on *sess
 	return s.show(w, r, on, "sources", "Sources", data)
 }
 
-// provider is a source that people can connect.
+// provider is a connectable source.
 type provider struct {
 	Name        string   `json:"name"`
 	Slug        string   `json:"slug"`

@@ -24,13 +24,13 @@ type record struct {
 	Index      time.Time             `json:"index"`
 	Offset     int                   `json:"utc_offset"`
 	Data       json.RawMessage       `json:"data"`
-	// Raw is the payload of the source, where the team keeps payloads.
+	// Raw is the payload of the provider, if the team keeps payloads.
 	Raw       json.RawMessage `json:"raw,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
 	UpdatedAt time.Time       `json:"updated_at"`
 }
 
-// summaries returns a file for each resource whose data is records.
+// summaries returns a file for each summary resource.
 func (s Services) summaries() (list []file) {
 	for _, r := range healthdata.Resources() {
 		if r.Class == healthdata.ClassTimeseries {
@@ -55,8 +55,8 @@ func (s Services) summaries() (list []file) {
 	return list
 }
 
-// windows calls yield with queries that together find all records of a resource: a month at a
-// time, for a recording can have a megabyte, and what is before 2000 or after 2099 at once.
+// windows calls yield with queries that together return all records of a resource: one per month, because a recording
+// may have a megabyte, and one each for data before 2000 and after 2099.
 func windows(r *healthdata.Resource) func(yield func(healthdata.RecordQuery) bool) {
 	return func(yield func(healthdata.RecordQuery) bool) {
 		const most = time.Microsecond
@@ -131,8 +131,7 @@ type Sample struct {
 	Tags         string  `json:"tags,omitempty" parquet:"tags,optional"`
 }
 
-// sampleFiles is the folder of samples: for each resource that has some an NDJSON file and a
-// Parquet file.
+// sampleFiles is the folder of samples, with an NDJSON file and a Parquet file for each resource with samples.
 type sampleFiles struct{ health *healthdata.Service }
 
 // Files is [personexport.Source].

@@ -32,8 +32,8 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
 )
 
-// Services are where data is read from. Health is required; folders of others that are nil are
-// not there. Documents needs Orders.
+// Services holds the services from which data is read. Health is required; the folders of nil services are omitted.
+// Documents requires Orders.
 type Services struct {
 	Health     *healthdata.Service
 	Continuous *continuous.Service
@@ -71,7 +71,7 @@ func Sources(s Services) map[string]personexport.Source {
 // write writes a file about a person.
 type write func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error
 
-// file is a file that every person has, or may have.
+// file is one file of an export.
 type file struct {
 	name  string
 	write write
@@ -100,7 +100,7 @@ func (f files) Write(ctx context.Context, team healthlab.TeamID, user healthlab.
 
 func noFile() error { return fmt.Errorf("%w: file", healthlab.NotFound) }
 
-// object makes a file of one value.
+// object returns a file with one JSON value.
 func object[T any](read func(context.Context, healthlab.TeamID, healthlab.UserID) (T, error)) write {
 	return func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
 		v, err := read(ctx, team, user)
@@ -134,8 +134,7 @@ type insuranceLine struct {
 	ValidUntil *time.Time `json:"valid_until"`
 }
 
-// insurance writes all insurance records, the newest first, those of primary insurances before
-// the others.
+// insurance writes all insurance records, primary insurances first, newest first.
 func (s Services) insurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
 	out := lines{w: json.NewEncoder(w)}
 	for _, primary := range []bool{true, false} {

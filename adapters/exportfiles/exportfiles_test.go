@@ -81,7 +81,7 @@ func (p *person) write(folder, name string, w io.Writer) {
 }
 
 // The Parquet file has the samples of the NDJSON file, and both have all of them.
-func TestSamplesTwice(t *testing.T) {
+func TestSamples_parquetAndNDJSONHoldTheSameSamples(t *testing.T) {
 	p := newPerson(t)
 	p.upload("heartrate", "bpm", 30_000)
 	p.upload("glucose", "mmol/L", 3)
@@ -109,7 +109,7 @@ func TestSamplesTwice(t *testing.T) {
 }
 
 // An interval has its end, in both files.
-func TestSampleEnds(t *testing.T) {
+func TestSamples_intervalsKeepTheirEnd(t *testing.T) {
 	p := newPerson(t)
 	end := healthlab.At(began.Add(time.Hour))
 	_, err := p.health.IngestSamples(t.Context(), p.team, p.user, "steps", healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: healthdata.SourceWatch}},
@@ -125,7 +125,7 @@ func TestSampleEnds(t *testing.T) {
 }
 
 // Summaries of every age are in their file, each once, and a resource without any has none.
-func TestSummaries(t *testing.T) {
+func TestSummaries_ofEveryAgeAreWrittenOnce(t *testing.T) {
 	p := newPerson(t)
 	up := healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: healthdata.SourceWatch}}
 	days := []healthlab.Date{{Year: 1990, Month: 5, Day: 1}, {Year: 1999, Month: 12, Day: 31}, {Year: 2000, Month: 1, Day: 1}, {Year: 2025, Month: 12, Day: 31}, {Year: 2026, Month: 1, Day: 1}}
@@ -147,7 +147,7 @@ func TestSummaries(t *testing.T) {
 
 // Memory does not grow with the number of samples: with all of them in one file, a fraction of
 // what they take as JSON is in memory.
-func TestSamplesAreStreamed(t *testing.T) {
+func TestSamples_areWrittenInBoundedMemory(t *testing.T) {
 	p := newPerson(t)
 	p.upload("heartrate", "bpm", prove.Count(200_000, 1_000_000))
 	for _, name := range []string{"heartrate.ndjson", "heartrate.parquet"} {

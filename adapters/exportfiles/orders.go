@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// orderLine is an order with all that came of it.
+// orderLine is an order with its results, events and appointments.
 type orderLine struct {
 	Order           orders.Order                 `json:"order"`
 	Results         *orders.OrderResults         `json:"results"`
@@ -51,10 +51,9 @@ func eachOrder(ctx context.Context, of *orders.Service, team healthlab.TeamID, u
 }
 
 func removed(err error) error {
-	// What is gone since it was listed makes the next attempt list again; a NotFound would leave the whole file
-	// out.
+	// A part that was deleted meanwhile makes the export list again. NotFound would omit the whole file.
 	if errors.Is(err, healthlab.NotFound) {
-		return fmt.Errorf("%w: a part of the file was removed while it was written", healthlab.Unavailable)
+		return fmt.Errorf("%w: data of the person was deleted while its export file was written; start the export again", healthlab.Unavailable)
 	}
 	return err
 }
@@ -89,17 +88,16 @@ func (s Services) orders(ctx context.Context, team healthlab.TeamID, user health
 	return out.end()
 }
 
-// documentFiles is the folder of the documents of orders: what is printed, as it would be
-// answered, and every report that the laboratory sent.
+// documentFiles is the folder of order documents: those that the service prints, and every report of the laboratory.
 type documentFiles Services
 
-// documentEnds are the ends of the names of printed documents, behind the order's id. Labels and
-// instructions say nothing of the person that is not on the requisition.
+// documentEnds maps a kind of document to the suffix of its file name, after the order id. Labels and instructions
+// contain nothing that is not on the requisition, and are omitted.
 var documentEnds = map[documents.DocumentKind]string{
 	documents.RequisitionForm: "_requisition.pdf", documents.ResultsReport: "_result.pdf", documents.BeneficiaryNotice: "_abn.pdf",
 }
 
-// labFile is what stands between the order's id and the number of a laboratory's report.
+// labFile separates the order id and the number of a laboratory report in a file name.
 const labFile = "_laboratory_"
 
 // Files is [personexport.Source].

@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// Caller is the team that a request acts for, and what it may do.
+// Caller is the team that sends a request, with the permissions of its API key.
 type Caller struct {
 	// Team is required: a Caller without one is refused with 401. It must exist where
 	// Config.Organisations or Config.Teams is set; organisation.Service.EnsureTeam makes it.
@@ -28,12 +28,11 @@ type Caller struct {
 	User healthlab.UserID
 	// Key is the id of the API key; zero if the key has none.
 	Key uuid.UUID
-	// Scopes are those of the key; empty means every scope.
+	// Scopes are the scopes of the key; empty means all scopes.
 	Scopes organisation.Scopes
 }
 
-// Role is what the holder of a management key may do with the teams of its mandate. The zero
-// value is [RoleAdmin].
+// Role decides which operations the holder of a management key may call for its teams. The zero value is [RoleAdmin].
 type Role string
 
 // The roles.
@@ -51,13 +50,13 @@ const (
 	RoleAuditor Role = "auditor"
 )
 
-// CheckRole returns Invalid unless a role is known or empty.
+// CheckRole returns Invalid unless r is empty or one of the Role constants.
 func CheckRole(r Role) error {
 	switch r {
 	case "", RoleAdmin, RoleDeveloper, RoleViewer, RoleReviewer, RoleAuditor:
 		return nil
 	}
-	return fmt.Errorf("%w: a role must be one of admin, developer, viewer, reviewer, auditor", healthlab.Invalid)
+	return fmt.Errorf("%w: role: must be one of admin, developer, viewer, reviewer, auditor", healthlab.Invalid)
 }
 
 func (r Role) has(needed Role) bool {
@@ -68,21 +67,20 @@ func (r Role) has(needed Role) bool {
 type Manager struct {
 	// Name names the key in the access log. It must not be a secret.
 	Name string
-	// Mandate says which teams the key is for. Nil means none.
+	// Mandate decides which teams the key may manage. Nil means none.
 	Mandate Mandate
-	// Role is what the key may do with them.
+	// Role decides which operations the key may call for these teams.
 	Role Role
 }
 
-// requirement is what the contract demands of the credential for an operation. Empty parts
-// demand nothing.
+// requirement lists the scopes and roles that the contract requires for an operation. An empty field requires nothing.
 type requirement struct {
 	scheme string              // the security scheme of the contract, such as TeamKey
 	scopes organisation.Scopes // all of them
 	role   Role
 }
 
-// requirements are those of the contract, by operation.
+// requirements maps the id of an operation to its requirement in the contract.
 var requirements = sync.OnceValue(func() map[string]requirement {
 	var doc struct {
 		Paths map[string]map[string]struct {
@@ -118,7 +116,7 @@ var requirements = sync.OnceValue(func() map[string]requirement {
 
 func (c *call) admit(by Caller) error { return admitScopes(by.Scopes, c.needs.scopes) }
 
-// scopesKey is where a request carries the scopes of its key.
+// scopesKey is the context key under which a request carries the scopes of its API key.
 type scopesKey struct{}
 
 func withScopes(r *http.Request, scopes organisation.Scopes) *http.Request {
@@ -175,7 +173,7 @@ func (a api) companion(r *http.Request, team healthlab.TeamID) (string, error) {
 	return m.Name, nil
 }
 
-// roleKey is where a request carries the role that its operation needs.
+// roleKey is the context key under which a request carries the role that its operation requires.
 type roleKey struct{}
 
 func withRole(r *http.Request, needed Role) *http.Request {

@@ -31,12 +31,12 @@ func (a api) accessOperations() []server.Operation {
 	return ops
 }
 
-// accessNote collects who acts on whose data while a request is handled.
+// accessNote records, while a request is handled, who calls and whose data the request reads or writes.
 type accessNote struct {
 	team    healthlab.TeamID
 	actor   string
 	persons []healthlab.UserID
-	// tried is another user whom a caller that is bound to one has named.
+	// tried is another user named by a caller that is bound to one user.
 	tried healthlab.UserID
 }
 
@@ -48,10 +48,10 @@ func concerns(ctx context.Context, user healthlab.UserID) {
 	}
 }
 
-// linkActor names holders of link tokens in the access log.
+// linkActor is the actor of link token requests in the access log.
 const linkActor = "link"
 
-// byLink notes that a request acts with a link token. A token that is not ours is not noted.
+// byLink records that a request uses a link token. It ignores a token that this service did not sign.
 func (a api) byLink(ctx context.Context, token string) {
 	note, ok := ctx.Value(accessNoteKey{}).(*accessNote)
 	if !ok || token == "" {
@@ -74,17 +74,17 @@ func actorOf(r *http.Request, c Caller) string {
 	return "key:" + c.Key.String()
 }
 
-// userInAnswer finds users in an answer.
+// userInAnswer matches the user ids in a JSON answer.
 var userInAnswer = regexp.MustCompile(`"user_id":"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"`)
 
-// personalIDs are the parameters of paths that lead to the data of one person.
+// personalIDs lists the path parameters that identify data of one person.
 var personalIDs = []string{"user_id", "order_id", "transaction_id", "job_id", "raw_result_id", "critical_result_id", "workout_id", "sleep_id"}
 
-// recordTime is how long the record of an access may take after the request has ended.
+// recordTime is the longest time that storing an access log entry may take after the request has ended.
 const recordTime = 5 * time.Second
 
-// recorder returns what is called with the status and the first bytes of an answer before they
-// are sent. It fails if the access cannot be recorded, and the answer must not be sent then.
+// recorder returns a function that stores the access log entries of a request. The function takes the status and the
+// first bytes of the answer. If it fails, the caller must not send the answer.
 func (a api) recorder(r *http.Request, c *call) func(status int, body []byte) error {
 	return func(status int, body []byte) error {
 		ctx := r.Context()
@@ -182,7 +182,7 @@ func (a api) personsOf(ctx context.Context, r *http.Request, c *call, status int
 // accessLogOut is a page of lines.
 type accessLogOut struct {
 	Lines []accesslog.PublishedLine `json:"lines"`
-	// Next is the number to continue behind; null on the last page.
+	// Next is the number after which the next page starts. It is null on the last page.
 	Next *int64 `json:"next_cursor"`
 }
 

@@ -32,7 +32,7 @@ func newAccess(t *testing.T) *accesslog.Service {
 }
 
 // Every access to a person's data is in the log before it is answered, refused ones too.
-func TestAccessLog(t *testing.T) {
+func TestAccessLog_everyAccessIsRecordedBeforeItsAnswer(t *testing.T) {
 	c, user := full(t)
 	keyed := uuid.New()
 	authenticate := c.Authenticate
@@ -92,7 +92,7 @@ func TestAccessLog(t *testing.T) {
 
 // Requests with a link token are in the log of its team, with its user; those with a token that
 // is not ours are in none.
-func TestAccessByLinkToken(t *testing.T) {
+func TestAccessLog_linkTokenRequestsAreRecordedForTheirTeam(t *testing.T) {
 	c, user := full(t)
 	client := contract.NewClient(t, c.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	var made struct {
@@ -120,7 +120,7 @@ func (downLog) Append(context.Context, []accesslog.Entry, func()) error {
 }
 
 // A request whose access cannot be recorded gets an error instead of its answer.
-func TestAccessThatIsNotRecorded(t *testing.T) {
+func TestAccessLog_unrecordedAccessAnswersAnError(t *testing.T) {
 	c, user := full(t)
 	_, key, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestAccessThatIsNotRecorded(t *testing.T) {
 }
 
 // The verifier in docs finds lines that were removed, changed or moved.
-func TestVerifierInPython(t *testing.T) {
+func TestPythonVerifier_findsRemovedChangedAndMovedLines(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed")

@@ -73,7 +73,7 @@ func fillPath(path string, user healthlab.UserID) string {
 
 // Every operation that takes an API key is refused to a key without its scope, and not to a
 // key with the scopes that it names alone.
-func TestScopesOfOperations(t *testing.T) {
+func TestAPIKey_eachOperationRequiresItsScope(t *testing.T) {
 	c, user := full(t)
 	var scopes organisation.Scopes
 	c.Authenticate = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Team: team, Scopes: scopes}, nil }
@@ -114,7 +114,7 @@ func TestScopesOfOperations(t *testing.T) {
 }
 
 // Every operation of the management is refused to a key whose role does not suffice.
-func TestRolesOfOperations(t *testing.T) {
+func TestManagementKey_eachOperationRequiresItsRole(t *testing.T) {
 	c, user := full(t)
 	var role httpapi.Role
 	c.AuthenticateManagement = func(*http.Request) (httpapi.Manager, error) {
@@ -161,7 +161,7 @@ func TestRolesOfOperations(t *testing.T) {
 
 // Operations without a key are these alone: those of link tokens, of apps that sign in, of
 // providers, and public ones.
-func TestOperationsWithoutKey(t *testing.T) {
+func TestOperations_withoutAKeyAreExactlyTheListedOnes(t *testing.T) {
 	var open []string
 	for _, op := range securedOperations(t) {
 		keyed := slices.ContainsFunc(op.security, func(s map[string][]string) bool { return s["TeamKey"] != nil || s["ManagementKey"] != nil })
@@ -178,7 +178,7 @@ func TestOperationsWithoutKey(t *testing.T) {
 
 // A management key tells its own role. Beside an API key it must be an admin's for the team, and
 // the access log names it.
-func TestManagementKeyBesideAPIKey(t *testing.T) {
+func TestManagementKey_besideAnAPIKeyMustBeAnAdminsOfTheTeam(t *testing.T) {
 	c, user := full(t)
 	_, err := c.Organisations.CreateTeam(t.Context(), org, organisation.NewTeam{ID: team, Name: "A"})
 	require.NoError(t, err)
@@ -213,7 +213,7 @@ func TestManagementKeyBesideAPIKey(t *testing.T) {
 
 // A key has the scopes that it was made with, expires, shows its last use, and is rotated with
 // an overlap.
-func TestScopedKeys(t *testing.T) {
+func TestAPIKey_hasScopesExpiresAndIsRotatedWithAnOverlap(t *testing.T) {
 	hq := newHeadquarters(t)
 	a := hq.create(hq.Client, org, `{"id":"`+hq.teamA.String()+`","name":"A"}`)
 	type scoped struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 )
 
-// maxQueryBody is the largest body with questions, unless the host allows less.
+// maxQueryBody is the default limit of a query body, in bytes.
 const maxQueryBody = 256 << 10
 
 func (a api) aggregateOperations() []server.Operation {
@@ -28,13 +28,13 @@ func (a api) aggregateOperations() []server.Operation {
 		MaxBody: min(maxQueryBody, a.MaxBody),
 		Replies: []server.Reply{
 			{On: healthlab.NotFound, ErrorType: "USER_NOT_FOUND"},
-			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the questions took too long"},
+			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the queries took longer than the time limit; ask for a shorter timeframe or fewer columns"},
 		},
 	}, {
 		ID: "read_glucose_profile", Pattern: "GET /v2/user/{user_id}/glucose_profile", Bound: server.UserInPath, Team: a.readGlucoseProfile,
 		Replies: []server.Reply{
 			{On: healthlab.NotFound, ErrorType: "USER_NOT_FOUND"},
-			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the questions took too long"},
+			{On: context.DeadlineExceeded, Status: http.StatusGatewayTimeout, ErrorType: "QUERY_TIMEOUT", Msg: "the queries took longer than the time limit; ask for a shorter timeframe or fewer columns"},
 		},
 	}, {
 		ID: "read_query_schema", Pattern: "GET /aggregate/v1/schema", Bound: server.Public, Team: server.AsJSON(a.readQuerySchema),
@@ -92,8 +92,7 @@ func (a api) tableTypes(files ...string) []string {
 	return append([]string{"application/json"}, files...)
 }
 
-// both joins what is wrong with the request and with its body, so that the caller
-// learns of all at once.
+// both joins the problems of a request and of its body, so that the caller gets all of them at once.
 func both(request, body error) error {
 	var input *wire.InputError
 	var invalid *healthlab.InvalidError
@@ -113,10 +112,9 @@ func (w pieceWriter) Write(b []byte) (int, error) {
 	return len(b), w.p.Next()
 }
 
-// accepted chooses what to send: of the kinds that can be sent the one with the
-// highest q, the first listed on a tie. A range, such as */* or application/*, is the first
-// kind in it that no item excludes with a q of 0; so is no header at all. ok is false if none
-// can be sent.
+// accepted chooses the media type of an answer from the Accept headers. It returns the kind with the highest q value,
+// and the first listed on a tie. A range such as */* or application/* matches the first kind that no header excludes
+// with q=0. Without a header it returns the first kind. ok is false if the client accepts none.
 func accepted(headers []string, kinds ...string) (kind string, ok bool) {
 	list := strings.Join(headers, ",")
 	if strings.TrimSpace(list) == "" {
@@ -171,9 +169,9 @@ func (a api) priorityOperations() []server.Operation {
 	}
 }
 
-// priorityOut is a preference.
+// priorityOut is a team's priority of one provider for one kind of data.
 type priorityOut struct {
-	// Data is null for everything that has no entry of its own.
+	// Data is the kind of data. It is null for the priority of all kinds without one of their own.
 	Data     *string `json:"data_type"`
 	Provider string  `json:"provider"`
 	Number   int     `json:"priority"`
@@ -199,7 +197,7 @@ func (a api) readPriorities(ctx context.Context, in *wire.In, team healthlab.Tea
 	return prioritiesOut(list), nil
 }
 
-// priorityIn sets a preference; a null takes it away.
+// priorityIn sets the priority of a provider. A null priority deletes it.
 type priorityIn struct {
 	Data     *string `json:"data_type"`
 	Provider string  `json:"provider"`

@@ -58,7 +58,7 @@ const goodQuestion = `{"timeframe":{"type":"relative","anchor":"2026-03-01","pas
 	"group_by":[{"date_trunc":{"unit":"day","value":1},"arg":{"index":"sleep"}}]},
 	{"select":[{"func":"count","arg":{"timeseries":"heartrate","field":"value"}}]}]}`
 
-func TestAggregateAnswersJSON(t *testing.T) {
+func TestQuery_isAnsweredAsJSON(t *testing.T) {
 	a := newAsker(t, nil)
 	r := a.Send(t, "POST", a.path, []byte(goodQuestion)).Want(t, 200)
 	require.Equal(t, "application/json", r.Header.Get("Content-Type"))
@@ -74,7 +74,7 @@ func TestAggregateAnswersJSON(t *testing.T) {
 
 // A phone counts 8,000 steps on each of 7 days, a watch 9,000 on the last: the days, the
 // week, the month and the ungrouped answer say 57,000.
-func TestTotalsAddUp(t *testing.T) {
+func TestQuery_dayWeekMonthAndUngroupedSumsAgree(t *testing.T) {
 	c := newFixture(t, nil)
 	steps := func(source string, day, value int) {
 		c.post(c.timeseries("steps"), fmt.Sprintf(`{"provider":"manual","source":{"type":%q},"data":[
@@ -111,7 +111,7 @@ func TestTotalsAddUp(t *testing.T) {
 
 // Measures of glucose that was sent in mg/dL, over the wire: an hour at 100, then 15 minutes at
 // 60, and a day without readings. The explanation has the question as it was asked.
-func TestGlucoseMeasures(t *testing.T) {
+func TestQuery_computesMeasuresOfGlucoseSentInMgPerDl(t *testing.T) {
 	c := newFixture(t, nil)
 	var items []string
 	for i := range 15 {
@@ -153,7 +153,7 @@ func TestGlucoseMeasures(t *testing.T) {
 	}
 }
 
-func TestAggregateAnswersParquet(t *testing.T) {
+func TestQuery_isAnsweredAsParquetArchive(t *testing.T) {
 	a := newAsker(t, nil)
 	const kind = "application/vnd.acme.tar+gzip+parquet"
 	r := a.With("Accept", kind).Send(t, "POST", a.path, []byte(goodQuestion)).Want(t, 200)
@@ -168,7 +168,7 @@ func TestAggregateAnswersParquet(t *testing.T) {
 	}
 }
 
-func TestAggregateAccept(t *testing.T) {
+func TestQuery_acceptHeaderChoosesTheFormat(t *testing.T) {
 	a := newAsker(t, nil)
 	const archive = "application/vnd.acme.tar+gzip+parquet"
 	rows := []struct {
@@ -202,7 +202,7 @@ func TestAggregateAccept(t *testing.T) {
 	}
 }
 
-func TestAggregateRefuses(t *testing.T) {
+func TestQuery_refusesUnknownUserLargeBodyAndTimeout(t *testing.T) {
 	a := newAsker(t, nil)
 	nobody := "/aggregate/v1/user/" + uuid.NewString() + "/query"
 	require.Equal(t, "USER_NOT_FOUND", a.Send(t, "POST", nobody, []byte(goodQuestion)).Want(t, 404).ErrorType(t))
@@ -225,7 +225,7 @@ func TestAggregateRefuses(t *testing.T) {
 }
 
 // The schema lists what queries can name; names of reads are accepted, too.
-func TestQuerySchema(t *testing.T) {
+func TestQuerySchema_listsTheColumnsAndAliasesOfQueries(t *testing.T) {
 	c := newFixture(t, nil)
 	var schema aggregate.Schema
 	c.get("/aggregate/v1/schema", 200).JSON(t, &schema)

@@ -6,7 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
 
-// api holds what handlers need.
+// api holds the configuration and the services that the handlers use.
 type api struct {
 	Config
 	Services
@@ -18,7 +18,7 @@ type api struct {
 	store     *server.StoreWatch
 }
 
-// newAPI mounts the parts of a configuration. It panics if one of them lacks what it needs.
+// newAPI mounts the parts of a configuration. It panics if a service that a part requires is missing.
 func newAPI(c Config) api {
 	c = c.withDefaults()
 	l := c.Limits

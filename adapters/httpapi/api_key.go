@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// Region is where a team's data stays.
+// Region is the region in which the data of a team is stored.
 type Region string
 
 // The regions.
@@ -27,39 +27,36 @@ const (
 	EU Region = "eu"
 )
 
-// KeySum is the SHA-256 of an API key, which is all that is ever stored of one. The
-// keys are 32 random bytes, so a sum needs neither salt nor stretching. Immutable and
-// comparable.
+// KeySum is the SHA-256 of an API key. Only the sum is stored, not the key. Keys are 32 random bytes, so a sum needs no
+// salt. A KeySum is immutable and comparable.
 type KeySum [sha256.Size]byte
 
 // SumKey returns the sum of a whole key, prefix included.
 func SumKey(key string) KeySum { return sha256.Sum256([]byte(key)) }
 
-// APIKey is a key as it is stored.
+// APIKey is a stored API key.
 type APIKey struct {
-	// Team is whose key it is.
+	// Team is the team that owns the key.
 	Team healthlab.TeamID
 	// Sum is the sum of the key.
 	Sum KeySum
 	// ID is the id of the key; zero if it has none.
 	ID uuid.UUID
-	// Scopes are what the key may do; empty means everything.
+	// Scopes limits what the key may do. Empty means all scopes.
 	Scopes organisation.Scopes
 }
 
-// KeyFinder finds out whose a key is. Implementations must be safe for concurrent
-// use.
+// KeyFinder finds an API key by its sum. Implementations must be safe for concurrent use.
 type KeyFinder interface {
-	// FindKey returns the live key with that sum. Finding it by the sum in an index
-	// tells an attacker nothing, as a sum cannot be chosen. Errors: NotFound
-	// (there is none, or it was revoked), Unavailable.
+	// FindKey returns the valid key with that sum. A lookup by sum in an index is safe, because an attacker cannot
+	// choose a sum. Errors: NotFound (unknown or revoked key), Unavailable.
 	FindKey(ctx context.Context, sum KeySum) (APIKey, error)
 }
 
 // Keys is a fixed list of keys, for hosts with few of them.
 type Keys []APIKey
 
-// FindKey looks at every key, in the same time whichever it is.
+// FindKey returns the key with that sum. It compares every key, so that its duration does not depend on the sum.
 func (k Keys) FindKey(_ context.Context, sum KeySum) (APIKey, error) {
 	found := -1
 	for i := range k {
@@ -73,7 +70,7 @@ func (k Keys) FindKey(_ context.Context, sum KeySum) (APIKey, error) {
 	return k[found], nil
 }
 
-// LogValue shows how many keys there are.
+// LogValue returns the number of keys, so that no key is logged.
 func (k Keys) LogValue() slog.Value { return slog.IntValue(len(k)) }
 
 // KeyOptions adjusts [KeyAuth]. The zero value, and nil, mean the defaults.
@@ -82,15 +79,14 @@ type KeyOptions struct {
 	Header string
 }
 
-// KeyAuth returns a function for Config.Authenticate that knows teams by their API
-// keys. A key of another environment or region is refused by its prefix. Its errors:
-// Unauthenticated, and what the finder fails with other than NotFound.
+// KeyAuth returns a function for Config.Authenticate that identifies a team by its API key. It refuses a key whose
+// prefix names another environment or region. Errors: Unauthenticated, and the errors of find other than NotFound.
 func KeyAuth(find KeyFinder, env healthlab.Environment, region Region, opts *KeyOptions) (func(*http.Request) (Caller, error), error) {
 	if _, err := keyPrefix(env, region); err != nil {
 		return nil, fmt.Errorf("authenticate by key: %w", err)
 	}
 	if find == nil {
-		return nil, fmt.Errorf("%w: authenticate by key: a finder of keys is needed", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: authenticate by key: find must not be nil", healthlab.Invalid)
 	}
 	header := defaultKeyHeader
 	if opts != nil && opts.Header != "" {
@@ -115,13 +111,12 @@ func KeyAuth(find KeyFinder, env healthlab.Environment, region Region, opts *Key
 	}, nil
 }
 
-// keyBytes is how much randomness a key has.
+// keyBytes is the number of random bytes in a key.
 const keyBytes = 32
 
-// NewKey makes an API key from 32 bytes of random, which is crypto/rand.Reader but
-// in tests. The key is shown once, to its owner; only its sum is stored. Its prefix
-// tells where it is good: pk_us_ and pk_eu_ in production, sk_us_ and sk_eu_ in a
-// sandbox.
+// NewKey makes an API key from 32 bytes of random. Use crypto/rand.Reader; tests may use another reader. The caller
+// shows the key once and stores only its sum. The prefix of a key is pk_us_ or pk_eu_ in production, and sk_us_ or
+// sk_eu_ in a sandbox.
 func NewKey(random io.Reader, env healthlab.Environment, region Region) (string, KeySum, error) {
 	prefix, err := keyPrefix(env, region)
 	if err != nil {
@@ -144,13 +139,13 @@ func CheckKey(key string, env healthlab.Environment, region Region) error {
 	}
 	digits, ok := strings.CutPrefix(key, prefix)
 	if _, err := hex.DecodeString(digits); !ok || err != nil || len(digits) != 2*keyBytes {
-		return fmt.Errorf("%w: an API key is %s and %d hexadecimal digits", healthlab.Invalid, prefix, 2*keyBytes)
+		return fmt.Errorf("%w: API key: must be %s followed by %d hexadecimal digits", healthlab.Invalid, prefix, 2*keyBytes)
 	}
 	return nil
 }
 
-// KeyHint returns what may be shown of a key later: its prefix and its last four
-// characters. Keep it beside the sum, which cannot be turned back.
+// KeyHint returns the prefix and the last four characters of a key, to be shown later. Store the hint with the sum,
+// because the key cannot be computed from its sum.
 func KeyHint(key string) string {
 	const tail = 4
 	i := strings.LastIndexByte(key, '_') + 1
@@ -168,10 +163,10 @@ func keyPrefix(env healthlab.Environment, region Region) (string, error) {
 	case healthlab.Sandbox:
 		p = "sk_"
 	default:
-		return "", fmt.Errorf("%w: the environment must be sandbox or production", healthlab.Invalid)
+		return "", fmt.Errorf("%w: environment: must be one of sandbox, production", healthlab.Invalid)
 	}
 	if region != US && region != EU {
-		return "", fmt.Errorf("%w: the region must be us or eu", healthlab.Invalid)
+		return "", fmt.Errorf("%w: region: must be one of us, eu", healthlab.Invalid)
 	}
 	return p + string(region) + "_", nil
 }

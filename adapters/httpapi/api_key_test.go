@@ -19,7 +19,7 @@ import (
 
 var team = healthlab.TeamID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-00000000000a")}
 
-func TestNewKey(t *testing.T) {
+func TestNewKey_prefixNamesEnvironmentAndRegion(t *testing.T) {
 	for _, tt := range []struct {
 		env    healthlab.Environment
 		region httpapi.Region
@@ -60,7 +60,7 @@ func (anyKey) FindKey(context.Context, httpapi.KeySum) (httpapi.APIKey, error) {
 	return httpapi.APIKey{Team: team}, nil
 }
 
-func TestKeyAuth(t *testing.T) {
+func TestKeyAuth_acceptsKnownKeysOfItsEnvironmentAndRegion(t *testing.T) {
 	newKey := func(env healthlab.Environment, region httpapi.Region) (string, httpapi.APIKey) {
 		key, sum, err := httpapi.NewKey(rand.Reader, env, region)
 		require.NoError(t, err)

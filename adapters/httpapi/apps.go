@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// appOperations sign companion apps in for one user, and out.
+// appOperations lists the operations that sign a user's companion app in and out.
 func (a api) appOperations() []server.Operation {
 	if a.Apps == nil {
 		return nil
@@ -35,7 +35,7 @@ type linkCodeIn struct {
 	Code string `json:"code"`
 }
 
-// exchangeLinkCode gives a companion app the user of a code, and a token to sign in with.
+// exchangeLinkCode answers the user of a link code and a sign-in token for the companion app.
 func (a api) exchangeLinkCode(w http.ResponseWriter, r *http.Request) error {
 	in := wire.From(r)
 	var body linkCodeIn
@@ -133,8 +133,8 @@ func (a api) signOutApp(w http.ResponseWriter, r *http.Request) error {
 	return wire.JSON(w, http.StatusOK, success{true})
 }
 
-// ownOperations are the operations that a user's own app may call, for that user alone, beside
-// the reads and uploads of health data. All other callers need a team's key.
+// ownOperations lists the operations that a companion app may call for its own user, besides the reads and uploads of
+// health data. All other callers need the API key of a team.
 var ownOperations = []string{
 	"read_user", "list_providers", "list_user_providers", "connect_manual_provider", "disconnect_provider", "finish_history", "list_devices", "read_device",
 	"read_user_access_log", "list_consents", "record_consent", "withdraw_consent",
@@ -147,8 +147,8 @@ func isOwn(op *server.Operation) bool {
 		slices.Contains(ownOperations, op.ID)
 }
 
-// caller says who is calling: a team by its key or, where the operation is open to it, an
-// app for one user. Of two credentials the key counts.
+// caller authenticates a request: by the API key of a team or, if the operation allows it, by the token of a companion
+// app. If a request has both, the API key counts.
 func (a api) caller(r *http.Request, c *call) (Caller, *http.Request, error) {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	app, isApp, err := Caller{}, false, error(nil)
@@ -169,5 +169,5 @@ func (a api) caller(r *http.Request, c *call) (Caller, *http.Request, error) {
 	return app, r.WithContext(context.WithValue(r.Context(), ownKey{}, app.User)), nil
 }
 
-// ownKey is where a request carries the user whose app calls.
+// ownKey is the context key under which a request carries the user of the calling app.
 type ownKey struct{}

@@ -53,7 +53,7 @@ func (c *fixture) signedIn() linking.UserTokens {
 }
 
 // A companion app exchanges a code without a key, once, and signs in with the answer.
-func TestExchangeLinkCode(t *testing.T) {
+func TestLinkCode_isExchangedOnceWithoutAKey(t *testing.T) {
 	c := newFixture(t, nil)
 	create := func(query string) string {
 		var code linking.IssuedCode
@@ -85,7 +85,7 @@ func TestExchangeLinkCode(t *testing.T) {
 	other.Send(t, "POST", "/v2/link/code/exchange", `{"code":"`+open+`"}`).Want(t, 200)
 }
 
-func TestAnAppActsForItsUserAlone(t *testing.T) {
+func TestAppToken_opensTheDataOfItsUserAlone(t *testing.T) {
 	c := newFixture(t, nil)
 	tokens := c.signedIn()
 	app := c.app().With("Authorization", "Bearer "+tokens.AccessToken)
@@ -116,7 +116,7 @@ func TestAnAppActsForItsUserAlone(t *testing.T) {
 	c.app().With("Authorization", "Bearer uat_nothing").Send(t, "GET", "/v2/user/"+c.user.String(), nil).Want(t, 401)
 }
 
-func TestAppsRefreshAndSignOut(t *testing.T) {
+func TestAppToken_isRefreshedAndRevokedBySignOut(t *testing.T) {
 	c := newFixture(t, nil)
 	first := c.signedIn()
 	send := func(path, token string, status int) (got linking.UserTokens) {
@@ -152,7 +152,7 @@ func TestAppsRefreshAndSignOut(t *testing.T) {
 }
 
 // What an app may call is what the contract says it may.
-func TestOwnOperationsAreTheContract(t *testing.T) {
+func TestAppToken_operationsAreThoseOfTheContract(t *testing.T) {
 	var doc struct {
 		Paths map[string]map[string]struct {
 			ID       string                `json:"operationId"`

@@ -91,7 +91,7 @@ var teamReads = []string{"list_users", "read_team_metrics", "list_orders", "coun
 
 // Every operation that takes a caller says what it is for one that is bound to a user, as the
 // contract names users: in the path, in the query, in the body.
-func TestOperationsStateWhatTheyAreForABoundCaller(t *testing.T) {
+func TestOperations_eachDeclaresItsBoundToAUserAsTheContractDoes(t *testing.T) {
 	c, _ := full(t)
 	bounds := httpapi.Bounds(c.of())
 	var doc struct {
@@ -140,7 +140,7 @@ func TestOperationsStateWhatTheyAreForABoundCaller(t *testing.T) {
 // A caller that is bound to a user calls every operation with the ids of another user of its team,
 // in paths, queries and bodies. It gets the answers that ids which do not exist get, and changes
 // nothing.
-func TestBoundCallersAreApart(t *testing.T) {
+func TestUserBoundCaller_cannotReadOrChangeAnotherUser(t *testing.T) {
 	c := newBoundFixture(t)
 	before := c.state()
 	names := []string{}
@@ -200,7 +200,7 @@ func TestBoundCallersAreApart(t *testing.T) {
 }
 
 // The lists and counts of a bound caller hold the things of its user alone.
-func TestListsOfABoundCaller(t *testing.T) {
+func TestUserBoundCaller_listsHoldItsUserAlone(t *testing.T) {
 	c := newBoundFixture(t)
 	var page struct {
 		Users  []healthdata.User
@@ -238,7 +238,7 @@ func TestListsOfABoundCaller(t *testing.T) {
 }
 
 // A bound caller registers the kits of its user alone.
-func TestKitsOfABoundCaller(t *testing.T) {
+func TestUserBoundCaller_registersKitsOfItsUserAlone(t *testing.T) {
 	c := newBoundFixture(t)
 	register := func(o orders.Order, status int) {
 		c.bound.Send(t, "POST", "/v3/order/testkit/register", object{"sample_id": *o.SampleID, "patient_details": aPatient(), "patient_address": anAddress()}).Want(t, status)
@@ -255,7 +255,7 @@ func TestKitsOfABoundCaller(t *testing.T) {
 }
 
 // A caller without a team is refused, with what is missing, and the log says so.
-func TestZeroCallerIsRefused(t *testing.T) {
+func TestAuthenticate_callerWithoutATeamIsRefused(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.Authenticate = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{}, nil }
 	client := contract.NewClient(t, c.config.handler(), httpapi.OpenAPI())

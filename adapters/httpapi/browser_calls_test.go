@@ -23,7 +23,7 @@ import (
 )
 
 // A team names the origins whose pages may read answers of the link API.
-func TestLinkAPIFromOtherOrigins(t *testing.T) {
+func TestLinkAPI_answersBrowsersOfTheTeamsOrigins(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.Teams = newTeams(t, memory.New(nil), c.health, teamsettings.Choices{})
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Manager, error) { return httpapi.Manager{Mandate: httpapi.EveryTeam}, nil }
@@ -92,7 +92,7 @@ func TestLinkAPIFromOtherOrigins(t *testing.T) {
 }
 
 // Every answer has a request id: the caller's if it is one, else a new one. Logs carry it.
-func TestRequestID(t *testing.T) {
+func TestRequestID_isTheCallersIfValidElseANewOne(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.AuthenticateManagement = nil
 	c.config.Authenticate = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{}, context.DeadlineExceeded }
@@ -118,7 +118,7 @@ func TestRequestID(t *testing.T) {
 }
 
 // Answers are compressed as the caller asks.
-func TestCompression(t *testing.T) {
+func TestAnswers_areCompressedAsAcceptEncodingAsks(t *testing.T) {
 	c := newFixture(t, nil)
 	var items []string
 	for i := range 200 {
@@ -168,7 +168,7 @@ func TestCompression(t *testing.T) {
 }
 
 // Bodies are read without their content-encoding. The limit is that of what comes out.
-func TestCompressedBodies(t *testing.T) {
+func TestCompressedBody_isDecodedAndLimitedByItsDecodedSize(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.MaxIngestBody = 1 << 20
 	h := c.config.handler()
@@ -228,7 +228,7 @@ func TestCompressedBodies(t *testing.T) {
 }
 
 // An upload connects an on-device store, also again, unless the team says otherwise.
-func TestAutoConnect(t *testing.T) {
+func TestUpload_connectsAnOnDeviceStoreUnlessTheTeamForbidsIt(t *testing.T) {
 	explicit := false
 	c := newFixture(t, &healthdata.Options{Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) {
 		return healthdata.TeamSettings{ExplicitConnect: explicit}, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
-// bulkOperations are about many connections at once.
+// bulkOperations lists the operations on many connections.
 func (a api) bulkOperations() []server.Operation {
 	if a.Bulk == nil {
 		return nil
@@ -26,7 +26,7 @@ func (a api) bulkOperations() []server.Operation {
 	}
 }
 
-// ownTeam reads the query's team_id, which names the caller's team if it names one.
+// ownTeam reads the query parameter team_id. If it is present, it must be the caller's team.
 func ownTeam(in *wire.In, team healthlab.TeamID) error {
 	text := in.OptText("team_id", 36)
 	if text == nil || *text == "infer_from_context" {
@@ -34,14 +34,14 @@ func ownTeam(in *wire.In, team healthlab.TeamID) error {
 	}
 	switch id, err := uuid.Parse(*text); {
 	case err != nil || len(*text) != 36:
-		in.Problem("uuid_parsing", "a uuid, or infer_from_context", "query", "team_id")
+		in.Problem("uuid_parsing", "must be a UUID or infer_from_context", "query", "team_id")
 	case id != team.UUID:
 		return healthlab.NotFound
 	}
 	return nil
 }
 
-// bulkUsersIn names people who have connected a provider.
+// bulkUsersIn names users that have connected a provider.
 type bulkUsersIn struct {
 	Users    []healthlab.UserID `json:"user_ids"`
 	Provider string             `json:"provider"`
@@ -60,7 +60,7 @@ func (a api) bulkPause(ctx context.Context, in *wire.In, team healthlab.TeamID) 
 	return a.Bulk.Pause(ctx, team, body.Provider, body.Users)
 }
 
-// bulkExportIn says what to export.
+// bulkExportIn is the body of an export of connections.
 type bulkExportIn struct {
 	Provider  string                       `json:"provider"`
 	Users     wire.Opt[[]healthlab.UserID] `json:"user_ids,omitzero"`
@@ -93,7 +93,7 @@ func (a api) bulkExport(w http.ResponseWriter, r *http.Request, team healthlab.T
 	return wire.JSON(w, http.StatusOK, out)
 }
 
-// recipeIn is what a connection is made of.
+// recipeIn is one connection of an import: the user and the tokens of the provider.
 type recipeIn struct {
 	User         healthlab.UserID   `json:"user_id"`
 	AccessToken  string             `json:"access_token"`
@@ -103,14 +103,14 @@ type recipeIn struct {
 	Scopes       wire.Opt[[]string] `json:"oauth_scopes,omitzero"`
 }
 
-// bulkImportIn are connections to make.
+// bulkImportIn is the body of an import of connections.
 type bulkImportIn struct {
 	Provider    string     `json:"provider"`
 	Connections []recipeIn `json:"connections"`
 	Wait        bool       `json:"wait_for_completion,omitempty"`
 }
 
-// bulkImportedOut says whose connection was made.
+// bulkImportedOut lists the users whose connections were imported.
 type bulkImportedOut struct {
 	Users  []healthlab.UserID `json:"user_ids_imported"`
 	Failed []healthlab.UserID `json:"user_ids_failed"`
@@ -150,7 +150,7 @@ func (a api) bulkImport(w http.ResponseWriter, r *http.Request, team healthlab.T
 	return wire.JSON(w, http.StatusOK, out)
 }
 
-// bulkTriggerIn names people whose history is fetched again.
+// bulkTriggerIn names the users whose historical data is pulled again.
 type bulkTriggerIn struct {
 	bulkUsersIn
 	Wait bool `json:"wait_for_completion,omitempty"`
@@ -179,7 +179,7 @@ func (a api) bulkTrigger(w http.ResponseWriter, r *http.Request, team healthlab.
 	return nil
 }
 
-// bulkOpOut is an operation on many connections.
+// bulkOpOut is the state of a bulk operation.
 type bulkOpOut struct {
 	Type      bulk.Type       `json:"type"`
 	Status    bulk.Status     `json:"status"`
@@ -190,7 +190,7 @@ type bulkOpOut struct {
 	EndedAt   *healthlab.Time `json:"ended_at"`
 }
 
-// bulkOpsOut is a page of them.
+// bulkOpsOut is a page of bulk operations.
 type bulkOpsOut struct {
 	Data []bulkOpOut `json:"data"`
 	Next *string     `json:"next_cursor"`

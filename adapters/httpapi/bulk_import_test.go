@@ -90,7 +90,7 @@ func (d *drawn) all() []uuid.UUID {
 	return slices.Clone(d.ids)
 }
 
-func TestBulkImport(t *testing.T) {
+func TestBulkImport_linksKnownUsersAndReportsTheOthers(t *testing.T) {
 	m := newRemoval(t)
 	ann, cyd := m.user(team, "ann"), m.user(team, "cyd")
 	bob := m.person(team, "acme_band", "old")
@@ -136,7 +136,7 @@ func TestBulkImport(t *testing.T) {
 	}
 }
 
-func TestBulkImportIsWaitedFor(t *testing.T) {
+func TestBulkImport_answersWhenDoneIfAskedToWait(t *testing.T) {
 	m := newPatientRemoval(t, time.Minute)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -160,7 +160,7 @@ func TestBulkImportIsWaitedFor(t *testing.T) {
 	require.Empty(t, m.Send(t, "POST", importPath, body).Want(t, 202).Body, "nobody works on it")
 }
 
-func TestBulkImportRefusals(t *testing.T) {
+func TestBulkImport_refusesInvalidItemsByField(t *testing.T) {
 	m := newRemoval(t)
 	ann, bob := m.user(team, "ann"), m.user(team, "bob")
 	locs := func(body map[string]any, want ...string) {
@@ -204,7 +204,7 @@ func TestBulkImportRefusals(t *testing.T) {
 }
 
 // The team's rules that refuse a link also refuse an import.
-func TestBulkImportOutcomes(t *testing.T) {
+func TestBulkImport_appliesTheTeamsLinkRules(t *testing.T) {
 	m := newRemoval(t)
 	m.settings.RejectDuplicates = true
 	m.settings.Scopes = map[string]linking.ScopeRequirement{"acme_watch": {MustGrant: []string{"sleep"}}}
@@ -240,7 +240,7 @@ func TestBulkImportOutcomes(t *testing.T) {
 
 // An import is aborted, and its tokens are deleted, when the team no longer has a client of
 // its own at the provider.
-func TestBulkImportAborted(t *testing.T) {
+func TestBulkImport_withoutTheTeamsClientAbortsAndDeletesTokens(t *testing.T) {
 	m := newRemoval(t)
 	ann := m.user(team, "ann")
 	m.Send(t, "POST", importPath, importOf("acme_band", recipeOf(ann, "a"))).Want(t, 202)
@@ -259,7 +259,7 @@ func TestBulkImportAborted(t *testing.T) {
 }
 
 // Tokens that wait for their import are sealed, and each opens for its own item only.
-func TestBulkImportSeals(t *testing.T) {
+func TestBulkImport_sealsEachTokenForItsItem(t *testing.T) {
 	m := newRemoval(t)
 	ann, bob := m.user(team, "ann"), m.user(team, "bob")
 	m.Send(t, "POST", importPath, importOf("acme_band", recipeOf(ann, "MARK"))).Want(t, 202)
@@ -300,7 +300,7 @@ func (c *crashing) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.
 }
 
 // Whenever a process dies, others go on after its lease, and nothing is made twice.
-func TestBulkImportGoesOnAfterCrashes(t *testing.T) {
+func TestBulkImport_continuesAfterCrashesWithoutDuplicates(t *testing.T) {
 	m := newRemoval(t)
 	var users []healthlab.UserID
 	var recipes []map[string]any
@@ -340,7 +340,7 @@ func TestBulkImportGoesOnAfterCrashes(t *testing.T) {
 
 // A process that is slower than its lease loses its work to another process, and its late
 // writes change nothing.
-func TestBulkImportOvertaken(t *testing.T) {
+func TestBulkImport_lateWritesAfterTheLeaseChangeNothing(t *testing.T) {
 	m := newRemoval(t)
 	var users []healthlab.UserID
 	var recipes []map[string]any

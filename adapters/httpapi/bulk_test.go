@@ -175,7 +175,7 @@ func (m *removal) status(of healthlab.TeamID, user healthlab.UserID, provider st
 	return u.Connection(provider).Status
 }
 
-func TestBulkPauseAndExport(t *testing.T) {
+func TestBulkPause_pausesConnectionsAndExportReturnsTheirTokens(t *testing.T) {
 	m := newRemoval(t)
 	ann, bob := m.person(team, "acme_band", "a"), m.person(team, "acme_band", "b")
 	ring := m.person(team, "acme_ring", "r")
@@ -218,7 +218,7 @@ func TestBulkPauseAndExport(t *testing.T) {
 	require.Equal(t, bulk.Export{Data: []bulk.ConnectionTokens{recipe(bob, "b")}}, export(map[string]any{"provider": "acme_band"}))
 }
 
-func TestBulkExportPages(t *testing.T) {
+func TestBulkExport_pagesHoldEveryConnectionOnce(t *testing.T) {
 	m := newRemoval(t)
 	all := map[healthlab.UserID]bool{}
 	for i := range 205 {
@@ -252,7 +252,7 @@ func TestBulkExportPages(t *testing.T) {
 	m.With("x-service-api-key", otherTeam.String()).Send(t, "POST", "/v2/link/bulk_export", body).Want(t, 422)
 }
 
-func TestBulkRefusals(t *testing.T) {
+func TestBulk_refusesOtherTeamsUnknownProvidersAndBadBodies(t *testing.T) {
 	m := newRemoval(t)
 	ann := m.person(team, "acme_band", "a")
 	for _, path := range []string{"/v2/link/bulk_pause", "/v2/link/bulk_export"} {
@@ -307,7 +307,7 @@ func (m *removal) ops(path string) (out httpapi.BulkOps) {
 	return out
 }
 
-func TestBulkTrigger(t *testing.T) {
+func TestBulkTrigger_schedulesHistoricalPullsOfTheNamedUsers(t *testing.T) {
 	m := newRemoval(t)
 	const path = "/v2/link/bulk_trigger_historical_pull"
 	ann, nobody := m.person(team, "acme_band", "a"), healthlab.UserID{UUID: uuid.New()}
@@ -354,7 +354,7 @@ func TestBulkTrigger(t *testing.T) {
 	m.Send(t, "POST", path+"?team_id="+otherTeam.String(), body).Want(t, 404)
 }
 
-func TestBulkTriggerIsSpread(t *testing.T) {
+func TestBulkTrigger_startsAtMostEightPullsAMinute(t *testing.T) {
 	m := newRemoval(t)
 	var users []healthlab.UserID
 	for i := range 20 {
@@ -378,7 +378,7 @@ func TestBulkTriggerIsSpread(t *testing.T) {
 
 // With a limit on concurrent histories, the next users start when histories have ended.
 // Histories that will never end do not block them.
-func TestBulkTriggerWaitsForHistories(t *testing.T) {
+func TestBulkTrigger_waitsWhileTooManyHistoriesRun(t *testing.T) {
 	m := newRemoval(t)
 	var users []healthlab.UserID
 	for i := range 252 {
@@ -410,7 +410,7 @@ func TestBulkTriggerWaitsForHistories(t *testing.T) {
 	require.Equal(t, bulk.Success, m.ops("/v2/link/bulk_op").Data[0].Status)
 }
 
-func TestBulkTriggerIsWaitedFor(t *testing.T) {
+func TestBulkTrigger_answersWhenDoneIfAskedToWait(t *testing.T) {
 	m := newPatientRemoval(t, time.Minute)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -178,7 +178,7 @@ func TestChange_isOneTransaction(t *testing.T) {
 
 // A run that lost against another transaction leaves nothing, and the next run answers as if it were
 // the first one.
-func TestChange_runsAgain(t *testing.T) {
+func TestChange_retriedTransactionAnswersLikeTheFirst(t *testing.T) {
 	once, often := newChanges(t, nil), newChanges(t, nil)
 	often.again = 2
 	for name, send := range map[string]func(*changes) *contract.Reply{
@@ -202,7 +202,7 @@ func TestChange_runsAgain(t *testing.T) {
 }
 
 // A change that is refused is not stored, and its line is.
-func TestChange_refusedIsInTheLog(t *testing.T) {
+func TestChange_refusedIsNotStoredButLogged(t *testing.T) {
 	c := newChanges(t, nil)
 	c.Send(t, "POST", "/v2/timeseries/"+c.user.String()+"/heartrate", object{
 		"provider": "other", "data": []object{{"timestamp": "2026-03-02T12:00:00Z", "value": 61, "unit": "bpm"}},
@@ -216,7 +216,7 @@ func TestChange_refusedIsInTheLog(t *testing.T) {
 }
 
 // What could not be committed is answered as an error, whose line is in the log.
-func TestChange_thatIsNotCommitted(t *testing.T) {
+func TestChange_failedCommitAnswers503AndIsLogged(t *testing.T) {
 	c := newChanges(t, nil)
 	c.lost = healthlab.Unavailable
 	c.uploadUnavailable()
@@ -228,7 +228,7 @@ func TestChange_thatIsNotCommitted(t *testing.T) {
 }
 
 // A change whose line cannot be stored is not stored.
-func TestChange_withoutItsLine(t *testing.T) {
+func TestChange_isNotStoredWithoutItsAccessLogLine(t *testing.T) {
 	c := newChanges(t, func(s accesslog.Store) accesslog.Store { return downLog{s} })
 	c.uploadUnavailable()
 	require.Zero(t, c.samples())
@@ -259,7 +259,7 @@ func (c *changes) stored() int {
 
 // An upload of many summaries is stored in parts, each with its line in the access log. The answer is that
 // of a single write.
-func TestChange_inParts(t *testing.T) {
+func TestChange_largeUploadIsStoredInParts(t *testing.T) {
 	const n = 2*healthdata.SummariesOfPart + 1
 	for _, again := range []int{0, 1} {
 		c := newChanges(t, nil)
@@ -278,7 +278,7 @@ func TestChange_inParts(t *testing.T) {
 }
 
 // If a part cannot be stored, those before it are, and the upload sent once more stores the rest.
-func TestChange_inPartsThatFails(t *testing.T) {
+func TestChange_failedPartKeepsEarlierPartsAndResendStoresTheRest(t *testing.T) {
 	const n = 2*healthdata.SummariesOfPart + 1
 	c := newChanges(t, nil)
 	c.lostAfter = 1
@@ -316,7 +316,7 @@ func TestChange_atomicIsOneTransaction(t *testing.T) {
 }
 
 // A removal names a bounded number of summaries, because it is one transaction.
-func TestRemovalOfManySummaries(t *testing.T) {
+func TestRemoval_takesAtMost5000Summaries(t *testing.T) {
 	c := newChanges(t, nil)
 	ids := make([]string, 5000)
 	for i := range ids {

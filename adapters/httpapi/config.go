@@ -24,48 +24,43 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
-// Config is what a mount consists of. Copy it as you like; it is read when the routes
-// are made and not written.
+// Config is the configuration of a mount of the API. It may be copied. This package reads it when it makes the routes,
+// and never writes it.
 type Config struct {
-	// Authenticate says which team is calling, and what its key may do. It runs before anything of the
-	// request is read, once per request, and must be safe for concurrent use.
-	// Errors: Unauthenticated (the reply is 401), Forbidden (403), Unavailable
-	// (503). Required. [KeyAuth] makes one for API keys.
+	// Authenticate returns the calling team and the permissions of its API key. It runs once per request, before any
+	// part of the request is read, and must be safe for concurrent use. Errors: Unauthenticated (answered with 401),
+	// Forbidden (403), Unavailable (503). Required. [KeyAuth] returns one for API keys.
 	Authenticate func(*http.Request) (Caller, error)
 
-	// Parts are the operations that are mounted, each with the service behind it. A program links the
-	// services of the parts that it names, and no other.
+	// Parts lists the mounted groups of operations, each with its service. A program links only the services of its
+	// parts.
 	Parts []Part
 
-	// Idempotency runs requests with an idempotency key once. Nil: a request with such a key is
-	// refused (501).
+	// Idempotency stores the answers of requests with an idempotency key. Nil: such a request is refused with 501.
 	Idempotency *idempotency.Service
 
-	// AuthenticateManagement says which teams the caller may manage, and how, from a management
-	// key. It runs before anything of the request is read, and must be safe for
-	// concurrent use. It takes no team's API key, as Authenticate takes no management
-	// key. Errors as those of Authenticate. [ManagementAuth] makes one.
+	// AuthenticateManagement returns the teams that a management key may manage, and the role of the key. It runs
+	// before any part of the request is read, and must be safe for concurrent use. It must not accept the API key of a
+	// team. Its errors are those of Authenticate. [ManagementAuth] returns one.
 	AuthenticateManagement func(*http.Request) (Manager, error)
-	// Environment is which of the two worlds this deployment serves. Paths of the
-	// management that name the other one lead nowhere.
+	// Environment is the environment of this deployment. A management path that names the other environment answers
+	// 404.
 	Environment healthlab.Environment
 
-	// Region is where the data of this deployment stays. Paths of the management that name
-	// another one lead nowhere. Default [US].
+	// Region is the region in which this deployment stores data. A management path that names another region answers
+	// 404. Default [US].
 	Region Region
-	// TeamsOf returns the teams of an organisation, for questions about all those that a
-	// management key opens. It must be safe for concurrent use. Nil: as Organisations says;
-	// without those, such questions have to name teams.
+	// TeamsOf returns the teams of an organisation, for requests about all teams of a management key. It must be safe
+	// for concurrent use. Nil: the teams of Organisations; without that part, such a request must name its teams.
 	TeamsOf func(ctx context.Context, org uuid.UUID) ([]healthlab.TeamID, error)
 
-	// Access records who reads and writes whose data, before an answer is sent; an answer whose
-	// access cannot be recorded is 503. Nil: nothing is recorded.
+	// Access records the caller and the person of each access before the answer is sent. If an access cannot be
+	// recorded, the answer is 503. Nil: nothing is recorded.
 	Access *accesslog.Service
 
-	// Transact runs a function in one transaction of the store behind the services, perhaps again
-	// after a conflict, with a context that their calls join: operations that change what is stored and
-	// do nothing else run in it, together with the line of Access. Nil: each
-	// call of a service commits by itself.
+	// Transact runs a function in one transaction of the store, and may run it again after a conflict. The services
+	// join the transaction through the context. Operations that only change the store run in it, together with their
+	// entry in Access. Nil: each call of a service commits by itself.
 	Transact func(ctx context.Context, run func(context.Context) error) error
 
 	// Ping returns nil if the store behind the services answers, and Unavailable if it does not.
@@ -74,58 +69,53 @@ type Config struct {
 	// Limits.Timeout.
 	Ping func(context.Context) error
 
-	// URL is where the mount is reached, for its contract. Default /.
+	// URL is the address of the mount in its contract. Default /.
 	URL string
-	// SignIn is how a team signs in, for the contract: a security scheme object of OpenAPI, such as
-	// {"type":"apiKey","in":"cookie","name":"session"}. Default: a key in KeyHeader.
+	// SignIn is the security scheme of teams in the contract: an OpenAPI security scheme object such as
+	// {"type":"apiKey","in":"cookie","name":"session"}. Default: an API key in KeyHeader.
 	SignIn json.RawMessage
-	// SendsEvents says that the host sends events to webhook endpoints, so that the contract has those of the
-	// parts. Default: where the part Webhooks is mounted.
+	// SendsEvents adds the events of the parts to the contract, for a host that sends them to webhook endpoints.
+	// Default: true if the part Webhooks is mounted.
 	SendsEvents bool
-	// KeyHeader is the header with the team's API key. Default x-service-api-key.
-	// Here it is only a name in the contract; KeyAuth is told by its own option.
+	// KeyHeader is the name of the header with the team's API key. Default x-service-api-key. It appears in the
+	// contract only; KeyAuth has an option of its own.
 	KeyHeader string
 	// LinkTokenHeader is the header with a link token. Default x-service-link-token.
 	LinkTokenHeader string
 	// ManagementKeyHeader is the header with a management key. Default
 	// x-management-key.
 	ManagementKeyHeader string
-	// ClientAddress tells callers without a key apart, for their limits: the address of the
-	// client. Default: that of the connection, of IPv6 its first 64 bits. Behind a proxy it
-	// must be the address that the proxy adds, or all callers share one limit.
+	// ClientAddress returns the address by which callers without a key are rate limited. Default: the address of the
+	// connection; of IPv6 the first 64 bits. Behind a proxy it must return the address that the proxy adds, or all
+	// callers share one limit.
 	ClientAddress func(*http.Request) string
-	// Parquet writes results of queries as Parquet files, as package aggregate/parquet does. Nil: they are
-	// there as JSON alone, and a request for such a file is 406.
+	// Parquet writes results of queries as Parquet files; package aggregate/parquet implements it. Nil: results are
+	// JSON, and a request for a Parquet file answers 406.
 	Parquet ParquetWriter
-	// GlucoseProfiles prints ambulatory glucose profiles, as adapters/labs/pdfdoc does. Nil: they are there as
-	// JSON alone, and a request for a PDF file is 406.
+	// GlucoseProfiles prints ambulatory glucose profiles; adapters/labs/pdfdoc implements it. Nil: profiles are JSON,
+	// and a request for a PDF file answers 406.
 	GlucoseProfiles glucoseprofile.Printer
-	// ServiceName is the <service> in application/vnd.<service>.tar+gzip+parquet.
-	// Default healthlab.
+	// ServiceName replaces <service> in the media type application/vnd.<service>.tar+gzip+parquet. Default healthlab.
 	ServiceName string
 
-	// MaxBody is the largest request body, in bytes, where an operation does not
-	// say otherwise. Default 1 MiB.
+	// MaxBody is the largest request body, in bytes, for operations without a limit of their own. Default 1 MiB.
 	MaxBody int64
-	// MaxIngestBody is the same for operations that take health data. Default 16
-	// MiB.
+	// MaxIngestBody is the largest request body, in bytes, for uploads of health data. Default 16 MiB.
 	MaxIngestBody int64
 	// Limits protect the process from load. The zero value means their defaults.
 	Limits Limits
-	// Compat, if it is set, gives answers and takes bodies in the shapes that existing clients
-	// of such services expect where they differ from the contract. Nil: the contract holds.
+	// Compat makes answers and bodies use the shapes of existing clients where these differ from the contract. Nil: the
+	// contract applies.
 	Compat *Compat
-	// IgnoreUnknown makes every operation pass over unknown keys in bodies and
-	// unknown query parameters. By default they are refused, because a misspelt
-	// filter must not return everything.
+	// IgnoreUnknown makes every operation ignore unknown keys in bodies and unknown query parameters. By default they
+	// are refused, because a misspelt filter would return everything.
 	IgnoreUnknown bool
 
-	// Observe is called for each request to an operation of the contract when it begins; the
-	// function that it returns is called with the status after the answer. Both are called
-	// from many goroutines and must not block. Default: none.
+	// Observe is called when a request to an operation of the contract begins. The function that it returns is called
+	// with the status after the answer. Both must be safe for concurrent use and must not block. Default: none.
 	Observe func(operation string) (answered func(status int))
 
-	// Log receives what answered 500, with ids and causes and no values. Default:
+	// Log receives the cause and the ids of each answer with status 500, without values of persons. Default:
 	// slog.Default().
 	Log *slog.Logger
 }
@@ -141,14 +131,14 @@ type ParquetWriter interface {
 // Compat is the set of shapes on which existing clients of such services differ from the
 // contract. docs/compat.md lists them.
 type Compat struct {
-	// Service is the word that the clients have in place of service in the names
-	// appointment_with_service and appointment_scheduling_via_service. Empty leaves them.
+	// Service replaces the word service in the names appointment_with_service and appointment_scheduling_via_service.
+	// Empty changes nothing.
 	Service string
 	// DelegatedFlow is the value of delegated_flow of a team. Default not_delegated.
 	DelegatedFlow string
 }
 
-// Limits protect one process. Several processes have these limits each.
+// Limits protects one process from load. Each process applies these limits by itself.
 type Limits struct {
 	// Timeout is the deadline of a request, database included; after it the answer is 503.
 	// Default 2 minutes, which is longer than the longest wait that a caller can ask for.
@@ -156,26 +146,25 @@ type Limits struct {
 	// Body limits how long bodies may take to arrive. Connections of a caller whose body is not
 	// read to its end are closed after the answer.
 	Body httpserver.BodyTimes
-	// StoreTimeout is how long a request waits while the store does not answer [Config.Ping];
-	// after it the answer is 503. A request of any length goes on while the store answers.
-	// Default 6 seconds.
+	// StoreTimeout is how long a request waits for a store that does not answer [Config.Ping], before the answer is
+	// 503. A long request continues as long as the store answers. Default 6 seconds.
 	StoreTimeout time.Duration
-	// Memory bounds what requests with large bodies may take together, in bytes, while their bodies
-	// are read and stored. A body of samples takes 16 times its size, one of summaries 50 times, and
-	// one that takes more than all runs alone. Default 512 MiB.
+	// Memory bounds the memory of all requests with large bodies, in bytes, while they are read and stored. A body of
+	// samples counts 16 times its size, and one of summaries 50 times. A body that exceeds the bound runs alone.
+	// Default 512 MiB.
 	Memory int64
 	// MemoryWait is how long a large body waits for its share of Memory; then the answer is 429.
 	// Default 25 seconds.
 	MemoryWait time.Duration
-	// TeamRate is how many requests a second one team may make, and TeamBurst how many at
-	// once. Zero is no limit.
+	// TeamRate is the number of requests that one team may send per second, and TeamBurst the number at once. Zero
+	// means no limit.
 	TeamRate  float64
 	TeamBurst int
-	// AddressRate and AddressBurst are the same for callers without a key, by
-	// [Config.ClientAddress]: the link API, apps that sign in, and calls with a wrong key.
+	// AddressRate and AddressBurst limit callers without a key by [Config.ClientAddress]: the link API, apps that sign
+	// in, and calls with a wrong key.
 	AddressRate  float64
 	AddressBurst int
-	// Now is the clock of the rates. Default time.Now.
+	// Now is the clock of the rate limits. Default time.Now.
 	Now func() time.Time
 }
 
@@ -197,7 +186,7 @@ func (l *Limits) defaults() {
 	}
 }
 
-// The names of the contract, where Config does not say otherwise.
+// The default names of headers in the contract.
 const (
 	defaultKeyHeader           = "x-service-api-key"
 	defaultLinkTokenHeader     = "x-service-link-token"
@@ -212,7 +201,7 @@ func (c Config) withDefaults() Config {
 			*s = def
 		}
 		if !isToken(*s) {
-			panic("httpapi: a header or service name has a character that no header may have")
+			panic("httpapi: KeyHeader, LinkTokenHeader, ManagementKeyHeader and ServiceName must consist of letters, digits, - and _")
 		}
 	}
 	orName(&c.KeyHeader, defaultKeyHeader)
@@ -234,8 +223,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// connectionAddress returns the address of a request's connection; of IPv6 the first 64 bits,
-// which one subscriber has.
+// connectionAddress returns the address of a request's connection. Of IPv6 it returns the first 64 bits, because one
+// subscriber has all addresses below them.
 func connectionAddress(r *http.Request) string {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -244,9 +233,9 @@ func connectionAddress(r *http.Request) string {
 	return server.Network(at.Addr())
 }
 
-// ForwardedAddress returns a function for Config.ClientAddress for a service behind proxies
-// that add to the header X-Forwarded-For: the client is the last address there that is not
-// a trusted proxy. Entries that an untrusted address has added are ignored.
+// ForwardedAddress returns a function for Config.ClientAddress for a service behind proxies that append to the header
+// X-Forwarded-For. The client is the last address in the header that is not a trusted proxy. Entries before that
+// address are ignored.
 func ForwardedAddress(trusted []netip.Prefix) func(*http.Request) string {
 	isProxy := func(text string) bool {
 		addr, err := netip.ParseAddr(text)
@@ -272,7 +261,7 @@ func ForwardedAddress(trusted []netip.Prefix) func(*http.Request) string {
 	}
 }
 
-// isToken reports whether s may be the name of a header; letters, digits, and - _ .
+// isToken reports whether s consists of letters, digits, - and _, and so may be the name of a header.
 func isToken(s string) bool {
 	for _, c := range []byte(s) {
 		switch {

@@ -22,15 +22,14 @@ func (a api) connectionOperations() []server.Operation {
 	}
 }
 
-// connectIn names whom a source is connected to.
+// connectIn is the body that connects a user to a source.
 type connectIn struct {
 	UserID healthlab.UserID `json:"user_id"`
 	// ProviderID is the provider's own name for the person.
 	ProviderID *string `json:"provider_id"`
 }
 
-// connectManual connects a source that data is pushed from. One that is connected
-// already stays as it is.
+// connectManual connects a user to a source whose data is uploaded. An existing connection is not changed.
 func (a api) connectManual(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	provider := in.PathText("provider", 64)

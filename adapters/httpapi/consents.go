@@ -27,7 +27,7 @@ type consentsOut struct {
 	Consents []healthdata.Consent `json:"consents"`
 }
 
-// consentIn is a consent that a team states.
+// consentIn is a consent that a team records for a user.
 type consentIn struct {
 	Provider string                  `json:"provider"`
 	Version  *string                 `json:"version"`
@@ -75,8 +75,8 @@ func (a api) consentRecorded(ctx context.Context, team healthlab.TeamID, user he
 	return a.Health.RecordConsent(ctx, team, user, n)
 }
 
-// withdrawConsent goes through linking where it is mounted, which ends the grant at the
-// provider too.
+// withdrawConsent withdraws a consent through linking if it is mounted, because linking also revokes the grant at the
+// provider.
 func (a api) withdrawConsent(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user, provider := userID(in), in.PathText("provider", 256)
 	if err := in.Err(); err != nil {

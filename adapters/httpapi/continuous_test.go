@@ -99,7 +99,7 @@ func stepsQuery() object {
 	}
 }
 
-func TestContinuousQueryLife(t *testing.T) {
+func TestContinuousQuery_isValidatedRunListedPatchedAndArchived(t *testing.T) {
 	o := newObservatory(t)
 	body := object{"slug": "daily-steps", "title": "Daily steps", "query": stepsQuery()}
 	schema := object{"index": "timestamp", "group_key.0": "timestamp", "sum.steps.value": "float64"}
@@ -168,7 +168,7 @@ func TestContinuousQueryLife(t *testing.T) {
 	require.Equal(t, []any{id}, []any{page.Data[0]["id"]})
 }
 
-func TestContinuousQueryRefuses(t *testing.T) {
+func TestContinuousQuery_refusesInvalidInputByField(t *testing.T) {
 	o := newObservatory(t)
 	all := o.base + "/continuous_query"
 	bad := object{"slug": "A", "title": "x", "query": object{"select": []any{object{"func": "sum", "arg": object{"activity": "step"}}}, "where": "steps >"}, "colour": 1}

@@ -91,7 +91,7 @@ func (a *api) documentFor(ops []server.Operation) ([]byte, error) {
 
 func mediaType(service string) string { return "application/vnd." + service + ".tar+gzip+parquet" }
 
-// contractID is the operation that answers the contract.
+// contractID is the id of the operation that serves the contract.
 const contractID = "get_contract"
 
 func (a api) contractOperation(ops []server.Operation) server.Operation {

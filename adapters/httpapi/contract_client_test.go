@@ -28,7 +28,7 @@ var firstOperations = []string{
 
 // The schemas that the types of adapters/client are generated from are those of this contract
 // that its operations send and receive.
-func TestClientHasItsPartOfTheContract(t *testing.T) {
+func TestClient_schemasAreThoseOfTheContract(t *testing.T) {
 	file := filepath.Join("..", "client", "internal", "api", "contract.json")
 	want := clientPart(t, httpapi.OpenAPI())
 	if *updateContract {
@@ -36,7 +36,7 @@ func TestClientHasItsPartOfTheContract(t *testing.T) {
 	}
 	got, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, string(want), string(got), "run go test ./adapters/httpapi -run ClientHasItsPart -update, then go generate in adapters/client")
+	require.Equal(t, string(want), string(got), "run go test ./adapters/httpapi -run Client_schemas -update, then go generate in adapters/client")
 }
 
 // clientPart returns the schemas that the first operations send and receive, in a form that gives

@@ -21,14 +21,14 @@ import (
 var generateClients = flag.Bool("clients", false, "generate Go clients; fetches the generators")
 
 // The contract has no form that generators of Go clients refuse.
-func TestContractHasFormsOfGenerators(t *testing.T) {
+func TestContract_hasNoFormThatClientGeneratorsRefuse(t *testing.T) {
 	found, err := contract.GeneratorFaults(httpapi.OpenAPI())
 	require.NoError(t, err)
 	require.Empty(t, found)
 }
 
 // The generators make clients of the contract, and what they make compiles.
-func TestContractGeneratesGoClients(t *testing.T) {
+func TestContract_generatedGoClientsCompile(t *testing.T) {
 	if !*generateClients {
 		t.Skip("needs the network: make clients")
 	}
@@ -51,7 +51,7 @@ func TestContractGeneratesGoClients(t *testing.T) {
 }
 
 // A column of a query is of one of the tables that queries can name.
-func TestContractNamesTheTablesOfQueries(t *testing.T) {
+func TestContract_listsEveryTableOfQueries(t *testing.T) {
 	var doc struct {
 		Components struct {
 			Schemas struct {
@@ -68,7 +68,7 @@ func TestContractNamesTheTablesOfQueries(t *testing.T) {
 }
 
 // Every operation has a summary and a description, which generators make doc comments of.
-func TestContractDescribesEveryOperation(t *testing.T) {
+func TestContract_everyOperationHasSummaryAndDescription(t *testing.T) {
 	var doc struct {
 		Paths map[string]map[string]struct{ Summary, Description string }
 	}

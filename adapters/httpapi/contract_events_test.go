@@ -35,7 +35,7 @@ func eventPairs() []contract.Pair {
 
 // Every type of event has a webhook in the contract, and a message fits the webhook of its
 // own type alone.
-func TestContractHasEveryEvent(t *testing.T) {
+func TestContract_everyEventTypeHasItsWebhook(t *testing.T) {
 	doc, err := contract.Read(httpapi.OpenAPI())
 	require.NoError(t, err)
 	var tree struct {

@@ -44,7 +44,7 @@ func exampleOperations(t *testing.T) map[string]map[string]exampleOperation {
 
 // The example of each operation's body is sent, and the answer is a success as in the
 // contract. The ids in examples are those of the test's user, team and lab test.
-func TestExamplesAreAnswered(t *testing.T) {
+func TestContract_exampleBodiesAreAnsweredWithSuccess(t *testing.T) {
 	operations := exampleOperations(t)
 	tried := map[string]bool{}
 	for path, item := range operations {
@@ -95,7 +95,7 @@ func TestExamplesAreAnswered(t *testing.T) {
 }
 
 // The example of each answer is as in the contract.
-func TestExamplesOfAnswersAreTheContract(t *testing.T) {
+func TestContract_exampleAnswersFitTheirSchemas(t *testing.T) {
 	for path, item := range exampleOperations(t) {
 		for method, op := range item {
 			for status, answer := range op.Responses {
@@ -120,7 +120,7 @@ func TestExamplesOfAnswersAreTheContract(t *testing.T) {
 }
 
 // The operations that people use first have an example of each body.
-func TestFirstOperationsHaveExamples(t *testing.T) {
+func TestContract_commonOperationsHaveExamples(t *testing.T) {
 	seen := 0
 	for _, item := range exampleOperations(t) {
 		for _, op := range item {

@@ -98,14 +98,14 @@ func fullFixture(t *testing.T) *fixture {
 	return c
 }
 
-func TestContractIsJoined(t *testing.T) {
+func TestContract_partsJoinWithoutConflict(t *testing.T) {
 	_, err := openapi.Join(os.DirFS("openapi"))
 	require.NoError(t, err)
 	require.NotPanics(t, func() { httpapi.OpenAPI() })
 }
 
 // The extras in the program are those that the code makes; go generate writes them.
-func TestContractExtrasAreTheCode(t *testing.T) {
+func TestContract_generatedExtrasAreUpToDate(t *testing.T) {
 	want, err := extras.Make()
 	require.NoError(t, err)
 	got, err := os.ReadFile("openapi/generated/extras.json")
@@ -113,7 +113,7 @@ func TestContractExtrasAreTheCode(t *testing.T) {
 	require.True(t, bytes.Equal(want, got), "go generate ./adapters/httpapi writes openapi/generated/extras.json")
 }
 
-func TestRoutesAreTheContract(t *testing.T) {
+func TestRoutes_areExactlyTheOperationsOfTheContract(t *testing.T) {
 	doc, err := contract.Read(httpapi.OpenAPI())
 	require.NoError(t, err)
 	var want, got []string
@@ -129,7 +129,7 @@ func TestRoutesAreTheContract(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestTypesAreTheContract(t *testing.T) {
+func TestTypes_fitTheSchemasOfTheContract(t *testing.T) {
 	found, err := contract.CheckTypes(httpapi.OpenAPI(), pairs()...)
 	require.NoError(t, err)
 	require.Empty(t, found)
@@ -137,7 +137,7 @@ func TestTypesAreTheContract(t *testing.T) {
 
 // Every operation is called with every kind of bad request: no sent value appears in an
 // answer or a log, and every answer is as in the contract.
-func TestProbes(t *testing.T) {
+func TestBadRequests_areAnsweredPerContractWithoutEchoingValues(t *testing.T) {
 	logs := &contract.Logs{}
 	c, user := full(t)
 	c.Log = logs.Logger()
@@ -151,7 +151,7 @@ func TestProbes(t *testing.T) {
 	require.Empty(t, found)
 }
 
-func TestTheContractIsServed(t *testing.T) {
+func TestContract_isServedWithTheConfiguredKeyHeader(t *testing.T) {
 	c, _ := full(t)
 	client := contract.NewClient(t, c.handler(), httpapi.OpenAPI())
 	require.Equal(t, string(httpapi.OpenAPI()), string(client.Send(t, "GET", "/openapi.json", nil).Want(t, 200).Body))
@@ -164,7 +164,7 @@ func TestTheContractIsServed(t *testing.T) {
 	require.NotContains(t, body, "x-service-api-key")
 }
 
-func TestAMountNeedsToKnowWhoIsCalling(t *testing.T) {
+func TestHandler_panicsWithoutAuthenticate(t *testing.T) {
 	require.PanicsWithValue(t, "httpapi: Config.Authenticate is nil", func() { httpapi.Handler(httpapi.Config{}) })
 	c, _ := full(t)
 	c.KeyHeader = "x key"
@@ -173,7 +173,7 @@ func TestAMountNeedsToKnowWhoIsCalling(t *testing.T) {
 
 // Every part of the contract whose text says deprecated has the deprecated flag, which
 // generators of clients read.
-func TestContractMarksWhatIsDeprecated(t *testing.T) {
+func TestContract_deprecatedPartsHaveTheDeprecatedFlag(t *testing.T) {
 	var doc struct {
 		Components struct {
 			Schemas map[string]struct {
@@ -209,7 +209,7 @@ func TestContractMarksWhatIsDeprecated(t *testing.T) {
 }
 
 // The contract lists the error types that the source has, and the bounds and names of queries.
-func TestContractListsErrorTypesAndBounds(t *testing.T) {
+func TestContract_listsTheErrorTypesAndBoundsOfTheSource(t *testing.T) {
 	form := regexp.MustCompile(`^[A-Z][A-Z0-9]+(_[A-Z0-9]+)+$`)
 	word := regexp.MustCompile(`^[A-Z]{4,}$`) // in the table of kinds alone
 	types := map[string]map[string]bool{}     // the folders of each, as in [httpapi.Part]
@@ -245,7 +245,7 @@ func TestContractListsErrorTypesAndBounds(t *testing.T) {
 	}
 	got, err := os.ReadFile(errorTypesFile)
 	require.NoError(t, err)
-	require.Equal(t, want, string(got), "run go test ./adapters/httpapi -run ContractLists -update")
+	require.Equal(t, want, string(got), "run go test ./adapters/httpapi -run Contract_lists -update")
 
 	var doc struct {
 		Types   []string                                        `json:"x-error-types"`
@@ -281,7 +281,7 @@ var notErrorTypes = []string{
 
 // Requests made at random of the contract: none panics, none is answered with 5xx, and every
 // answer is in the contract.
-func TestFuzzContract(t *testing.T) {
+func TestRandomRequests_neverPanicAndAnswerPerContract(t *testing.T) {
 	const each = 200 // requests to one service, for one of them deletes the user
 	var found []string
 	for seed := range prove.Sequential(10, 10, 500) {
@@ -331,7 +331,7 @@ func sources(t *testing.T, roots ...string) (files []string) {
 
 // A query parameter without a value is as one that is not there, in every operation: no answer
 // finds anything wrong with it, unless it is required.
-func TestEmptyQueryParameters(t *testing.T) {
+func TestQueryParameter_withoutAValueCountsAsAbsent(t *testing.T) {
 	var doc struct {
 		Paths map[string]map[string]json.RawMessage
 	}
@@ -384,7 +384,7 @@ func TestEmptyQueryParameters(t *testing.T) {
 
 // Enumerations in answers are open: programs that pass over values they do not know keep working
 // when one is added. Those that are closed are the caller's own choices and the ways of a query.
-func TestEnumerationsInAnswersAreOpen(t *testing.T) {
+func TestContract_enumerationsInAnswersAreOpen(t *testing.T) {
 	var doc map[string]any
 	require.NoError(t, json.Unmarshal(httpapi.OpenAPI(), &doc))
 	closed := map[string]bool{}

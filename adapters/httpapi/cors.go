@@ -8,9 +8,9 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
 
-// preflight answers a browser that asks whether a page of another origin may call an
-// operation of the link API. It allows every origin: a preflight has no link token, and so
-// no team. Whether the page may read an answer says allowOrigin. No cookie is involved.
+// preflight answers the preflight request of a browser for an operation of the link API. It allows every origin,
+// because a preflight has no link token and therefore no team. allowOrigin decides whether the page may read the
+// answer. The link API uses no cookie.
 func (a api) preflight(method string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -26,8 +26,8 @@ func (a api) preflight(method string) http.Handler {
 	})
 }
 
-// allowOrigin lets the page of another origin read the answer, if the team of a link token
-// has named the origin in its setting link_allowed_origins.
+// allowOrigin lets a page of another origin read the answer if the team's setting link_allowed_origins contains the
+// origin.
 func (a api) allowOrigin(w http.ResponseWriter, r *http.Request, token string) error {
 	if !slices.Contains(w.Header().Values("Vary"), "Origin") {
 		w.Header().Add("Vary", "Origin")

@@ -11,8 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// credentialOperations are the OAuth clients that teams have registered at providers
-// themselves.
+// credentialOperations lists the operations on OAuth clients that teams have registered at providers.
 func (a api) credentialOperations() []server.Operation {
 	if a.Linking == nil || !a.Linking.SupportsTeamClients() || a.AuthenticateManagement == nil || a.Environment == "" {
 		return nil
@@ -31,7 +30,7 @@ type credentialOut struct {
 	Team     healthlab.TeamID `json:"team_id"`
 	Provider string           `json:"provider"`
 	ClientID string           `json:"client_id"`
-	// Secret and the values of Details have only their last characters.
+	// Secret and the values of Details show only their last characters.
 	Secret      string            `json:"client_secret"`
 	RedirectURL *string           `json:"redirect_url_override"`
 	Details     map[string]string `json:"details"`
@@ -62,7 +61,7 @@ func credentialFrom(c *linking.TeamClient) credentialOut {
 	return out
 }
 
-// credentialsOut is a page of them.
+// credentialsOut is a page of OAuth clients of teams.
 type credentialsOut struct {
 	Credentials []credentialOut `json:"custom_credentials"`
 	NextCursor  *string         `json:"next_cursor"`
@@ -87,7 +86,7 @@ func (a api) listCredentials(ctx context.Context, m *managedTeams) (any, error) 
 	return out, nil
 }
 
-// credentialIn hands over a client.
+// credentialIn is the body that stores a team's OAuth client.
 type credentialIn struct {
 	Team        uuid.UUID         `json:"team_id"`
 	Provider    string            `json:"provider"`
@@ -124,7 +123,7 @@ func (a api) setCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	return credentialFrom(&c), nil
 }
 
-// credentialGoneOut says what else depends on what was deleted.
+// credentialGoneOut lists what still uses a deleted OAuth client.
 type credentialGoneOut struct {
 	Success     bool `json:"success"`
 	Connections int  `json:"connections"`
@@ -143,14 +142,14 @@ func (a api) deleteCredentials(ctx context.Context, m *managedTeams) (any, error
 	return credentialGoneOut{true, bound}, nil
 }
 
-// prepareIn asks what to set up.
+// prepareIn is the body that asks which URLs to register at a provider.
 type prepareIn struct {
 	Team        uuid.UUID        `json:"team_id"`
 	Provider    string           `json:"provider"`
 	RedirectURL wire.Opt[string] `json:"redirect_url_override"`
 }
 
-// prepareOut says what to set up.
+// prepareOut lists the URLs to register at a provider.
 type prepareOut struct {
 	Status string           `json:"status"`
 	Steps  []prepareStepOut `json:"steps"`

@@ -243,7 +243,7 @@ func (o *credOffice) link(of healthlab.TeamID, name string) (healthlab.UserID, u
 
 // A connection that was made with a team's own client uses that client for the sign-in, the
 // exchange, renewals and the revocation, whatever the team sets later.
-func TestOwnCredentialsAct(t *testing.T) {
+func TestOwnCredentials_bindTheConnectionsMadeWithThem(t *testing.T) {
 	o := newCredOffice(t)
 	ann, q := o.link(team, "ann")
 	require.Equal(t, []string{ourID, callbackOfOurs}, []string{q.Get("client_id"), q.Get("redirect_uri")})
@@ -316,7 +316,7 @@ func TestOwnCredentialsAct(t *testing.T) {
 }
 
 // Connections move with the credentials that they are bound to.
-func TestOwnCredentialsMove(t *testing.T) {
+func TestOwnCredentials_moveWithTheirConnections(t *testing.T) {
 	o := newCredOffice(t)
 	c := o.With("x-service-api-key", team.String())
 	o.link(team, "ann")
@@ -346,7 +346,7 @@ func TestOwnCredentialsMove(t *testing.T) {
 	require.NoError(t, err, "renewed by the first client")
 }
 
-func TestPrepareOwnCredentials(t *testing.T) {
+func TestOwnCredentials_prepareListsTheURLsToRegister(t *testing.T) {
 	o := newCredOffice(t)
 	prepare := func(more string) string {
 		body := `{"team_id":"` + team.String() + `","provider":"acme_band"` + more + `}`
@@ -376,7 +376,7 @@ func TestPrepareOwnCredentials(t *testing.T) {
 
 // A provider's message to a team's client is verified with the key of that client, and
 // concerns only the connections of that client.
-func TestPushToOwnClient(t *testing.T) {
+func TestOwnCredentials_pushIsVerifiedWithTheTeamsKey(t *testing.T) {
 	o := newCredOffice(t)
 	o.give(team, "one", secretOne, `,"details":{"push_key":"first key of one 42"}`)
 	bob, _ := o.link(team, "bob")
@@ -411,7 +411,7 @@ func TestPushToOwnClient(t *testing.T) {
 	require.Zero(t, announced(otherTeam, foreign), "the same account, connected by another client")
 }
 
-func TestOwnCredentialsRefused(t *testing.T) {
+func TestOwnCredentials_invalidInputIsRefusedByField(t *testing.T) {
 	o := newCredOffice(t)
 	id := team.String()
 	for body, locs := range map[string][]string{

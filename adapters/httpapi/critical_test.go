@@ -80,7 +80,7 @@ func kindsOf(l critical.Loop) (out []critical.EntryKind) {
 	return out
 }
 
-func TestCriticalResultIsAcknowledged(t *testing.T) {
+func TestCriticalResult_isAcknowledgedWithReadBack(t *testing.T) {
 	c := newFixture(t, nil)
 	l := criticalLoop(t, c.config, c.user)
 	require.Equal(t, critical.Open, l.Status)
@@ -125,7 +125,7 @@ func TestCriticalResultIsAcknowledged(t *testing.T) {
 	require.Equal(t, "Dr. Ada Roe", o.CriticalHistory[1].By)
 }
 
-func TestCriticalResultsAreListed(t *testing.T) {
+func TestCriticalResults_areListedRevisedAndWithdrawn(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.accepted(walkInTest, nil)
 	second := lowGlucose("500")
@@ -170,7 +170,7 @@ func TestCriticalResultsAreListed(t *testing.T) {
 }
 
 // Nothing of a deleted user is listed or found.
-func TestCriticalResultsOfADeletedUser(t *testing.T) {
+func TestCriticalResults_ofADeletedUserAreNotFound(t *testing.T) {
 	c := newFixture(t, nil)
 	l := criticalLoop(t, c.config, c.user)
 	require.NoError(t, c.health.DeleteUser(t.Context(), team, c.user))
@@ -182,7 +182,7 @@ func TestCriticalResultsOfADeletedUser(t *testing.T) {
 }
 
 // A result that no person acknowledges passes each step of the ladder once, and stays listed.
-func TestCriticalResultIsEscalated(t *testing.T) {
+func TestCriticalResult_unacknowledgedPassesEachEscalationStepOnce(t *testing.T) {
 	at := fixtureNow
 	c := newFixture(t, nil)
 	var err error

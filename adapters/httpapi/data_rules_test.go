@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-func TestBirthDatesBegin1900(t *testing.T) {
+func TestBirthDate_before1900IsRefused(t *testing.T) {
 	c := newFixture(t, nil)
 	path := "/v2/user/" + c.user.String()
 	require.Contains(t, string(c.Send(t, "PATCH", path, object{"fallback_birth_date": "1899-12-31"}).Want(t, 422).Body), "1900-01-01")
@@ -20,7 +20,7 @@ func TestBirthDatesBegin1900(t *testing.T) {
 }
 
 // A sample without an offset that is sent again keeps the one that it was stored with.
-func TestResendAfterTheZoneMoved(t *testing.T) {
+func TestResend_keepsTheStoredOffsetAfterAZoneChange(t *testing.T) {
 	now := fixtureNow
 	c := newFixture(t, &healthdata.Options{Now: func() time.Time { return now }})
 	zone := func(id string) {
@@ -40,7 +40,7 @@ func TestResendAfterTheZoneMoved(t *testing.T) {
 }
 
 // The user's birth date gives a workout its zones where the source knows none.
-func TestZonesByFallbackBirthDate(t *testing.T) {
+func TestWorkout_heartRateZonesUseTheFallbackBirthDate(t *testing.T) {
 	c := newFixture(t, nil)
 	c.Send(t, "PATCH", "/v2/user/"+c.user.String(), object{"fallback_birth_date": "1926-03-01"}).Want(t, 204)
 	c.post(c.summary("workouts"), upload(`{"external_id":"w1","time_start":"2026-03-01T07:00:00Z","time_end":"2026-03-01T07:30:00Z","sport":""}`), 200)
@@ -53,14 +53,14 @@ func TestZonesByFallbackBirthDate(t *testing.T) {
 }
 
 // Texts of refusals name the allowed values.
-func TestRefusalsListAllowedValues(t *testing.T) {
+func TestRefusal_listsTheAllowedValues(t *testing.T) {
 	c := newFixture(t, nil)
 	body := string(c.post(c.timeseries("heartrate"), strings.Replace(upload(), `"provider"`, `"stage":"weekly","provider"`, 1), 422).Body)
 	require.Contains(t, body, "must be one of: daily, historical")
 }
 
 // A resource that is not there is answered with the nearest names of paths.
-func TestUnknownResourcesNameTheNearest(t *testing.T) {
+func TestUnknownResource_answerNamesTheNearestResources(t *testing.T) {
 	c := newFixture(t, nil)
 	samples, summaries := "/v2/timeseries/"+c.user.String()+"/body_wieght", "/v2/summary/slep/"+c.user.String()
 	for _, call := range []struct {

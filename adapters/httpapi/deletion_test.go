@@ -124,7 +124,7 @@ func (d *deletable) gone() {
 }
 
 // Nothing of a deleted user is in any answer, and undoing the deletion brings all of it back.
-func TestDeletedUserIsInNoAnswer(t *testing.T) {
+func TestDeletedUser_isInNoAnswerUntilUndone(t *testing.T) {
 	d := newDeletable(t)
 	before := map[string]string{}
 	for name, path := range d.paths {
@@ -148,7 +148,7 @@ func TestDeletedUserIsInNoAnswer(t *testing.T) {
 }
 
 // grace=0 erases at once, a user that was deleted before too.
-func TestUserIsErasedAtOnce(t *testing.T) {
+func TestDeleteUser_withGraceZeroErasesAtOnce(t *testing.T) {
 	for _, deletedBefore := range []bool{false, true} {
 		d := newDeletable(t)
 		path := "/v2/user/" + d.user.String()

@@ -48,7 +48,7 @@ func (c *fixture) documents(order string) (list []string) {
 	return list
 }
 
-func TestDocuments(t *testing.T) {
+func TestOrderDocuments_areServedWhenTheOrderHasThem(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.placed()
 	path := "/v3/order/" + o.ID.String()
@@ -95,7 +95,7 @@ func TestDocuments(t *testing.T) {
 	require.Equal(t, orders.TransactionNotFound, other.Send(t, "GET", journey, nil).Want(t, 404).ErrorType(t))
 }
 
-func TestRequisitionFormURL(t *testing.T) {
+func TestRequisitionFormURL_opensTheFormWithoutAKey(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.placed()
 	path := "/v3/order/" + o.ID.String()

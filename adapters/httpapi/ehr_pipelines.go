@@ -27,7 +27,7 @@ func (a api) pipelineOperations() []server.Operation {
 	}
 }
 
-// pipelineOut is a pipeline as it is shown: without its token or private key.
+// pipelineOut is a pipeline without its token and private key.
 type pipelineOut struct {
 	ID             ehr.PipelineID   `json:"id"`
 	Team           healthlab.TeamID `json:"team_id"`
@@ -95,7 +95,7 @@ type newPipelineIn struct {
 	CreatePatients *bool           `json:"create_patients"`
 }
 
-// pipelinePatchIn is the body that changes a pipeline. Null leaves a field as it is.
+// pipelinePatchIn is the body that changes a pipeline. Null leaves a field unchanged.
 type pipelinePatchIn struct {
 	Title     *string   `json:"title"`
 	Status    *string   `json:"status"`

@@ -85,7 +85,7 @@ func (o *pipelineOffice) ask(status int, method, path, body string) pipelineRepl
 	return pipelineReply{o.t, string(o.Send(o.t, method, path, sent).Want(o.t, status).Body)}
 }
 
-func TestPipelines(t *testing.T) {
+func TestEHRPipeline_isCreatedReadPatchedAndDeleted(t *testing.T) {
 	o := newPipelineOffice(t)
 	made := o.ask(200, "POST", o.base, `{"title": "clinic", "base_url": "https://ehr.example.com/fhir/", "client_id": "healthlab", "from": "2026-01-01", "resources": ["weight"]}`)
 	require.Equal(t, "https://ehr.example.com/fhir", made.Text("base_url"))
@@ -114,7 +114,7 @@ func TestPipelines(t *testing.T) {
 	require.Equal(t, 1, strings.Count(o.ask(200, "GET", o.base, "").Body, `"title"`))
 }
 
-func TestPipelineInput(t *testing.T) {
+func TestEHRPipeline_refusesInvalidInput(t *testing.T) {
 	o := newPipelineOffice(t)
 	for _, body := range []string{
 		`{"title": "", "base_url": "https://ehr.example.com"}`, `{"title": "a"}`,
@@ -136,7 +136,7 @@ func TestPipelineInput(t *testing.T) {
 	require.Contains(t, o.ask(400, "POST", o.base, `{"title": "a", "base_url": "https://ehr.example.com"}`).Body, ehr.RulePipelineLimit)
 }
 
-func TestDeadLetters(t *testing.T) {
+func TestEHRPipeline_deadLettersAreListedAndReplayed(t *testing.T) {
 	o := newPipelineOffice(t)
 	ctx := t.Context()
 	u, err := o.health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "letters"})

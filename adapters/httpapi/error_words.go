@@ -13,8 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// replies are those of the operation, and after them the words for errors that have none of their own:
-// a 404 names the kind of thing and its id, and a 401 the header of the credential.
+// replies returns the replies of the operation, followed by default texts: a 404 names the kind of thing and its id,
+// and a 401 names the header of the credential.
 func (a api) replies(r *http.Request, c *call, err error) []server.Reply {
 	var rule *healthlab.RuleError
 	words := ""
@@ -44,8 +44,8 @@ func (a api) replies(r *http.Request, c *call, err error) []server.Reply {
 		server.Reply{On: healthlab.Unauthenticated, Msg: a.credentialWords(c)})
 }
 
-// ruleWords are those of a rule such as ORDER_NOT_FOUND about an id in the path, before what the rule says;
-// "" leaves the rule's own.
+// ruleWords returns a text for an error such as ORDER_NOT_FOUND that names the id in the path. It returns "" if the
+// text of the rule should be used.
 func ruleWords(r *http.Request, rule *healthlab.RuleError) string {
 	kind, ok := strings.CutSuffix(rule.Type, "_NOT_FOUND")
 	if !ok || !errors.Is(rule, healthlab.NotFound) {
@@ -65,8 +65,8 @@ func ruleWords(r *http.Request, rule *healthlab.RuleError) string {
 	return ""
 }
 
-// notFoundWords names the thing of the last id in the path, and what stands after it: the thing may be
-// there, and lack that. An id is named if it is a UUID; other texts may be about a person.
+// notFoundWords names the thing of the last id in the path and the path segments after it. It repeats an id only if it
+// is a UUID, because other texts may concern a person.
 func notFoundWords(r *http.Request) string {
 	_, path, _ := strings.Cut(r.Pattern, " ")
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -109,7 +109,7 @@ func notFoundWords(r *http.Request) string {
 	return thing + " not found, or it has no " + strings.Join(rest, " ")
 }
 
-// credentialWords says which header an operation expects.
+// credentialWords names the header in which the operation expects its credential.
 func (a api) credentialWords(c *call) string {
 	switch {
 	case c.needs.scheme == "LinkTokenKey":

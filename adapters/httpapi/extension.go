@@ -11,56 +11,53 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// Extension is an operation of another adapter, with the rules of this package: authentication, scopes,
-// rate limits, times, request ids, the access log, and an answer to every error. It is no part of the
-// contract.
+// Extension is an operation of another adapter that this package authenticates, limits and logs like its own: scopes,
+// rate limits, timeouts, request ids and the access log apply. It is not part of the contract.
 type Extension struct {
-	// ID names the operation in the access log, in lines of the log and to Config.Observe.
+	// ID is the name of the operation in the access log, in log lines and in Config.Observe.
 	ID string
-	// Scopes are what the API key must have, all of them; at least one. The part of the first one before
-	// the colon is the kind of the lines in the access log.
+	// Scopes lists the scopes that the API key must have; at least one. The part of the first scope before the colon is
+	// the kind of the access log entries.
 	Scopes organisation.Scopes
-	// Timeout is the longest that the operation may take, for those that stream. Default: Limits.Timeout
-	// of the Config.
+	// Timeout is the longest duration of the operation; an operation that streams may need a longer one. Default:
+	// Limits.Timeout of the Config.
 	Timeout time.Duration
-	// Handle answers. It must call Access.Concerns for every person whose data it reads, before it
-	// writes, and obey Caller.User.
+	// Handle answers the request. It must call Access.Concerns for every person whose data it reads before it writes,
+	// and must restrict itself to Caller.User if that is set.
 	Handle func(w http.ResponseWriter, r *http.Request, by Access) error
-	// Refuse writes the answer to an error, that of authentication included. Default: the answer of the
+	// Refuse writes the answer to an error, including an error of authentication. Default: the error answer of the
 	// contract.
 	Refuse func(w http.ResponseWriter, f Refusal) error
 	// MaxBody is the largest request body, in bytes. Default Config.MaxBody.
 	MaxBody int64
 }
 
-// Access is who calls an [Extension].
+// Access is the caller of an [Extension].
 type Access struct {
 	Caller
 	note *accessNote
 }
 
-// Concerns notes that the request is about a person: the access log gets a line for each. Zero is a
-// person who is not known.
+// Concerns adds a person to the access log entries of the request. The zero id stands for an unknown person.
 func (a Access) Concerns(user healthlab.UserID) { a.note.persons = append(a.note.persons, user) }
 
 // Body reads the body of a request to its end, without its content-encoding. Its errors answer 413 and 400;
 // Handle returns them.
 func (a Access) Body(r *http.Request) ([]byte, error) { return wire.ReadBody(r) }
 
-// Refusal is the answer to an error.
+// Refusal describes the answer to an error.
 type Refusal struct {
 	Status int
-	// Type is the error_type of the contract, and Msg its words. They hold no value of a person.
+	// Type is the error_type of the contract, and Msg its error_message. They contain no value of a person.
 	Type, Msg string
 	// Header holds headers of the answer, such as Retry-After. Nil for most.
 	Header http.Header
-	// Problems are those of a request that is not valid; nil for other errors.
+	// Problems lists the problems of an invalid request. It is nil for other errors.
 	Problems []healthlab.Problem
 }
 
-// Extend returns a handler of an extension. Of c it uses what says who calls, what is recorded and what
-// is limited. Limits by team and by address count apart from those of [Handler]. It panics if c has no
-// Authenticate, or the extension lacks a part.
+// Extend returns one handler per extension. It uses the authentication, the access log and the limits of c. The rate
+// limits count apart from those of [Handler]. It panics if c.Authenticate is nil or a field of an extension is missing.
 func Extend(c Config, extensions ...Extension) []http.Handler {
 	if c.Authenticate == nil {
 		panic("httpapi: Config.Authenticate is nil")
@@ -69,7 +66,7 @@ func Extend(c Config, extensions ...Extension) []http.Handler {
 	out := make([]http.Handler, len(extensions))
 	for i, e := range extensions {
 		if e.ID == "" || len(e.Scopes) == 0 || e.Handle == nil {
-			panic("httpapi: an Extension needs ID, Scopes and Handle")
+			panic("httpapi: Extension: ID, Scopes and Handle must be set")
 		}
 		op := &server.Operation{ID: e.ID, MaxBody: e.MaxBody, Timeout: e.Timeout}
 		out[i] = httpserver.LimitBodies(a.handler(op, call{op: op, needs: requirement{scopes: e.Scopes}, extension: &e}), a.Limits.Body)

@@ -21,7 +21,7 @@ import (
 )
 
 // An extension has the rules of the operations of the contract, and answers every error in its own form.
-func TestExtension(t *testing.T) {
+func TestExtension_followsTheRulesOfContractOperations(t *testing.T) {
 	person := healthlab.UserID{UUID: uuid.New()}
 	problem := &healthlab.InvalidError{Problems: []healthlab.Problem{{Path: []any{"limit"}, Code: "invalid", Msg: "must be 1"}}}
 	var scopes organisation.Scopes
@@ -101,7 +101,7 @@ func TestExtension(t *testing.T) {
 }
 
 // An answer of an extension whose access cannot be recorded is not sent, and the error has its form.
-func TestExtensionThatIsNotRecorded(t *testing.T) {
+func TestExtension_unrecordedAccessAnswersAnError(t *testing.T) {
 	user := healthlab.UserID{UUID: uuid.New()}
 	_, key, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 )
 
-func TestForwardedAddress(t *testing.T) {
+func TestForwardedAddress_trustsOnlyKnownProxies(t *testing.T) {
 	of := httpapi.ForwardedAddress([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
 	for name, tt := range map[string]struct {
 		from string

@@ -16,8 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// healthOperations are the reads of health data. Those of summaries come from the
-// catalogue: a row of it is a route.
+// healthOperations lists the reads of health data. Each row of the resource catalogue is one route.
 func (a api) healthOperations() []server.Operation {
 	if a.Health == nil {
 		return nil
@@ -29,7 +28,7 @@ func (a api) healthOperations() []server.Operation {
 		{ID: "read_sleep_stream", Pattern: "GET /v2/timeseries/sleep/{sleep_id}/stream", Bound: server.OwnedID("sleep_id", a.Health.SleepStreamUser), Team: server.ReadOne(sleepID, a.Health.SleepStream)},
 		{ID: "read_devices_raw", Pattern: "GET /v2/summary/devices/{user_id}/raw", Bound: server.UserInPath, Team: server.AsJSON(a.readDevicesRaw)},
 	}
-	// A path for each kind: a parameter would take /grouped too.
+	// Each kind has a path of its own, because a path parameter would also match /grouped.
 	for _, kind := range healthdata.ResourceBySlug("cholesterol").Types {
 		ops = append(ops, server.Operation{
 			ID: "read_" + strings.ReplaceAll(kind, "/", "_"), Pattern: "GET /v2/timeseries/{user_id}/" + kind, Bound: server.UserInPath, Team: a.readCholesterol(kind),
@@ -78,7 +77,7 @@ func span(in *wire.In) (from, to time.Time, days healthdata.DayRange) {
 	return from, to, days
 }
 
-// daySpan is span for resources that are read by days only.
+// daySpan reads start_date and end_date for resources that are read by day only.
 func daySpan(in *wire.In) (from, to time.Time) {
 	from = in.Date("start_date").At(time.UTC)
 	if d := in.OptDate("end_date"); d != nil {
@@ -136,8 +135,8 @@ func resourceAt(path string, of []*healthdata.Resource) (*healthdata.Resource, e
 	return nil, &wire.Fault{Status: http.StatusNotFound, Type: "NOT_FOUND", Msg: "resource not found; the nearest names are " + near}
 }
 
-// sampleQuery reads what all reads of samples have in common. The query of a path that is none of a list of
-// resources is refused like what else is wrong.
+// sampleQuery reads the parameters that all reads of samples share. It reports a resource that is not in the list among
+// the other problems.
 func sampleQuery(in *wire.In, path string, of []*healthdata.Resource) (q healthdata.SampleQuery, err error) {
 	q.Provider = providerFilter(in)
 	q.From, q.To, q.Days = span(in)
@@ -159,7 +158,7 @@ func ungrouped() []*healthdata.Resource {
 func (a api) readGrouped(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := userID(in)
-	// cursor is the old name of next_cursor, which wins.
+	// cursor is the deprecated name of next_cursor. If both are present, next_cursor counts.
 	cursor := ""
 	for _, name := range [...]string{"cursor", "next_cursor"} {
 		if c := in.OptText(name, maxCursor); c != nil && *c != "" {
@@ -178,10 +177,10 @@ func (a api) readGrouped(w http.ResponseWriter, r *http.Request, team healthlab.
 	return wire.Stream(w, http.StatusOK, func(p *wire.Pieces) error { return appendPage(p, &page) })
 }
 
-// maxCursor is longer than any cursor that we write: two texts of 256 bytes, escaped.
+// maxCursor is the largest length of a cursor: two texts of 256 bytes, escaped.
 const maxCursor = 8192
 
-// appendPage writes a page: groups by provider, and the cursor under both its names.
+// appendPage writes a page of samples: groups by provider, and the cursor as next and as next_cursor.
 func appendPage(p *wire.Pieces, page *healthdata.SamplePage) error {
 	p.B = append(p.B, `{"groups":{`...)
 	for i := range page.Groups {
@@ -233,7 +232,7 @@ func (a api) readSamples(w http.ResponseWriter, r *http.Request, team healthlab.
 	return a.answerSamples(w, r, team, user, q)
 }
 
-// readCholesterol reads the samples of one type.
+// readCholesterol answers the cholesterol samples of one kind.
 func (a api) readCholesterol(kind string) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 		in := wire.From(r)
@@ -273,8 +272,7 @@ func workoutID(in *wire.In) uuid.UUID { return in.PathUUID("workout_id") }
 
 func sleepID(in *wire.In) uuid.UUID { return in.PathUUID("sleep_id") }
 
-// rawItem is a payload as the source sent it. Which of the last keys are there depends
-// on the resource.
+// rawItem is the payload of a provider. The resource decides which of the last fields are set.
 type rawItem struct {
 	ID             uuid.UUID               `json:"id"`
 	Timestamp      *healthlab.Time         `json:"timestamp,omitempty"`
@@ -346,7 +344,7 @@ func (a api) readRaw(res *healthdata.Resource) func(http.ResponseWriter, *http.R
 	}
 }
 
-// readDevicesRaw answers with what providers said about devices.
+// readDevicesRaw answers the provider payloads about a user's devices.
 func (a api) readDevicesRaw(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user := userID(in)
 	provider := providerFilter(in)

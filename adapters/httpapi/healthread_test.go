@@ -76,7 +76,7 @@ func upload(items ...string) string {
 // year is a range around all that the tests send.
 const year = "?start_date=2026-01-01&end_date=2026-12-31"
 
-func TestEverySummaryGoesInAndComesOut(t *testing.T) {
+func TestSummaries_areReadAsTheyWereUploaded(t *testing.T) {
 	for _, r := range healthdata.Summaries() {
 		t.Run(r.Slug, func(t *testing.T) {
 			c := newFixture(t, nil)
@@ -155,7 +155,7 @@ func agree(t *testing.T, sent, got map[string]any) {
 	}
 }
 
-func TestNothingThatIsPublishedIsNil(t *testing.T) {
+func TestAnswers_haveEmptyListsInsteadOfNull(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, r := range healthdata.Summaries() {
 		c.post(c.summary(r.Path), upload(whole[r.Slug]), 200)
@@ -177,7 +177,7 @@ func TestNothingThatIsPublishedIsNil(t *testing.T) {
 	require.Empty(t, contract.NilCollections(stream))
 }
 
-func TestDaysOfReads(t *testing.T) {
+func TestRead_includesBothEndsOfItsDays(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, at := range []string{"2023-02-12T23:59:59.999Z", "2023-02-13T00:00:00Z", "2023-02-13T23:59:59Z", "2023-02-13T23:59:59.999999Z", "2023-02-14T00:00:00Z"} {
 		c.post(c.timeseries("heartrate"), upload(`{"timestamp":"`+at+`","unit":"bpm","value":60}`), 200)
@@ -230,7 +230,7 @@ func (p *page) samples() (out []healthdata.Sample) {
 	return out
 }
 
-func TestGroupedPages(t *testing.T) {
+func TestGroupedRead_pagesHoldEverySampleOnce(t *testing.T) {
 	c := newFixture(t, nil)
 	var samples []string
 	for i := range 12_000 {
@@ -275,7 +275,7 @@ func TestGroupedPages(t *testing.T) {
 }
 
 // Texts that need escaping in JSON are returned unchanged, as keys and in cursors too.
-func TestGroupedPagesQuoteWhatTheyWrite(t *testing.T) {
+func TestGroupedRead_escapesTextsInKeysAndCursors(t *testing.T) {
 	c := newFixture(t, &healthdata.Options{PageSize: 1})
 	long := strings.Repeat("<", 256)
 	kind, err := json.Marshal(long)
@@ -302,7 +302,7 @@ func TestGroupedPagesQuoteWhatTheyWrite(t *testing.T) {
 	require.Equal(t, []float64{1, 2}, values)
 }
 
-func TestEveryTimeseriesGoesInAndComesOut(t *testing.T) {
+func TestTimeseries_areReadAsTheyWereUploaded(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, r := range healthdata.Timeseries() {
 		item := map[string]any{"timestamp": "2026-03-01T07:00:00+00:00", "unit": r.Unit, "value": 12.5, "timezone_offset": 3600, "type": nil}
@@ -356,7 +356,7 @@ func TestEveryTimeseriesGoesInAndComesOut(t *testing.T) {
 	}
 }
 
-func TestCholesterolByKind(t *testing.T) {
+func TestCholesterol_isReadByKindAndTogether(t *testing.T) {
 	c := newFixture(t, nil)
 	var data []string
 	for i, kind := range []string{"ldl", "hdl", "total", "triglycerides"} {
@@ -376,7 +376,7 @@ func TestCholesterolByKind(t *testing.T) {
 	require.Len(t, list, 4)
 }
 
-func TestStreams(t *testing.T) {
+func TestStream_isReadWithItsWorkoutOrSleep(t *testing.T) {
 	c := newFixture(t, nil)
 	c.post(c.summary("workouts"), upload(whole["workouts"]), 200)
 	c.post(c.summary("sleep"), upload(whole["sleep"]), 200)
@@ -407,7 +407,7 @@ func TestStreams(t *testing.T) {
 	require.Equal(t, []string{"path.sleep_id"}, c.get("/v2/timeseries/sleep/nonsense/stream", 422).Locs(t))
 }
 
-func TestRawReads(t *testing.T) {
+func TestRawRead_returnsTheKeptProviderData(t *testing.T) {
 	for keep, opts := range map[bool]*healthdata.Options{true: keepRaw(), false: nil} {
 		t.Run(fmt.Sprint("kept ", keep), func(t *testing.T) {
 			c := newFixture(t, opts)
@@ -491,7 +491,7 @@ func healthPaths(user healthlab.UserID) (out []string) {
 	return append(out, "/v2/timeseries/"+id+"/cholesterol/ldl"+year, "/v2/summary/devices/"+id+"/raw")
 }
 
-func TestReadsKnowWhoAsks(t *testing.T) {
+func TestReads_refuseUnknownKeysAndOtherTeams(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, path := range healthPaths(c.user) {
 		require.Equal(t, 401, c.With("x-service-api-key", "nobody").Send(t, "GET", path, nil).Status, path)
@@ -513,7 +513,7 @@ func TestReadsKnowWhoAsks(t *testing.T) {
 	}
 }
 
-func TestReadsRefuse(t *testing.T) {
+func TestReads_refuseInvalidQueriesByField(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, path := range []string{c.summary("activity"), c.summary("activity") + "/raw", c.timeseries("heartrate"), c.timeseries("heartrate/grouped"), c.timeseries("cholesterol/ldl")} {
 		for query, want := range map[string][]string{
@@ -548,7 +548,7 @@ func TestReadsRefuse(t *testing.T) {
 }
 
 // A date in a read is a local day of each item. time_zone makes it a day of that zone.
-func TestReadsByLocalDay(t *testing.T) {
+func TestRead_dateIsALocalDayOfEachItem(t *testing.T) {
 	c := newFixture(t, nil)
 	zoned := func(items string) string {
 		return `{"provider":"acme_band","source":{"type":"watch"},"time_zone":"America/New_York","data":[` + items + `]}`

@@ -24,7 +24,7 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
 // A caller that hangs up is no failure: neither one whose connection breaks while the answer is
 // sent, before its context ends, nor one whose context has ended. A failure of ours is.
-func TestACallerWhoHungUpIsNoFailure(t *testing.T) {
+func TestHungUpCaller_isNotLoggedAsAFailure(t *testing.T) {
 	long := func(p *wire.Pieces) error {
 		p.B = append(p.B, make([]byte, 100<<10)...)
 		return p.Next()

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// ingestOperations take health data: one for samples, and one for every summary of the
+// ingestOperations lists the uploads of health data: one operation for samples, and one for each summary of the
 // catalogue, because their bodies differ.
 func (a api) ingestOperations() []server.Operation {
 	if a.Health == nil {
@@ -48,17 +48,17 @@ func (a api) ingestOperations() []server.Operation {
 	return ops
 }
 
-// summaryCost is how many times its size a body of summaries takes, measured with the smallest items.
+// summaryCost is the memory of a body of summaries as a multiple of its size, measured with the smallest items.
 const summaryCost = 50
 
-// maxAtomicSummaries is the greatest number of summaries of an atomic upload: one transaction holds all of
-// them, each as a record and an event.
+// maxAtomicSummaries is the largest number of summaries in an atomic upload, because one transaction stores all records
+// and events.
 const maxAtomicSummaries = 10_000
 
-// maxStreamBody is the largest body with a stream. Longer streams come in parts.
+// maxStreamBody is the largest body of a stream, in bytes. A longer stream is uploaded in parts.
 const maxStreamBody = 10 << 20
 
-// streamIn is a stream, or a part of one.
+// streamIn is the body of a stream, or of a part of a stream.
 type streamIn struct {
 	uploadIn
 	// Mode is replace, which is the default, or append.
@@ -93,8 +93,8 @@ func (a api) ingestWorkoutStream(in *wire.In, team healthlab.TeamID) (*server.Ch
 	}}, nil
 }
 
-// freshBody returns what each run of a change calls first if the service changes the items that it
-// gets: from the second run on, it reads the body anew.
+// freshBody returns a function that each run of a change calls first. From the second run on, the function reads the
+// body again, because the service may have changed the items.
 func freshBody[T any](in *wire.In, body *T) func() error {
 	used := false
 	return func() error {
@@ -107,13 +107,13 @@ func freshBody[T any](in *wire.In, body *T) func() error {
 	}
 }
 
-// uploadIn is what every upload says of itself.
+// uploadIn holds the fields that all uploads share.
 type uploadIn struct {
 	Provider string           `json:"provider"`
 	Stage    healthdata.Stage `json:"stage" wire:"opt"`
 	Source   *sourceIn        `json:"source"`
 	TimeZone *string          `json:"time_zone"`
-	// StartDate and EndDate bound what was looked at, whatever was found.
+	// StartDate and EndDate bound the range that the source searched, even if it found nothing.
 	StartDate *healthlab.Time `json:"start_date"`
 	EndDate   *healthlab.Time `json:"end_date"`
 }
@@ -127,7 +127,7 @@ type sourceIn struct {
 	Device    *deviceIn             `json:"device"`
 }
 
-// deviceIn is what recorded the data.
+// deviceIn describes the device that recorded the data.
 type deviceIn struct {
 	// ID is the source's own id of the device.
 	ID           *string `json:"id"`
@@ -187,7 +187,7 @@ type summariesIn[T any] struct {
 	Data []T `json:"data" wire:"items"`
 }
 
-// ingest takes summaries of the struct T.
+// ingest answers the upload of summaries of type T.
 func ingest[T any, P interface {
 	*T
 	healthdata.Summary
@@ -227,7 +227,7 @@ func ingest[T any, P interface {
 	}
 }
 
-// removalIn is what every removal says of what was uploaded.
+// removalIn holds the fields that all removals share.
 type removalIn struct {
 	Provider string    `json:"provider"`
 	Source   *sourceIn `json:"source"`
@@ -240,7 +240,7 @@ func (r *removalIn) upload() healthdata.Upload {
 // sampleRemovalIn names samples that the person deleted.
 type sampleRemovalIn struct {
 	removalIn
-	// Type is that of the samples, for the resources where it is part of their identity.
+	// Type is the type of the samples, for resources whose samples are identified by their type too.
 	Type       *string          `json:"type"`
 	Timestamps []healthlab.Time `json:"timestamps"`
 	TimeZone   *string          `json:"time_zone"`

@@ -36,7 +36,7 @@ func (c *fixture) stored() int {
 	return len(list)
 }
 
-func TestUploadsAreCounted(t *testing.T) {
+func TestUpload_countsNewChangedSameAndDropped(t *testing.T) {
 	c := newFixture(t, nil)
 	path := c.timeseries("heartrate")
 	require.JSONEq(t, `{"new":3,"changed":0,"same":0,"dropped":0}`, string(c.post(path, upload(beats(3)...), 200).Body))
@@ -61,7 +61,7 @@ func (c *fixture) ingestPaths() map[string]string {
 	return out
 }
 
-func TestUploadsKnowWhoSends(t *testing.T) {
+func TestUploads_refuseUnknownKeysAndOtherTeams(t *testing.T) {
 	c := newFixture(t, nil)
 	for path, body := range c.ingestPaths() {
 		require.Equal(t, 401, c.With("x-service-api-key", "nobody").Send(t, "POST", path, body).Status, path)
@@ -114,7 +114,7 @@ func (forever) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestBodiesBeyondTheLimitAreNotRead(t *testing.T) {
+func TestBody_beyondTheLimitAnswers413(t *testing.T) {
 	c := newFixture(t, nil)
 	const limit = 64 << 10
 	small := c.config
@@ -160,7 +160,7 @@ func TestBodiesBeyondTheLimitAreNotRead(t *testing.T) {
 	require.Equal(t, 1, c.stored())
 }
 
-func TestBodiesOfAnotherType(t *testing.T) {
+func TestBody_ofAnotherContentTypeAnswers415(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, kind := range []string{"text/plain", "application/xml", "application/json; charset=latin1", "json", ""} {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", c.timeseries("heartrate"), strings.NewReader(upload(beats(1)...)))
@@ -191,7 +191,7 @@ func refusedItem(t *testing.T, body []byte, index int) (fields, types []string) 
 
 // Of a hundred samples with a bad one, the others are stored, and the answer lists the problems of the
 // bad one by their path, without a value. With atomic, nothing is stored.
-func TestOneBadSampleAmongAHundred(t *testing.T) {
+func TestUpload_invalidSampleIsNamedByPathWithoutItsValue(t *testing.T) {
 	const marker = "Qz7Marker9xW"
 	at := `"timestamp":"2026-03-01T07:00:00Z","unit":"bpm"`
 	for name, c := range map[string]struct {
@@ -264,7 +264,7 @@ func TestOneBadSampleAmongAHundred(t *testing.T) {
 	}
 }
 
-func TestEveryBadSampleIsNamed(t *testing.T) {
+func TestUpload_namesEveryInvalidSample(t *testing.T) {
 	c := newFixture(t, nil)
 	data := beats(30)
 	var want []string
@@ -286,7 +286,7 @@ func TestEveryBadSampleIsNamed(t *testing.T) {
 
 // At most 100 refused items are named, the first by index, whether their reading or a check finds the
 // problem; all are counted. The problems of one item are bounded too.
-func TestRefusedItemsAreBounded(t *testing.T) {
+func TestUpload_namesAtMost100RefusedItems(t *testing.T) {
 	c := newFixture(t, nil)
 	data := beats(600)
 	var named []int
@@ -333,7 +333,7 @@ func TestRefusedItemsAreBounded(t *testing.T) {
 	require.Len(t, fields, healthdata.MostItemProblems)
 }
 
-func TestBodiesThatAreNoUpload(t *testing.T) {
+func TestUpload_malformedBodyIsRefusedByField(t *testing.T) {
 	c := newFixture(t, nil)
 	for name, tt := range map[string]struct {
 		body string
@@ -374,7 +374,7 @@ func TestBodiesThatAreNoUpload(t *testing.T) {
 	require.Zero(t, c.stored())
 }
 
-func TestBadSummaries(t *testing.T) {
+func TestUpload_invalidSummaryIsRefusedByField(t *testing.T) {
 	session := `"time_start":"2026-03-01T07:00:00Z","time_end":"2026-03-01T08:00:00Z"`
 	for name, tt := range map[string]struct {
 		resource, bad string
@@ -422,7 +422,7 @@ func TestBadSummaries(t *testing.T) {
 }
 
 // A sleep over a flight has the offsets of both airports, and the day of its end.
-func TestSleepOverAFlight(t *testing.T) {
+func TestSleep_acrossTimeZonesHasBothOffsetsAndTheDayOfItsEnd(t *testing.T) {
 	c := newFixture(t, nil)
 	c.post(c.summary("sleep"), upload(`{"bedtime_start":"2026-03-01T22:00:00+09:00","bedtime_stop":"2026-03-01T23:30:00+01:00"}`), 200)
 	var got struct{ Sleep []healthdata.Sleep }
@@ -436,7 +436,7 @@ func TestSleepOverAFlight(t *testing.T) {
 
 // Uploaded values appear only in reads of the user's data: not in the log, although odd
 // values are logged, and not in the answer to a refused request.
-func TestUploadsAreSecret(t *testing.T) {
+func TestUpload_valuesAppearInNoLogOrRefusal(t *testing.T) {
 	c := newFixture(t, nil)
 	const text, number = "Qz7Marker9xW", "864209.75"
 	secret := func(s string) {
@@ -479,7 +479,7 @@ func TestUploadsAreSecret(t *testing.T) {
 
 // Samples that a person deletes on the phone are deleted in the store; repeating the request
 // changes nothing.
-func TestRemovals(t *testing.T) {
+func TestRemoval_deletesSamplesAndIsIdempotent(t *testing.T) {
 	c := newFixture(t, nil)
 	path := c.timeseries("heartrate")
 	c.post(path, upload(beats(5)...), 200)
@@ -512,7 +512,7 @@ func TestRemovals(t *testing.T) {
 }
 
 // A device that an upload names is there to be read, by its id in the data.
-func TestDevices(t *testing.T) {
+func TestDevice_namedByAnUploadIsListedWithItsID(t *testing.T) {
 	c := newFixture(t, nil)
 	body := strings.Replace(upload(beats(2)...), `"type":"watch"`, `"type":"watch","device":{"id":"serial-1","manufacturer":"Acme","model":"Band 4"}`, 1)
 	c.post(c.timeseries("heartrate"), body, 200)
@@ -532,7 +532,7 @@ func TestDevices(t *testing.T) {
 }
 
 // A time without an offset is local time in the time_zone of the body, or refused.
-func TestTimesWithoutOffset(t *testing.T) {
+func TestTimeWithoutOffset_isLocalInTheBodysTimeZoneOrRefused(t *testing.T) {
 	c := newFixture(t, nil)
 	body := func(zone, at string) string {
 		return `{"provider":"acme_band","source":{"type":"watch"}` + zone + `,"data":[{"timestamp":"` + at + `","unit":"bpm","value":60}]}`
@@ -562,7 +562,7 @@ func TestTimesWithoutOffset(t *testing.T) {
 }
 
 // The answer to an upload with a refused item.
-func TestItemsRefusedAlone(t *testing.T) {
+func TestUpload_answerNamesTheRefusedItem(t *testing.T) {
 	c := newFixture(t, nil)
 	data := beats(3)
 	data[1] = `{"timestamp":"2026-03-01T06:00:00Z","unit":"bpm","value":5000}`

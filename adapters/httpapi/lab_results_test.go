@@ -15,7 +15,7 @@ import (
 
 // A history has each result of a person once: in the unit of its analyte, as it was corrected, and
 // for the codes, days and sources that are asked for.
-func TestLabResults(t *testing.T) {
+func TestLabResults_historyHasEachResultOnceFilteredByQuery(t *testing.T) {
 	c := newFixture(t, nil)
 	path := "/v2/user/" + c.user.String() + "/lab_result"
 	type page struct {

@@ -20,7 +20,7 @@ func own(name string, edits object) object {
 	return body
 }
 
-func TestLabTestOfOnesOwn(t *testing.T) {
+func TestOwnLabTest_isCreatedAndDeactivatedByItsTeam(t *testing.T) {
 	c := newFixture(t, nil)
 	var made, got catalogue.LabTest
 	c.post("/v3/lab_tests", own("Iron & more", nil), 200).JSON(t, &made)
@@ -64,7 +64,7 @@ func TestLabTestOfOnesOwn(t *testing.T) {
 	c.refused("PATCH", "/v3/lab_tests/"+absent, object{"active": false}, 404, catalogue.LabTestNotFound)
 }
 
-func TestLabTestOfOnesOwnIsRefused(t *testing.T) {
+func TestOwnLabTest_invalidInputIsRefusedByRule(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, row := range []struct {
 		name  string
@@ -108,7 +108,7 @@ func (c *fixture) tests(query string) []string {
 	}
 }
 
-func TestOwnLabTestsAreListedWithTheOthers(t *testing.T) {
+func TestOwnLabTest_isListedAmongTheCatalogue(t *testing.T) {
 	c := newFixture(t, nil)
 	book := c.tests("")
 	c.post("/v3/lab_tests", own("Own 1", nil), 200)

@@ -49,7 +49,7 @@ func (c *fixture) markers(path string) markersPage {
 	return p
 }
 
-func TestLabsAreListed(t *testing.T) {
+func TestLabs_areListed(t *testing.T) {
 	c := newFixture(t, nil)
 	var labs []catalogue.Lab
 	c.get("/v3/lab_tests/labs", 200).JSON(t, &labs)
@@ -58,7 +58,7 @@ func TestLabsAreListed(t *testing.T) {
 	require.Equal(t, []string{"query.page"}, c.get("/v3/lab_tests/labs?page=1", 422).Locs(t))
 }
 
-func TestMarkersAreListed(t *testing.T) {
+func TestMarkers_areFilteredPagedAndPriced(t *testing.T) {
 	c := newFixture(t, nil)
 	const path = "/v3/lab_tests/markers"
 	p := c.markers(path + "?size=7&page=3")
@@ -102,7 +102,7 @@ func TestMarkersAreListed(t *testing.T) {
 	}
 }
 
-func TestMarkersOfAnOrderSet(t *testing.T) {
+func TestMarkers_ofAnOrderSetAreListedOnce(t *testing.T) {
 	c := newFixture(t, nil)
 	const path = "/v3/lab_tests/list_order_set_markers"
 	var p markersPage
@@ -123,7 +123,7 @@ func TestMarkersOfAnOrderSet(t *testing.T) {
 	c.refused("POST", path, object{"lab_test_ids": []string{walkInTest}, "lab_account_id": pendingAccount}, 404, catalogue.LabAccountNotFound)
 }
 
-func TestLabTestsAreListed(t *testing.T) {
+func TestLabTests_areFilteredSortedAndPaged(t *testing.T) {
 	c := newFixture(t, nil)
 	type page struct {
 		Data       []catalogue.LabTest
@@ -171,7 +171,7 @@ func TestLabTestsAreListed(t *testing.T) {
 	require.Equal(t, []string{"query.lab_test_limit"}, c.get("/v3/lab_tests?lab_test_limit=1", 422).Locs(t))
 }
 
-func TestLabTestIsRead(t *testing.T) {
+func TestLabTest_isReadWithItsMarkers(t *testing.T) {
 	c := newFixture(t, nil)
 	var test catalogue.LabTest
 	c.get("/v3/lab_tests/"+walkInTest, 200).JSON(t, &test)
@@ -193,7 +193,7 @@ func TestLabTestIsRead(t *testing.T) {
 		Send(t, "GET", "/v3/lab_tests/2/markers/S002?lab_account_id="+pendingAccount, nil).Want(t, 404).ErrorType(t))
 }
 
-func TestLabAccountsAreListed(t *testing.T) {
+func TestLabAccounts_areListedForTheirTeamAlone(t *testing.T) {
 	c := newFixture(t, nil)
 	other := c.With("x-service-api-key", "other")
 	list := func(c *contract.Client, query string) []catalogue.LabAccount {

@@ -19,7 +19,7 @@ import (
 )
 
 // Each team, and each address without a key, has its own rate limit.
-func TestRateLimits(t *testing.T) {
+func TestRateLimit_isPerTeamAndPerAddressWithoutAKey(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{TeamRate: 0.001, TeamBurst: 3, AddressRate: 0.001, AddressBurst: 2}
 	h := c.config.handler()
@@ -48,7 +48,7 @@ func TestRateLimits(t *testing.T) {
 
 // Large bodies share a bounded memory; a request that finds no room is refused with
 // Retry-After.
-func TestLargeBodiesShareMemory(t *testing.T) {
+func TestLargeBody_withoutFreeMemoryAnswersRetryAfter(t *testing.T) {
 	t.Parallel()
 	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{Memory: 1 << 20, MemoryWait: 100 * time.Millisecond}
@@ -96,7 +96,7 @@ func TestLargeBodiesShareMemory(t *testing.T) {
 
 // A body that does not come is answered by each operation, and holds nothing: at once where the
 // operation does not read it, else after the limit. The answer is an error of the contract.
-func TestSlowBodies(t *testing.T) {
+func TestSlowBody_isAnsweredAfterTheLimit(t *testing.T) {
 	t.Parallel()
 	c, user := full(t)
 	c.Limits.Body = httpserver.BodyTimes{Pause: 100 * time.Millisecond}
@@ -141,7 +141,7 @@ func TestSlowBodies(t *testing.T) {
 }
 
 // A request ends at its deadline if the store does not answer.
-func TestDeadlineOfRequests(t *testing.T) {
+func TestRequest_endsAtItsDeadlineIfTheStoreIsSilent(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{Timeout: 20 * time.Millisecond}
 	c.config.Authenticate = func(r *http.Request) (httpapi.Caller, error) {

@@ -13,10 +13,10 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// badToken is how the operations of a link token answer one that does not work.
+// badToken is the answer of the link operations to an invalid link token.
 var badToken = []server.Reply{{On: healthlab.Unauthenticated, ErrorType: healthdata.RuleInvalidRequest, Msg: "the link token is not valid, has expired or was used"}}
 
-// linkOperations connect people's accounts. Most are authorised by the link token alone.
+// linkOperations lists the operations that connect a person's accounts. Most are authorised by the link token alone.
 func (a api) linkOperations() []server.Operation {
 	if a.Linking == nil || a.Health == nil {
 		return nil
@@ -78,12 +78,12 @@ func (a api) createLinkCode(w http.ResponseWriter, r *http.Request, team healthl
 }
 
 func secretReply(w http.ResponseWriter) {
-	// Caches and referrers do not keep what was made for one person.
+	// The answer is for one person, so caches and referrers must not keep it.
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 }
 
-// linkTokenIn is the body that asks for a link token.
+// linkTokenIn is the body that requests a link token.
 type linkTokenIn struct {
 	UserID            healthlab.UserID `json:"user_id"`
 	Provider          *string          `json:"provider"`
@@ -124,12 +124,12 @@ func (a api) createLinkToken(w http.ResponseWriter, r *http.Request, team health
 	return wire.JSON(w, http.StatusOK, token)
 }
 
-// checkTokenIn is the body that asks whether a token works.
+// checkTokenIn is the body that asks whether a link token is valid.
 type checkTokenIn struct {
 	Token string `json:"token"`
 }
 
-// checkTokenOut says whether it does.
+// checkTokenOut is the answer to whether a link token is valid.
 type checkTokenOut struct {
 	Valid bool `json:"is_valid"`
 }
@@ -153,13 +153,13 @@ func (a api) checkLinkToken(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// startLinkIn is the body that says that the link pages are open.
+// startLinkIn is the body that reports that the link pages were opened.
 type startLinkIn struct {
 	Token    string `json:"link_token"`
 	Provider string `json:"provider"`
 }
 
-// linkStateOut is where a session stands.
+// linkStateOut is the state of a link session.
 type linkStateOut struct {
 	State     linking.State `json:"state"`
 	Provider  *string       `json:"provider"`
@@ -200,14 +200,14 @@ func (a api) readLinkState(w http.ResponseWriter, r *http.Request) error {
 	return wire.JSON(w, http.StatusOK, stateOut(&s))
 }
 
-// linkConfigOut is what link pages begin with.
+// linkConfigOut is the configuration that link pages read first.
 type linkConfigOut struct {
 	Brand     linking.Brand    `json:"brand"`
 	Options   linkOptionsOut   `json:"options"`
 	Providers []linkableSource `json:"providers"`
 }
 
-// linkOptionsOut is what the token was created with.
+// linkOptionsOut holds the options of the link token.
 type linkOptionsOut struct {
 	Provider          *string   `json:"provider"`
 	RedirectURL       *string   `json:"redirect_url"`
@@ -247,10 +247,10 @@ type linkableSource struct {
 	Slug        string  `json:"slug"`
 	Description string  `json:"description"`
 	Logo        *string `json:"logo"`
-	// OAuthURL is always null: the address is made for one try.
+	// OAuthURL is always null, because a sign-in address is valid for one attempt.
 	OAuthURL *string `json:"oauth_url"`
 	AuthType string  `json:"auth_type"`
-	// FormComponents are the fields that a person fills in, by name.
+	// FormComponents maps the name of each form field to its description.
 	FormComponents map[string]formField `json:"form_components"`
 }
 
@@ -260,12 +260,12 @@ type formField struct {
 	Type     string `json:"type"`
 	Label    string `json:"label"`
 	Required bool   `json:"required"`
-	// Options are what a select offers, the default first; empty for the others.
+	// Options lists the choices of a select field, the default first. It is empty for other types.
 	Options []string `json:"options"`
 }
 
 func sourceNumber(slug string) int {
-	// A slug has the same number everywhere, never above 2^31.
+	// The number of a slug is the same in every process, and less than 2^31.
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(slug))
 	return int(h.Sum32() >> 1)
@@ -330,13 +330,13 @@ func (a api) listUserProviders(ctx context.Context, in *wire.In, team healthlab.
 	return userProvidersOut{list}, nil
 }
 
-// demoIn names a user and a provider whose data is made up.
+// demoIn names a user and a provider to connect with invented data.
 type demoIn struct {
 	UserID   healthlab.UserID `json:"user_id"`
 	Provider string           `json:"provider"`
 }
 
-// demoOut says that it is connected.
+// demoOut confirms a demo connection.
 type demoOut struct {
 	Success bool   `json:"success"`
 	Detail  string `json:"detail"`

@@ -12,7 +12,7 @@ import (
 // maxCredential is the longest name, password, code or address, in characters.
 const maxCredential = linkpages.MaxField
 
-// oauthSource is a provider, and where to send the browser.
+// oauthSource is a provider with the address of its sign-in page.
 type oauthSource struct {
 	ID          int     `json:"id"`
 	Name        string  `json:"name"`
@@ -49,8 +49,7 @@ func (a api) linkOAuth(w http.ResponseWriter, r *http.Request) error {
 	return wire.JSON(w, http.StatusOK, out)
 }
 
-// finishOAuth is where a provider sends a person back to. What else it adds to the query
-// is its own.
+// finishOAuth answers the redirect from a provider's sign-in page. It ignores query parameters that the provider adds.
 func (a api) finishOAuth(w http.ResponseWriter, r *http.Request) error {
 	in := wire.From(r)
 	slug := in.PathText("provider", 256)
@@ -91,9 +90,9 @@ type emailResult struct {
 	State       string  `json:"state"`
 	RedirectURL *string `json:"redirect_url"`
 	ErrorType   *string `json:"error_type"`
-	// Error is for people who look for an error, never for programs.
+	// Error is a text for people who search for a cause. Programs must not interpret it.
 	Error *string `json:"error"`
-	// ProviderMFA says how a code reaches the person, when one is awaited.
+	// ProviderMFA describes how the provider sends a code, if it waits for one.
 	ProviderMFA *providerMFA `json:"provider_mfa"`
 }
 
@@ -105,7 +104,7 @@ type linkResult struct {
 	ProviderID *string `json:"provider_id"`
 }
 
-// providerMFA says how a code reaches a person.
+// providerMFA describes how a provider sends a code to the person.
 type providerMFA struct {
 	Method string `json:"method"`
 	Hint   string `json:"hint"`
@@ -128,11 +127,11 @@ func linkResultFrom(r linking.Result) linkResult {
 	}
 }
 
-// flowProvider reads the provider of the path, which must be one of a flow.
+// flowProvider reads the provider of the path, which must support the flow.
 func (a api) flowProvider(in *wire.In, flow string) string {
 	slug := in.PathText("provider", 256)
 	if !a.signsInBy(slug, flow) {
-		in.Problem("not_allowed", "not one of the providers of this operation", "path", "provider")
+		in.Problem("not_allowed", "must be a provider that this operation supports", "path", "provider")
 	}
 	return slug
 }
@@ -142,7 +141,7 @@ func (a api) signsInBy(slug, flow string) bool {
 	return p != nil && p.AuthType == flow
 }
 
-// credential notes a text that cannot be a credential.
+// credential reports an empty or too long text as a problem of the field.
 func credential(in *wire.In, v, name string) {
 	switch {
 	case v == "":
@@ -152,7 +151,7 @@ func credential(in *wire.In, v, name string) {
 	}
 }
 
-// passwordIn is what a person filled in.
+// passwordIn is the user name and password that a person entered.
 type passwordIn struct {
 	Username string  `json:"username"`
 	Password string  `json:"password"`
@@ -186,7 +185,7 @@ func (a api) answerLink(w http.ResponseWriter, slug string, done linking.Result)
 	return wire.JSON(w, http.StatusOK, linkResultFrom(done))
 }
 
-// mfaIn is a code that a person entered.
+// mfaIn is the code that a person entered.
 type mfaIn struct {
 	Code string `json:"mfa_code"`
 }
@@ -209,7 +208,7 @@ func (a api) completeMFA(w http.ResponseWriter, r *http.Request) error {
 	return a.answerLink(w, slug, done)
 }
 
-// emailIn is what a person filled in.
+// emailIn is the e-mail address that a person entered.
 type emailIn struct {
 	Email  string  `json:"email"`
 	Region *string `json:"region"`
@@ -236,7 +235,7 @@ func (a api) linkEmail(w http.ResponseWriter, r *http.Request) error {
 	return wire.JSON(w, http.StatusOK, emailResultFrom(done))
 }
 
-// linkAuthIn is the body of the older operations.
+// linkAuthIn is the body of the deprecated link operations.
 type linkAuthIn struct {
 	Provider string  `json:"provider"`
 	AuthType string  `json:"auth_type"`
@@ -269,7 +268,7 @@ func (a api) linkOld(w http.ResponseWriter, r *http.Request, flow string) error 
 	if in.Err() == nil {
 		switch {
 		case body.AuthType != flow:
-			in.Problem("not_allowed", "must be the flow of this operation", "body", "auth_type")
+			in.Problem("not_allowed", "must be the auth_type of this operation", "body", "auth_type")
 		case flow == "email":
 			credential(in, orEmpty(body.Email), "email")
 		default:

@@ -27,40 +27,39 @@ import (
 // moved as far as it takes to be readable, and its logo is shown where it is a data: URL or
 // on our own origin, so that no third party learns of the visit; Logos can hold it.
 type LinkPages struct {
-	// Name is shown where a team has no name. Default Health Link.
+	// Name is shown if a team has no name. Default Health Link.
 	Name string
 	// Logos are files named after a provider's slug, and brand for the page's own:
 	// acme_ring.svg, brand.png; also .webp and .jpg. They are read once. A source without
 	// one shows its initials.
 	Logos fs.FS
-	// FrameAncestors are the origins that may embed the pages, as a Content-Security-Policy
-	// names them: https://app.example. They get the result by postMessage with
-	// {source: "link", event, provider, error_type}, where event is success, exit or error.
-	// Default: no site embeds them.
+	// FrameAncestors lists the origins that may embed the pages, in the form of a Content-Security-Policy:
+	// https://app.example. They receive the result by postMessage as {source: "link", event, provider, error_type},
+	// where event is success, exit or error. Default: no origin may embed the pages.
 	FrameAncestors []string
-	// Language is used where neither the person nor the browser has chosen. Default en.
+	// Language is used if neither the person nor the browser chooses one. Default en.
 	Language string
-	// Texts are a host's own words, by language and key, over ours; a language of its own
-	// too. The keys are those of internal/page/text/en.json.
+	// Texts replaces texts by language and key, and may add languages. The keys are those of
+	// internal/page/text/en.json.
 	Texts map[string]map[string]string
-	// OnDevice offers on-device stores too: the page shows a link code, and goes on when
-	// the companion app has connected.
+	// OnDevice also offers on-device stores. The page shows a link code, and continues when the companion app has
+	// connected.
 	OnDevice bool
-	// Manual offers what people enter by hand.
+	// Manual also offers sources whose data people enter by hand.
 	Manual bool
-	// Demo offers made-up data in a sandbox, at providers that have it.
+	// Demo offers connections with invented data in a sandbox, for providers that support them.
 	Demo bool
-	// FirstImport says how far the first import of a new connection to a source in the
-	// cloud has come. Nil: the last page does not speak of it.
+	// FirstImport returns the progress of the first import of a new connection to a cloud source. Nil: the last page
+	// shows no progress.
 	FirstImport func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (FirstImport, error)
 }
 
-// FirstImport is how far the first import of a connection has come.
+// FirstImport is the progress of the first import of a connection.
 type FirstImport struct {
-	// Total is the number of kinds of data; 0 until it is known. Done is the number of
-	// those that have ended, and Failed the number of those that ended without success.
+	// Total is the number of kinds of data; 0 until it is known. Done is the number of finished kinds, and Failed the
+	// number of finished kinds without success.
 	Total, Done, Failed int
-	// Days is how many days the longest history has, and FetchedDays how many of them are there.
+	// Days is the number of days of the longest history, and FetchedDays the number of these that are stored.
 	Days, FetchedDays int
 }
 

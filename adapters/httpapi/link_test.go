@@ -173,7 +173,7 @@ const scale = "/v2/link/provider/password/acme_scale"
 
 func password(p string) object { return object{"username": "ann", "password": p} }
 
-func TestLinkCode(t *testing.T) {
+func TestLinkCode_isCreatedWithAnExpiry(t *testing.T) {
 	c := newCounter(t)
 	var out struct {
 		Code, ExchangeURL string
@@ -202,7 +202,7 @@ func TestLinkCode(t *testing.T) {
 	}
 }
 
-func TestLinkTokenRules(t *testing.T) {
+func TestLinkToken_invalidInputIsRefusedByField(t *testing.T) {
 	c := newCounter(t)
 	redirect := "https://app.example/"
 	for _, w := range []struct {
@@ -242,7 +242,7 @@ func TestLinkTokenRules(t *testing.T) {
 }
 
 // For each kind of invalid link token: the answer's status, or the error in its body.
-func TestLinkTokenFailures(t *testing.T) {
+func TestLinkToken_eachInvalidTokenHasItsError(t *testing.T) {
 	c := newCounter(t)
 	old := c.token(nil)
 	c.now = c.now.Add(time.Hour)
@@ -290,7 +290,7 @@ func TestLinkTokenFailures(t *testing.T) {
 	require.Equal(t, "invalid_token", c.result(fresh, scale, password("right"))["error_type"])
 }
 
-func TestLinkPages(t *testing.T) {
+func TestLinkToken_listsProvidersAndReadsTheStateOfTheLink(t *testing.T) {
 	c := newCounter(t)
 	c.settings.Brand = linking.Brand{CompanyName: "North Clinic", Color: "#0a5", SupportEmail: "help@north.example"}
 	token := c.token(object{"filter_on_providers": []string{"acme_scale", "acme_band"}, "redirect_url": "https://app.example/", "on_close": "redirect"})
@@ -333,7 +333,7 @@ func TestLinkPages(t *testing.T) {
 	require.Equal(t, object{"state": "failed", "provider": "acme_scale", "error_type": "provider_credential_error"}, state())
 }
 
-func TestLinkPassword(t *testing.T) {
+func TestLinkByPassword_eachProviderErrorHasItsType(t *testing.T) {
 	c := newCounter(t)
 	token := c.token(object{"redirect_url": "myapp://link"})
 	for p, kind := range map[string]string{"wrong": "provider_credential_error", "old": "provider_password_expired", "down": "provider_api_error"} {
@@ -375,7 +375,7 @@ func TestLinkPassword(t *testing.T) {
 	require.Equal(t, "token_not_validated", c.result(c.token(nil), scale+"/complete_mfa", object{"mfa_code": "right"})["error_type"])
 }
 
-func TestLinkEmail(t *testing.T) {
+func TestLinkByEmail_requiresASupportedRegion(t *testing.T) {
 	c := newCounter(t)
 	token := c.token(nil)
 	r := c.result(token, "/v2/link/provider/email/acme_cgm", object{"email": "right@example.com", "region": "de"})
@@ -408,7 +408,7 @@ func (c *counter) callback(query url.Values) *contract.Reply {
 	return c.With("x-service-api-key", "none").Send(c.t, "GET", "/v2/link/connect/acme_band?"+query.Encode(), nil)
 }
 
-func TestLinkOAuth(t *testing.T) {
+func TestLinkByOAuth_redirectsBackWithTheState(t *testing.T) {
 	c := newCounter(t)
 	token := c.token(object{"redirect_url": "https://app.example/done?visit=7#top"})
 	to := c.back(token, url.Values{"error": {"access_denied"}, "error_description": {"no"}}).Want(t, 307).Header.Get("Location")
@@ -436,7 +436,7 @@ func TestLinkOAuth(t *testing.T) {
 	c.back(token, url.Values{"code": {"right"}}).Want(t, 200)
 }
 
-func TestUserProviders(t *testing.T) {
+func TestUserProviders_areListedAndDisconnected(t *testing.T) {
 	c := newCounter(t)
 	path := "/v2/user/providers/" + c.user
 	require.JSONEq(t, `{"providers":[]}`, string(c.Send(t, "GET", path, nil).Want(t, 200).Body))
@@ -454,7 +454,7 @@ func TestUserProviders(t *testing.T) {
 	c.Send(t, "GET", "/v2/user/providers/6f1c0b52-0000-4000-8000-000000000001", nil).Want(t, 404)
 }
 
-func TestDemoConnection(t *testing.T) {
+func TestDemoConnection_isMadeForProvidersWithADemo(t *testing.T) {
 	c := newCounter(t)
 	demo := func(provider string, status int) *contract.Reply {
 		return c.Send(t, "POST", "/v2/link/connect/demo", object{"user_id": c.user, "provider": provider}).Want(t, status)
@@ -465,7 +465,7 @@ func TestDemoConnection(t *testing.T) {
 	require.Equal(t, "INVALID_REQUEST", c.with(c.token(nil)).Send(t, "POST", scale, password("right")).Want(t, 400).ErrorType(t))
 }
 
-func TestOlderLinkOperations(t *testing.T) {
+func TestDeprecatedLinkOperations_stillLink(t *testing.T) {
 	c := newCounter(t)
 	token := c.token(nil)
 	in := object{"provider": "acme_scale", "auth_type": "password", "username": "ann", "password": "wrong"}

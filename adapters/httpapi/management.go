@@ -14,24 +14,22 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Mandate says which teams the holder of a management key may manage: true for those
-// teams of those organisations. Asked with the zero TeamID, it says whether they may act for
-// the organisation itself, which creates and deletes teams. It is called once per request, and must be safe for
-// concurrent use and quick; what it needs to know is looked up before, by
-// Config.AuthenticateManagement.
+// Mandate reports whether the holder of a management key may manage a team of an organisation. With the zero TeamID it
+// reports whether the holder may create and delete teams of the organisation. It is called once per request, must be
+// safe for concurrent use and must not block: Config.AuthenticateManagement looks up what it needs.
 type Mandate func(org uuid.UUID, team healthlab.TeamID) bool
 
-// EveryTeam is the mandate of a key that may manage every team of every organisation.
+// EveryTeam is the Mandate of a key that may manage every team of every organisation.
 func EveryTeam(uuid.UUID, healthlab.TeamID) bool { return true }
 
-// ManagementKey is a management key as it is stored.
+// ManagementKey is a stored management key.
 type ManagementKey struct {
 	// Sum is the sum of the key; see [SumKey]. The key itself is random, of 32 bytes
 	// or more.
 	Sum KeySum
-	// Mandate says which teams it is for. Nil means none.
+	// Mandate decides which teams the key may manage. Nil means none.
 	Mandate Mandate
-	// Role is what the key may do with them. Default [RoleAdmin].
+	// Role decides which operations the key may call for these teams. Default [RoleAdmin].
 	Role Role
 	// Name names the key in the access log. It must not be a secret. Default: the first bytes of Sum.
 	Name string
@@ -44,9 +42,8 @@ type ManagementOptions struct {
 	Header string
 }
 
-// ManagementAuth returns a function for Config.AuthenticateManagement that knows a
-// fixed list of keys. Only that one header counts, so a team's API key opens nothing.
-// Its error is Unauthenticated.
+// ManagementAuth returns a function for Config.AuthenticateManagement that accepts a fixed list of keys. It reads one
+// header only, so the API key of a team is never accepted. Its error is Unauthenticated.
 func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Request) (Manager, error) {
 	header := defaultManagementKeyHeader
 	if opts != nil && opts.Header != "" {
@@ -69,7 +66,7 @@ func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Re
 	}
 }
 
-// managed is a request for the management of one team.
+// managed is a management request about one team.
 type managed struct {
 	*wire.In
 	by      Manager
@@ -79,20 +76,19 @@ type managed struct {
 	org  uuid.UUID
 	team uuid.UUID
 	asks string // the environment in the path
-	// access is the note of the request for the access log; nil without one.
+	// access is the accessNote of the request; nil if accesses are not recorded.
 	access *accessNote
 }
 
 func (a api) managing(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
-	// do must call open first.
+	// do must call open before it does anything else.
 	return a.managingHere(func(w http.ResponseWriter, r *http.Request, m *managed) error {
 		m.asks = m.PathText("environment", wire.MaxPathText)
 		return do(w, r, m)
 	})
 }
 
-// managingHere is managing where the path names no environment: it is that of this
-// deployment.
+// managingHere is managing for a path without an environment; the environment is that of this deployment.
 func (a api) managingHere(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		by, err := a.manager(r)
@@ -121,8 +117,8 @@ func asJSON[M any](answer func(context.Context, M) (any, error)) func(http.Respo
 	}
 }
 
-// open ends the reading of a request, and returns the team that it is about: NotFound if
-// that is in the other environment, or not in the mandate.
+// open returns the team of the request after all parameters were read. It returns NotFound if the team is in another
+// environment or outside of the caller's mandate.
 func (m *managed) open() (healthlab.TeamID, error) {
 	if err := m.Err(); err != nil {
 		return healthlab.TeamID{}, err

@@ -7,7 +7,7 @@ import (
 )
 
 // The team's counts come from two services: people and sources, and orders.
-func TestTeamMetricsCountOrders(t *testing.T) {
+func TestTeamMetrics_countUsersSourcesAndOrders(t *testing.T) {
 	c := newFixture(t, nil)
 	c.placed()
 	var m struct {

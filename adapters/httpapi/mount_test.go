@@ -23,7 +23,7 @@ func served(t *testing.T, c httpapi.Config) (text string, doc map[string]any) {
 }
 
 // The contract of a mount has its operations and events alone, and just the components that they name.
-func TestMount_contractIsItsOwn(t *testing.T) {
+func TestMount_contractHasOnlyTheMountedOperations(t *testing.T) {
 	all, _ := full(t)
 	for i, p := range all.of().Parts {
 		c := all.Config
@@ -77,7 +77,7 @@ func TestMount_contractIsItsOwn(t *testing.T) {
 
 // A mount of health data says nothing of laboratories, and its contract states where it is and how its
 // callers sign in.
-func TestMount_statesItsAddressAndSignIn(t *testing.T) {
+func TestMount_contractStatesItsURLAndSignIn(t *testing.T) {
 	all, _ := full(t)
 	c := httpapi.Config{
 		Authenticate: all.Authenticate, Parts: []httpapi.Part{httpapi.HealthData(all.Health)},
@@ -102,7 +102,7 @@ func TestMount_statesItsAddressAndSignIn(t *testing.T) {
 
 // The title, the texts of the whole document, its tags and its ways to sign in name no domain that is not
 // mounted.
-func TestMount_namesItsDomainsAlone(t *testing.T) {
+func TestMount_contractNamesOnlyMountedDomains(t *testing.T) {
 	all, _ := full(t)
 	health, orders, queries := httpapi.HealthData(all.Health), httpapi.LabOrders(all.Laboratory), httpapi.Queries(all.Aggregate)
 	links, reports := httpapi.Linking(all.Linking), httpapi.LabReports(all.Reports)
@@ -140,7 +140,7 @@ func TestMount_namesItsDomainsAlone(t *testing.T) {
 }
 
 // The types of errors of a mount are those of its domains, and those that every mount answers.
-func TestMount_listsItsErrorTypes(t *testing.T) {
+func TestMount_contractListsOnlyErrorTypesOfMountedDomains(t *testing.T) {
 	all, _ := full(t)
 	health, orders := httpapi.HealthData(all.Health), httpapi.LabOrders(all.Laboratory)
 	for _, mount := range []struct {
@@ -163,7 +163,7 @@ func TestMount_listsItsErrorTypes(t *testing.T) {
 }
 
 // Without a writer of Parquet files, queries answer JSON alone.
-func TestMount_withoutParquet(t *testing.T) {
+func TestMount_withoutParquetAnswersQueriesAsJSONAlone(t *testing.T) {
 	all, user := full(t)
 	c := all.of()
 	c.Parquet = nil

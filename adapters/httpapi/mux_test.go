@@ -21,7 +21,7 @@ func tells(id, pattern string, names ...string) httpapi.Route {
 	})}
 }
 
-func TestMux(t *testing.T) {
+func TestMux_routesByMethodAndPathElseAnswers404Or405(t *testing.T) {
 	h := httpapi.Mux([]httpapi.Route{
 		tells("list", "GET /v2/user/{$}"),
 		tells("create", "POST /v2/user/{$}"),
@@ -67,8 +67,8 @@ func TestMux(t *testing.T) {
 			require.Equal(t, tt.status, w.Code)
 			want := map[int]string{
 				200: tt.body,
-				404: `{"detail":{"error_message":"there is nothing at this path","error_type":"NOT_FOUND"}}`,
-				405: `{"detail":{"error_message":"this path does not take this method","error_type":"METHOD_NOT_ALLOWED"}}`,
+				404: `{"detail":{"error_message":"no operation has this path","error_type":"NOT_FOUND"}}`,
+				405: `{"detail":{"error_message":"the path does not support this method; the header Allow lists those it supports","error_type":"METHOD_NOT_ALLOWED"}}`,
 			}
 			require.Equal(t, want[tt.status], w.Body.String())
 			require.Equal(t, map[bool]string{true: tt.body}[tt.status == 405], w.Header().Get("Allow"))
@@ -76,7 +76,7 @@ func TestMux(t *testing.T) {
 	}
 }
 
-func TestMuxRefusesWhatCannotBe(t *testing.T) {
+func TestMux_panicsOnInvalidOrConflictingPatterns(t *testing.T) {
 	for _, routes := range [][]httpapi.Route{
 		{tells("a", "/x")},
 		{tells("a", "GET x")},

@@ -21,7 +21,7 @@ func with(o object, edits object) object {
 }
 
 // Each invalid field is reported by its path, and the message says what is allowed.
-func TestRefusalsByField(t *testing.T) {
+func TestOrderInput_eachInvalidFieldIsReportedByPath(t *testing.T) {
 	c := newFixture(t, nil)
 	physician := object{"first_name": "Cy", "last_name": "Vale", "npi": "1234567893", "licensed_states": []string{"MN"}}
 	order := func(edits object) func() (string, string, object) {
@@ -83,7 +83,7 @@ func TestRefusalsByField(t *testing.T) {
 
 // Insurance may come before demographics: a federal program's plan is then that of the insured
 // person's state.
-func TestInsuranceBeforeDemographics(t *testing.T) {
+func TestInsurance_beforeDemographicsUsesTheInsuredPersonsState(t *testing.T) {
 	c := newFixture(t, nil)
 	var added, latest people.InsuranceRecord
 	c.post(c.about("insurance"), anInsurance(object{"payor_code": "MEDFED"}), 200).JSON(t, &added)
@@ -94,7 +94,7 @@ func TestInsuranceBeforeDemographics(t *testing.T) {
 }
 
 // If the provider does not answer a reschedule, the appointment keeps its time.
-func TestRescheduleIsNotConfirmed(t *testing.T) {
+func TestReschedule_unansweredKeepsTheAppointmentsTime(t *testing.T) {
 	c := remade(t, func(x *shop) { x.lab = silentMover{newBusyLab()} })
 	keys, o := c.keys("psc"), c.accepted(walkInTest, nil)
 	path := "/v3/order/" + o.ID.String() + "/psc/appointment"
@@ -129,7 +129,7 @@ func TestVisitsAreNearThePatient(t *testing.T) {
 }
 
 // Text of a center that has none is empty, not null.
-func TestCentersHaveStrings(t *testing.T) {
+func TestCenters_missingTextIsEmptyInsteadOfNull(t *testing.T) {
 	c := newFixture(t, nil)
 	reply := c.get("/v3/order/psc/info?zip_code=85201&lab_id=1", 200)
 	for _, field := range []string{"second_line", "phone_number", "fax_number"} {
@@ -139,7 +139,7 @@ func TestCentersHaveStrings(t *testing.T) {
 
 // Simulated results have the unit and the reference interval of their marker, and lie where
 // the story says.
-func TestSimulatedValues(t *testing.T) {
+func TestSimulation_valuesHaveTheUnitAndIntervalOfTheirMarker(t *testing.T) {
 	c := newFixture(t, nil)
 	want := map[string][2]string{"Glucose": {"mg/dL", "70-99"}, "Hemoglobin A1c": {"%", "4.0-5.6"}, "Creatinine": {"mg/dL", "0.60-1.30"}, "Alanine aminotransferase": {"U/L", "7-56"}}
 	for _, reading := range []labresult.Interpretation{labresult.Normal, labresult.Abnormal, labresult.Critical} {

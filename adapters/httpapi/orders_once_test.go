@@ -25,7 +25,7 @@ func (c *fixture) count() int {
 	return page.Total
 }
 
-func TestOrderWithAKeyIsPlacedOnce(t *testing.T) {
+func TestIdempotencyKey_repeatedOrderIsPlacedOnce(t *testing.T) {
 	for _, path := range []string{"/v3/order", "/v3/order/create"} {
 		c := newFixture(t, nil)
 		keyed := c.With("x-idempotency-key", "k-1")
@@ -50,7 +50,7 @@ func TestOrderWithAKeyIsPlacedOnce(t *testing.T) {
 // Every operation that creates something takes an idempotency key: a repeated request with
 // the same body gets the first answer, one with another body is refused, and neither creates
 // anything.
-func TestOperationsThatTakeAKey(t *testing.T) {
+func TestIdempotencyKey_isTakenByEveryCreatingOperation(t *testing.T) {
 	c := newFixture(t, nil)
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
 	slots := c.keys("phlebotomy")
@@ -77,7 +77,7 @@ func TestOperationsThatTakeAKey(t *testing.T) {
 
 // An operation without idempotency refuses a request with an idempotency key, because its
 // caller relies on the key.
-func TestKeyWhereNoneIsTaken(t *testing.T) {
+func TestIdempotencyKey_isRefusedByOperationsWithoutIdempotency(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, header := range []string{"x-idempotency-key", "x-idempotency-error"} {
 		keyed := c.With(header, "k")
@@ -86,7 +86,7 @@ func TestKeyWhereNoneIsTaken(t *testing.T) {
 	}
 }
 
-func TestKeysBelongToTeamAndEndpoint(t *testing.T) {
+func TestIdempotencyKey_belongsToItsTeamAndEndpoint(t *testing.T) {
 	c := newFixture(t, nil)
 	keyed := c.With("x-idempotency-key", "k-1")
 	keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 200)
@@ -97,7 +97,7 @@ func TestKeysBelongToTeamAndEndpoint(t *testing.T) {
 	require.Equal(t, catalogue.NoActiveLabAccount, reply.Want(t, 400).ErrorType(t), "the other team got its own answer")
 }
 
-func TestRefusalsAreKeptForTheirKey(t *testing.T) {
+func TestIdempotencyKey_repeatsARefusalByARule(t *testing.T) {
 	c := newFixture(t, nil)
 	keyed := c.With("x-idempotency-key", "k-1")
 	minor := aPatient()
@@ -119,7 +119,7 @@ func TestRefusalsAreKeptForTheirKey(t *testing.T) {
 	require.Equal(t, 1, c.count())
 }
 
-func TestWhatIsNotValidIsNotKept(t *testing.T) {
+func TestIdempotencyKey_invalidRequestIsNotKept(t *testing.T) {
 	c := newFixture(t, nil)
 	keyed := c.With("x-idempotency-key", "k-1")
 	keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, object{"billing_type": "barter"})).Want(t, 422)
@@ -154,7 +154,7 @@ func (k slowKeys) FinishKey(ctx context.Context, scope idempotency.Scope, until 
 	return k.Keys.FinishKey(ctx, scope, until, answer, user, keep)
 }
 
-func TestKeyWhoseRequestIsBeingDone(t *testing.T) {
+func TestIdempotencyKey_inUseAnswersConflict(t *testing.T) {
 	c := newFixture(t, nil)
 	slow := slowKeys{memory.New(&memory.Options{UsersElsewhere: true}).OrderKeys(), make(chan struct{}), make(chan struct{})}
 	config := c.config
@@ -182,7 +182,7 @@ func (failingKeys) StartKey(context.Context, idempotency.Scope, string, orders.O
 	return idempotency.State{}, healthlab.Unavailable
 }
 
-func TestKeysThatCannotBeKept(t *testing.T) {
+func TestIdempotencyKey_withoutAStoreIsRefused(t *testing.T) {
 	c := newFixture(t, nil)
 	config := c.config
 	for want, requests := range map[int]*idempotency.Service{501: nil, 503: idempotency.New(failingKeys{}, nil)} {

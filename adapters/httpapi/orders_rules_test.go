@@ -83,8 +83,8 @@ func homeAddress(edits object) object {
 }
 
 // Each business rule has its status and its name, in a fixture where it applies.
-// TestOrderIsRefused has the rules of placing that need no other fixture.
-func TestRulesOverHTTP(t *testing.T) {
+// TestPlacing_eachBrokenRuleHasItsErrorType has the rules of placing that need no other fixture.
+func TestOrderRules_eachHasItsStatusAndErrorType(t *testing.T) {
 	addOn := func(markers ...int) object {
 		return object{"order_set": object{"add_on": object{"marker_ids": markers}}, "collection_method": "walk_in_test"}
 	}
@@ -255,8 +255,8 @@ func TestRulesOverHTTP(t *testing.T) {
 	}
 }
 
-// TestRulesOverHTTP and TestOrderIsRefused together test every rule.
-func TestEveryRuleIsTestedOverHTTP(t *testing.T) {
+// TestOrderRules_eachHasItsStatusAndErrorType and TestPlacing_eachBrokenRuleHasItsErrorType together test every rule.
+func TestOrderRules_everyRuleIsTestedOverHTTP(t *testing.T) {
 	names := regexp.MustCompile(`^"[A-Z]+(_[A-Z]+)+"$`)
 	var rules []string
 	for _, name := range sources(t, "../../orders") {
@@ -295,7 +295,7 @@ func TestEveryRuleIsTestedOverHTTP(t *testing.T) {
 }
 
 // The enumerations of the contract are those of the lifecycles.
-func TestContractHasTheLifecycles(t *testing.T) {
+func TestContract_enumerationsAreThoseOfTheLifecycles(t *testing.T) {
 	type schema struct {
 		Enum  []string
 		Items *schema

@@ -30,7 +30,7 @@ func (c *fixture) report(o orders.Order, on orders.Trigger, id string, results .
 
 // A lab's results are published in our form: bounds, flags, the marker that a result belongs
 // to, and the ordered markers without a result.
-func TestResultsAreMadeWhole(t *testing.T) {
+func TestResults_haveBoundsFlagsMarkersAndMissingMarkers(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.placed() // 1001, 1002, 1011, 1012
 	c.Send(t, "POST", "/v3/order/"+o.ID.String()+"/test?final_status=received.walk_in_test.requisition_created", nil).Want(t, 200)
@@ -72,7 +72,7 @@ func TestResultsAreMadeWhole(t *testing.T) {
 
 // A kit has no status for partial results, but they can be read. A correction replaces the
 // corrected result.
-func TestResultsComeAndAreCorrected(t *testing.T) {
+func TestResults_ofAKitArriveInPartsAndAreCorrected(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(kitTest, nil))
 	path := "/v3/order/" + o.ID.String()
@@ -128,7 +128,7 @@ func TestResultsComeAndAreCorrected(t *testing.T) {
 
 // Every status of every method can be simulated, but for those that need something from
 // outside: what was so before, an import, a patient at their kit.
-func TestEveryStatusIsSimulated(t *testing.T) {
+func TestSimulation_reachesEveryStatusOfEveryMethod(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		x.settings.Redraws, x.exchange.RedrawLabs = true, []string{"northlab"}
 	})
@@ -179,7 +179,7 @@ func TestEveryStatusIsSimulated(t *testing.T) {
 }
 
 // A redraw is an order of its own, and the transaction ends with it.
-func TestRedrawOverHTTP(t *testing.T) {
+func TestRedraw_isAnOrderOfTheSameTransaction(t *testing.T) {
 	walk := func(t *testing.T, c *fixture, delay string) {
 		o := c.placed()
 		path, journey := "/v3/order/"+o.ID.String(), "/v3/order_transaction/"+o.OrderTransaction.ID.String()
@@ -226,7 +226,7 @@ func TestRedrawOverHTTP(t *testing.T) {
 
 // The simulation of a registrable kit stops when the kit is with the patient, and continues
 // once the kit is registered.
-func TestSimulationOfAKitWithoutAPatient(t *testing.T) {
+func TestSimulation_ofAnUnregisteredKitStopsUntilRegistration(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order/testkit", c.aKit())
 	path := "/v3/order/" + o.ID.String()
@@ -249,7 +249,7 @@ func TestSimulationOfAKitWithoutAPatient(t *testing.T) {
 
 // Every case of the test runs ends with an item of the queue that says so, and that can be
 // decided in every way which it allows.
-func TestEveryCaseOfUnmatchedResults(t *testing.T) {
+func TestUnmatchedResult_everyTestCaseCanBeDecidedInEachAllowedWay(t *testing.T) {
 	c := newFixture(t, nil)
 	var cases struct{ Data []simulation.MatchTestCase }
 	c.get("/v3/unmatched_result_test/case", 200).JSON(t, &cases)
@@ -325,7 +325,7 @@ func (c *fixture) at(test string, s orders.Status) orders.Order {
 }
 
 // For each status of an order: can it be cancelled, booked, drawn or rescheduled?
-func TestWhatCanBeDoneWhere(t *testing.T) {
+func TestOrder_statusDecidesCancelBookDrawAndReschedule(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		x.settings.Redraws, x.exchange.RedrawLabs, x.settings.PreRequisitionBooking = true, []string{"northlab"}, false
 	})
@@ -388,7 +388,7 @@ func (c *fixture) hears(o orders.Order, on orders.Trigger) {
 
 // A kit can be registered until it has reached the patient, and only once; a kit without a
 // patient gets no results.
-func TestWhereKitsAreRegistered(t *testing.T) {
+func TestKit_isRegisteredOnceUntilItReachesThePatient(t *testing.T) {
 	c := newFixture(t, nil)
 	for low, want := range map[orders.LowLevel]bool{
 		orders.TransitCustomer: true, orders.OutForDelivery: true, orders.ProblemInTransitCustomer: true, orders.WithCustomer: true,
@@ -433,7 +433,7 @@ func TestWhereKitsAreRegistered(t *testing.T) {
 
 // A simulated lab reports results with the interpretation and of the result types that the
 // request names.
-func TestFlagsOfASimulation(t *testing.T) {
+func TestSimulation_reportsTheRequestedInterpretationAndTypes(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, reading := range []labresult.Interpretation{labresult.Normal, labresult.Abnormal, labresult.Critical, labresult.UnknownInterpretation} {
 		for _, kinds := range [][]labresult.Type{nil, {labresult.Numeric}, {labresult.Range}, {labresult.Comment}, {labresult.CodedValue}} {

@@ -17,7 +17,7 @@ import (
 )
 
 // An idempotency key is kept for a day; after that the same key makes a new request.
-func TestKeysAreKeptForADay(t *testing.T) {
+func TestIdempotencyKey_expiresAfterADay(t *testing.T) {
 	now := fixtureNow
 	c := remade(t, func(x *shop) { x.options.Now = func() time.Time { return now } })
 	place := func(edits object, status int) string {
@@ -35,7 +35,7 @@ func TestKeysAreKeptForADay(t *testing.T) {
 }
 
 // What was deprecated still works.
-func TestDeprecatedWaysToOrder(t *testing.T) {
+func TestOrder_deprecatedFieldsStillWork(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(kitTest, object{"order_set": nil, "lab_test_id": kitTest, "health_insurance": object{
 		"payor_code": "ASPEN", "insurance_id": "M-1", "responsible_relationship": "Self", "diagnosis_codes": []string{"E11.9"},
@@ -47,7 +47,7 @@ func TestDeprecatedWaysToOrder(t *testing.T) {
 }
 
 // For each kind of AOE question: answers that are accepted, and answers that are refused.
-func TestQuestionsOverHTTP(t *testing.T) {
+func TestAOEAnswers_areCheckedByTheKindOfQuestion(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 1011 })
 		choices := []catalogue.Answer{{ID: 5000000101, Code: "A", Value: "One"}, {ID: 5000000102, Code: "B", Value: "Two"}}
@@ -102,7 +102,7 @@ func TestQuestionsOverHTTP(t *testing.T) {
 }
 
 // The user who registers a kit is its patient from then on.
-func TestKitGoesToItsPatient(t *testing.T) {
+func TestKitRegistration_makesTheUserThePatient(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order/testkit", c.aKit())
 	path := "/v3/order/" + o.ID.String()
@@ -125,7 +125,7 @@ func TestKitGoesToItsPatient(t *testing.T) {
 }
 
 // The rules about patient, payer and physician hold when a kit is registered.
-func TestRulesOfRegistration(t *testing.T) {
+func TestKitRegistration_appliesPatientPayerAndPhysicianRules(t *testing.T) {
 	register := func(c *fixture, edits object) object {
 		o := c.order("POST", "/v3/order/testkit", c.aKit())
 		c.post("/v3/order/"+o.ID.String()+"/test", nil, 200)
@@ -168,7 +168,7 @@ func TestRulesOfRegistration(t *testing.T) {
 
 // If the lab does not accept an order, its appointment is cancelled after eight hours. The
 // appointment of a scheduled order is cancelled two hours before the visit.
-func TestAppointmentsWithoutARequisition(t *testing.T) {
+func TestAppointment_isCancelledIfTheLabDoesNotAcceptTheOrder(t *testing.T) {
 	now := fixtureNow
 	c := remade(t, func(x *shop) { x.options.Now = func() time.Time { return now } })
 	soon := c.keys("phlebotomy")[0] // in a day
@@ -199,7 +199,7 @@ func TestAppointmentsWithoutARequisition(t *testing.T) {
 }
 
 // Candidates have the reasons for the match, and say which one the specimen points to.
-func TestCandidatesSayWhy(t *testing.T) {
+func TestUnmatchedResult_candidatesHaveTheReasonsOfTheMatch(t *testing.T) {
 	c := newFixture(t, nil)
 	one, two := c.accepted(walkInTest, nil), c.accepted(walkInTest, nil)
 	c.get("/v3/order/"+one.ID.String(), 200).JSON(t, &one)

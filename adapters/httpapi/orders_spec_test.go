@@ -29,7 +29,7 @@ func (c *fixture) aKit() object {
 }
 
 // What may be left out may be null as well, lists included.
-func TestWhatIsOptionalMayBeNull(t *testing.T) {
+func TestOptionalFields_mayBeNull(t *testing.T) {
 	c := newFixture(t, nil)
 	insurance := object{"front_image": nil, "back_image": nil, "patient_signature_image": nil, "subjective": nil, "assessment_plan": nil,
 		"payor_code": nil, "insurance_id": nil, "responsible_relationship": nil, "responsible_details": nil, "diagnosis_codes": nil}
@@ -63,7 +63,7 @@ func TestWhatIsOptionalMayBeNull(t *testing.T) {
 
 // An import names its receiver and needs no answers to AOE questions: they were answered
 // when the order was placed.
-func TestImportOfAnOrderWithQuestions(t *testing.T) {
+func TestOrderImport_needsAReceiverAndNoAOEAnswers(t *testing.T) {
 	c := newFixture(t, nil)
 	body := c.anImport(walkInTest, "REQ-1")
 	body["order_set"] = object{"add_on": object{"marker_ids": []int{1009}}} // asks something that must be answered
@@ -76,7 +76,7 @@ func TestImportOfAnOrderWithQuestions(t *testing.T) {
 	require.Equal(t, []string{"body.patient_address.receiver_name"}, c.post("/v3/order/import", body, 422).Locs(t))
 }
 
-func TestRequiredQuestionWithAnEmptyAnswer(t *testing.T) {
+func TestAOEAnswers_emptyAnswerToARequiredQuestionIsRefused(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 1011 })
 		x.book.Markers[i].AOE = &catalogue.AOE{Questions: []catalogue.Question{{ID: 7, Required: true, Code: "WHY", Value: "Why?", Type: catalogue.TextQuestion, Answers: []catalogue.Answer{}}}}
@@ -91,21 +91,21 @@ func TestRequiredQuestionWithAnEmptyAnswer(t *testing.T) {
 }
 
 // A registration of a kit with a physician's signature is refused.
-func TestRegistrationTakesNoSignature(t *testing.T) {
+func TestKitRegistration_refusesAPhysiciansSignature(t *testing.T) {
 	c := newFixture(t, nil)
 	body := object{"sample_id": "S", "patient_details": aPatient(), "patient_address": anAddress(), "physician": object{
 		"first_name": "Cy", "last_name": "Vale", "npi": "1234567893", "signature_image": object{"content": "aGk=", "content_type": "image/png"}}}
 	require.Equal(t, []string{"body.physician.signature_image"}, c.post("/v3/order/testkit/register", body, 422).Locs(t))
 }
 
-func TestDrawNeedsTheSwitch(t *testing.T) {
+func TestDrawCompleted_needsOnSiteCollectionEnabled(t *testing.T) {
 	c := remade(t, func(x *shop) { x.settings.OnSiteCollection = false })
 	c.refused("PATCH", "/v3/order/"+c.placed().ID.String()+"/draw_completed", nil, 403, catalogue.FeatureNotEnabled)
 }
 
 // From the day on which the sample was drawn, the order has the dates on which results are
 // expected.
-func TestResultsAreExpectedAfterTheDraw(t *testing.T) {
+func TestOrder_hasExpectedResultDatesFromTheDraw(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(onSiteTest, nil))
 	require.Nil(t, o.ExpectedResultByDate)
@@ -129,7 +129,7 @@ func (p *postbox) Send(_ context.Context, m orders.PatientMessage) error {
 }
 
 // The patient who registers a kit gets no messages about events before the registration.
-func TestRegistrationBringsNoOldMessages(t *testing.T) {
+func TestKitRegistration_sendsNoMessagesAboutEarlierEvents(t *testing.T) {
 	out := &postbox{}
 	c := remade(t, func(x *shop) { x.options.Messenger = out })
 	o := c.order("POST", "/v3/order/testkit", c.aKit())
@@ -151,7 +151,7 @@ func TestRegistrationBringsNoOldMessages(t *testing.T) {
 }
 
 // States in the configuration may be written in lower case.
-func TestMarkerIsNotInsurableInSmallLetters(t *testing.T) {
+func TestNotInsurable_statesMayBeLowerCase(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		x.registry.NotInsurable = []people.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"mn"}}}
 	})
@@ -162,7 +162,7 @@ func TestMarkerIsNotInsurableInSmallLetters(t *testing.T) {
 
 // A state of the US is one of its codes, in every address but that of an import; a state
 // elsewhere is a text.
-func TestStatesOfAddresses(t *testing.T) {
+func TestAddress_stateMustBeAUSCodeInTheUS(t *testing.T) {
 	c := newFixture(t, nil)
 	in := func(address object, state string) object {
 		out := object{}
@@ -242,7 +242,7 @@ func TestStatesOfAddresses(t *testing.T) {
 }
 
 // Only the central labs are compared, and looked for in an area.
-func TestCentralLabs(t *testing.T) {
+func TestCentralLabs_limitComparisonsAndAreaSearches(t *testing.T) {
 	c := remade(t, func(x *shop) { x.options.CentralLabs = []string{"northlab"} })
 	var area struct {
 		CentralLabs map[string]any `json:"central_labs"`
@@ -257,7 +257,7 @@ func TestCentralLabs(t *testing.T) {
 }
 
 // A code of several labs is that of the account's lab, or of the lab that has all codes.
-func TestCodesOfSeveralLabs(t *testing.T) {
+func TestProviderIDs_ofSeveralLabsResolveToTheAccountsLab(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) { a.Lab = "southlab" })
 		i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 2001 })
@@ -283,7 +283,7 @@ func TestCodesOfSeveralLabs(t *testing.T) {
 
 // A replacement order for another patient is not in the same transaction as the order that it
 // replaces, so that a reader of one never sees the results of the other.
-func TestReplacementForAnotherPatient(t *testing.T) {
+func TestReplacement_forAnotherPatientIsInAnotherTransaction(t *testing.T) {
 	c := newFixture(t, nil)
 	parent := c.placed()
 	u, err := c.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
@@ -300,7 +300,7 @@ func TestReplacementForAnotherPatient(t *testing.T) {
 }
 
 // A search for a payor by the id of a clearing house needs both the house and the id.
-func TestPayorSearchNeedsBothHalves(t *testing.T) {
+func TestPayorSearch_needsClearingHouseAndPayorID(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, query := range []string{"provider=house_a", "provider_payor_id=1", "insurance_name=a&provider=house_a", "insurance_name=a&provider_payor_id=1"} {
 		require.Equal(t, people.PayorSearchMissing, c.get("/v3/insurance/search/payor?"+query, 400).ErrorType(t), query)
@@ -308,7 +308,7 @@ func TestPayorSearchNeedsBothHalves(t *testing.T) {
 }
 
 // Old names of statuses are understood.
-func TestOldNamesOfStatuses(t *testing.T) {
+func TestSimulation_acceptsOldStatusNames(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(onSiteTest, nil))
 	path := "/v3/order/" + o.ID.String()
@@ -319,7 +319,7 @@ func TestOldNamesOfStatuses(t *testing.T) {
 
 // The rules of placing are checked in the order of the documentation: each row breaks all
 // rules after it, too.
-func TestOrderOfTheChecks(t *testing.T) {
+func TestPlacing_checksRulesInTheDocumentedOrder(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		for i := range x.book.Markers {
 			if m := &x.book.Markers[i]; m.ID == 1013 {
@@ -387,7 +387,7 @@ func (l *watchfulLab) Submit(_ context.Context, s exchange.Submission) (exchange
 
 // The lab reads the order's comment, then the account's; labs that take none get none, and
 // the order keeps its own as it was written.
-func TestCommentsReachTheLab(t *testing.T) {
+func TestClinicalNotes_reachTheLabBeforeTheAccountsNote(t *testing.T) {
 	lab := &watchfulLab{busyLab: newBusyLab()}
 	c := remade(t, func(x *shop) {
 		x.lab, x.options.CentralLabs = lab, []string{"northlab"}
@@ -429,7 +429,7 @@ func TestCommentsReachTheLab(t *testing.T) {
 }
 
 // Every address may have access notes.
-func TestAccessNotes(t *testing.T) {
+func TestAccessNotes_areAcceptedInEveryAddress(t *testing.T) {
 	c := newFixture(t, nil)
 	note, long := strings.Repeat("é", 1000), strings.Repeat("x", 1001)
 	patient := func(note string) object {
@@ -454,7 +454,7 @@ func TestAccessNotes(t *testing.T) {
 }
 
 // A page beyond the end of a list is empty.
-func TestFarPages(t *testing.T) {
+func TestPage_beyondTheEndIsEmpty(t *testing.T) {
 	c := newFixture(t, nil)
 	c.placed()
 	var page struct {
@@ -474,7 +474,7 @@ func TestFarPages(t *testing.T) {
 
 // Who a kit is sent to is found by the name on the parcel; orders without a patient's name
 // come last, whichever way the names are sorted.
-func TestRecipientsAndNamesAreFound(t *testing.T) {
+func TestOrders_areFoundByRecipientAndSortedByPatientName(t *testing.T) {
 	now := fixtureNow
 	c := remade(t, func(x *shop) {
 		x.options.Now = func() time.Time { now = now.Add(time.Second); return now }
@@ -520,7 +520,7 @@ func TestRecipientsAndNamesAreFound(t *testing.T) {
 
 // A test that the service built for an order can be read and listed, and ordered again;
 // the same selection is the same test.
-func TestBuiltLabTests(t *testing.T) {
+func TestBuiltLabTest_isListedAndReusedForTheSameSelection(t *testing.T) {
 	c := newFixture(t, nil)
 	pick := object{"order_set": object{"lab_test_ids": []string{kitTest}, "add_on": object{"provider_ids": []string{"N011"}}}, "collection_method": "walk_in_test"}
 	o := c.order("POST", "/v3/order", c.request(kitTest, pick))
@@ -549,7 +549,7 @@ func TestBuiltLabTests(t *testing.T) {
 }
 
 // Syntax problems and rule violations of one body are reported together.
-func TestEveryProblemAtOnce(t *testing.T) {
+func TestOrderInput_reportsSyntaxAndRuleProblemsTogether(t *testing.T) {
 	c := newFixture(t, nil)
 	patient, address := aPatient(), anAddress()
 	patient["first_name"], patient["dob"], patient["email"] = " Ana", "soon", 7
@@ -574,7 +574,7 @@ func TestEveryProblemAtOnce(t *testing.T) {
 	require.Len(t, c.post("/v3/order", `{"priority": 1, "billing_type": "barter"`, 422).Locs(t), 2, "what comes after is not read")
 }
 
-func TestOrderCountsByStatus(t *testing.T) {
+func TestOrderCounts_areByStatus(t *testing.T) {
 	c := newFixture(t, nil)
 	c.placed()
 	o := c.placed()
@@ -588,7 +588,7 @@ func TestOrderCountsByStatus(t *testing.T) {
 	require.Equal(t, map[string]int{"ordered": 1, "cancelled": 1}, counts.ByStatus)
 }
 
-func TestOrderLifecycles(t *testing.T) {
+func TestLifecycles_areServedAsDefined(t *testing.T) {
 	var out struct {
 		Lifecycles []orders.Lifecycle `json:"lifecycles"`
 	}

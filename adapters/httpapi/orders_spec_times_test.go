@@ -24,7 +24,7 @@ func timed(t *testing.T, now *time.Time, edits ...func(*shop)) *fixture {
 
 // A visit at home that is cancelled at least 24 hours before it is refunded, for reasons that
 // allow a refund; for a center the reason alone decides.
-func TestRefundsOverHTTP(t *testing.T) {
+func TestCancellation_refundsByReasonAndNotice(t *testing.T) {
 	reason := func(c *fixture, kind string, refundable bool) string {
 		var reasons []appointment.CancellationReason
 		c.get("/v3/order/"+kind+"/appointment/cancellation-reasons", 200).JSON(t, &reasons)
@@ -62,7 +62,7 @@ func TestRefundsOverHTTP(t *testing.T) {
 
 // Cached availability is returned until it is 15 minutes old, to callers that ask for cached
 // answers, and only if every requested place is cached.
-func TestAgeOfCachedSlots(t *testing.T) {
+func TestCachedSlots_areReturnedUpTo15MinutesOldIfAsked(t *testing.T) {
 	now := fixtureNow
 	lab := newBusyLab()
 	c := timed(t, &now, func(x *shop) { x.lab = lab })
@@ -101,7 +101,7 @@ func TestAgeOfCachedSlots(t *testing.T) {
 
 // A booking that its provider does not confirm stays pending until the deadline, and is then
 // cancelled.
-func TestConfirmationThatNeverComes(t *testing.T) {
+func TestBooking_unconfirmedIsCancelledAtTheDeadline(t *testing.T) {
 	const milli = "async_confirmation_timeout_millisecond"
 	for name, row := range map[string]struct {
 		body  object
@@ -149,7 +149,7 @@ func TestConfirmationThatNeverComes(t *testing.T) {
 
 // An order keeps the insurance that it was placed with, and so does the day of its draw,
 // whatever the patient's newest is.
-func TestInsuranceOfTheDayOverHTTP(t *testing.T) {
+func TestOrder_keepsTheInsuranceItWasPlacedWith(t *testing.T) {
 	now := fixtureNow
 	c := timed(t, &now)
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)

@@ -42,7 +42,7 @@ func (c *fixture) keys(kind string) []string {
 }
 
 // Each step of an appointment moves its order, as documented.
-func TestOrdersFollowTheirAppointments(t *testing.T) {
+func TestAppointment_eachStepMovesItsOrder(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, row := range []struct {
 		kind, test string
@@ -86,7 +86,7 @@ func TestOrdersFollowTheirAppointments(t *testing.T) {
 }
 
 // What the answer of a change says of an appointment is what a later read says.
-func TestAppointments_changesAnswerWhatIsReadLater(t *testing.T) {
+func TestAppointment_changeAnswersWhatALaterReadAnswers(t *testing.T) {
 	for _, managed := range []bool{false, true} {
 		c := remade(t, func(x *shop) {
 			x.visits.Providers[0].PatientManaged = managed
@@ -126,7 +126,7 @@ func (c *fixture) reason(kind string) string {
 }
 
 // An appointment that is cancelled leaves an order that can be booked again.
-func TestAppointmentIsCancelledAndBookedAgain(t *testing.T) {
+func TestAppointment_cancelledCanBeBookedAgain(t *testing.T) {
 	c := newFixture(t, nil)
 	for kind, test := range map[string]string{"phlebotomy": atHomeTest, "psc": walkInTest} {
 		keys, o := c.keys(kind), c.accepted(test, nil)
@@ -148,7 +148,7 @@ func TestAppointmentIsCancelledAndBookedAgain(t *testing.T) {
 	}
 }
 
-func TestOnePhlebotomistAtATime(t *testing.T) {
+func TestBooking_aSlotIsTakenOnce(t *testing.T) {
 	c := newFixture(t, nil)
 	keys := c.keys("phlebotomy")
 	one, two := c.accepted(atHomeTest, nil), c.accepted(atHomeTest, nil)
@@ -163,7 +163,7 @@ func TestOnePhlebotomistAtATime(t *testing.T) {
 }
 
 // A slot that is gone is one error, wherever it was; a key can be used until it expires.
-func TestSlotsThatAreGone(t *testing.T) {
+func TestBooking_takenOrExpiredSlotAnswersConflict(t *testing.T) {
 	for _, env := range []healthlab.Environment{healthlab.Production, healthlab.Sandbox} {
 		now := fixtureNow
 		c := remade(t, func(x *shop) {
@@ -228,7 +228,7 @@ func TestSwitchesOfAppointments(t *testing.T) {
 }
 
 // The patient of each method is told at the moments of the documentation, on its channels.
-func TestPatientMessagesOverHTTP(t *testing.T) {
+func TestPatientMessages_areSentAtTheDocumentedMoments(t *testing.T) {
 	for test, want := range map[string]string{
 		kitTest: "sms ordered, sms transit_customer, sms out_for_delivery, sms delivered_to_lab, sms completed",
 		walkInTest: "sms ordered, email ordered, sms requisition_created, email requisition_created, sms appointment_scheduled, " +
@@ -278,7 +278,7 @@ func TestPatientMessagesOverHTTP(t *testing.T) {
 }
 
 // The country in the address of a visit is optional.
-func TestCountryOfAVisit(t *testing.T) {
+func TestHomeVisit_countryIsOptional(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.accepted(atHomeTest, nil)
 	path := "/v3/order/" + o.ID.String() + "/phlebotomy/appointment/request"

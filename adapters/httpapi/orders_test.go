@@ -224,7 +224,7 @@ func (c *fixture) refused(method, path string, body any, status int, rule string
 	require.Equal(c.t, rule, c.Send(c.t, method, path, body).Want(c.t, status).ErrorType(c.t))
 }
 
-func TestOrderFromPlacementToResult(t *testing.T) {
+func TestOrder_goesFromPlacementToResult(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.placed()
 	require.Equal(t, orders.Ordered, o.LowLevel())
@@ -257,7 +257,7 @@ func TestOrderFromPlacementToResult(t *testing.T) {
 	require.Equal(t, orders.Completed, *detail.Orders[0].LastStatus)
 }
 
-func TestOrderOfATestkit(t *testing.T) {
+func TestKitOrder_isRegisteredByItsSampleID(t *testing.T) {
 	c := newFixture(t, nil)
 	kit := object{"user_id": c.user.String(), "lab_test_id": kitTest, "shipping_details": object{
 		"receiver_name": "Front Desk", "first_line": "2 Elm Street", "city": "Duluth", "state": "MN",
@@ -284,7 +284,7 @@ func TestOrderOfATestkit(t *testing.T) {
 	c.refused("POST", "/v3/order/testkit", kit, 400, catalogue.MethodNotSupported)
 }
 
-func TestOrdersOfOthersAreNotThere(t *testing.T) {
+func TestOrders_ofOtherTeamsAreNotFound(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.placed()
 	other := c.With("x-service-api-key", "other")
@@ -322,7 +322,7 @@ func TestOrdersOfOthersAreNotThere(t *testing.T) {
 	require.Equal(t, "UNAUTHORIZED", c.With("x-service-api-key", "nobody").Send(t, "GET", path, nil).Want(t, 401).ErrorType(t))
 }
 
-func TestOrderIsRefused(t *testing.T) {
+func TestPlacing_eachBrokenRuleHasItsErrorType(t *testing.T) {
 	c := newFixture(t, nil)
 	minor := aPatient()
 	minor["dob"] = "2015-01-01"
@@ -367,7 +367,7 @@ func TestOrderIsRefused(t *testing.T) {
 	require.Zero(t, page.Total, "a refusal stored an order")
 }
 
-func TestOrderThatIsNotValid(t *testing.T) {
+func TestPlacing_invalidFieldsAreReportedByPath(t *testing.T) {
 	c := newFixture(t, nil)
 	patient, address := aPatient(), anAddress()
 	patient["first_name"], patient["email"], patient["dob"] = " Ana", "nobody", "2030-01-01"
@@ -395,7 +395,7 @@ func TestOrderThatIsNotValid(t *testing.T) {
 	require.Equal(t, []string{"path.order_id"}, c.get("/v3/order/7", 422).Locs(t))
 }
 
-func TestOrderTakesEitherNameOfTheZip(t *testing.T) {
+func TestAddress_acceptsZipAndZipCode(t *testing.T) {
 	c := newFixture(t, nil)
 	address := anAddress()
 	delete(address, "zip")
@@ -414,7 +414,7 @@ func TestOrderTakesEitherNameOfTheZip(t *testing.T) {
 	require.Equal(t, 1, strings.Count(body, "zip_code"))
 }
 
-func TestOrderIsCancelled(t *testing.T) {
+func TestCancelOrder_worksOnce(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.placed()
 	got := c.order("POST", "/v3/order/"+o.ID.String()+"/cancel", nil)
@@ -423,7 +423,7 @@ func TestOrderIsCancelled(t *testing.T) {
 	c.refused("POST", "/v3/order/"+absent+"/cancel", nil, 404, orders.OrderNotFound)
 }
 
-func TestDrawIsCompleted(t *testing.T) {
+func TestDrawCompleted_isAllowedOnceAfterSubmission(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(onSiteTest, nil))
 	path := "/v3/order/" + o.ID.String() + "/draw_completed"
@@ -435,7 +435,7 @@ func TestDrawIsCompleted(t *testing.T) {
 	c.refused("PATCH", "/v3/order/"+c.placed().ID.String()+"/draw_completed", nil, 400, catalogue.MethodNotSupported)
 }
 
-func TestOrderIsScheduled(t *testing.T) {
+func TestScheduledOrder_activationDateCanMoveUntilActivation(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(walkInTest, object{"activate_by": "2026-04-01"}))
 	path := "/v3/order/" + o.ID.String()
@@ -449,7 +449,7 @@ func TestOrderIsScheduled(t *testing.T) {
 	c.refused("PATCH", path, object{"activate_by": nil}, 400, orders.OrderNotModifiable)
 }
 
-func TestOrderIsReplaced(t *testing.T) {
+func TestReplacement_isInTheTransactionOfItsParent(t *testing.T) {
 	c := newFixture(t, nil)
 	parent := c.placed()
 	child := c.order("POST", "/v3/order/create", c.request(kitTest, object{"parent_id": parent.ID.String(), "update_reason": "INCORRECT_LAB"}))
@@ -465,7 +465,7 @@ func TestOrderIsReplaced(t *testing.T) {
 	require.Equal(t, []string{"body.parent_id"}, c.post("/v3/order", c.request(kitTest, object{"parent_id": absent}), 422).Locs(t))
 }
 
-func TestOrderIsImported(t *testing.T) {
+func TestOrderImport_takesARequisitionOnceAndAPendingAccount(t *testing.T) {
 	c := newFixture(t, nil)
 	body := object{"user_id": c.user.String(), "billing_type": "client_bill", "collection_method": "walk_in_test",
 		"order_set":       object{"add_on": object{"provider_ids": []string{"N011"}}},
@@ -491,7 +491,7 @@ func TestOrderIsImported(t *testing.T) {
 	require.Equal(t, catalogue.NoActiveLabAccount, other.Send(t, "POST", "/v3/order", place).Want(t, 400).ErrorType(t))
 }
 
-func TestEventsAreResent(t *testing.T) {
+func TestResendEvents_selectsByOrderOrTimeWindow(t *testing.T) {
 	c := newFixture(t, nil)
 	one, two := c.placed(), c.placed()
 	ids := func(body object) []string {
@@ -511,7 +511,7 @@ func TestEventsAreResent(t *testing.T) {
 	require.Equal(t, []string{"body.order_ids.0"}, c.post(path, object{"order_ids": []string{"x"}}, 422).Locs(t))
 }
 
-func TestSimulationIsRefused(t *testing.T) {
+func TestSimulation_refusesUnreachableStatuses(t *testing.T) {
 	c := newFixture(t, nil)
 	path := "/v3/order/" + c.placed().ID.String() + "/test"
 	c.refused("POST", path+"?final_status=received.testkit.ordered", nil, 400, orders.StatusOfOtherMethod)
@@ -520,7 +520,7 @@ func TestSimulationIsRefused(t *testing.T) {
 	c.refused("POST", path+"?final_status=received.walk_in_test.ordered", nil, 400, orders.StatusNotReachable)
 }
 
-func TestOrdersAreListed(t *testing.T) {
+func TestOrders_areFilteredSortedAndPaged(t *testing.T) {
 	c := newFixture(t, nil)
 	patient := aPatient()
 	patient["first_name"], patient["last_name"] = "Zoe", "Abel"
@@ -582,7 +582,7 @@ func TestOrdersAreListed(t *testing.T) {
 }
 
 // Errors and logs of refused orders have no value of the patient.
-func TestOrderRefusalsNameNoPatient(t *testing.T) {
+func TestOrderRefusals_holdNoValueOfThePatient(t *testing.T) {
 	c := newFixture(t, nil)
 	const mark = "Qzmarker"
 	patient := aPatient()

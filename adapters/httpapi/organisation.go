@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// organisationOperations are the teams of an organisation.
+// organisationOperations lists the operations on the teams of an organisation.
 func (a api) organisationOperations() []server.Operation {
 	if a.Organisations == nil {
 		return nil
@@ -40,8 +40,8 @@ func (a api) organisationOperations() []server.Operation {
 	}
 }
 
-// KeyMaker returns a function for organisation.Options that makes keys from random, which
-// is crypto/rand.Reader but in tests.
+// KeyMaker returns a function for organisation.Options that makes API keys from random. Use crypto/rand.Reader; tests
+// may use another reader.
 func KeyMaker(random io.Reader, env healthlab.Environment, region Region) func() (key, hint string, err error) {
 	return func() (string, string, error) {
 		key, _, err := NewKey(random, env, region)
@@ -49,7 +49,7 @@ func KeyMaker(random io.Reader, env healthlab.Environment, region Region) func()
 	}
 }
 
-// KeysOf finds the keys that an organisation's teams have made.
+// KeysOf returns a KeyFinder for the API keys that teams have created through an organisation.Service.
 func KeysOf(s *organisation.Service) KeyFinder { return orgKeys{s} }
 
 type orgKeys struct{ *organisation.Service }
@@ -72,7 +72,8 @@ func TeamsMandate(of uuid.UUID, teams ...healthlab.TeamID) Mandate {
 	return func(org uuid.UUID, team healthlab.TeamID) bool { return org == of && slices.Contains(teams, team) }
 }
 
-// belongs fails if a team is not the organisation's, where organisations are known.
+// belongs returns a function that fails if a team does not belong to the organisation. The function accepts every team
+// if organisations are not mounted.
 func (a api) belongs(ctx context.Context) func(uuid.UUID, healthlab.TeamID) error {
 	if a.Organisations == nil {
 		return func(uuid.UUID, healthlab.TeamID) error { return nil }
@@ -101,7 +102,7 @@ func (a api) teamsOf(ctx context.Context, org uuid.UUID) (out []healthlab.TeamID
 	}
 }
 
-// identity says who a team is.
+// identity returns the organisation and the name of a team.
 func (a api) identity(ctx context.Context, team healthlab.TeamID) (TeamIdentity, error) {
 	if a.TeamIdentity != nil {
 		return a.TeamIdentity(ctx, team)
@@ -110,7 +111,7 @@ func (a api) identity(ctx context.Context, team healthlab.TeamID) (TeamIdentity,
 	return TeamIdentity{Org: t.Org, Name: t.Name}, err
 }
 
-// managedOrg is a request for the management of an organisation.
+// managedOrg is a management request about an organisation.
 type managedOrg struct {
 	*wire.In
 	mandate Mandate
@@ -132,7 +133,7 @@ func (a api) managingOrg(do func(http.ResponseWriter, *http.Request, *managedOrg
 
 func (m Mandate) requireOrganisation(org uuid.UUID) error {
 	if org == uuid.Nil || !m(org, healthlab.TeamID{}) {
-		return fmt.Errorf("%w: the key is not the organisation's", healthlab.Forbidden)
+		return fmt.Errorf("%w: the management key does not belong to this organisation", healthlab.Forbidden)
 	}
 	return nil
 }
@@ -156,7 +157,7 @@ func (a api) orgTeam(t *organisation.Team) orgTeamOut {
 	}
 }
 
-// managementKeyOut is what a management key may do with a team.
+// managementKeyOut is the role of a management key for a team.
 type managementKeyOut struct {
 	Name string `json:"name"`
 	Role Role   `json:"role"`
@@ -207,7 +208,7 @@ func (a api) listTeams(ctx context.Context, m *managedOrg) (any, error) {
 	}
 }
 
-// newTeamIn creates a team.
+// newTeamIn is the body that creates a team.
 type newTeamIn struct {
 	ID            *uuid.UUID `json:"id"`
 	Name          string     `json:"name"`
@@ -238,13 +239,13 @@ func (a api) createTeam(ctx context.Context, m *managedOrg) (any, error) {
 	return a.orgTeam(&t), nil
 }
 
-// integrationTaken says which team has an integration id, if the key opens that team.
+// integrationTaken adds the team that already uses an integration id to an error, if the caller may manage that team.
 func integrationTaken(err error, org uuid.UUID, mandate Mandate) error {
 	var taken *organisation.IntegrationTakenError
 	if !errors.As(err, &taken) {
 		return err
 	}
-	out := &wire.Fault{Status: http.StatusConflict, Type: "INTEGRATION_TEAM_ID_TAKEN", Msg: "a team of the organisation has this integration_team_id"}
+	out := &wire.Fault{Status: http.StatusConflict, Type: "INTEGRATION_TEAM_ID_TAKEN", Msg: "another team of the organisation already has this integration_team_id"}
 	if mandate(org, taken.Team) {
 		out.Extra = map[string]any{"team_id": taken.Team}
 	}
@@ -263,7 +264,7 @@ func (a api) readOrgTeam(ctx context.Context, m *managed) (any, error) {
 	return a.orgTeam(&t), nil
 }
 
-// teamPatchIn changes a team; null takes the integration id away.
+// teamPatchIn is the body that changes a team. A null integration id deletes the id.
 type teamPatchIn struct {
 	Name          *string          `json:"name"`
 	IntegrationID wire.Opt[string] `json:"integration_team_id"`
@@ -302,13 +303,13 @@ func (a api) deleteTeam(ctx context.Context, m *managed) (any, error) {
 	return success{true}, nil
 }
 
-// apiKeyOut is a key; the whole of it is in the answer alone that makes it.
+// apiKeyOut is an API key. Only the answer that creates a key contains the whole key.
 type apiKeyOut struct {
 	ID    uuid.UUID        `json:"id"`
 	Label string           `json:"label"`
 	Value string           `json:"value"`
 	Team  healthlab.TeamID `json:"team_id"`
-	// Scopes is null for a key with every scope.
+	// Scopes is null for a key with all scopes.
 	Scopes     *organisation.Scopes `json:"scopes"`
 	CreatedAt  healthlab.Time       `json:"created_at"`
 	ExpiresAt  *healthlab.Time      `json:"expires_at"`
@@ -357,7 +358,7 @@ func (a api) listAPIKeys(ctx context.Context, m *managedTeams) (any, error) {
 	return out, nil
 }
 
-// newAPIKeyIn makes a key.
+// newAPIKeyIn is the body that creates an API key.
 type newAPIKeyIn struct {
 	Team      uuid.UUID            `json:"team_id"`
 	Label     string               `json:"label"`
@@ -369,7 +370,7 @@ func (a api) createAPIKey(w http.ResponseWriter, r *http.Request, m *managedTeam
 	var body newAPIKeyIn
 	m.Body(&body)
 	if body.Scopes != nil && len(*body.Scopes) == 0 {
-		m.Problem("empty", "must name scopes, or be null for every scope", "body", "scopes")
+		m.Problem("empty", "must list at least one scope, or be null for all scopes", "body", "scopes")
 	}
 	team, err := m.team(body.Team)
 	if err != nil {
@@ -384,12 +385,12 @@ func (a api) createAPIKey(w http.ResponseWriter, r *http.Request, m *managedTeam
 	return wire.JSON(w, http.StatusOK, apiKeyFrom(&k, key))
 }
 
-// rotateAPIKeyIn replaces a key.
+// rotateAPIKeyIn is the body that replaces an API key.
 type rotateAPIKeyIn struct {
 	OverlapHours *int `json:"overlap_hours"`
 }
 
-// defaultOverlap is how long a rotated key works if the request does not say.
+// defaultOverlap is how many hours a rotated key stays valid if the request names no overlap.
 const defaultOverlap = 24
 
 func (a api) rotateAPIKey(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
@@ -417,7 +418,7 @@ func (a api) rotateAPIKey(w http.ResponseWriter, r *http.Request, m *managedTeam
 	return wire.JSON(w, http.StatusOK, apiKeyFrom(&k, key))
 }
 
-// manages returns NotFound unless a key is of a team that the caller manages.
+// manages returns NotFound unless the caller manages the team of a key.
 func (a api) manages(ctx context.Context, m *managedTeams, id uuid.UUID) error {
 	k, err := a.Organisations.Key(ctx, m.org, id)
 	if err == nil && !m.mandate(m.org, k.Team) {
@@ -426,7 +427,7 @@ func (a api) manages(ctx context.Context, m *managedTeams, id uuid.UUID) error {
 	return err
 }
 
-// apiKeysGoneOut says what became of each key.
+// apiKeysGoneOut lists the outcome of deleting each key.
 type apiKeysGoneOut struct {
 	Success  []uuid.UUID `json:"success"`
 	Failure  []uuid.UUID `json:"failure"`
@@ -436,9 +437,9 @@ type apiKeysGoneOut struct {
 func (a api) deleteAPIKeys(ctx context.Context, m *managedTeams) (any, error) {
 	ids := m.UUIDs("key_id")
 	if len(ids) == 0 && m.Err() == nil {
-		m.Problem("missing", "must name keys", "query", "key_id")
+		m.Problem("missing", "must list at least one key id", "query", "key_id")
 	} else if len(ids) > mostTeams {
-		m.Problem("too_long", "at most 100", "query", "key_id")
+		m.Problem("too_long", "must be at most 100", "query", "key_id")
 	}
 	if _, err := m.allowed(nil); err != nil {
 		return nil, err

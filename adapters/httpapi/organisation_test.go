@@ -111,7 +111,7 @@ func (hq *headquarters) key(team healthlab.TeamID, label string) (out keySeen) {
 	return out
 }
 
-func TestTeamsOfAnOrganisation(t *testing.T) {
+func TestTeams_areManagedByTheirOrganisationAlone(t *testing.T) {
 	hq := newHeadquarters(t)
 	const accents = "Łódź (Nord), A/B: l’été d'Åse | R&D_1-2"
 	a := hq.create(hq.Client, org, `{"id":"`+hq.teamA.String()+`","name":"`+accents+`","integration_team_id":"crm 1"}`)
@@ -200,7 +200,7 @@ func TestTeamsOfAnOrganisation(t *testing.T) {
 }
 
 // Keys open a team from their creation to their end, and are shown once.
-func TestAPIKeysOfTeams(t *testing.T) {
+func TestAPIKey_opensItsTeamUntilDeletedAndIsShownOnce(t *testing.T) {
 	hq := newHeadquarters(t)
 	a := hq.create(hq.Client, org, `{"id":"`+hq.teamA.String()+`","name":"A"}`)
 	b := hq.create(hq.Client, org, `{"name":"B"}`)
@@ -305,7 +305,7 @@ func (s *stubborn) DeleteKey(ctx context.Context, team healthlab.TeamID, id uuid
 	return s.Store.DeleteKey(ctx, team, id)
 }
 
-func TestAPIKeyThatIsNotDeletedIsTold(t *testing.T) {
+func TestDeleteTeam_reportsAPIKeysThatCouldNotBeDeleted(t *testing.T) {
 	store := &stubborn{Store: memory.New(nil).Organisations()}
 	orgs, err := organisation.New(store, &organisation.Options{NewKey: httpapi.KeyMaker(rand.Reader, healthlab.Sandbox, httpapi.US)})
 	require.NoError(t, err)

@@ -30,34 +30,35 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Part is a group of operations, with the service behind them.
+// Part is a group of operations with their service. Functions such as [HealthData] return one.
 type Part struct {
-	// domain is the folder of its service, whose types of errors its answers have.
+	// domain is the folder of the service. It selects the error types in the contract.
 	domain string
-	// mount puts the service where handlers find it, and what it does for other parts.
+	// mount stores the service in the api, with the functions that other parts use.
 	mount func(*api)
-	// prepare runs after every part is mounted; nil for most.
+	// prepare runs after every part is mounted. It may be nil.
 	prepare    func(*api)
 	operations func(api) []server.Operation
-	// events are those that its service sends; nil for none.
+	// events returns the events that the service sends. It may be nil.
 	events func() []healthlab.EventType
-	// managed parts need Config.AuthenticateManagement and Config.Environment.
+	// managed requires Config.AuthenticateManagement and Config.Environment.
 	managed bool
 }
 
-// across is what one part does for another. A nil function: that part is not mounted.
+// across holds the functions that one part provides for other parts. A nil function means that the part is not mounted.
 type across struct {
-	// disconnect and endConsent tell the provider, too. By Linking.
+	// disconnect and endConsent also revoke the grant at the provider. Set by Linking.
 	disconnect, endConsent func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error
-	// tokenUser says of whom a link token is; false for a token that is not ours. By Linking.
+	// tokenUser returns the team and the user of a link token, and false for a token that this service did not sign.
+	// Set by Linking.
 	tokenUser func(token string) (healthlab.TeamID, healthlab.UserID, bool)
-	// linkOrigins are the origins whose pages a team lets call the link API. By TeamSettings.
+	// linkOrigins returns the origins whose pages may call the link API for a team. Set by TeamSettings.
 	linkOrigins func(context.Context, healthlab.TeamID) ([]string, error)
-	// appCaller says for whom an app calls; false for a token that is no app's. By CompanionApps.
+	// appCaller returns the caller of an app token, and false for any other token. Set by CompanionApps.
 	appCaller func(ctx context.Context, token string) (Caller, bool, error)
-	// orgOf is the organisation of a team. By Organisations.
+	// orgOf returns the organisation of a team. Set by Organisations.
 	orgOf func(context.Context, healthlab.TeamID) (uuid.UUID, error)
-	// orderUser is whose an order is, and countOrders is how many a team has. By LabOrders.
+	// orderUser returns the user of an order, and countOrders the number of orders of a team. Set by LabOrders.
 	orderUser   func(context.Context, healthlab.TeamID, uuid.UUID) (healthlab.UserID, error)
 	countOrders func(context.Context, healthlab.TeamID) (int, error)
 }
@@ -95,9 +96,9 @@ func EHRPipelines(s *ehr.Service) Part {
 	return Part{domain: "aggregate", mount: func(a *api) { a.Pipelines = s }, operations: api.pipelineOperations, managed: true}
 }
 
-// TeamSettings mounts what teams have chosen. It needs Config.AuthenticateManagement and
-// Config.Environment. identity says who a team is, for teams that ask about themselves, and must be safe
-// for concurrent use. Nil: as Organisations says; without those, they cannot.
+// TeamSettings mounts the settings of teams. It needs Config.AuthenticateManagement and Config.Environment. identity
+// returns the organisation and name of a team for the operation in which a team reads its own record; it must be safe
+// for concurrent use. If it is nil, Organisations provides them; without that part the operation is not found.
 func TeamSettings(s *teamsettings.Service, identity func(context.Context, healthlab.TeamID) (TeamIdentity, error)) Part {
 	return Part{
 		domain: "healthdata",
@@ -112,9 +113,9 @@ func TeamSettings(s *teamsettings.Service, identity func(context.Context, health
 	}
 }
 
-// Organisations mounts the teams of organisations and their API keys; a path of the management then
-// opens only teams of its organisation. It needs Config.AuthenticateManagement and Config.Environment.
-// [KeysOf] lets the keys open the rest.
+// Organisations mounts the teams of organisations and their API keys. A management path then accepts only teams of its
+// organisation. It needs Config.AuthenticateManagement and Config.Environment. [KeysOf] accepts these API keys in
+// [KeyAuth].
 func Organisations(s *organisation.Service) Part {
 	return Part{
 		domain: "healthdata",
@@ -129,9 +130,9 @@ func Organisations(s *organisation.Service) Part {
 	}
 }
 
-// Linking mounts link codes, link tokens and what people connect with them. It needs [HealthData]. The
-// management of teams' own clients at providers is there if it takes them (linking.Options.Clients) and
-// Config.AuthenticateManagement and Config.Environment are set.
+// Linking mounts link codes, link tokens and the connections made with them. It needs [HealthData]. The management of
+// teams' own OAuth clients is mounted if linking.Options.Clients, Config.AuthenticateManagement and Config.Environment
+// are set.
 func Linking(s *linking.Service) Part {
 	return Part{
 		domain: "linking",
@@ -143,23 +144,22 @@ func Linking(s *linking.Service) Part {
 	}
 }
 
-// LinkingPages mounts the pages on which people link, where link_web_url leads. They need [Linking].
+// LinkingPages mounts the pages on which people link an account. They need [Linking].
 func LinkingPages(p *LinkPages) Part {
 	return Part{domain: "linking", mount: func(a *api) { a.LinkPages = p }, prepare: (*api).makePages, operations: api.linkPageOperations}
 }
 
-// Pulls mounts refreshes, a look at what was fetched, and what providers send by themselves. It needs
-// [HealthData].
+// Pulls mounts refreshes, the introspection of pulls, and the messages that providers push. It needs [HealthData].
 func Pulls(s *pull.Service) Part {
 	return Part{domain: "linking", mount: func(a *api) { a.Pulls = s }, operations: api.pullOperations}
 }
 
-// BulkOperations mounts operations on many connections at once. They need [HealthData].
+// BulkOperations mounts operations on many connections. They need [HealthData].
 func BulkOperations(s *bulk.Service) Part {
 	return Part{domain: "linking", mount: func(a *api) { a.Bulk = s }, operations: api.bulkOperations}
 }
 
-// CompanionApps mounts the sign-in of apps, which act for one user with tokens of their own.
+// CompanionApps mounts the sign-in of companion apps. An app acts for one user with its own tokens.
 func CompanionApps(s *linking.Apps) Part {
 	return Part{
 		domain: "linking",
@@ -177,9 +177,9 @@ func CompanionApps(s *linking.Apps) Part {
 	}
 }
 
-// Laboratory has the services behind lab orders.
+// Laboratory holds the services of lab orders.
 type Laboratory struct {
-	// Orders places and keeps them. Required.
+	// Orders places and stores orders. Required.
 	Orders *orders.Service
 	// Exchange takes in what laboratories report of Orders. Nil: there are no operations of results in review
 	// and of simulations.
@@ -189,9 +189,9 @@ type Laboratory struct {
 	Visits *visits.Service
 	// Critical has the critical results of Orders. Nil: there are no operations of them.
 	Critical *critical.Service
-	// MatchTests are test runs of how results are matched, in a sandbox. Nil: there are none.
+	// MatchTests runs tests of result matching in a sandbox. Nil: their operations are not mounted.
 	MatchTests *simulation.MatchTests
-	// Documents prints the documents of Orders. Nil: every document is not found.
+	// Documents prints the documents of Orders. Nil: reading a document answers 404.
 	Documents *documents.Service
 }
 
@@ -229,7 +229,7 @@ func LabReports(s *labreport.Service) Part {
 	return Part{domain: "labreport", mount: func(a *api) { a.Reports = s }, operations: api.reportOperations, events: labreport.EventTypes}
 }
 
-// LabHistory mounts the laboratory results of orders and reports as one history a person.
+// LabHistory mounts the laboratory results of orders and reports as one history per person.
 func LabHistory(s *labhistory.Service) Part {
 	return Part{domain: "aggregate", mount: func(a *api) { a.LabHistory = s }, operations: api.labResultOperations}
 }
@@ -255,8 +255,8 @@ func tables(of ...func(api) []server.Operation) func(api) []server.Operation {
 	}
 }
 
-// Services are the services of a whole system. A nil one is not mounted. A program that has a Services
-// links them all; see [Part].
+// Services holds the services of a whole system. A nil service is not mounted. A program that uses Services links all
+// of them; see [Part].
 type Services struct {
 	Health        *healthdata.Service
 	Aggregate     *aggregate.Service
@@ -265,7 +265,7 @@ type Services struct {
 	Pipelines     *ehr.Service
 	Teams         *teamsettings.Service
 	Organisations *organisation.Service
-	// TeamIdentity is that of [TeamSettings].
+	// TeamIdentity is the second argument of [TeamSettings].
 	TeamIdentity func(context.Context, healthlab.TeamID) (TeamIdentity, error)
 	Linking      *linking.Service
 	LinkPages    *LinkPages
@@ -279,7 +279,7 @@ type Services struct {
 	Exports    *personexport.Service
 }
 
-// Parts returns the parts of the services that are there.
+// Parts returns a Part for each service that is not nil.
 func (s *Services) Parts() (out []Part) {
 	add := func(there bool, p Part) {
 		if there {

@@ -55,7 +55,7 @@ func (c *fixture) finishExports() {
 	}
 }
 
-func TestUserExport(t *testing.T) {
+func TestUserExport_isMadeDownloadedAndExpires(t *testing.T) {
 	at := fixtureNow
 	c := newFixture(t, &healthdata.Options{Now: func() time.Time { return at }})
 	path := "/v2/user/" + c.user.String() + "/export"
@@ -94,7 +94,7 @@ func TestUserExport(t *testing.T) {
 }
 
 // The export of a person of another team is answered as one of a person who does not exist.
-func TestExportOfAnotherTeam(t *testing.T) {
+func TestUserExport_ofAnotherTeamIsNotFound(t *testing.T) {
 	c := newFixture(t, nil)
 	other := contract.NewClient(t, c.config.handler(), httpapi.OpenAPI()).With("x-service-api-key", "other")
 	own := "/v2/user/" + c.user.String() + "/export"
@@ -122,7 +122,7 @@ func TestExportOfAnotherTeam(t *testing.T) {
 }
 
 // A deleted user has no exports until the deletion is undone, and an erased one none at all.
-func TestExportOfDeletedUser(t *testing.T) {
+func TestUserExport_ofADeletedUserIsNotFoundUntilUndone(t *testing.T) {
 	c := newFixture(t, nil)
 	path := "/v2/user/" + c.user.String() + "/export"
 	var job personexport.PublishedJob

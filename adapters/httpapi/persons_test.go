@@ -53,7 +53,7 @@ func anInsurance(edits object) object {
 
 func (c *fixture) about(rest string) string { return "/v2/user/" + c.user.String() + "/" + rest }
 
-func TestUserInfo(t *testing.T) {
+func TestUserInfo_isPatchedAndRead(t *testing.T) {
 	c := newFixture(t, nil)
 	c.refused("GET", c.about("info/latest"), nil, 404, people.UserInfoNotFound)
 	var kept, got people.UserInfo
@@ -82,7 +82,7 @@ func TestUserInfo(t *testing.T) {
 	}
 }
 
-func TestInsurance(t *testing.T) {
+func TestInsurance_isAddedReadAndNeedsAKnownPayor(t *testing.T) {
 	c := newFixture(t, nil)
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
 	c.refused("GET", c.about("insurance/latest"), nil, 404, people.InsuranceNotFound)
@@ -132,7 +132,7 @@ func TestInsurance(t *testing.T) {
 		Send(t, "GET", "/v2/user/"+c.foreign.String()+"/insurance/latest", nil).Want(t, 403).ErrorType(t))
 }
 
-func TestPayors(t *testing.T) {
+func TestPayorSearch_findsByNameOrClearingHouseID(t *testing.T) {
 	c := newFixture(t, nil)
 	codes := func(query string) []string {
 		var found []people.Payor
@@ -174,7 +174,7 @@ func TestPayors(t *testing.T) {
 	c.refused("POST", "/v3/insurance/search/payor", object{}, 400, people.PayorSearchMissing)
 }
 
-func TestDiagnoses(t *testing.T) {
+func TestDiagnosisSearch_findsCodesAndChecksExclusions(t *testing.T) {
 	c := newFixture(t, nil)
 	codes := func(query string) []string {
 		var found []people.Diagnosis
@@ -210,7 +210,7 @@ func TestDiagnoses(t *testing.T) {
 	require.Equal(t, []people.DiagnosisOverlap{{Code: "R05.9", OverlapsWith: "J45.909", Type: "excludes2"}}, odd.Warnings)
 }
 
-func TestPortalURL(t *testing.T) {
+func TestPortalURL_needsDemographicsAndAContext(t *testing.T) {
 	c := newFixture(t, nil)
 	require.Equal(t, strings.ToLower(people.DemographicsMissing), c.post(c.about("create_portal_url"), object{"context": "launch"}, 422).ErrorType(t))
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-func TestPriorities(t *testing.T) {
+func TestPriorities_arePatchedAndRead(t *testing.T) {
 	c := newFixture(t, nil)
 	const path = "/v2/team/source/priorities"
 	patch := func(body string, status int) string {
@@ -32,7 +32,7 @@ func TestPriorities(t *testing.T) {
 }
 
 // Between two sources of equal type the team's preference decides what a query answers.
-func TestPrioritiesDecideQueries(t *testing.T) {
+func TestPriorities_chooseBetweenEqualSourcesInQueries(t *testing.T) {
 	c := newFixture(t, nil)
 	_, err := c.health.Connect(t.Context(), team, c.user, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)

@@ -43,7 +43,7 @@ const patients = `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":
 
 // If a request fails, in reading, in a rule, in a store or by a panic, none of its values
 // appears in the answer or the log.
-func TestFrameLeaksNothing(t *testing.T) {
+func TestFailedRequest_valuesAppearInNoAnswerOrLog(t *testing.T) {
 	for name, end := range map[string]func(context.Context, patient) error{
 		"fine":     func(context.Context, patient) error { return nil },
 		"store":    func(_ context.Context, p patient) error { return fmt.Errorf("insert: cannot write %q", p.Name+p.Email) },

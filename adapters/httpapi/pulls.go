@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// pullOperations fetch data of connections.
+// pullOperations lists the operations that pull data of connections.
 func (a api) pullOperations() []server.Operation {
 	if a.Pulls == nil {
 		return nil
@@ -36,8 +36,8 @@ func (a api) pullOperations() []server.Operation {
 	return ops
 }
 
-// nothingToRefresh answers a refresh of a user without a source. It is the one body of a
-// fault that is not wrapped in detail.
+// nothingToRefresh is the answer to the refresh of a user without a source. It is the only error body without the key
+// detail.
 type nothingToRefresh struct {
 	Success bool             `json:"success"`
 	UserID  healthlab.UserID `json:"user_id"`
@@ -45,7 +45,7 @@ type nothingToRefresh struct {
 	Failed  []string         `json:"failed_sources"`
 }
 
-// refreshUser looks for news, and says what has come, what failed and what goes on.
+// refreshUser pulls new data of a user, and answers which sources succeeded, failed or are still in progress.
 func (a api) refreshUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := healthlab.UserID{UUID: in.PathUUID("user_id")}
@@ -64,14 +64,14 @@ func (a api) refreshUser(w http.ResponseWriter, r *http.Request, team healthlab.
 	return wire.JSON(w, http.StatusOK, out)
 }
 
-// statusPage is a page of people.
+// statusPage is a page of the pull status of users.
 type statusPage[T any] struct {
 	Data       []T     `json:"data"`
 	NextCursor *string `json:"next_cursor"`
 	Next       *string `json:"next"`
 }
 
-// statusQuery reads which people to look at.
+// statusQuery reads the filters of the pull status.
 func statusQuery(in *wire.In, team healthlab.TeamID) pull.StatusQuery {
 	q := pull.StatusQuery{Team: team, Provider: orEmpty(in.OptText("provider", 64)), Limit: in.Int("user_limit", 50, 1, pull.MaxStatusUsers)}
 	if id := in.OptUUID("user_id"); id != nil {
@@ -85,7 +85,7 @@ func statusQuery(in *wire.In, team healthlab.TeamID) pull.StatusQuery {
 	return q
 }
 
-// answerStatuses answers with a page of what read finds.
+// answerStatuses answers with one page of the statuses that read returns.
 func answerStatuses[T any](read func(context.Context, pull.StatusQuery) ([]T, string, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return server.AsJSON(func(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 		q := statusQuery(in, team)
@@ -97,7 +97,7 @@ func answerStatuses[T any](read func(context.Context, pull.StatusQuery) ([]T, st
 	})
 }
 
-// listen takes what a provider sends by itself. Its signature is all that opens this.
+// listen answers a message that a provider pushes. The provider's signature authenticates the message.
 func (a api) listen(w http.ResponseWriter, r *http.Request) error {
 	in := wire.From(r)
 	provider := in.PathText("provider", 64)
@@ -111,7 +111,7 @@ func (a api) listen(w http.ResponseWriter, r *http.Request) error {
 	return listenReply(w, result, err)
 }
 
-// listenForTeam is listen of what is sent to a team's own client.
+// listenForTeam answers a message that a provider pushes to the OAuth client of a team.
 func (a api) listenForTeam(w http.ResponseWriter, r *http.Request) error {
 	in := wire.From(r)
 	provider, team := in.PathText("provider", 64), healthlab.TeamID{UUID: in.PathUUID("team_id")}
@@ -151,7 +151,7 @@ func listenReply(w http.ResponseWriter, result linking.ListenResult, err error) 
 	return wire.Bytes(w, status, mediaType, result.Reply)
 }
 
-// historyIn says what an app has uploaded of the time before its source was connected.
+// historyIn reports which history an app has uploaded from the time before its source was connected.
 type historyIn struct {
 	Provider  string         `json:"provider"`
 	Resource  string         `json:"resource"`

@@ -119,7 +119,7 @@ func (d *depot) person(name string, providers ...string) healthlab.UserID {
 	return u.ID
 }
 
-func TestRefresh(t *testing.T) {
+func TestRefresh_answersPerSourceAndIsRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDepot(t, time.Now)
 		d.answer("body", func(context.Context) error { return errors.New("502") })
@@ -168,7 +168,7 @@ func TestRefresh(t *testing.T) {
 	})
 }
 
-func TestRefreshIsRefused(t *testing.T) {
+func TestRefresh_refusesUsersWithoutSourcesAndInvalidQueries(t *testing.T) {
 	d := newDepot(t, time.Now)
 	bob := d.person("bob", "manual")
 	var out object
@@ -208,7 +208,7 @@ func (hears) Listen(_ context.Context, m linking.Message) (linking.ListenResult,
 	return linking.ListenResult{Notifications: []linking.Notification{{ID: string(m.Body), ExternalUserID: "ann at acme"}}}, nil
 }
 
-func TestPushFromProvider(t *testing.T) {
+func TestProviderPush_startsAPullOfTheNamedAccount(t *testing.T) {
 	now := fixtureNow
 	d := newDepot(t, func() time.Time { return now })
 	account := "ann at acme"
@@ -255,7 +255,7 @@ func TestPushFromProvider(t *testing.T) {
 }
 
 // The devices of a user are answered for data that is fetched as for data that is uploaded.
-func TestDevicesOfFetchedData(t *testing.T) {
+func TestDevices_ofPulledDataAreListed(t *testing.T) {
 	now := fixtureNow
 	d := newDepot(t, func() time.Time { return now })
 	ann := d.person("ann", "acme_band")
@@ -282,7 +282,7 @@ func TestDevicesOfFetchedData(t *testing.T) {
 	require.Contains(t, string(reply.Body), `"device_id":"`+id+`"`)
 }
 
-func TestIntrospection(t *testing.T) {
+func TestIntrospection_listsTheStateOfResourcesAndHistoricalPulls(t *testing.T) {
 	now := fixtureNow
 	d := newDepot(t, func() time.Time { return now })
 	ann, bob := d.person("ann", "acme_band"), d.person("bob", "manual")

@@ -34,7 +34,7 @@ func (a api) reportOperations() []server.Operation {
 func reportJobID(in *wire.In) labreport.JobID { return labreport.JobID{UUID: in.PathUUID("job_id")} }
 
 func (a api) createReport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	// Before the body is read: the team may do it, and has not too many under way.
+	// The settings and the limits of the team are checked before the body is read.
 	intake, err := a.Reports.Open(r.Context(), team)
 	if err != nil {
 		return err
@@ -54,8 +54,8 @@ func (a api) createReport(w http.ResponseWriter, r *http.Request, team healthlab
 	}))
 }
 
-// uploadIdentity returns what tells two uploads apart: their fields, and the types and
-// SHA-256 sums of their files. The boundary of the form is not part of it.
+// uploadIdentity returns a value that is equal for equal uploads: the fields, and the types and SHA-256 sums of the
+// files. It does not depend on the boundary of the form.
 func uploadIdentity(u labreport.Upload) any {
 	type file struct {
 		Type string
@@ -72,7 +72,7 @@ func uploadIdentity(u labreport.Upload) any {
 	}{u.User, u.NeedsHumanReview, files}
 }
 
-// readUpload reads the form, or everything that is wrong with it.
+// readUpload reads an upload form and returns all problems of an invalid one.
 func readUpload(in *wire.In) (labreport.Upload, error) {
 	var user, review wire.Field
 	var files uploadedFiles
@@ -106,14 +106,14 @@ func readUpload(in *wire.In) (labreport.Upload, error) {
 	return u, err
 }
 
-// uploadedFiles are the files of a form as far as it has arrived.
+// uploadedFiles collects the files of a form while it arrives.
 type uploadedFiles struct {
 	list  []labreport.File
 	bytes int // of all
 }
 
-// add keeps a file. Of too many, or too large ones, no more is kept than shows it, for
-// the other problems of the form are reported first.
+// add stores a file. It stops storing after a file too many or too large, because the other problems of the form are
+// reported first.
 func (f *uploadedFiles) add(p *wire.Part) error {
 	if len(f.list) > labreport.MaxFiles {
 		return nil

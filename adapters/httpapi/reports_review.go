@@ -14,7 +14,7 @@ import (
 // maxReviewBody is the largest body of a review.
 const maxReviewBody = 4 << 20
 
-// reportReviewOperations are for people who review what was read of lab reports.
+// reportReviewOperations lists the operations for people who review parsed lab reports.
 func (a api) reportReviewOperations() []server.Operation {
 	if a.AuthenticateManagement == nil {
 		return nil

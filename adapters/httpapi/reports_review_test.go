@@ -69,7 +69,7 @@ func (v *reviewer) wait() string {
 	return made.ID
 }
 
-func TestReviewOverHTTP(t *testing.T) {
+func TestReportReview_approvesCorrectsOrRejectsAJob(t *testing.T) {
 	v := newReviewer(t)
 	id := v.wait()
 	var job struct {
@@ -116,7 +116,7 @@ func TestReviewOverHTTP(t *testing.T) {
 	require.Equal(t, "JOB_NOT_IN_REVIEW", v.send("POST", "job/"+rejected+"/reject", `{"reviewed_by":"x","failure_reason":"low_quality"}`).Want(t, 400).ErrorType(t))
 }
 
-func TestRefusedReviews(t *testing.T) {
+func TestReportReview_invalidBodyIsRefusedByField(t *testing.T) {
 	v := newReviewer(t)
 	id := v.wait()
 	for body, where := range map[string][]string{
@@ -152,7 +152,7 @@ func TestRefusedReviews(t *testing.T) {
 
 // Reading a report, its pages or its corrections is in the access log, with the user whose
 // report it is.
-func TestAccessToReviews(t *testing.T) {
+func TestReportReview_everyReadIsInTheAccessLog(t *testing.T) {
 	v := newReviewer(t)
 	access := newAccess(t)
 	v.config.Access = access
@@ -174,7 +174,7 @@ func TestAccessToReviews(t *testing.T) {
 	require.Equal(t, []string{"list_lab_report_jobs", "read_lab_report_review", "read_lab_report_page", "approve_lab_report", "export_lab_report_corrections"}, got)
 }
 
-func TestListReportJobs(t *testing.T) {
+func TestReportJobs_areFilteredAndPaged(t *testing.T) {
 	v := newReviewer(t)
 	first, second := v.wait(), v.wait()
 	v.send("POST", "job/"+first+"/approve", `{"reviewed_by":"dr. example"}`).Want(t, 200)
@@ -209,7 +209,7 @@ func TestListReportJobs(t *testing.T) {
 	}
 }
 
-func TestPageOfAReport(t *testing.T) {
+func TestReportPage_isServedAsAnImage(t *testing.T) {
 	v := newReviewer(t)
 	id := v.wait()
 	r := v.send("GET", "job/"+id+"/page/2", nil).Want(t, 200)

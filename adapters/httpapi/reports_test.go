@@ -192,7 +192,7 @@ func (l *lab) work() {
 	}
 }
 
-func TestAReportOverHTTP(t *testing.T) {
+func TestReport_isUploadedReadAndAnswered(t *testing.T) {
 	l := newLab(t, nil)
 	var made, done struct {
 		ID, JobID     string
@@ -242,7 +242,7 @@ const (
 )
 
 // The first check that fails answers, and nothing is kept.
-func TestReportsThatAreRefused(t *testing.T) {
+func TestReportUpload_refusedReportIsNotStored(t *testing.T) {
 	pdf := file("application/pdf", reportText)
 	most := labreport.MaxFileBytes
 	full := "%PDF-1.4\n" + strings.Repeat(" ", most-9)
@@ -281,7 +281,7 @@ func TestReportsThatAreRefused(t *testing.T) {
 	l.upload(file("application/pdf", full), l.whose()).Want(t, 200)
 }
 
-func TestFormsThatAreRefused(t *testing.T) {
+func TestReportUpload_invalidFormIsRefusedByField(t *testing.T) {
 	l := newLab(t, nil)
 	pdf, user := file("application/pdf", reportText), l.whose()
 	require.ElementsMatch(t, []string{"body.file", "body.user_id"}, l.upload().Want(t, 422).Locs(t))
@@ -322,7 +322,7 @@ func (l *lab) sendTo(target string, fields ...field) *contract.Reply {
 }
 
 // The settings of the team are checked before the body is read.
-func TestWhoMayUploadReports(t *testing.T) {
+func TestReportUpload_teamSettingsAreCheckedBeforeTheBody(t *testing.T) {
 	with := func(s labreport.Settings) *labreport.Options {
 		return &labreport.Options{Settings: func(context.Context, healthlab.TeamID) (labreport.Settings, error) { return s, nil }}
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
 
-// Route is one operation.
+// Route is one operation with its path and handler.
 type Route struct {
 	// ID is the operationId of the contract.
 	ID string
 	// Pattern is the method and path as net/http's ServeMux writes them:
 	// "GET /v2/user/{user_id}".
 	Pattern string
-	// Handler answers. It takes the parts of the path from Request.PathValue.
+	// Handler answers the request. It reads path parameters with Request.PathValue.
 	Handler http.Handler
-	// Preflight answers OPTIONS at the same path, where web pages of other origins may call
-	// the operation; nil elsewhere. [Mux] serves it.
+	// Preflight answers OPTIONS at the same path if web pages of other origins may call the operation; nil otherwise.
+	// [Mux] serves it.
 	Preflight http.Handler
 }
 
@@ -66,10 +66,10 @@ func Mux(routes []Route) http.Handler {
 	return httpserver.LimitBodies(m, httpserver.BodyTimes{})
 }
 
-// Compress compresses the answers of a handler with gzip or zstd, as the request's header
-// Accept-Encoding asks. Answers under 1 KiB, which all answers with a secret are, and the link
-// pages go as they are: the length of a compressed secret tells of it (BREACH). [Handler] compresses; a host that mounts [Routes] itself wraps
-// its own mux.
+// Compress compresses the answers of a handler with gzip or zstd as the request header Accept-Encoding asks. It does
+// not compress answers under 1 KiB or the link pages, because the length of a compressed secret reveals information
+// about it (BREACH); all answers with secrets are under 1 KiB. [Handler] compresses; a host that mounts [Routes] itself
+// wraps its own mux.
 func Compress(h http.Handler) http.Handler {
 	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.SetContentType(false), gzhttp.ContentTypes([]string{
 		"application/json", "application/xml", "text/css", "text/plain", "text/csv", "text/javascript", "image/svg+xml",
@@ -87,7 +87,7 @@ func Compress(h http.Handler) http.Handler {
 // Empty outside of a request.
 func RequestID(ctx context.Context) string { return server.RequestID(ctx) }
 
-// operations are those of the parts, and those that every mount has.
+// operations returns the operations of the parts and those of every mount.
 func (a api) operations() []server.Operation {
 	ops := a.accessOperations()
 	for _, p := range a.Config.Parts {
@@ -114,6 +114,6 @@ func (a api) routes(ops []server.Operation) []Route {
 	return routes
 }
 
-// RequisitionFormPath is where signed URLs of requisitions are answered: a host gives
-// [documents.NewLinks] its own address with this after it.
+// RequisitionFormPath is the path below which signed URLs of requisitions are answered. A host passes its own address
+// followed by this path to [documents.NewLinks].
 const RequisitionFormPath = laborders.RequisitionFormPath

@@ -14,8 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// serve makes an operation a handler: who is calling, how much may be read, and what
-// becomes of an error or a panic.
+// serve returns the handler of an operation. It authenticates the caller, limits the body and answers errors and
+// panics.
 func (a api) serve(op *server.Operation) http.Handler {
 	ways := 0
 	for _, is := range []bool{op.Handle != nil, op.Team != nil, op.Change != nil} {
@@ -24,15 +24,15 @@ func (a api) serve(op *server.Operation) http.Handler {
 		}
 	}
 	if ways != 1 {
-		panic("httpapi: " + op.ID + " needs one of handle, team and change")
+		panic("httpapi: " + op.ID + " must have exactly one of Handle, Team and Change")
 	}
 	if op.Bound.Stated() != (op.Handle == nil) {
-		panic("httpapi: " + op.ID + " needs Bound, if and only if it takes a Caller")
+		panic("httpapi: " + op.ID + " must have Bound if it has Team or Change, and only then")
 	}
 	return a.handler(op, call{op: op, needs: requirements()[op.ID], own: isOwn(op)})
 }
 
-// handler is serve of an operation whose requests begin as a call.
+// handler returns the handler of an operation whose requests start as a copy of begin.
 func (a api) handler(op *server.Operation, begin call) http.Handler {
 	limit := op.MaxBody
 	if limit <= 0 {
@@ -58,7 +58,7 @@ func (a api) handler(op *server.Operation, begin call) http.Handler {
 			}()
 			w = held
 		}
-		// What is public, such as a logo, says so itself.
+		// An operation with a public answer, such as a logo, overwrites this header.
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		out := server.NewTracker(w)
@@ -90,8 +90,8 @@ func (a api) handler(op *server.Operation, begin call) http.Handler {
 	})
 }
 
-// withTimeout returns a request that ends after the time that its operation may take. An
-// operation with a time of its own may write for as long, where the server allows it.
+// withTimeout returns a request that ends after the time limit of its operation. An operation with its own limit may
+// also write for that long, if the server supports it.
 func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *server.Operation) (*http.Request, context.CancelFunc) {
 	if op.Timeout <= 0 {
 		ctx, stop := context.WithTimeout(r.Context(), a.Limits.Timeout)
@@ -103,7 +103,7 @@ func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *server.Oper
 	return r.WithContext(ctx), stop
 }
 
-// call is one request under way.
+// call is one request in progress.
 type call struct {
 	op       *server.Operation
 	needs    requirement // what the contract demands of the credential
@@ -111,7 +111,7 @@ type call struct {
 	settings *wire.Settings
 	team     healthlab.TeamID
 	access   accessNote
-	// extension is that whose operation it is; nil for one of the contract.
+	// extension is the Extension of the operation; nil for an operation of the contract.
 	extension *Extension
 }
 
@@ -121,7 +121,7 @@ func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
 		return err
 	}
 	if c.op.Handle != nil {
-		// Callbacks and pushes of providers come from few addresses, and are not limited.
+		// Callbacks and pushes of providers come from few addresses, so they are not rate limited.
 		if !c.op.IgnoreUnknown {
 			if err := a.addresses.Allow(w, a.ClientAddress(r)); err != nil {
 				return err
@@ -188,9 +188,8 @@ func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
 	return c.op.Team(w, withScopes(r, caller.Scopes), team)
 }
 
-// change answers a request that changes something. What it changes and its line in the access log are
-// stored in one transaction, before the answer is sent. If it is refused, fail answers, and its line is
-// stored in a transaction without the change.
+// change answers a request that changes the store. The change and its access log entry are stored in one transaction
+// before the answer is sent. If the change is refused, fail answers, and only the entry is stored.
 func (a api) change(w *server.Tracker, r *http.Request, c *call) error {
 	change, err := c.op.Change(wire.From(r), c.team)
 	if err != nil {
@@ -222,7 +221,7 @@ func (a api) change(w *server.Tracker, r *http.Request, c *call) error {
 	return answer.Send(w)
 }
 
-// transact runs a part of a request in a transaction.
+// transact runs a part of a request in a transaction of the store.
 func (a api) transact(ctx context.Context, c *call, run func(context.Context) error) error {
 	persons := slices.Clip(c.access.persons)
 	return a.Transact(ctx, func(ctx context.Context) error {
@@ -246,8 +245,8 @@ func (a api) inParts(r *http.Request, c *call, change *server.Change) (*server.A
 	return change.Answer(r.Context())
 }
 
-// refuseKey refuses the idempotency headers where the operation ignores them: a caller
-// that sends one counts on it. Senders that are not our callers may send what they like.
+// refuseKey refuses idempotency headers if the operation ignores them, because the caller relies on them. Requests of
+// providers are exempt.
 func refuseKey(r *http.Request, op *server.Operation) error {
 	if op.Keyed || op.IgnoreUnknown {
 		return nil
@@ -267,7 +266,7 @@ func refuseKey(r *http.Request, op *server.Operation) error {
 
 // fail answers an error.
 func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
-	// What a context that ended becomes on its way differs; the watch logs it once.
+	// The context error may have been wrapped in any way; the store watch logs the cause once.
 	silent := server.StoreSilent(r.Context())
 	// The connection of a caller that hung up may fail before the context ends.
 	gone := silent || w.HungUp || errors.Is(r.Context().Err(), context.Canceled)
@@ -278,7 +277,7 @@ func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 		if !gone {
 			a.logFailure(r, c, "answer broke off", err)
 		}
-		// Half an answer must not look like a whole one.
+		// The connection is closed so that the client does not take half an answer for a whole one.
 		panic(http.ErrAbortHandler)
 	}
 	if problems, ok := server.ProblemsOf(err, c.settings); ok && !worded(c.op.Replies, err) {
@@ -297,7 +296,7 @@ func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 	}
 }
 
-// worded reports whether the operation has its own status for err.
+// worded reports whether the operation defines its own reply for err.
 func worded(replies []server.Reply, err error) bool {
 	for _, r := range replies {
 		if r.On != nil && errors.Is(err, r.On) {
@@ -307,7 +306,7 @@ func worded(replies []server.Reply, err error) bool {
 	return false
 }
 
-// rescue answers a panic with a 500 and logs where it was, not what it said.
+// rescue answers a panic with status 500. It logs the stack but not the value of the panic.
 func (a api) rescue(w *server.Tracker, r *http.Request, c *call) {
 	v := recover()
 	if v == nil {

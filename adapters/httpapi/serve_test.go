@@ -64,7 +64,7 @@ func problem() error {
 	return fmt.Errorf("place order: %w", p.Err())
 }
 
-func TestErrorsBecomeReplies(t *testing.T) {
+func TestErrors_eachKindHasItsStatusAndBody(t *testing.T) {
 	rule := &healthlab.RuleError{Type: "CANCEL_NOT_ALLOWED", Msg: "an order in the lab stays"}
 	for _, tt := range []struct {
 		name   string
@@ -74,16 +74,16 @@ func TestErrorsBecomeReplies(t *testing.T) {
 		retry  string
 		logged bool
 	}{
-		{"unknown", failing(errors.New("boom")), 500, `{"detail":{"error_message":"something went wrong on our side","error_type":"INTERNAL_ERROR"}}`, "", true},
+		{"unknown", failing(errors.New("boom")), 500, `{"detail":{"error_message":"an internal error occurred; try again later","error_type":"INTERNAL_ERROR"}}`, "", true},
 		{"not found", failing(fmt.Errorf("get user: %w", healthlab.NotFound)), 404, `{"detail":{"error_message":"a thing that the request names by its id is not found in this team","error_type":"NOT_FOUND"}}`, "", false},
-		{"conflict", failing(healthlab.Conflict), 409, `{"detail":{"error_message":"something with this identity exists already","error_type":"CONFLICT"}}`, "", false},
-		{"precondition", failing(healthlab.Precondition), 400, `{"detail":{"error_message":"this is not possible as things stand","error_type":"PRECONDITION_FAILED"}}`, "", false},
+		{"conflict", failing(healthlab.Conflict), 409, `{"detail":{"error_message":"a resource with this identity already exists","error_type":"CONFLICT"}}`, "", false},
+		{"precondition", failing(healthlab.Precondition), 400, `{"detail":{"error_message":"the current state of the resource does not allow this operation","error_type":"PRECONDITION_FAILED"}}`, "", false},
 		{"unauthenticated", failing(healthlab.Unauthenticated), 401, `{"detail":{"error_message":"missing or unknown API key; send it in the x-service-api-key header","error_type":"UNAUTHORIZED"}}`, "", false},
-		{"forbidden", failing(healthlab.Forbidden), 403, `{"detail":{"error_message":"this is not allowed","error_type":"FORBIDDEN"}}`, "", false},
-		{"exhausted", failing(later{healthlab.Exhausted}), 429, `{"detail":{"error_message":"a limit is used up","error_type":"RATE_LIMITED"}}`, "2", false},
+		{"forbidden", failing(healthlab.Forbidden), 403, `{"detail":{"error_message":"the caller is not allowed to do this","error_type":"FORBIDDEN"}}`, "", false},
+		{"exhausted", failing(later{healthlab.Exhausted}), 429, `{"detail":{"error_message":"a limit is reached; try again later","error_type":"RATE_LIMITED"}}`, "2", false},
 		{"unavailable", failing(later{healthlab.Unavailable}), 503, `{"detail":{"error_message":"try again later","error_type":"UNAVAILABLE"}}`, "2", true},
 		{"not found, later", failing(later{healthlab.NotFound}), 404, `{"detail":{"error_message":"a thing that the request names by its id is not found in this team","error_type":"NOT_FOUND"}}`, "", false},
-		{"unimplemented", failing(healthlab.Unimplemented), 501, `{"detail":{"error_message":"this installation does not do that","error_type":"NOT_IMPLEMENTED"}}`, "", false},
+		{"unimplemented", failing(healthlab.Unimplemented), 501, `{"detail":{"error_message":"this deployment does not support the operation","error_type":"NOT_IMPLEMENTED"}}`, "", false},
 		{"invalid", failing(healthlab.Invalid), 422, `{"detail":[{"loc":["query"],"msg":"the request is not valid","type":"invalid"}]}`, "", false},
 		{"problems", failing(problem()), 422, `{"detail":[{"loc":["query","items",0,"name"],"msg":"is too long","type":"too_long"}]}`, "", false},
 		{"rule", failing(fmt.Errorf("cancel: %w", rule)), 400, `{"detail":{"error_message":"an order in the lab stays","error_type":"CANCEL_NOT_ALLOWED"}}`, "", false},
@@ -92,11 +92,11 @@ func TestErrorsBecomeReplies(t *testing.T) {
 		{"own words", failing(&wire.Fault{Status: 400, Type: "INVALID_REQUEST", Msg: "taken", Extra: map[string]any{"user_id": "u"}}), 400, `{"detail":{"error_message":"taken","error_type":"INVALID_REQUEST","user_id":"u"}}`, "", false},
 		{"cancelled", failing(fmt.Errorf("%w: %w", healthlab.Unavailable, context.Canceled)), 503, `{"detail":{"error_message":"try again later","error_type":"UNAVAILABLE"}}`, "5", true},
 		{"too late", failing(context.DeadlineExceeded, server.Reply{On: context.DeadlineExceeded, Status: 504, ErrorType: "QUERY_TIMEOUT", Msg: "the query took too long"}), 504, `{"detail":{"error_message":"the query took too long","error_type":"QUERY_TIMEOUT"}}`, "5", true},
-		{"kind with another status", failing(healthlab.Conflict, server.Reply{On: healthlab.Conflict, Status: 400, ErrorType: "INVALID_REQUEST"}), 400, `{"detail":{"error_message":"something with this identity exists already","error_type":"INVALID_REQUEST"}}`, "", false},
+		{"kind with another status", failing(healthlab.Conflict, server.Reply{On: healthlab.Conflict, Status: 400, ErrorType: "INVALID_REQUEST"}), 400, `{"detail":{"error_message":"a resource with this identity already exists","error_type":"INVALID_REQUEST"}}`, "", false},
 		{"rule with another status", failing(rule, server.Reply{Rule: "OTHER", Status: 402}, server.Reply{Rule: "CANCEL_NOT_ALLOWED", Status: 409}), 409, `{"detail":{"error_message":"an order in the lab stays","error_type":"CANCEL_NOT_ALLOWED"}}`, "", false},
 		{"invalid with another status", failing(problem(), server.Reply{On: healthlab.Invalid, Status: 404, ErrorType: "NOT_FOUND"}), 404, `{"detail":{"error_message":"the request is not valid","error_type":"NOT_FOUND"}}`, "", false},
-		{"reply that cannot be encoded", failing(&wire.Fault{Status: 400, Extra: map[string]any{"x": func() {}}}), 500, `{"detail":{"error_message":"something went wrong on our side","error_type":"INTERNAL_ERROR"}}`, "", true},
-		{"panic", server.Operation{Handle: func(http.ResponseWriter, *http.Request) error { panic("boom") }}, 500, `{"detail":{"error_message":"something went wrong on our side","error_type":"INTERNAL_ERROR"}}`, "", true},
+		{"reply that cannot be encoded", failing(&wire.Fault{Status: 400, Extra: map[string]any{"x": func() {}}}), 500, `{"detail":{"error_message":"an internal error occurred; try again later","error_type":"INTERNAL_ERROR"}}`, "", true},
+		{"panic", server.Operation{Handle: func(http.ResponseWriter, *http.Request) error { panic("boom") }}, 500, `{"detail":{"error_message":"an internal error occurred; try again later","error_type":"INTERNAL_ERROR"}}`, "", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w, logged := send(t, tt.op, request("GET", "/x", ""))
@@ -109,7 +109,7 @@ func TestErrorsBecomeReplies(t *testing.T) {
 	}
 }
 
-func TestLogsNameCausesAndNoValues(t *testing.T) {
+func TestLogs_nameTheCauseWithoutQuotedValues(t *testing.T) {
 	_, logged := send(t, failing(fmt.Errorf("get user: %w", errors.New(`cannot read "Jane" of name='Doe' at born=1980-03-13`))), request("GET", "/x", ""))
 	require.Contains(t, logged, "get user: cannot read")
 	for _, value := range []string{"Jane", "Doe", "1980"} {
@@ -121,7 +121,7 @@ func TestLogsNameCausesAndNoValues(t *testing.T) {
 	require.Contains(t, logged, "serve_test.go")
 }
 
-func TestAStrangerIsRefusedBeforeAnythingIsRead(t *testing.T) {
+func TestUnauthenticated_isRefusedBeforeTheBodyIsRead(t *testing.T) {
 	r := request("POST", "/x", "{}")
 	r.Header.Del("x-service-api-key")
 	body := &watched{}
@@ -136,14 +136,14 @@ type watched struct{ read bool }
 func (w *watched) Read([]byte) (int, error) { w.read = true; return 0, errors.New("read") }
 func (w *watched) Close() error             { return nil }
 
-func TestTheTeamIsHandedOn(t *testing.T) {
+func TestOperation_getsTheTeamOfItsCaller(t *testing.T) {
 	w, _ := send(t, server.Operation{Bound: server.TeamOnly, Team: func(w http.ResponseWriter, _ *http.Request, team healthlab.TeamID) error {
 		return wire.JSON(w, 200, team)
 	}}, request("GET", "/x", ""))
 	require.Equal(t, `"`+someTeam.String()+`"`, w.Body.String())
 }
 
-func TestBodiesAreBounded(t *testing.T) {
+func TestBody_beyondTheOperationsLimitIsRefused(t *testing.T) {
 	reads := func(w http.ResponseWriter, r *http.Request) error {
 		in := wire.From(r)
 		var v struct {
@@ -158,7 +158,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	body := `{"a":"` + strings.Repeat("x", 100) + `"}`
 	w, _ := send(t, server.Operation{Handle: reads, MaxBody: 50}, request("POST", "/x", body))
 	require.Equal(t, 413, w.Code)
-	require.Equal(t, `{"detail":{"error_message":"the body is larger than this operation takes","error_type":"BODY_TOO_LARGE","limit":50}}`, w.Body.String())
+	require.Equal(t, `{"detail":{"error_message":"the body is larger than the limit of this operation","error_type":"BODY_TOO_LARGE","limit":50}}`, w.Body.String())
 	w, _ = send(t, server.Operation{Handle: reads}, request("POST", "/x", body))
 	require.Equal(t, 204, w.Code)
 	w, _ = send(t, server.Operation{Handle: reads}, request("POST", "/x", `{"a":"`+strings.Repeat("x", 1<<20)+`"}`))
@@ -166,13 +166,13 @@ func TestBodiesAreBounded(t *testing.T) {
 	w, _ = send(t, server.Operation{Handle: reads, IgnoreUnknown: true}, request("POST", "/x?q=1", `{"a":"","b":1}`))
 	require.Equal(t, 204, w.Code)
 	w, _ = send(t, server.Operation{Handle: reads}, request("POST", "/x?q=1", `{"a":"","b":1}`))
-	require.Equal(t, `{"detail":[{"loc":["body","b"],"msg":"is not a key of this object","type":"unknown_key"},`+
+	require.Equal(t, `{"detail":[{"loc":["body","b"],"msg":"must be absent: this object has no such key","type":"unknown_key"},`+
 		`{"loc":["query","q"],"msg":"is not a parameter of this operation","type":"unknown_parameter"}]}`, w.Body.String())
 }
 
 // If an answer fails after it has begun, the connection is closed, so that the client cannot
 // take it for a whole answer.
-func TestHalfAnAnswerIsCutOff(t *testing.T) {
+func TestAnswer_failingHalfwayClosesTheConnection(t *testing.T) {
 	for name, after := range map[string]func() error{
 		"error": func() error { return errors.New("boom") },
 		"panic": func() error { panic("boom") },
@@ -199,12 +199,12 @@ func TestHalfAnAnswerIsCutOff(t *testing.T) {
 	}
 }
 
-func TestAnOperationNeedsOneHandler(t *testing.T) {
+func TestOperation_withoutAHandlerPanics(t *testing.T) {
 	require.Panics(t, func() { api{}.serve(&server.Operation{ID: "none"}) })
 }
 
 // Answers are not kept by caches, unless the operation says so, and are what they say.
-func TestAnswersAreNotCached(t *testing.T) {
+func TestAnswers_haveCacheControlNoStore(t *testing.T) {
 	for status, err := range map[int]error{200: nil, 404: healthlab.NotFound} {
 		op := server.Operation{ID: "op", Pattern: "GET /x", Handle: func(w http.ResponseWriter, _ *http.Request) error { return err }}
 		w, _ := send(t, op, request("GET", "/x", ""))

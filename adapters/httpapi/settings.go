@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
-// settingsOperations are what a team has chosen.
+// settingsOperations lists the operations on the settings of a team.
 func (a api) settingsOperations() []server.Operation {
 	if a.Teams == nil {
 		return nil
@@ -30,7 +30,7 @@ func (a api) settingsOperations() []server.Operation {
 	return ops
 }
 
-// TeamIdentity says who a team is.
+// TeamIdentity is the organisation and the name of a team.
 type TeamIdentity struct {
 	// Org is the organisation that the team belongs to.
 	Org  uuid.UUID
@@ -70,7 +70,7 @@ func (a api) readTeam(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 	return wire.JSON(w, http.StatusOK, out)
 }
 
-// settingsOut is what holds for a team.
+// settingsOut holds the effective settings of a team.
 type settingsOut struct {
 	VerbMode           healthdata.VerbMode    `json:"verb_mode"`
 	PushHistoricalData bool                   `json:"push_historical_data"`
@@ -95,19 +95,19 @@ type settingsOut struct {
 	History            map[string]historyWire `json:"data_pull_preferences"`
 }
 
-// consentText names the text that people agree to when they connect a source.
+// consentText names the version and address of the text that people agree to when they connect a source.
 type consentText struct {
 	Version string  `json:"version"`
 	URL     *string `json:"url,omitempty"`
 }
 
-// ladderStep is a step of the ladder of critical results.
+// ladderStep is one step of the escalation of a critical result.
 type ladderStep struct {
 	AfterMinutes int    `json:"after_minutes"`
 	To           string `json:"to"`
 }
 
-// brandOut is what people see of a team.
+// brandOut is the branding that people see on pages and messages of a team.
 type brandOut struct {
 	CompanyName string  `json:"company_name"`
 	LogoURL     *string `json:"logo_url"`
@@ -118,13 +118,13 @@ type brandOut struct {
 	Address     *string `json:"company_address"`
 }
 
-// destinationsWire are the kinds of endpoints that events are sent to.
+// destinationsWire selects the kinds of endpoints that receive events.
 type destinationsWire struct {
 	Preferred string   `json:"preferred"`
 	Enabled   []string `json:"enabled"`
 }
 
-// historyWire is how much of a provider's history is fetched.
+// historyWire selects how much of a provider's history is pulled.
 type historyWire struct {
 	Default   daysWire            `json:"default"`
 	Resources map[string]daysWire `json:"resource_overrides,omitempty"`
@@ -170,7 +170,7 @@ func settingsFrom(c *teamsettings.Choices) settingsOut {
 	return out
 }
 
-// settingsIn changes what a team has chosen: null takes a choice back.
+// settingsIn is the body that changes the settings of a team. Null resets a setting to its default.
 type settingsIn struct {
 	VerbMode           wire.Opt[healthdata.VerbMode]     `json:"verb_mode"`
 	PushHistoricalData wire.Opt[bool]                    `json:"push_historical_data"`
@@ -195,7 +195,7 @@ type settingsIn struct {
 	History            wire.Opt[map[string]*historyWire] `json:"data_pull_preferences"`
 }
 
-// brandIn replaces a brand.
+// brandIn is the body that replaces the branding of a team.
 type brandIn struct {
 	CompanyName string  `json:"company_name"`
 	LogoURL     string  `json:"logo_url"`
@@ -212,7 +212,7 @@ func choose[T any](to **T, sent wire.Opt[T]) {
 	}
 }
 
-// edit changes choices as the body says. It may run more than once.
+// edit applies the body to the settings. It may run more than once.
 func (in *settingsIn) edit(c *teamsettings.Choices) {
 	choose(&c.VerbMode, in.VerbMode)
 	choose(&c.PushHistoricalData, in.PushHistoricalData)
@@ -279,7 +279,7 @@ func (in *settingsIn) edit(c *teamsettings.Choices) {
 	}
 }
 
-// choice is what a body says of a provider's history.
+// choice converts the history setting of a body.
 func (h historyWire) choice() healthdata.HistoryChoice {
 	out := healthdata.HistoryChoice{Default: h.Default.Days, Resources: make(map[string]int, len(h.Resources))}
 	for resource, n := range h.Resources {

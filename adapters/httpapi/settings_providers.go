@@ -18,8 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
-// pullPreferenceOperations are what teams have chosen about history, for many teams at
-// once.
+// pullPreferenceOperations lists the operations on the history settings of many teams.
 func (a api) pullPreferenceOperations() []server.Operation {
 	if a.Teams == nil {
 		return nil
@@ -32,10 +31,10 @@ func (a api) pullPreferenceOperations() []server.Operation {
 	}
 }
 
-// mostTeams is how many teams one request can be about.
+// mostTeams is the largest number of teams in one request.
 const mostTeams = 100
 
-// managedTeams is a request for the management of teams of an organisation.
+// managedTeams is a management request about several teams of an organisation.
 type managedTeams struct {
 	*wire.In
 	mandate Mandate
@@ -45,8 +44,8 @@ type managedTeams struct {
 	org uuid.UUID
 }
 
-// managingTeams makes a handler of one that is told who asks. It must call allowed, or of,
-// before it does anything.
+// managingTeams returns a handler that authenticates a management request and calls do. do must call allowed or of
+// before it does anything else.
 func (a api) managingTeams(do func(http.ResponseWriter, *http.Request, *managedTeams) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		by, err := a.manager(r)
@@ -61,8 +60,8 @@ func (a api) managingTeams(do func(http.ResponseWriter, *http.Request, *managedT
 	}
 }
 
-// allowed returns the teams that a request names, each once, or the problems of the request.
-// NotFound if a team is not of this environment and region, or not in the caller's mandate.
+// allowed returns the distinct teams of a request, or the problems of the request. It returns NotFound if a team is in
+// another environment or region, or outside of the caller's mandate.
 func (m *managedTeams) allowed(ids []uuid.UUID) ([]healthlab.TeamID, error) {
 	if err := m.Err(); err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func (m *managedTeams) allowed(ids []uuid.UUID) ([]healthlab.TeamID, error) {
 	return out, nil
 }
 
-// named reads which teams a request names in its query.
+// named reads the teams in the query of a request.
 func (m *managedTeams) named() []uuid.UUID {
 	ids := m.UUIDs("team_id")
 	if len(ids) > mostTeams {
@@ -95,7 +94,7 @@ func (m *managedTeams) named() []uuid.UUID {
 	return ids
 }
 
-// pullPreferencesOut is a page of what teams have chosen.
+// pullPreferencesOut is a page of the history settings of teams.
 type pullPreferencesOut struct {
 	Preferences []teamPullsOut `json:"data_pull_preferences"`
 	NextCursor  *string        `json:"next_cursor"`
@@ -106,7 +105,7 @@ type teamPullsOut struct {
 	Providers map[string]teamsettings.PullPreference `json:"providers"`
 }
 
-// pullPreferences returns what holds for teams.
+// pullPreferences returns the effective history settings of teams.
 func (a api) pullPreferences(ctx context.Context, teams []healthlab.TeamID, providers []string, next string) (any, error) {
 	out := pullPreferencesOut{Preferences: make([]teamPullsOut, 0, len(teams)), NextCursor: orNull(next)}
 	for _, team := range teams {
@@ -128,12 +127,12 @@ func (a api) readPullPreferences(ctx context.Context, m *managedTeams) (any, err
 	return a.pullPreferences(ctx, teams, providers, next)
 }
 
-// teamsPage ends the reading of a request, and returns a page of the teams that it is
-// about, by id: those that it names, or all of the organisation that the key opens.
+// teamsPage returns a page of teams sorted by id: the teams in the request, or all teams of the organisation that the
+// key may manage. It must be called after all parameters were read.
 func (a api) teamsPage(ctx context.Context, m *managedTeams, ids []uuid.UUID, size int) (teams []healthlab.TeamID, next string, err error) {
 	limit, after := m.Int("limit", size, 1, mostTeams), m.OptUUID("next_cursor")
 	if len(ids) == 0 && a.TeamsOf == nil && a.Organisations == nil {
-		m.Problem("missing", "must name teams", "query", "team_id")
+		m.Problem("missing", "must list at least one team id", "query", "team_id")
 	}
 	if teams, err = m.allowed(ids); err != nil {
 		return nil, "", err
@@ -155,7 +154,7 @@ func (a api) teamsPage(ctx context.Context, m *managedTeams, ids []uuid.UUID, si
 	return teams, next, nil
 }
 
-// pullPreferencesIn chooses for teams how much of providers' history is fetched.
+// pullPreferencesIn sets how much of a provider's history is pulled for several teams.
 type pullPreferencesIn struct {
 	Teams     []uuid.UUID            `json:"team_ids"`
 	Providers map[string]historyWire `json:"providers"`
@@ -167,7 +166,7 @@ func (a api) setPullPreferences(ctx context.Context, m *managedTeams) (any, erro
 	if n := len(body.Teams); n > mostTeams {
 		m.Problem("too_long", "at most 100", "body", "team_ids")
 	} else if n == 0 && m.Err() == nil {
-		m.Problem("missing", "must name teams", "body", "team_ids")
+		m.Problem("missing", "must list at least one team id", "body", "team_ids")
 	}
 	teams, err := m.allowed(body.Teams)
 	if err != nil {
@@ -186,7 +185,7 @@ func (a api) setPullPreferences(ctx context.Context, m *managedTeams) (any, erro
 func (a api) deletePullPreferences(ctx context.Context, m *managedTeams) (any, error) {
 	ids, providers := m.named(), m.Strings("provider")
 	if len(ids) == 0 {
-		m.Problem("missing", "must name teams", "query", "team_id")
+		m.Problem("missing", "must list at least one team id", "query", "team_id")
 	}
 	teams, err := m.allowed(ids)
 	if err != nil {
@@ -198,7 +197,7 @@ func (a api) deletePullPreferences(ctx context.Context, m *managedTeams) (any, e
 	return a.pullPreferences(ctx, teams, providers, "")
 }
 
-// scopeOperations are what a team asks people to grant at OAuth providers.
+// scopeOperations lists the operations on the OAuth scopes that a team requires.
 func (a api) scopeOperations() []server.Operation {
 	if a.Teams == nil {
 		return nil
@@ -210,12 +209,12 @@ func (a api) scopeOperations() []server.Operation {
 	}
 }
 
-// scopesOut are what a team asks for.
+// scopesOut lists the scopes that a team requires, by provider.
 type scopesOut struct {
 	Requirements []scopeOut `json:"requirements"`
 }
 
-// scopeOut is what a team asks for at a provider.
+// scopeOut lists the scopes that a team requires at one provider.
 type scopeOut struct {
 	Team     healthlab.TeamID `json:"team_id"`
 	Provider string           `json:"provider"`
@@ -223,7 +222,7 @@ type scopeOut struct {
 	May      []string         `json:"user_may_grant"`
 }
 
-// scopesFrom lists what a team asks for by provider; all of them if only is empty.
+// scopesFrom returns the scopes that a team requires at the provider only, or at all providers if only is empty.
 func scopesFrom(team healthlab.TeamID, c *teamsettings.Choices, only string) scopesOut {
 	out := scopesOut{Requirements: []scopeOut{}}
 	for _, slug := range slices.Sorted(maps.Keys(c.Scopes)) {
@@ -250,7 +249,7 @@ func (a api) readScopes(ctx context.Context, m *managed) (any, error) {
 	return scopesFrom(team, &c, only), nil
 }
 
-// scopeIn is what a team asks for at a provider.
+// scopeIn sets the scopes that a team requires at one provider.
 type scopeIn struct {
 	Must []string `json:"user_must_grant"`
 	May  []string `json:"user_may_grant"`
@@ -281,7 +280,7 @@ func (a api) changeScopes(ctx context.Context, m *managed) (any, error) {
 	return scopesFrom(team, &c, ""), nil
 }
 
-// ofBody leaves out the name of the setting, which is the whole body here.
+// ofBody removes the name of the setting from the paths of problems, because the setting is the whole body.
 func ofBody(err error) error {
 	var invalid *healthlab.InvalidError
 	if !errors.As(err, &invalid) {

@@ -29,7 +29,7 @@ const (
 		"steps":{"historical_days_to_pull":7,"historical_days_to_pull_limit":180}}}`
 )
 
-func TestPullPreferences(t *testing.T) {
+func TestPullPreferences_areListedSetAndReset(t *testing.T) {
 	o := newHeadOffice(t)
 	ask := func(method, query string, body any) string {
 		t.Helper()
@@ -70,7 +70,7 @@ func TestPullPreferences(t *testing.T) {
 	require.JSONEq(t, defaultSettings, o.read(team))
 }
 
-func TestPullPreferencesRefuse(t *testing.T) {
+func TestPullPreferences_invalidInputIsRefusedByField(t *testing.T) {
 	o := newHeadOffice(t)
 	mine := `"team_ids":["` + team.String() + `"]`
 	for _, c := range []struct {

@@ -85,7 +85,7 @@ const defaultSettings = `{"verb_mode":"upsert","push_historical_data":false,"pro
 	"critical_result_escalation":[{"after_minutes":15,"to":"ordering_clinician"},{"after_minutes":30,"to":"clinician_on_call"},{"after_minutes":60,"to":"medical_director"}],
 	"event_type_prefixes":null,"event_body_retention_days":7,"event_destination_preferences":null}`
 
-func TestTeamSettings(t *testing.T) {
+func TestTeamSettings_arePatchedReadAndReset(t *testing.T) {
 	o := newHeadOffice(t)
 	require.JSONEq(t, defaultSettings, o.read(team))
 	const logo = "data:image/png;base64,iVBORw0KGgo="
@@ -122,7 +122,7 @@ func TestTeamSettings(t *testing.T) {
 }
 
 // A team reads its own record, and no other team's.
-func TestReadTeam(t *testing.T) {
+func TestReadTeam_returnsTheCallersTeamAlone(t *testing.T) {
 	o := newHeadOffice(t)
 	want := func(logo string) string {
 		return `{"id":"` + team.String() + `","org_id":"` + org.String() + `","name":"Riverside","logo_url":` + logo + `,"configuration":` + o.read(team) + `}`
@@ -135,7 +135,7 @@ func TestReadTeam(t *testing.T) {
 	require.Equal(t, []string{"path.team_id"}, o.Send(t, "GET", "/v2/team/mine", nil).Want(t, 422).Locs(t))
 }
 
-func TestTeamSettingsRefuse(t *testing.T) {
+func TestTeamSettings_invalidInputIsRefusedByField(t *testing.T) {
 	o := newHeadOffice(t)
 	const days = "historical_days_to_pull"
 	for _, c := range []struct {
@@ -191,7 +191,7 @@ func TestTeamSettingsRefuse(t *testing.T) {
 }
 
 // A team can change its settings although they name a provider that is no longer configured.
-func TestTeamSettingsOutliveAProvider(t *testing.T) {
+func TestTeamSettings_mayNameAProviderThatIsNoLongerConfigured(t *testing.T) {
 	store := memory.New(nil)
 	with, err := healthdata.NewProviders([]healthdata.Provider{
 		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", Category: "provider", Class: "cloud", Backfill: healthdata.Backfill{Configurable: true}},
@@ -215,7 +215,7 @@ func TestTeamSettingsOutliveAProvider(t *testing.T) {
 }
 
 // What a team asks people to grant, by provider.
-func TestScopeRequirements(t *testing.T) {
+func TestScopeRequirements_areSetPerProviderAndReset(t *testing.T) {
 	o := newHeadOffice(t)
 	path := func(team healthlab.TeamID) string {
 		return "/v1/org/" + org.String() + "/team/" + team.String() + "/scope_requirements"

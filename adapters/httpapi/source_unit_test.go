@@ -9,7 +9,7 @@ import (
 )
 
 // What a source sent in another unit can be read beside the value in the resource's.
-func TestSourceUnitsOverHTTP(t *testing.T) {
+func TestSourceUnit_isReadBesideTheConvertedValue(t *testing.T) {
 	fixture := newFixture(t, nil)
 	for resource, c := range map[string]struct{ item, want string }{
 		"weight":         {`"unit":"LB","value":154.3`, `"source_unit":"LB","source_value":154.3`},

@@ -17,7 +17,7 @@ import (
 )
 
 // A stream is uploaded whole, or in parts that come in any order and at the same time.
-func TestUploadWorkoutStream(t *testing.T) {
+func TestWorkoutStream_isUploadedWholeOrInParts(t *testing.T) {
 	c := newFixture(t, nil)
 	c.post(c.summary("workouts"), upload(`{"external_id":"w1","time_start":"2026-03-01T07:00:00Z","time_end":"2026-03-01T07:30:00Z","sport":""}`), 200)
 	read := func() (w healthdata.Workout) {
@@ -68,7 +68,7 @@ func TestUploadWorkoutStream(t *testing.T) {
 
 // Of a random good stream with one bad value, everything else is stored, and the answer names the point and
 // the array. With atomic, nothing is.
-func TestOneBadValueOfAStreamCostsItself(t *testing.T) {
+func TestWorkoutStream_invalidValueIsRefusedAloneUnlessAtomic(t *testing.T) {
 	r := rand.New(rand.NewPCG(35, 44))
 	c := newFixture(t, nil)
 	c.post(c.summary("workouts"), upload(`{"external_id":"w1","time_start":"2026-03-01T07:00:00Z","time_end":"2026-03-01T07:30:00Z","sport":""}`), 200)

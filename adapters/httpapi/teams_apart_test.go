@@ -74,9 +74,9 @@ func (c *fixture) manager() *contract.Client {
 
 // A team that calls every operation with the ids of another team gets the answers that ids
 // which do not exist get, and changes nothing.
-func TestTeamsAreApart(t *testing.T) {
+func TestTeam_cannotReadOrChangeAnotherTeam(t *testing.T) {
 	c := fullFixture(t)
-	c.config.Organisations = nil // it would have to know the two teams; TestTeamsOfAnOrganisation is about it
+	c.config.Organisations = nil // it would have to know the two teams; TestTeams_areManagedByTheirOrganisationAlone is about it
 	c.config.TeamIdentity = func(_ context.Context, of healthlab.TeamID) (httpapi.TeamIdentity, error) {
 		if of == team {
 			return httpapi.TeamIdentity{Org: org, Name: "Riverside"}, nil

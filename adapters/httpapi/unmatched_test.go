@@ -61,7 +61,7 @@ func (c *fixture) unmatchedPage(query string) (out struct {
 	return out
 }
 
-func TestUnmatchedResults(t *testing.T) {
+func TestUnmatchedResults_areListedAndDecided(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.placed()
 	for _, id := range []string{"1", "2", "3"} {
@@ -109,7 +109,7 @@ func TestUnmatchedResults(t *testing.T) {
 	require.Equal(t, []string{"path.raw_result_id"}, c.get("/v3/unmatched_result/7", 422).Locs(t))
 }
 
-func TestUnmatchedResultMatchTestRuns(t *testing.T) {
+func TestUnmatchedResultTest_runsEachCaseOncePerKey(t *testing.T) {
 	c := newFixture(t, nil)
 	var cases struct{ Data []simulation.MatchTestCase }
 	c.get("/v3/unmatched_result_test/case", 200).JSON(t, &cases)

@@ -41,7 +41,7 @@ func (a api) userOperations() []server.Operation {
 	}
 }
 
-// success is the answer of operations that have nothing else to say.
+// success is the answer of operations without any other result.
 type success struct {
 	Success bool `json:"success"`
 }
@@ -55,8 +55,7 @@ type newUserIn struct {
 	IngestionEnd      *healthlab.Date `json:"ingestion_end"`
 }
 
-// userPatchIn is the body that changes a user. Null clears a value, but for the id,
-// which it leaves.
+// userPatchIn is the body that changes a user. Null clears a field, except the id, which stays.
 type userPatchIn struct {
 	ClientUserID      *string                  `json:"client_user_id"`
 	FallbackTimeZone  wire.Opt[string]         `json:"fallback_time_zone"`
@@ -65,7 +64,7 @@ type userPatchIn struct {
 	IngestionEnd      wire.Opt[healthlab.Date] `json:"ingestion_end"`
 }
 
-// editFrom says in the domain's words what a key of a patch says.
+// editFrom converts a key of a patch body to an edit of the domain.
 func editFrom[T any](o wire.Opt[T]) healthdata.Edit[T] {
 	switch v := o.Ptr(); {
 	case v != nil:
@@ -77,8 +76,8 @@ func editFrom[T any](o wire.Opt[T]) healthdata.Edit[T] {
 	}
 }
 
-// namingUser answers a taken client_user_id as the contract has it: 400, with whose it
-// is, so that a caller can go on with that user.
+// namingUser adds the existing user to the error of a taken client_user_id, so that the caller can continue with that
+// user.
 func namingUser(err error) error {
 	var taken *healthdata.ClientUserIDError
 	if !errors.As(err, &taken) {
@@ -86,7 +85,7 @@ func namingUser(err error) error {
 	}
 	return &wire.Fault{
 		Status: http.StatusBadRequest, Type: healthdata.RuleInvalidRequest,
-		Msg:   "a user with this client_user_id exists already",
+		Msg:   "a user with this client_user_id already exists",
 		Extra: map[string]any{"user_id": taken.User, "created_on": taken.CreatedOn},
 	}
 }
@@ -184,8 +183,7 @@ func (a api) deleteUser(in *wire.In, team healthlab.TeamID) (*server.Change, err
 	}, nil
 }
 
-// deletedUserIn is the body that names a deleted user, for those who do not do so in
-// the query.
+// deletedUserIn is the body that names a deleted user, if the query does not.
 type deletedUserIn struct {
 	UserID       *uuid.UUID `json:"user_id"`
 	ClientUserID *string    `json:"client_user_id"`
@@ -229,7 +227,7 @@ func (a api) disconnectProvider(ctx context.Context, in *wire.In, team healthlab
 
 func userSearch(in *wire.In) string { return in.Text("query_id", wire.MaxPathText) }
 
-// providerOut is a provider as it is listed.
+// providerOut is one provider of the list.
 type providerOut struct {
 	Name               string   `json:"name"`
 	Slug               string   `json:"slug"`
@@ -261,20 +259,19 @@ func (a api) listProviders(_ context.Context, in *wire.In, _ healthlab.TeamID) (
 	return out, nil
 }
 
-// LogoURL returns the address of the drawn logo of a provider, given the address at which the
-// API is mounted: for [healthdata.Providers.WithLogos]. It is no trade mark: a coloured tile
-// with the first letters of the provider's name.
+// LogoURL returns the address of the generated logo of a provider, for [healthdata.Providers.WithLogos]. base is the
+// address of the API. The logo is a coloured tile with the initials of the provider, not its trade mark.
 func LogoURL(base, slug string) string {
 	return strings.TrimSuffix(base, "/") + "/v2/providers/" + slug + "/logo.svg"
 }
 
-// logoTile is 64 by 64 units. The hue follows from the slug.
+// logoTile is an SVG of 64 by 64 units. Its hue is derived from the slug.
 var logoTile = template.Must(template.New("logo").Parse(
 	`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" width="64" height="64" role="img" aria-label="{{.Name}}">` +
 		`<rect width="64" height="64" rx="14" fill="hsl({{.Hue}} 45% 40%)"/>` +
 		`<text x="32" y="41" font-family="system-ui, sans-serif" font-size="26" font-weight="600" text-anchor="middle" fill="#fff">{{.Letters}}</text></svg>`))
 
-// readLogo draws the logo of a provider. It needs no key: pages show it.
+// readLogo answers the generated logo of a provider. It requires no key, because pages embed it.
 func (a api) readLogo(w http.ResponseWriter, r *http.Request) error {
 	in := wire.From(r)
 	slug := in.PathText("provider", 64)

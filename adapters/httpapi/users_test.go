@@ -85,7 +85,7 @@ func (c *office) get(path string) object {
 	return out
 }
 
-func TestCreateUser(t *testing.T) {
+func TestCreateUser_returnsTheUserThatReadsReturn(t *testing.T) {
 	c := newOffice(t)
 	got := c.Send(t, "POST", "/v2/user/", object{
 		"client_user_id": "ann", "fallback_time_zone": "Europe/London", "fallback_birth_date": "1980-03-13",
@@ -106,7 +106,7 @@ func TestCreateUser(t *testing.T) {
 	c.Send(t, "POST", "/v2/user", object{"client_user_id": "no slash"}).Want(t, 200)
 }
 
-func TestCreateUserTaken(t *testing.T) {
+func TestCreateUser_takenClientUserIDNamesTheExistingUser(t *testing.T) {
 	c := newOffice(t)
 	id := c.create("ann")
 	c.now = c.now.Add(time.Hour)
@@ -123,7 +123,7 @@ func TestCreateUserTaken(t *testing.T) {
 	}
 }
 
-func TestCreateUserInvalid(t *testing.T) {
+func TestCreateUser_invalidFieldsAreReportedByPath(t *testing.T) {
 	c := newOffice(t)
 	for _, tt := range []struct {
 		name string
@@ -149,7 +149,7 @@ func TestCreateUserInvalid(t *testing.T) {
 	require.EqualValues(t, 0, c.get("/v2/user/")["total"])
 }
 
-func TestUserLimitOfASandbox(t *testing.T) {
+func TestCreateUser_sandboxHasAUserLimit(t *testing.T) {
 	c := newOffice(t)
 	for i := range healthdata.SandboxUsers {
 		c.create(fmt.Sprint(i))
@@ -158,7 +158,7 @@ func TestUserLimitOfASandbox(t *testing.T) {
 	require.Equal(t, "USER_LIMIT_REACHED", got.ErrorType(t))
 }
 
-func TestListUsers(t *testing.T) {
+func TestListUsers_isPaged(t *testing.T) {
 	c := newOffice(t)
 	for _, name := range []string{"a", "b", "c"} {
 		c.create(name)
@@ -194,7 +194,7 @@ func TestListUsers(t *testing.T) {
 	}
 }
 
-func TestResolveUser(t *testing.T) {
+func TestResolveUser_findsByExactClientUserID(t *testing.T) {
 	c := newOffice(t)
 	for _, name := range []string{"ann", "a/b", "metrics", "100% ü?#", ".."} {
 		id := c.create(name)
@@ -205,7 +205,7 @@ func TestResolveUser(t *testing.T) {
 	}
 }
 
-func TestReadUser(t *testing.T) {
+func TestReadUser_findsUsersOfTheTeamAlone(t *testing.T) {
 	c := newOffice(t)
 	id := c.create("ann")
 	require.Equal(t, id, c.get("/v2/user/" + id)["user_id"])
@@ -217,7 +217,7 @@ func TestReadUser(t *testing.T) {
 	c.With("x-service-api-key", "").Send(t, "GET", "/v2/user/"+id, nil).Want(t, 401)
 }
 
-func TestPatchUser(t *testing.T) {
+func TestPatchUser_changesOnlyTheGivenFields(t *testing.T) {
 	c := newOffice(t)
 	id := c.create("ann")
 	c.now = c.now.Add(time.Hour)
@@ -242,7 +242,7 @@ func TestPatchUser(t *testing.T) {
 	c.Send(t, "PATCH", "/v2/user/"+uuid.NewString(), object{}).Want(t, 404)
 }
 
-func TestDeleteAndUndo(t *testing.T) {
+func TestDeleteUser_canBeUndone(t *testing.T) {
 	c := newOffice(t)
 	undo := func(query string, body any) *contract.Reply {
 		return c.Send(t, "POST", "/v2/user/undo_delete"+query, body)
@@ -279,7 +279,7 @@ func TestDeleteAndUndo(t *testing.T) {
 	require.Equal(t, "INVALID_REQUEST", undo("?user_id="+id, nil).Want(t, 400).ErrorType(t))
 }
 
-func TestSearchUsers(t *testing.T) {
+func TestSearchUsers_findsByPartOfTheClientUserIDOrByID(t *testing.T) {
 	c := newOffice(t)
 	id := c.create("Ann")
 	search := func(query string) (out []object) {
@@ -295,7 +295,7 @@ func TestSearchUsers(t *testing.T) {
 	}
 }
 
-func TestSources(t *testing.T) {
+func TestUserSources_areListedAndDisconnected(t *testing.T) {
 	c := newOffice(t)
 	id := c.create("ann")
 	connect := func() {
@@ -321,7 +321,7 @@ func TestSources(t *testing.T) {
 	require.Equal(t, connected, c.get("/v2/user/" + id)["connected_sources"])
 }
 
-func TestListProviders(t *testing.T) {
+func TestListProviders_filtersBySourceTypeAndDemo(t *testing.T) {
 	c := newOffice(t)
 	list := func(query string) (out []object) {
 		t.Helper()
@@ -345,7 +345,7 @@ func TestListProviders(t *testing.T) {
 }
 
 // Every provider has a logo: its own, or one that the service draws without a key.
-func TestProviderLogos(t *testing.T) {
+func TestProviderLogo_isConfiguredOrDrawn(t *testing.T) {
 	c := newFixture(t, nil)
 	providers := c.health.Providers().WithLogos(func(slug string) string { return httpapi.LogoURL("https://api.example/", slug) })
 	require.Equal(t, "https://api.example/v2/providers/manual/logo.svg", *providers.Get("manual").Logo)

@@ -110,7 +110,7 @@ func (l *busyLab) MoveVisit(ctx context.Context, b visits.Booking) (visits.Booke
 
 func (*busyLab) CancelVisit(context.Context, visits.Cancellation) error { return nil }
 
-func TestPlacesOverHTTP(t *testing.T) {
+func TestPlaces_areFoundNearAZipCode(t *testing.T) {
 	c := newFixture(t, nil)
 	var info appointment.PSCInfo
 	c.get("/v3/order/psc/info?zip_code=85201&lab_id=1", 200).JSON(t, &info)
@@ -150,7 +150,7 @@ func slotKeys(t testing.TB, r *contract.Reply) []string {
 	return out
 }
 
-func TestAppointmentsAtHomeOverHTTP(t *testing.T) {
+func TestHomeVisit_isBookedRescheduledAndCancelled(t *testing.T) {
 	c := newFixture(t, nil)
 	address := object{"first_line": "7 Elm Rd", "city": "Mesa", "state": "AZ", "zip_code": "85201"}
 	keys := slotKeys(t, c.post("/v3/order/phlebotomy/appointment/availability", address, 200))
@@ -187,7 +187,7 @@ func TestAppointmentsAtHomeOverHTTP(t *testing.T) {
 		c.post(path+"/book", object{"booking_key": "", "async_confirmation_timeout_millisecond": 5}, 422).Locs(t))
 }
 
-func TestAppointmentsAtCentersOverHTTP(t *testing.T) {
+func TestCenterAppointment_isBookedRescheduledAndCancelled(t *testing.T) {
 	c := newFixture(t, nil)
 	keys := slotKeys(t, c.post("/v3/order/psc/appointment/availability?lab=northlab&zip_code=85201", nil, 200))
 	require.Len(t, keys, 13)
@@ -213,7 +213,7 @@ func TestAppointmentsAtCentersOverHTTP(t *testing.T) {
 
 // A key repeats the answer of a booking byte for byte, whatever became of the appointment.
 // An answer of 5xx is not stored.
-func TestBookingOnceOverHTTP(t *testing.T) {
+func TestIdempotencyKey_repeatsTheAnswerOfABooking(t *testing.T) {
 	c := newFixture(t, nil)
 	keys := slotKeys(t, c.post("/v3/order/psc/appointment/availability?lab=northlab&zip_code=85201", nil, 200))
 	o := c.placed()

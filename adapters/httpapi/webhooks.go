@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// managementPath is where what one team's management key opens begins.
+// managementPath is the beginning of the paths that a management key of one team opens.
 const managementPath = "/v1/org/{org_id}/team/{team_id}/{environment}"
 
 func (a api) webhookOperations() []server.Operation {
@@ -37,7 +37,7 @@ func (a api) webhookOperations() []server.Operation {
 	}
 }
 
-// webhookOut is an endpoint as it is shown: without its secrets and headers.
+// webhookOut is an endpoint without its secrets and headers.
 type webhookOut struct {
 	ID             webhook.EndpointID      `json:"id"`
 	URL            string                  `json:"url"`
@@ -89,8 +89,8 @@ type newWebhookIn struct {
 	Secret      *string   `json:"secret"`
 }
 
-// webhookPatchIn is the body that changes an endpoint. Null takes a limit or a filter
-// away, and leaves the rest.
+// webhookPatchIn is the body that changes an endpoint. Null removes a limit or a filter, and leaves other fields
+// unchanged.
 type webhookPatchIn struct {
 	URL         *string            `json:"url"`
 	Description *string            `json:"description"`
@@ -108,7 +108,7 @@ func (m *managed) page() (size int, cursor string) {
 	return m.Int("limit", 50, 1, most), m.ShortText("next_cursor")
 }
 
-// cursorProblem names the cursor as the query does.
+// cursorProblem renames the path of a cursor problem to the name of the query parameter.
 func cursorProblem(err error) error {
 	var invalid *healthlab.InvalidError
 	if !errors.As(err, &invalid) {
@@ -167,7 +167,7 @@ func (a api) createWebhook(ctx context.Context, m *managed) (any, error) {
 	return webhookFrom(e), nil
 }
 
-// value is what p points to, or the zero value.
+// value returns *p, or the zero value if p is nil.
 func value[T any](p *T) T {
 	if p == nil {
 		var zero T
@@ -223,8 +223,7 @@ func (a api) deleteWebhook(w http.ResponseWriter, r *http.Request, m *managed) e
 	return wire.NoContent(w)
 }
 
-// webhookHeadersOut are the custom headers of an endpoint, without the values of those
-// that look like credentials.
+// webhookHeadersOut lists the custom headers of an endpoint. Values that look like credentials are omitted.
 type webhookHeadersOut struct {
 	Headers   map[string]string `json:"headers"`
 	Sensitive []string          `json:"sensitive"`
@@ -240,7 +239,7 @@ type webhookSecretOut struct {
 	Key string `json:"key"`
 }
 
-// webhookSecretIn is the body that rotates it; null makes a new one.
+// webhookSecretIn is the body that rotates the secret of an endpoint. A null secret generates a new one.
 type webhookSecretIn struct {
 	Key *string `json:"key"`
 }

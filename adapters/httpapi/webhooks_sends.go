@@ -15,19 +15,19 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// webhookTestIn is the body that asks for a test message.
+// webhookTestIn is the body that requests a test message.
 type webhookTestIn struct {
 	EventType string `json:"event_type"`
 }
 
-// webhookTestOut is what came of it.
+// webhookTestOut is the outcome of a test message.
 type webhookTestOut struct {
 	Outcome    webhook.Class `json:"outcome"`
 	StatusCode *int          `json:"status_code"`
 	DurationMS int64         `json:"duration_ms"`
 }
 
-// webhookAttemptOut is one line of the log of deliveries.
+// webhookAttemptOut is one delivery attempt.
 type webhookAttemptOut struct {
 	At         healthlab.Time  `json:"at"`
 	WebhookID  uuid.UUID       `json:"webhook_id"`
@@ -44,24 +44,24 @@ type webhookAttemptOut struct {
 	Response   *string         `json:"response"`
 }
 
-// webhookAttemptsOut is one page of them.
+// webhookAttemptsOut is one page of delivery attempts.
 type webhookAttemptsOut struct {
 	Data       []webhookAttemptOut `json:"data"`
 	NextCursor *string             `json:"next_cursor"`
 }
 
-// webhookRecoverIn is the body that asks for what was missed.
+// webhookRecoverIn is the body that requests the events missed since a time.
 type webhookRecoverIn struct {
 	Since healthlab.Time  `json:"since"`
 	Until *healthlab.Time `json:"until"`
 }
 
-// webhookQueuedOut says how many deliveries were put in the queue.
+// webhookQueuedOut is the number of deliveries that were queued.
 type webhookQueuedOut struct {
 	Queued int `json:"queued"`
 }
 
-// set is a pointer to v, or nil for the zero value.
+// set returns a pointer to v, or nil for the zero value.
 func set[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -167,8 +167,8 @@ func (a api) recoverWebhook(ctx context.Context, m *managed) (any, error) {
 	return webhookQueuedOut{queued}, nil
 }
 
-// eventOf returns the event that a message id was made from; NotFound if it was made
-// from none.
+// eventOf returns the id of the event from which a message id was derived. It returns NotFound for any other message
+// id.
 func eventOf(message string) (uuid.UUID, error) {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	none := fmt.Errorf("%w: message", healthlab.NotFound)

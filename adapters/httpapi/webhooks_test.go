@@ -142,7 +142,7 @@ func (o *backOffice) get(path string) object {
 	return out
 }
 
-func TestWebhookLife(t *testing.T) {
+func TestWebhook_isCreatedReadPatchedAndDeleted(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in", "secret": firstSecret})
 	want := object{
@@ -171,7 +171,7 @@ func TestWebhookLife(t *testing.T) {
 	}
 }
 
-func TestListWebhooks(t *testing.T) {
+func TestWebhooks_areListedNewestFirstInPages(t *testing.T) {
 	o := newBackOffice(t)
 	var want []string
 	for i := range 5 {
@@ -200,7 +200,7 @@ func TestListWebhooks(t *testing.T) {
 	require.Equal(t, []string{"query.limit"}, o.Send(t, "GET", o.base+"?limit=251", nil).Want(t, 422).Locs(t))
 }
 
-func TestWebhookInputIsStrict(t *testing.T) {
+func TestWebhook_invalidInputIsRefusedByField(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in"})
 	const url = "https://receiver.example.com/secret-77"
@@ -247,7 +247,7 @@ func TestWebhookInputIsStrict(t *testing.T) {
 	require.Len(t, list.Data, 1, "what was refused left something behind")
 }
 
-func TestWebhookSecrets(t *testing.T) {
+func TestWebhookSecret_isRotatedAndShownByItsOwnOperationAlone(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in", "secret": firstSecret})
 	read := func() any {
@@ -278,7 +278,7 @@ func TestWebhookSecrets(t *testing.T) {
 	}
 }
 
-func TestWebhookHeaders(t *testing.T) {
+func TestWebhookHeaders_sensitiveValuesAreNotShown(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in"})
 	require.Equal(t, object{"headers": object{}, "sensitive": []any{}}, o.get(at+"/headers"))
@@ -294,7 +294,7 @@ func TestWebhookHeaders(t *testing.T) {
 	require.Equal(t, object{"headers": object{}, "sensitive": []any{}}, o.get(at+"/headers"))
 }
 
-func TestWebhookTestMessage(t *testing.T) {
+func TestWebhookTest_answersTheOutcomeOfTheDelivery(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in", "disabled": true})
 	for _, tt := range []struct {
@@ -352,7 +352,7 @@ func (o *backOffice) deliver() {
 	}
 }
 
-func TestWebhookAttemptsAndReplays(t *testing.T) {
+func TestWebhookAttempts_areListedAndMessagesReplayed(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in"})
 	o.now = o.now.Add(time.Second)
@@ -422,7 +422,7 @@ func TestWebhookAttemptsAndReplays(t *testing.T) {
 
 // A team has a maximum number of endpoints, which is a rule, and a maximum number of requests
 // a minute, which is a rate limit.
-func TestWebhookLimits(t *testing.T) {
+func TestWebhook_limitsEndpointsAndRequests(t *testing.T) {
 	o := newBackOffice(t)
 	const most = 50
 	var last string
@@ -462,7 +462,7 @@ func TestWebhookLimits(t *testing.T) {
 
 // A management key opens the teams of its mandate in this environment; for other teams the
 // answer is NotFound.
-func TestWhoMayManage(t *testing.T) {
+func TestManagementKey_opensTheTeamsOfItsMandateAlone(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in"})
 	for _, tt := range []struct {
@@ -499,7 +499,7 @@ func TestWhoMayManage(t *testing.T) {
 }
 
 // Each operation authenticates the caller first, and finds nothing of other teams.
-func TestEachOperationAsksWho(t *testing.T) {
+func TestWebhookOperations_authenticateAndFindNothingOfOtherTeams(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in", "secret": firstSecret})
 	o.now = o.now.Add(time.Second)
@@ -546,7 +546,7 @@ func TestEachOperationAsksWho(t *testing.T) {
 	require.Empty(t, o.sent)
 }
 
-func TestManagementAuth(t *testing.T) {
+func TestManagementAuth_acceptsKeysOfItsList(t *testing.T) {
 	keys := []httpapi.ManagementKey{
 		{Sum: httpapi.SumKey("one"), Mandate: httpapi.EveryTeam},
 		{Sum: httpapi.SumKey("void")},
@@ -576,7 +576,7 @@ func TestManagementAuth(t *testing.T) {
 	}
 }
 
-func TestWebhooksNeedAManagement(t *testing.T) {
+func TestRoutes_webhooksNeedManagementAuthAndAnEnvironment(t *testing.T) {
 	c, _ := full(t)
 	for _, change := range []func(*mount){
 		func(c *mount) { c.AuthenticateManagement = nil },

@@ -12,7 +12,7 @@ import (
 )
 
 // Wherever the contract has an enumeration, in a query or a body, another value is answered with the values.
-func TestWrongValues(t *testing.T) {
+func TestEnumeration_otherValueIsAnsweredWithTheAllowedValues(t *testing.T) {
 	logs := &contract.Logs{}
 	c, user := full(t)
 	c.Log = logs.Logger()

@@ -6,4 +6,6 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/accesslog/accesslogtest"
 )
 
-func TestAccessLog(t *testing.T) { accesslogtest.RunStore(t, newStore().AccessLog()) }
+func TestAccessLog_passesItsStoreSuite(t *testing.T) {
+	accesslogtest.RunStore(t, newStore().AccessLog())
+}

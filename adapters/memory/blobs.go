@@ -31,7 +31,7 @@ func (b *blobs) check(ctx context.Context, key string) error {
 		return err
 	}
 	if len(key) > 512 || !reBlobKey.MatchString(key) {
-		return fmt.Errorf("%w: a file's key is letters, digits, hyphens and single slashes between them", healthlab.Invalid)
+		return fmt.Errorf("%w: key: must consist of letters, digits, hyphens and single slashes between them", healthlab.Invalid)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/aggregatetest"
 )
 
-func TestContinuous(t *testing.T) {
+func TestContinuousQueries_passTheirStoreSuite(t *testing.T) {
 	aggregatetest.RunContinuous(t, func(testing.TB) aggregatetest.ContinuousHarness {
 		s := newStore()
 		return aggregatetest.ContinuousHarness{
@@ -15,7 +15,7 @@ func TestContinuous(t *testing.T) {
 	})
 }
 
-func TestPriorities(t *testing.T) {
+func TestPriorities_passTheirStoreSuite(t *testing.T) {
 	s := newStore()
 	aggregatetest.RunPriorityStore(t, s.Priorities(), aggregatetest.ContinuousHarness{
 		Store: s.Continuous(), Work: s.ContinuousWork(), Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog(),

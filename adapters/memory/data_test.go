@@ -15,10 +15,14 @@ func newDataHarness(testing.TB) healthdatatest.DataHarness { return dataOf(newSt
 
 func newEncryptedSamples(testing.TB) healthdatatest.DataHarness { return dataOf(newSampleStore()) }
 
-func TestData(t *testing.T) { healthdatatest.RunData(t, newDataHarness) }
+func TestData_passesItsStoreSuite(t *testing.T) { healthdatatest.RunData(t, newDataHarness) }
 
-func TestDataModel(t *testing.T) { healthdatatest.RunDataModel(t, newDataHarness) }
+func TestData_passesItsModelTest(t *testing.T) { healthdatatest.RunDataModel(t, newDataHarness) }
 
-func TestEncryptedSamples(t *testing.T) { healthdatatest.RunData(t, newEncryptedSamples) }
+func TestEncryptedSamples_passTheDataSuite(t *testing.T) {
+	healthdatatest.RunData(t, newEncryptedSamples)
+}
 
-func TestEncryptedSamplesModel(t *testing.T) { healthdatatest.RunDataModel(t, newEncryptedSamples) }
+func TestEncryptedSamples_passTheDataModelTest(t *testing.T) {
+	healthdatatest.RunDataModel(t, newEncryptedSamples)
+}

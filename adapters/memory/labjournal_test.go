@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labjournal/labjournaltest"
 )
 
-func TestLabJournal(t *testing.T) {
+func TestLabJournal_passesItsStoreSuite(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string

@@ -15,31 +15,33 @@ func newLinking(testing.TB) linkingtest.StoreHarness {
 	}
 }
 
-func TestLinking(t *testing.T) { linkingtest.RunStore(t, newLinking) }
+func TestLinking_passesItsStoreSuite(t *testing.T) { linkingtest.RunStore(t, newLinking) }
 
-func TestCredentialStore(t *testing.T) { linkingtest.RunCredentialStore(t, newLinking) }
+func TestCredentials_passTheirStoreSuite(t *testing.T) { linkingtest.RunCredentialStore(t, newLinking) }
 
-func TestApps(t *testing.T) {
+func TestAppSessions_passTheirStoreSuite(t *testing.T) {
 	store := newStore()
 	linkingtest.RunApps(t, linkingtest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 }
 
-func TestTeamClients(t *testing.T) {
+func TestTeamClients_passTheirStoreSuite(t *testing.T) {
 	store := newStore()
 	linkingtest.RunClients(t, linkingtest.ClientsHarness{Clients: store.TeamClients(), Linking: linkingtest.StoreHarness{
 		Linking: store.Linking(), Credentials: store.Credentials(), Second: store.Credentials(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
 	}})
 }
 
-func TestBulk(t *testing.T) {
+func TestBulkOperations_passTheirStoreSuite(t *testing.T) {
 	store, setClock := clockedStore()
 	bulktest.RunStore(t, bulktest.StoreHarness{Bulk: store.Bulk(), Linking: linkingtest.StoreHarness{
 		Linking: store.Linking(), Credentials: store.Credentials(), Second: store.Credentials(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
 	}, SetClock: setClock})
 }
 
-func TestKeeping(t *testing.T) { linkingtest.RunCredentialRefresh(t, newLinking) }
+func TestCredentialRefresh_passesItsSuite(t *testing.T) {
+	linkingtest.RunCredentialRefresh(t, newLinking)
+}
 
-func TestLinkingFlows(t *testing.T) { linkingtest.RunFlows(t, newLinking) }
+func TestLinkFlows_passTheirSuite(t *testing.T) { linkingtest.RunFlows(t, newLinking) }
 
 func BenchmarkLinking(b *testing.B) { linkingtest.BenchFlows(b, newLinking) }

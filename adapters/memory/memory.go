@@ -23,32 +23,30 @@ import (
 
 // Options adjusts a Store. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Now is the store's clock: it decides what is due and when a lease ends.
-	// Default time.Now.
+	// Now is the clock of the store, for due times and leases. Default time.Now.
 	Now func() time.Time
-	// Events takes the events of changes: see stores.Options. Default: stores.Outbox, whose events stay until
-	// a webhook.Dispatcher sends them. A program that runs none says stores.NoEvents.
+	// Events receives the events of changes: see stores.Options. Default: stores.Outbox, whose events stay until a
+	// webhook.Dispatcher sends them. A program without a dispatcher should set stores.NoEvents.
 	Events store.Events
-	// Pipelines says that changes mark persons for the FHIR servers of their team: see stores.Options.
+	// Pipelines makes changes mark their persons for the team's FHIR servers: see stores.Options.
 	Pipelines bool
-	// Envelope says how bodies of messages are made.
+	// Envelope builds the bodies of webhook messages.
 	Envelope webhook.Envelope
-	// Retention is how long webhook messages and attempts are kept, delivered or not, by the store's clock. Choose it
-	// longer than the longest time that a receiver may be down and the greatest error of that clock added up. Default 30 days.
+	// Retention is how long webhook messages and attempts are kept, delivered or not. It should be longer than the
+	// longest downtime of a receiver plus the error of the clock. Default 30 days.
 	Retention time.Duration
-	// Keys encrypts what is kept about persons, but for samples. Nil keeps it in clear.
+	// Keys encrypts data about persons, except samples. Nil: nothing is encrypted.
 	Keys *personkey.Keys
-	// EncryptSamples encrypts samples with Keys too. Default: samples are kept in clear. It has no
-	// effect without Keys.
+	// EncryptSamples also encrypts samples with Keys. Default: samples are not encrypted. It has no effect without
+	// Keys.
 	EncryptSamples bool
-	// UsersElsewhere says that the host keeps its users outside of the store. Default false: what is
-	// about a user whom the store does not have is refused with healthlab.NotFound.
+	// UsersElsewhere is for hosts that store users elsewhere. Default false: data about an unknown user is refused with
+	// healthlab.NotFound.
 	UsersElsewhere bool
 }
 
-// Store has the stores of all domain packages, each behind a method of its name, over one engine.
-// It is safe for concurrent use. A method that runs a closure holds the engine's turn, so the closure
-// must not write to the store but with the context that it got.
+// Store provides the stores of all domain packages as methods, over one engine. Safe for concurrent use. A closure must
+// write to the store only with the context that it gets, because its update holds the engine's lock.
 type Store struct {
 	*stores.Stores
 	engine *memstore.Engine
@@ -73,10 +71,10 @@ func New(opts *Options) *Store {
 	}
 }
 
-// Kept returns all rows as they are kept, encrypted with [Options].Keys; see memstore.Engine.
+// Kept returns all rows as they are stored, encrypted with [Options].Keys; see memstore.Engine.
 func (s *Store) Kept() []store.Row { return s.engine.Kept() }
 
-// Blobs returns a place for files. Each is encrypted with the key of its user, as [Options].Keys says.
+// Blobs returns the store of files. Each file is encrypted with the key of its user if [Options].Keys is set.
 func (s *Store) Blobs() labreport.BlobStore { return s.blobs }
 
 // NewPersonKeys returns an empty store of the keys of persons, apart from any [Store].
@@ -84,7 +82,7 @@ func NewPersonKeys() personkey.Store {
 	return personkey.NewStore(engineOf(personkey.Tables(), &Options{}))
 }
 
-// NewSeen returns an empty memory of what a receiver saw. Of the options only Now counts.
+// NewSeen returns an empty store of the message ids that a receiver has seen. It uses only the option Now.
 func NewSeen(opts *Options) receiver.Seen {
 	if opts == nil {
 		opts = &Options{}

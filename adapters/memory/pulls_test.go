@@ -11,8 +11,8 @@ func newPulls(testing.TB) pulltest.StoreHarness {
 	return pulltest.StoreHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Credentials: s.Credentials(), SetClock: setClock}
 }
 
-func TestPulls(t *testing.T) { pulltest.RunStore(t, newPulls) }
+func TestPulls_passTheirStoreSuite(t *testing.T) { pulltest.RunStore(t, newPulls) }
 
-func TestPullsModel(t *testing.T) { pulltest.RunStoreModel(t, newPulls) }
+func TestPulls_passTheirModelTest(t *testing.T) { pulltest.RunStoreModel(t, newPulls) }
 
-func TestPullCrashes(t *testing.T) { pulltest.RunCrashes(t, newPulls) }
+func TestPulls_passTheCrashSuite(t *testing.T) { pulltest.RunCrashes(t, newPulls) }

@@ -12,5 +12,5 @@ func seenStore(*testing.T) receivertest.SeenHarness {
 	return receivertest.SeenHarness{Seen: memory.NewSeen(&memory.Options{Now: c.now}), Advance: c.advance}
 }
 
-func TestSeen(t *testing.T)      { receivertest.RunSeen(t, seenStore) }
-func TestSeenModel(t *testing.T) { receivertest.RunSeenModel(t, seenStore) }
+func TestSeenMessages_passTheirStoreSuite(t *testing.T) { receivertest.RunSeen(t, seenStore) }
+func TestSeenMessages_passTheirModelTest(t *testing.T)  { receivertest.RunSeenModel(t, seenStore) }

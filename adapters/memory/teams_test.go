@@ -6,4 +6,6 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings/teamsettingstest"
 )
 
-func TestTeams(t *testing.T) { teamsettingstest.RunStore(t, newStore().Teams()) }
+func TestTeamSettings_passTheirStoreSuite(t *testing.T) {
+	teamsettingstest.RunStore(t, newStore().Teams())
+}

@@ -14,7 +14,7 @@ import (
 )
 
 // Events of an erased user are not sent any more, routed or not; events of other users are.
-func TestErasedUsersAreNotDelivered(t *testing.T) {
+func TestOutbox_eventsOfAnErasedUserAreNotSent(t *testing.T) {
 	ctx := t.Context()
 	store := newStore()
 	team := healthlab.TeamID{UUID: uuid.New()}

@@ -14,8 +14,8 @@ func newUsers(testing.TB) healthdatatest.UsersHarness {
 	return healthdatatest.UsersHarness{Users: store.Users(), Messages: store.WebhookLog(), Data: store.Data()}
 }
 
-func TestUsers(t *testing.T) { healthdatatest.RunUsers(t, newUsers) }
+func TestUsers_passTheirStoreSuite(t *testing.T) { healthdatatest.RunUsers(t, newUsers) }
 
-func TestUsersModel(t *testing.T) { healthdatatest.RunUsersModel(t, newUsers) }
+func TestUsers_passTheirModelTest(t *testing.T) { healthdatatest.RunUsersModel(t, newUsers) }
 
 func BenchmarkUsers(b *testing.B) { healthdatatest.BenchUsers(b, newUsers) }

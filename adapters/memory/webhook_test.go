@@ -24,13 +24,15 @@ func webhookStore(*testing.T) webhooktest.Harness {
 	}
 }
 
-func TestDeliveries(t *testing.T) { webhooktest.RunDeliveries(t, webhookStore) }
-func TestEndpoints(t *testing.T)  { webhooktest.RunEndpoints(t, webhookStore) }
+func TestDeliveries_passTheirStoreSuite(t *testing.T) { webhooktest.RunDeliveries(t, webhookStore) }
+func TestEndpoints_passTheirStoreSuite(t *testing.T)  { webhooktest.RunEndpoints(t, webhookStore) }
 
-func TestEventBodies(t *testing.T) { webhooktest.RunBodies(t, webhookStore) }
+func TestEventBodies_passTheirStoreSuite(t *testing.T) { webhooktest.RunBodies(t, webhookStore) }
 
-func TestOrderUnderFire(t *testing.T) { webhooktest.RunOrderUnderFailures(t, webhookStore) }
+func TestDeliveries_keepTheOrderOfAKeyUnderFailures(t *testing.T) {
+	webhooktest.RunOrderUnderFailures(t, webhookStore)
+}
 
-func TestDeliveriesModel(t *testing.T) { webhooktest.RunDeliveriesModel(t, webhookStore) }
+func TestDeliveries_passTheirModelTest(t *testing.T) { webhooktest.RunDeliveriesModel(t, webhookStore) }
 
-func TestDispatcher(t *testing.T) { webhooktest.RunDispatcher(t, webhookStore) }
+func TestDispatcher_passesItsSuite(t *testing.T) { webhooktest.RunDispatcher(t, webhookStore) }

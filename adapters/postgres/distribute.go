@@ -54,7 +54,7 @@ func distribute(ctx context.Context, tx pgx.Tx, schema string, tables map[string
 		return err
 	}
 	if !citus {
-		return fmt.Errorf("%w: the database has no extension citus", healthlab.Precondition)
+		return fmt.Errorf("%w: the database must have the extension citus", healthlab.Precondition)
 	}
 	if !known[commitTable] {
 		name := pgx.Identifier{schema, commitTable}.Sanitize()
@@ -88,7 +88,7 @@ func distribute(ctx context.Context, tx pgx.Tx, schema string, tables map[string
 	return nil
 }
 
-// clusterTables returns the tables of a schema that Citus knows, and whether there is Citus at all.
+// clusterTables returns the tables of a schema that Citus distributes, and whether the extension is installed.
 func clusterTables(ctx context.Context, tx pgx.Tx, schema string) (known map[string]bool, citus bool, err error) {
 	if err := tx.QueryRow(ctx, "select to_regclass('pg_catalog.pg_dist_partition') is not null").Scan(&citus); err != nil || !citus {
 		return nil, false, err
@@ -106,7 +106,7 @@ func clusterTables(ctx context.Context, tx pgx.Tx, schema string) (known map[str
 	return known, true, err
 }
 
-// findSpread finds out which tables are spread.
+// findSpread determines which tables are distributed.
 func (e *Store) findSpread(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
 		known, _, err := clusterTables(ctx, tx, e.opts.Schema)
@@ -117,7 +117,7 @@ func (e *Store) findSpread(ctx context.Context) error {
 			}
 		}
 		if err == nil && e.spread && e.opts.RowSecurity {
-			err = fmt.Errorf("%w: RowSecurity: the setting of the team does not reach the machines of a cluster", healthlab.Precondition)
+			err = fmt.Errorf("%w: RowSecurity: must be false on a Citus cluster, because workers do not get the team of a session", healthlab.Precondition)
 		}
 		e.commitBoth = "delete from " + pgx.Identifier{e.opts.Schema, commitTable}.Sanitize() + " where n = 0"
 		return err

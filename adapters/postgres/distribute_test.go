@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store/storetest"
 )
 
-func TestDistribute_refuses(t *testing.T) {
+func TestDistribute_requiresCitusShardsAndDeclaredTables(t *testing.T) {
 	t.Parallel()
 	pool, opts := pgtest.Pool(t), &postgres.Options{Schema: rowSchema}
 	tables := postgres.RowTables()
@@ -37,7 +37,7 @@ func TestDistribute_refuses(t *testing.T) {
 }
 
 // A table per user refuses rows and queries that do not name the user, and has no unique values.
-func TestStore_perUser(t *testing.T) {
+func TestStore_tablePerUserRefusesRowsWithoutAUser(t *testing.T) {
 	t.Parallel()
 	require.Error(t, postgres.Migrate(t.Context(), nil, []store.Definition{{Name: "a", PerUser: true, Unique: [2]bool{true}}}, nil))
 	e := openEngine(t, pgtest.Pool(t), storetest.Tables(), postgres.Options{})
@@ -141,7 +141,7 @@ func machines(t *testing.T, pool *pgxpool.Pool) []string {
 }
 
 // Distribute spreads a database that is in use: all rows are still there, and later writes work.
-func TestDistribute_filled(t *testing.T) {
+func TestDistribute_keepsTheRowsOfADatabaseInUse(t *testing.T) {
 	_, pool := newCluster(t, 2, pgtest.Fast)
 	before, err := postgres.New(t.Context(), pool, storetest.Tables(), nil)
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestDistribute_filled(t *testing.T) {
 }
 
 // Statements about one user run on one machine. The setting of the test makes any other plan an error.
-func TestDistribute_oneMachineAUser(t *testing.T) {
+func TestDistribute_statementsOfOneUserRunOnOneMachine(t *testing.T) {
 	t.Parallel()
 	if !pgtest.Spread() {
 		t.Skip("it needs a cluster: set " + pgtest.EnvCitus)
@@ -214,7 +214,7 @@ func write(t *testing.T, s store.Store, people []person, done func() bool) (writ
 
 // While users write, a worker is added and shards are moved to it. Nothing is lost, and nothing is there
 // twice.
-func TestDistribute_rebalance(t *testing.T) {
+func TestDistribute_rebalancingLosesAndDuplicatesNothing(t *testing.T) {
 	c, pool := newCluster(t, 1, pgtest.Fast)
 	e := spread(t, pool)
 	people := make([]person, 6)
@@ -238,7 +238,7 @@ func TestDistribute_rebalance(t *testing.T) {
 
 // While a worker is down, its users are unavailable and all others work. After its restart all committed
 // rows are there, on both machines.
-func TestDistribute_workerDies(t *testing.T) {
+func TestDistribute_deadWorkerLosesNoCommittedRow(t *testing.T) {
 	c, pool := newCluster(t, 2, pgtest.Durable)
 	e := spread(t, pool)
 	people := make([]person, 12)

@@ -249,7 +249,7 @@ func TestOrder_takesTwoTripsAndOneCommit(t *testing.T) {
 
 // A request with a key that is refused leaves its answer and no order. A lab test that the catalogue does
 // not have is looked up among those of the team, before the transaction: a third trip.
-func TestOrder_refusedWithAKey(t *testing.T) {
+func TestOrder_refusedWithAKeyStoresTheAnswerAlone(t *testing.T) {
 	s, w, _, team := onPostgres(t)
 	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
 	require.NoError(t, err)
@@ -270,7 +270,7 @@ func TestOrder_refusedWithAKey(t *testing.T) {
 }
 
 // Requests with one key that come at once place one order, and each gets its answer.
-func TestOrder_oneKeyAtOnce(t *testing.T) {
+func TestOrder_concurrentRequestsWithOneKeyPlaceOneOrder(t *testing.T) {
 	s, _, _, team := onPostgres(t)
 	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
 	require.NoError(t, err)
@@ -292,7 +292,7 @@ func TestOrder_oneKeyAtOnce(t *testing.T) {
 
 // The first uploads of a person, which make the connection, the series and the counts, come from one phone
 // at once.
-func TestUpload_firstOnesAtOnce(t *testing.T) {
+func TestUpload_firstUploadsOfAUserMayBeConcurrent(t *testing.T) {
 	s, _, _, team := onPostgres(t)
 	for _, provider := range []string{"manual", "phone"} {
 		for round := range 3 {

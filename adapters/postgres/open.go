@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Open makes what the database lacks of the tables, as [Migrate] does, and returns the store.
+// Open creates missing tables like [Migrate], and returns the store.
 func Open(ctx context.Context, pool *pgxpool.Pool, tables []store.Definition, opts *Options) (*Store, error) {
 	if err := Migrate(ctx, pool, tables, opts); err != nil {
 		return nil, err

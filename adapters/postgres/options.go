@@ -8,13 +8,13 @@ type Options struct {
 	Schema string
 	// Now is the store's clock. Default: the clock of the database, to the half of a round trip.
 	Now func() time.Time
-	// RowSecurity names the team of each query, and of the writes of each transaction, to the policies of
-	// row-level security. Set it where the role of the pool does not own the tables: then what is about one
-	// team reaches rows of that team and rows without a team alone. Queries by user or by due time, and
-	// writes for several teams, reach all rows.
+	// RowSecurity sets the team for the policies of row-level security: of each query, and of the writes of each
+	// transaction. Use it if the role of the pool does not own the tables. Statements about one team then reach only
+	// rows of that team and rows without a team. Queries by user or due time, and writes for several teams, reach all
+	// rows.
 	RowSecurity bool
-	// Migrating is called by [Migrate] before each table or index that it makes in a database that has tables of
-	// an older program, with its place among them, from 1. Default: none.
+	// Migrating is called by [Migrate] before it makes each table or index in a database of an older program. n counts
+	// from 1. Default: none.
 	Migrating func(n, total int, name string)
 }
 

@@ -13,20 +13,19 @@ import (
 
 // How long connections to a server that does not answer are waited for.
 const (
-	// dialTime is how long the server's machine may take to take a connection.
+	// dialTime is the longest time to open a TCP connection.
 	dialTime = 2 * time.Second
-	// startupTime is how long the server may take to begin a session. A server that was stopped
-	// answers those that wait, as soon as it goes on; each new try costs it a process then.
+	// startupTime is the longest time for the server to begin a session. It is long, because a suspended server answers
+	// waiting clients when it resumes, and each new try would cost it a process.
 	startupTime = 2 * time.Minute
-	// aliveAfter is after how much silence the machine of the server is asked whether it is there,
-	// every aliveEvery. After aliveTries of them, or after lostTime without a receipt of what was
-	// sent, the connection is closed.
+	// aliveAfter is the silence after which TCP keepalives are sent every aliveEvery. The connection is closed after
+	// aliveTries of them, or if sent data is not acknowledged for lostTime.
 	aliveAfter, aliveEvery, aliveTries = 5 * time.Second, time.Second, 3
 	lostTime                           = 8 * time.Second
 )
 
-// statementCapacity is how many prepared statements a connection keeps. All tables of a service have
-// more statements in use than the 512 that pgx keeps by default.
+// statementCapacity is the number of prepared statements per connection. A service uses more than the default 512 of
+// pgx.
 const statementCapacity = 1024
 
 // PoolConfig reads an address (a URL, or keywords and values) and returns the settings of a pool
@@ -37,7 +36,7 @@ const statementCapacity = 1024
 func PoolConfig(address string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(address)
 	if err != nil {
-		return nil, fmt.Errorf("%w: not an address of PostgreSQL", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: url: must be a postgres:// URL", healthlab.Invalid)
 	}
 	dialer := &net.Dialer{
 		Timeout: dialTime, Control: limitUnreceived,

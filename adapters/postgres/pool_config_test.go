@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-func TestPoolConfig(t *testing.T) {
+func TestPoolConfig_setsDefaultsAndHidesTheAddressInErrors(t *testing.T) {
 	_, err := postgres.PoolConfig("marker://x:y")
 	require.ErrorIs(t, err, healthlab.Invalid)
 	require.NotContains(t, err.Error(), "marker")
@@ -33,7 +33,7 @@ func TestPoolConfig(t *testing.T) {
 }
 
 // Its connections have the socket options, over TCP and over a socket of Unix alike.
-func TestPoolConfigConnects(t *testing.T) {
+func TestPoolConfig_connectsOverTCPAndUnixSockets(t *testing.T) {
 	c, err := postgres.PoolConfig(pgtest.URL(t))
 	require.NoError(t, err)
 	pool, err := pgxpool.NewWithConfig(t.Context(), c)

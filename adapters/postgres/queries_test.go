@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/queryoracle"
 )
 
-func TestQueries_randomOnesAnswerAsSQL(t *testing.T) {
+func TestQueries_randomOnesAnswerLikeSQL(t *testing.T) {
 	config, err := pgx.ParseConfig(pgtest.Empty(t))
 	require.NoError(t, err)
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec // no statement comes twice
@@ -94,7 +94,7 @@ var oddZones = []string{
 // and longer that of the zone, where at a bucket's start that the clock skipped both are
 // moved as the clock was; for hours and minutes that of the instant itself, which PostgreSQL
 // keeps for them.
-func TestQueries_bucketsAreThoseOfDateTrunc(t *testing.T) {
+func TestQueries_bucketsEqualThoseOfDateTrunc(t *testing.T) {
 	db, err := pgx.Connect(t.Context(), pgtest.Empty(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close(context.Background()) })

@@ -39,35 +39,35 @@ func rowUsers(t testing.TB) healthdatatest.UsersHarness {
 	return healthdatatest.UsersHarness{Users: h.Users, Messages: h.Messages, Data: h.Data}
 }
 
-func TestRows_data(t *testing.T) {
+func TestData_passesItsStoreSuite(t *testing.T) {
 	t.Parallel()
 	healthdatatest.RunData(t, rowData)
 }
 
 // The suite passes for a role that row-level security holds for.
-func TestRows_dataWithRowSecurity(t *testing.T) {
+func TestData_passesItsStoreSuiteWithRowSecurity(t *testing.T) {
 	t.Parallel()
 	healthdatatest.RunData(t, func(t testing.TB) healthdatatest.DataHarness {
 		return dataOf(restrictedRowStore(t, healthdata.DataTables(true)))
 	})
 }
 
-func TestRows_dataModel(t *testing.T) {
+func TestData_passesItsModelTest(t *testing.T) {
 	t.Parallel()
 	healthdatatest.RunDataModel(t, rowData)
 }
 
-func TestRows_users(t *testing.T) {
+func TestUsers_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	healthdatatest.RunUsers(t, rowUsers)
 }
 
-func TestRows_usersModel(t *testing.T) {
+func TestUsers_passTheirModelTest(t *testing.T) {
 	t.Parallel()
 	healthdatatest.RunUsersModel(t, rowUsers)
 }
 
-func TestRows_organisation(t *testing.T) {
+func TestOrganisations_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	s := newRowStore(t, organisation.Tables(), teamsettings.Tables(), linking.Tables())
 	organisationtest.RunStore(t, organisationtest.StoreHarness{
@@ -78,12 +78,12 @@ func TestRows_organisation(t *testing.T) {
 	})
 }
 
-func TestRows_teamSettings(t *testing.T) {
+func TestTeamSettings_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	teamsettingstest.RunStore(t, teamsettings.NewStore(newRowStore(t, teamsettings.Tables())))
 }
 
-func TestRows_personExports(t *testing.T) {
+func TestPersonExports_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	personexporttest.RunStore(t, func(t testing.TB) personexporttest.StoreHarness {
 		s := stoppedRowStore(t, personexport.Tables())
@@ -91,7 +91,7 @@ func TestRows_personExports(t *testing.T) {
 	})
 }
 
-func TestRows_parsingJobs(t *testing.T) {
+func TestParsingJobs_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	labreporttest.RunStore(t, func(t testing.TB) labreporttest.StoreHarness {
 		s := stoppedRowStore(t, labreport.Tables())
@@ -101,7 +101,7 @@ func TestRows_parsingJobs(t *testing.T) {
 	})
 }
 
-func TestRows_parsingJobsOfErased(t *testing.T) {
+func TestParsingJobs_passTheErasureSuite(t *testing.T) {
 	t.Parallel()
 	labreporttest.RunErasure(t, func(t testing.TB) labreporttest.ErasureHarness {
 		s := stoppedRowStore(t, labreport.Tables())
@@ -120,7 +120,7 @@ func rowQueries(t testing.TB) (aggregatetest.ContinuousHarness, aggregate.Priori
 	}, aggregate.NewPriorityStore(s, &aggregate.PriorityStoreOptions{Changed: c.Restart})
 }
 
-func TestRows_continuousQueries(t *testing.T) {
+func TestContinuousQueries_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	aggregatetest.RunContinuous(t, func(t testing.TB) aggregatetest.ContinuousHarness {
 		h, _ := rowQueries(t)
@@ -128,13 +128,13 @@ func TestRows_continuousQueries(t *testing.T) {
 	})
 }
 
-func TestRows_priorities(t *testing.T) {
+func TestPriorities_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	h, priorities := rowQueries(t)
 	aggregatetest.RunPriorityStore(t, priorities, h)
 }
 
-func TestRows_accessLog(t *testing.T) {
+func TestAccessLog_passesItsStoreSuite(t *testing.T) {
 	t.Parallel()
 	accesslogtest.RunStore(t, accesslog.NewStore(newRowStore(t, accesslog.Tables()), nil))
 }

@@ -33,41 +33,41 @@ func rowLinks(t testing.TB) linkingtest.StoreHarness {
 	return h
 }
 
-func TestRows_linking(t *testing.T) {
+func TestLinking_passesItsStoreSuite(t *testing.T) {
 	t.Parallel()
 	linkingtest.RunStore(t, rowLinks)
 }
 
-func TestRows_credentials(t *testing.T) {
+func TestCredentials_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	linkingtest.RunCredentialStore(t, rowLinks)
 }
 
-func TestRows_credentialRefresh(t *testing.T) {
+func TestCredentialRefresh_passesItsSuite(t *testing.T) {
 	t.Parallel()
 	linkingtest.RunCredentialRefresh(t, rowLinks)
 }
 
-func TestRows_linkFlows(t *testing.T) {
+func TestLinkFlows_passTheirSuite(t *testing.T) {
 	t.Parallel()
 	linkingtest.RunFlows(t, rowLinks)
 }
 
-func TestRows_apps(t *testing.T) {
+func TestAppSessions_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	s := newLinkRows(t)
 	h, _ := linksOf(s)
 	linkingtest.RunApps(t, linkingtest.AppsHarness{Apps: linking.NewAppSessions(s), Users: h.Users})
 }
 
-func TestRows_clients(t *testing.T) {
+func TestTeamClients_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	s := newLinkRows(t)
 	h, _ := linksOf(s)
 	linkingtest.RunClients(t, linkingtest.ClientsHarness{Clients: linking.NewTeamClients(s), Linking: h})
 }
 
-func TestRows_bulk(t *testing.T) {
+func TestBulkOperations_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	s := newLinkRows(t)
 	h, links := linksOf(s, bulk.EraseItems)
@@ -82,17 +82,17 @@ func rowPulls(t testing.TB) pulltest.StoreHarness {
 	}
 }
 
-func TestRows_pulls(t *testing.T) {
+func TestPulls_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	pulltest.RunStore(t, rowPulls)
 }
 
-func TestRows_pullsModel(t *testing.T) {
+func TestPulls_passTheirModelTest(t *testing.T) {
 	t.Parallel()
 	pulltest.RunStoreModel(t, rowPulls)
 }
 
-func TestRows_pullCrashes(t *testing.T) {
+func TestPulls_passTheCrashSuite(t *testing.T) {
 	t.Parallel()
 	pulltest.RunCrashes(t, rowPulls)
 }

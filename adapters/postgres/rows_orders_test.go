@@ -34,17 +34,17 @@ func rowOrders(t testing.TB) orderstest.StoreHarness {
 	return orderstest.StoreHarness{Orders: orders.NewStore(s, s.elsewhere()), Messages: s.messages(), SetClock: s.setClock}
 }
 
-func TestRows_orders(t *testing.T) {
+func TestOrders_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	orderstest.RunStore(t, rowOrders)
 }
 
-func TestRows_ordersModel(t *testing.T) {
+func TestOrders_passTheirModelTest(t *testing.T) {
 	t.Parallel()
 	orderstest.RunStoreModel(t, rowOrders)
 }
 
-func TestRows_orderKeys(t *testing.T) {
+func TestIdempotencyKeys_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	orderstest.RunKeys(t, func(t testing.TB) orderstest.KeysHarness {
 		s := newOrderRows(t)
@@ -52,7 +52,7 @@ func TestRows_orderKeys(t *testing.T) {
 	})
 }
 
-func TestRows_reviews(t *testing.T) {
+func TestReviews_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness {
 		s := newOrderRows(t)
@@ -63,7 +63,7 @@ func TestRows_reviews(t *testing.T) {
 	})
 }
 
-func TestRows_ordersOfErased(t *testing.T) {
+func TestOrders_passTheErasureSuite(t *testing.T) {
 	t.Parallel()
 	orderstest.RunErasure(t, func(t testing.TB) orderstest.ErasureHarness {
 		s := newOrderRows(t)
@@ -73,7 +73,7 @@ func TestRows_ordersOfErased(t *testing.T) {
 	})
 }
 
-func TestRows_visits(t *testing.T) {
+func TestVisits_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	orderstest.RunVisits(t, func(t testing.TB) orderstest.VisitsHarness {
 		s := newOrderRows(t)
@@ -92,27 +92,27 @@ func orderProcesses(t testing.TB) []orderstest.Process {
 	return []orderstest.Process{p, p}
 }
 
-func TestRows_orderWalks(t *testing.T) {
+func TestOrders_passTheTwoProcessesSuite(t *testing.T) {
 	t.Parallel()
 	orderstest.RunTwoProcesses(t, orderProcesses)
 }
 
-func TestRows_concurrentOrders(t *testing.T) {
+func TestOrders_passTheConcurrentCreatesSuite(t *testing.T) {
 	t.Parallel()
 	orderstest.RunConcurrentCreates(t, orderProcesses)
 }
 
-func TestRows_labTests(t *testing.T) {
+func TestLabTests_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	cataloguetest.RunLabTestStore(t, func(t testing.TB) catalogue.LabTestStore { return catalogue.NewLabTestStore(newOrderRows(t)) })
 }
 
-func TestRows_slotCache(t *testing.T) {
+func TestSlotCache_passesItsStoreSuite(t *testing.T) {
 	t.Parallel()
 	appointmenttest.RunSlotCache(t, func(t testing.TB) appointment.SlotCache { return appointment.NewSlotCache(newOrderRows(t)) })
 }
 
-func TestRows_persons(t *testing.T) {
+func TestPersons_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	peopletest.RunStore(t, func(t testing.TB) peopletest.StoreHarness {
 		s := newOrderRows(t)
@@ -120,7 +120,7 @@ func TestRows_persons(t *testing.T) {
 	})
 }
 
-func TestRows_labJournal(t *testing.T) {
+func TestLabJournal_passesItsStoreSuite(t *testing.T) {
 	t.Parallel()
 	labjournaltest.RunStore(t, func(t testing.TB) labjournaltest.Harness {
 		s := newOrderRows(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-func TestRows_personKeys(t *testing.T) {
+func TestPersonKeys_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	personkeytest.RunStore(t, func(t testing.TB) personkey.Store {
 		return personkey.NewStore(openEngine(t, pgtest.Pool(t), personkey.Tables(), postgres.Options{}))
@@ -29,7 +29,7 @@ func TestRows_personKeys(t *testing.T) {
 
 // Nothing that the database keeps shows a value of a person, and after the erasure no table has a row
 // of one.
-func TestRows_atRest(t *testing.T) {
+func TestStore_passesTheEncryptionAtRestSuite(t *testing.T) {
 	t.Parallel()
 	personkeytest.RunAtRest(t, func(t testing.TB) personkeytest.AtRestHarness {
 		pool, keys := pgtest.Pool(t), rowKeys(t)
@@ -81,7 +81,7 @@ func usersByTable(t testing.TB, pool *pgxpool.Pool) map[string][]uuid.UUID {
 
 // An erasure deletes the rows of the user in every table, with and without a team, more than one
 // transaction deletes too, and no row of another user.
-func TestRows_erasure(t *testing.T) {
+func TestErasure_deletesTheUsersRowsOfEveryTable(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := storesOn(t, pool, nil, &stores.Options{Keys: rowKeys(t)})

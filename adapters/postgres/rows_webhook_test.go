@@ -24,7 +24,7 @@ func rowWebhooks(t *testing.T) webhooktest.Harness {
 	return webhooktest.Harness{Outbox: s, Deliveries: s, Endpoints: s, Log: s, Bodies: s, Advance: c.advance}
 }
 
-func TestRows_outbox(t *testing.T) {
+func TestOutbox_passesItsStoreSuite(t *testing.T) {
 	t.Parallel()
 	webhooktest.RunOutbox(t, func(t *testing.T) webhooktest.OutboxHarness {
 		h := rowWebhooks(t)
@@ -32,32 +32,32 @@ func TestRows_outbox(t *testing.T) {
 	})
 }
 
-func TestRows_deliveries(t *testing.T) {
+func TestDeliveries_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	webhooktest.RunDeliveries(t, rowWebhooks)
 }
 
-func TestRows_endpoints(t *testing.T) {
+func TestEndpoints_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	webhooktest.RunEndpoints(t, rowWebhooks)
 }
 
-func TestRows_bodies(t *testing.T) {
+func TestEventBodies_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	webhooktest.RunBodies(t, rowWebhooks)
 }
 
-func TestRows_orderUnderFailures(t *testing.T) {
+func TestDeliveries_keepTheOrderOfAKeyUnderFailures(t *testing.T) {
 	t.Parallel()
 	webhooktest.RunOrderUnderFailures(t, rowWebhooks)
 }
 
-func TestRows_deliveriesModel(t *testing.T) {
+func TestDeliveries_passTheirModelTest(t *testing.T) {
 	t.Parallel()
 	webhooktest.RunDeliveriesModel(t, rowWebhooks)
 }
 
-func TestRows_dispatcher(t *testing.T) {
+func TestDispatcher_passesItsSuite(t *testing.T) {
 	t.Parallel()
 	webhooktest.RunDispatcher(t, rowWebhooks)
 }
@@ -67,12 +67,12 @@ func rowSeen(t *testing.T) receivertest.SeenHarness {
 	return receivertest.SeenHarness{Seen: receiver.NewSeen(rowsAt(t, c.now, receiver.Tables())), Advance: c.advance}
 }
 
-func TestRows_seen(t *testing.T) {
+func TestSeenMessages_passTheirStoreSuite(t *testing.T) {
 	t.Parallel()
 	receivertest.RunSeen(t, rowSeen)
 }
 
-func TestRows_seenModel(t *testing.T) {
+func TestSeenMessages_passTheirModelTest(t *testing.T) {
 	t.Parallel()
 	receivertest.RunSeenModel(t, rowSeen)
 }

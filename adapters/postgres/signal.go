@@ -15,18 +15,18 @@ const (
 	sendSignal = `select pg_notify('healthlab_routed', $1)`
 	hearSignal = `listen healthlab_routed`
 
-	// listenQuiet is after how much silence a connection is asked whether it is still there.
+	// listenQuiet is the silence after which a connection is pinged.
 	listenQuiet = 30 * time.Second
-	// listenPing is how long the answer may take.
+	// listenPing is the longest time for the answer to a ping.
 	listenPing = 30 * time.Second
-	// closeTime is how long the end of a connection may take.
+	// closeTime is the longest time to close a connection.
 	closeTime = 2 * time.Second
 )
 
-// Signal returns a [webhook.Signal] for one dispatcher, by LISTEN and NOTIFY. Listening takes a
-// connection beyond those of the pool. What the dispatcher sends itself it does not hear.
+// Signal returns a [webhook.Signal] for one dispatcher, by LISTEN and NOTIFY. Listening uses a connection besides those
+// of the pool. The dispatcher does not receive its own signals.
 //
-// Behind a pooler in transaction mode nothing is heard; messages then wait for the next poll.
+// Behind a pooler in transaction mode no signal arrives; messages then wait for the next poll.
 func (e *Store) Signal() webhook.Signal {
 	return &signal{pool: e.pool, name: rand.Text(), quiet: listenQuiet}
 }

@@ -20,7 +20,7 @@ import (
 const (
 	// maxTries is how often a transaction is run, the first time included.
 	maxTries = 4
-	// maxTaken is how often it is run where a key or a value is taken.
+	// maxTaken is the number of tries if a key or unique value is taken.
 	maxTaken = 3
 	// firstPause is about how long to wait before the second try; the pauses double.
 	firstPause = 10 * time.Millisecond
@@ -48,14 +48,14 @@ type Store struct {
 	names  []string // of tables, sorted
 	clock  atomic.Pointer[clockReading]
 	spread bool // tables per user are spread over the machines of a cluster
-	// commitBoth has a transaction that writes to a spread table commit on all its machines, or on none.
+	// commitBoth is a statement that makes a transaction on a distributed table commit on all its machines or on none.
 	commitBoth string
 
 	absent atomic.Bool // the user that was locked last has no row, so that the next one may have none either
 }
 
-// New returns the store of the tables in a database that [Migrate] has prepared.
-// healthlab.Precondition if a table is missing, or if a newer program has prepared the database.
+// New returns the store of tables in a database that [Migrate] has prepared. It returns healthlab.Precondition if a
+// table is missing, or a newer program has prepared the database.
 func New(ctx context.Context, pool *pgxpool.Pool, tables []store.Definition, opts *Options) (*Store, error) {
 	e := &Store{pool: pool, opts: engineOptions(opts)}
 	var err error
@@ -73,8 +73,8 @@ func New(ctx context.Context, pool *pgxpool.Pool, tables []store.Definition, opt
 	return e, err
 }
 
-// Ping checks that the database answers and has the tables of the store. Precondition if it lacks
-// one or is newer than the program.
+// Ping checks that the database answers and has the tables of the store. It returns Precondition if a table is missing
+// or the schema is newer than the program.
 func (e *Store) Ping(ctx context.Context) error {
 	return classify(ctx, pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
 		missing, err := missingRelations(ctx, tx, e.opts.Schema, e.tables)
@@ -109,11 +109,11 @@ func (e *Store) connect(ctx context.Context) (conn connection, host bool, releas
 	return c, false, c.Release, nil
 }
 
-// clockReading is what two clocks showed at one instant.
+// clockReading holds the readings of two clocks at one instant.
 type clockReading struct{ local, server time.Time }
 
-// now returns the time of the database. It is asked from time to time, and when the clock of this
-// process was set.
+// now returns the time of the database. It measures the difference of the clocks from time to time, and when the local
+// clock was set.
 func (e *Store) now(ctx context.Context) (time.Time, error) {
 	if e.opts.Now != nil {
 		return e.opts.Now(), nil
@@ -144,8 +144,8 @@ func (e *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	if joined, err := store.Join(ctx, e, run); joined {
 		return err
 	}
-	// A transaction of several machines gives up its locks of rows before all of them have committed, and
-	// its advisory locks after that.
+	// A transaction on several machines releases its row locks before all machines have committed, and its advisory
+	// locks after that.
 	taken, absent := 0, e.spread || e.absent.Load()
 	return repeat(ctx, func() (again bool, err error) {
 		t := &transaction{engine: e, ctx: ctx, taken: taken > 0, absent: absent}

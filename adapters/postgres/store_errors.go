@@ -14,8 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// databaseError is an error of the database with its kind. Its text holds no word of the server's,
-// since those may quote values.
+// databaseError is a database error with its kind. Its text omits the server's message, which may quote values.
 type databaseError struct {
 	kind  healthlab.ErrorKind
 	cause error
@@ -38,7 +37,7 @@ func (e *databaseError) Error() string {
 // Unwrap returns the kind and the cause.
 func (e *databaseError) Unwrap() []error { return []error{e.kind, e.cause} }
 
-// kindOfState says what SQLSTATE codes mean, by the longest beginning that fits.
+// kindOfState maps the longest matching prefix of an SQLSTATE code to a kind.
 var kindOfState = map[string]healthlab.ErrorKind{
 	"08":    healthlab.Unavailable, // connection
 	"22":    healthlab.Invalid,     // data
@@ -52,7 +51,7 @@ var kindOfState = map[string]healthlab.ErrorKind{
 	"58":    healthlab.Unavailable, // the disk under the server
 }
 
-// classify returns an error of the database with its kind, or the error of the context that ended.
+// classify returns a database error with its kind, or the error of the ended context.
 func classify(ctx context.Context, err error) error {
 	var known *databaseError
 	switch {

@@ -51,7 +51,7 @@ func idle(t *testing.T, pool *pgxpool.Pool) {
 
 // Errors of the server have the kind that says what a caller can do, and quote no value. An update that
 // lost against another one is run again.
-func TestStore_errors(t *testing.T) {
+func TestStore_serverErrorsHaveKindsAndQuoteNoValue(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Fresh(t)
 	good := pgtest.Connect(t, address)
@@ -102,7 +102,7 @@ func TestStore_errors(t *testing.T) {
 }
 
 // A server that only reads, and timeouts of statements and locks, are Unavailable; reads go on.
-func TestStore_serverLimits(t *testing.T) {
+func TestStore_readOnlyServerAndTimeoutsAreUnavailable(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
 	good := openEngine(t, pgtest.Connect(t, address), storetest.Tables(), postgres.Options{})
@@ -133,7 +133,7 @@ func TestStore_serverLimits(t *testing.T) {
 
 // An update whose connection breaks before its commit is run again; if it is unknown whether the
 // commit arrived, it is Unavailable. A server that is not there is Unavailable.
-func TestStore_lostConnections(t *testing.T) {
+func TestStore_lostConnectionIsRetriedOrUnavailable(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
 	pool, other := pgtest.Connect(t, address), pgtest.Connect(t, address)
@@ -189,7 +189,7 @@ func TestStore_lostConnections(t *testing.T) {
 	require.ErrorIs(t, postgres.Migrate(t.Context(), nowhere, storetest.Tables(), nil), healthlab.Unavailable)
 }
 
-// engineWriterEnv has the address of the database of a process that TestStore_kill starts and kills.
+// engineWriterEnv has the address of the database of a process that TestStore_killedProcessLosesNoAnsweredRow starts and kills.
 const engineWriterEnv = "HEALTHLABTEST_ENGINE_WRITER"
 
 func newPair(team healthlab.TeamID) [2]store.Row {
@@ -231,7 +231,7 @@ func whole(t *testing.T, s store.Store, answered map[string]bool) {
 }
 
 // Whatever a killed process had answered is stored.
-func TestStore_kill(t *testing.T) {
+func TestStore_killedProcessLosesNoAnsweredRow(t *testing.T) {
 	t.Parallel()
 	if address := os.Getenv(engineWriterEnv); address != "" {
 		pool, err := pgxpool.New(t.Context(), address)
@@ -250,7 +250,7 @@ func TestStore_kill(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	for range prove.Counts(2, 10, 40) {
-		cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestStore_kill$")
+		cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestStore_killedProcessLosesNoAnsweredRow$")
 		cmd.Env = append(os.Environ(), engineWriterEnv+"="+address)
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
@@ -272,7 +272,7 @@ func TestStore_kill(t *testing.T) {
 }
 
 // Whatever was answered before the server ended sessions, or crashed, is stored.
-func TestStore_crash(t *testing.T) {
+func TestStore_crashedServerLosesNoAnsweredRow(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(pgtest.Env) != "" {
 		t.Skip("the server of " + pgtest.Env + " is not ours to crash")

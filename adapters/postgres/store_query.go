@@ -15,14 +15,14 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// keepPlans has the server plan each statement once for a session, and with an index. Otherwise it
-// plans ranges for each call, and goes on to read all of a table that was small when it was planned.
+// keepPlans makes the server plan each statement once per session, with an index. Otherwise it would keep sequential
+// scans that it planned while a table was small.
 const keepPlans = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
 
-// planEach has the server plan each statement for its values.
+// planEach makes the server plan each statement for its values.
 const planEach = `select set_config('plan_cache_mode', 'auto', true)`
 
-// reading says how queries are answered.
+// reading describes how queries are answered.
 type reading struct {
 	locked bool // with the locks of the queries
 	absent bool // users without a row are locked, too
@@ -90,8 +90,8 @@ func rank(q *store.Query) int {
 	return 0
 }
 
-// groupOf returns what queries have in common that one statement answers: they are for single rows of a
-// user in a table per user, without locks.
+// groupOf returns the query that represents a group of queries which one statement answers: single rows of a user in a
+// table per user, without locks.
 func (e *Store) groupOf(q *store.Query, how reading) (store.Query, bool) {
 	t := e.tables[q.Table]
 	if t == nil || !t.def.PerUser || q.By != store.ByKey || how.locked && q.Lock != store.Plain {
@@ -100,7 +100,7 @@ func (e *Store) groupOf(q *store.Query, how reading) (store.Query, bool) {
 	return store.Query{Key: store.Key{Table: q.Table, Team: q.Team, User: q.User}, Bare: q.Bare}, true
 }
 
-// queueKeys adds a statement that answers some of the queries, which are of one group.
+// queueKeys adds a statement that answers the queries of one group.
 func (t *table) queueKeys(b *pgx.Batch, group *store.Query, q []store.Query, which []int, out [][]store.Row) {
 	ids, at := make([][]byte, len(which)), map[string][]int{}
 	for n, i := range which {
@@ -121,7 +121,7 @@ func (t *table) queueKeys(b *pgx.Batch, group *store.Query, q []store.Query, whi
 	})
 }
 
-// lockUser locks a user who may have no row. Who adds the row takes the lock of Held before.
+// lockUser maps a lock to the advisory lock of a user who may have no row. Adding the row requires the lock of Held.
 var lockUser = map[store.Lock]string{
 	store.Shared: "select pg_advisory_xact_lock_shared($1)",
 	store.Held:   "select pg_advisory_xact_lock($1)",
@@ -142,7 +142,7 @@ func (e *Store) check(q []store.Query) error {
 	for i := range q {
 		t := e.tables[q[i].Table]
 		if t != nil && t.def.PerUser && q[i].User.IsZero() && (q[i].By == store.ByKey || q[i].By == store.ByID) {
-			return fmt.Errorf("postgres: table %s: a query for a row or a range of ids names the user", q[i].Table)
+			return fmt.Errorf("postgres: table %s: a query by id must name the user", q[i].Table)
 		}
 	}
 	return nil
@@ -246,7 +246,7 @@ func (t *table) selectRows(q *store.Query, locked bool) (sql string, args []any)
 	return b.String(), args
 }
 
-// columns returns the begin of a statement that reads rows, up to its conditions.
+// columns returns the beginning of a statement that reads rows, up to its conditions.
 func (t *table) columns(bare bool) string {
 	doc := "doc"
 	if bare {
@@ -268,7 +268,7 @@ func lockClause(l store.Lock) string {
 	}
 }
 
-// scan returns the row that selectRows has selected.
+// scan returns the current row of a result.
 func (t *table) scan(rows pgx.Rows) (store.Row, error) {
 	r := store.Row{Key: store.Key{Table: t.def.Name}}
 	var user *[16]byte
@@ -298,7 +298,7 @@ func teamOfQuery(q *store.Query) string {
 	return bothTeams("", q.Team)
 }
 
-// teamOfWrites returns whose rows writes reach: a team's id; "" if they reach rows without a team alone.
+// teamOfWrites returns the id of the team whose rows are written; "" if only rows without a team are.
 func teamOfWrites(writes []store.Write) string {
 	of := ""
 	for i := range writes {

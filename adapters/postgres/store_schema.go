@@ -16,16 +16,16 @@ import (
 const (
 	// schemaVersion is the version of the tables. A program refuses a database with a higher one.
 	schemaVersion = 1
-	// versionTable has one row with the version.
+	// versionTable is the table with the schema version.
 	versionTable = "schema_version"
-	// engineLock is the advisory lock under which tables are made.
+	// engineLock is the advisory lock that serialises migrations.
 	engineLock = 0x686c6162726f7773
 	// teamSetting names the team of a transaction to the policies of row-level security.
 	teamSetting = "healthlab.team"
-	// allTeams is the name of all teams to those policies.
+	// allTeams is the value by which row security policies allow all teams.
 	allTeams = "all"
-	// commitTable is an empty table on the coordinator that Citus knows. A transaction that deletes from it
-	// commits on the coordinator and the workers in two phases.
+	// commitTable is an empty distributed table. A transaction that deletes from it commits in two phases on
+	// coordinator and workers.
 	commitTable = "commit_both"
 )
 
@@ -40,7 +40,7 @@ type table struct {
 	spread                       bool // over the machines of a cluster, by user
 }
 
-// relation is a table or an index, and what makes it.
+// relation is a table or an index with its create statement.
 type relation struct{ name, create string }
 
 var tableName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
@@ -61,11 +61,11 @@ func newTables(schema string, tables []store.Definition) (map[string]*table, err
 
 func newTable(schema string, def store.Definition) (*table, error) {
 	if !tableName.MatchString(def.Name) || def.Name == versionTable || def.Name == commitTable {
-		return nil, fmt.Errorf("postgres: table %s: a name has 1 to 48 letters a to z, digits and _, begins with a letter, and is not %s or %s",
+		return nil, fmt.Errorf("postgres: table %s: a name must have 1 to 48 characters a to z, 0 to 9 and _, begin with a letter, and not be %s or %s",
 			def.Name, versionTable, commitTable)
 	}
 	if def.PerUser && def.Unique != [2]bool{} {
-		return nil, fmt.Errorf("postgres: table %s: a table per user has no unique values", def.Name)
+		return nil, fmt.Errorf("postgres: table %s: Unique must be false for a table with PerUser", def.Name)
 	}
 	t := &table{def: def, sql: pgx.Identifier{schema, def.Name}.Sanitize()}
 	t.insert = "insert into " + t.sql + " (team, id, user_id, due, i0, i1, revision, doc) values ($1, $2, $3, $4, $5, $6, $7, $8)"
@@ -78,7 +78,7 @@ func newTable(schema string, def store.Definition) (*table, error) {
 		user, key = "user_id uuid not null", "user_id, team, id"
 	}
 	t.relations = []relation{
-		// The room that a page keeps lets a row be changed in place, without its indexes.
+		// The fill factor leaves room to update a row in place, without its indexes.
 		{def.Name, fmt.Sprintf(`
 			create table %[1]s (
 				team uuid not null, id bytea not null, %[5]s, due timestamptz, i0 bytea, i1 bytea, revision bigint not null, doc bytea,
@@ -120,10 +120,9 @@ func indexColumn(i int) string { return fmt.Sprintf("i%d", i) }
 
 func uniqueIndex(table string, i int) string { return table + "_" + indexColumn(i) + "_unique" }
 
-// Migrate makes what the database lacks of the tables: the schema, tables and indexes, in one
-// transaction. Several processes may call it at once. The role of db owns what it makes; another
-// role for [New] needs USAGE on the schema and SELECT, INSERT, UPDATE and DELETE on its
-// tables. healthlab.Precondition if a newer program has made the tables.
+// Migrate creates missing tables: the schema, tables and indexes, in one transaction. Several processes may call it
+// concurrently. The role of db owns the created objects; another role for [New] needs USAGE on the schema and SELECT,
+// INSERT, UPDATE and DELETE on its tables. It returns healthlab.Precondition if a newer program has made the tables.
 func Migrate(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }, tables []store.Definition, opts *Options) error {
@@ -139,7 +138,7 @@ func Migrate(ctx context.Context, db interface {
 }
 
 func createRelations(ctx context.Context, tx pgx.Tx, o *Options, tables map[string]*table) error {
-	// Under the lock, a statement sees what the process that had it before has made.
+	// With read committed, a statement under the lock sees what the previous holder has made.
 	if _, err := tx.Exec(ctx, fmt.Sprintf("set transaction isolation level read committed; select pg_advisory_xact_lock(%d)", int64(engineLock))); err != nil {
 		return err
 	}
@@ -159,7 +158,7 @@ func createRelations(ctx context.Context, tx pgx.Tx, o *Options, tables map[stri
 	return err
 }
 
-// createVersion makes the schema, unless it is there, and the table with its version.
+// createVersion creates the schema, unless it exists, and the version table.
 func createVersion(ctx context.Context, tx pgx.Tx, schema string) error {
 	var exists bool
 	err := tx.QueryRow(ctx, "select exists (select from pg_namespace where nspname = $1)", schema).Scan(&exists)
@@ -173,11 +172,11 @@ func createVersion(ctx context.Context, tx pgx.Tx, schema string) error {
 	return err
 }
 
-// errNoVersion says that a schema has no version.
+// errNoVersion is the error of a schema without a version.
 var errNoVersion = fmt.Errorf("%w: the database has no tables of the store; call Migrate", healthlab.Precondition)
 
-// missingRelations returns the relations that the database lacks, tables before their indexes. With
-// errNoVersion, these are all. Precondition if a newer program has made the tables.
+// missingRelations returns the missing relations, tables before their indexes; with errNoVersion all of them. It
+// returns Precondition if a newer program has made the tables.
 func missingRelations(ctx context.Context, tx pgx.Tx, schema string, tables map[string]*table) ([]relation, error) {
 	rows, err := tx.Query(ctx, `
 		select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and c.relkind in ('r', 'i', 'p', 'I')`, schema)
@@ -198,7 +197,7 @@ func missingRelations(ctx context.Context, tx pgx.Tx, schema string, tables map[
 			if !found[r.name] {
 				missing = append(missing, r)
 			} else if !found[versionTable] {
-				return nil, fmt.Errorf("%w: the schema has a table or an index %s that is not of the store; set Schema", healthlab.Precondition, r.name)
+				return nil, fmt.Errorf("%w: another program has made the table or index %s in the schema; set Options.Schema to another schema", healthlab.Precondition, r.name)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Many processes may make the tables at once, and what a later program declares is added.
-func TestMigrateEngine(t *testing.T) {
+func TestMigrate_isConcurrentAndAddsTables(t *testing.T) {
 	t.Parallel()
 	pool := poolWith(t, pgtest.Empty(t), func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "repeatable read"
@@ -70,7 +70,7 @@ func TestMigrateEngine(t *testing.T) {
 }
 
 // Tables of the same name that another program has made are left alone.
-func TestMigrateEngine_occupied(t *testing.T) {
+func TestMigrate_leavesForeignTablesAlone(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Empty(t))
 	_, err := pool.Exec(t.Context(), "create schema healthlab; create table healthlab.note (n int)")
@@ -81,7 +81,7 @@ func TestMigrateEngine_occupied(t *testing.T) {
 }
 
 // Stores of two schemas of one database share nothing.
-func TestMigrateEngine_schemas(t *testing.T) {
+func TestMigrate_storesOfTwoSchemasShareNothing(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Empty(t))
 	tables, team := []store.Definition{{Name: "note"}}, anyTeam()
@@ -95,7 +95,7 @@ func TestMigrateEngine_schemas(t *testing.T) {
 	}
 }
 
-func TestMigrateEngine_names(t *testing.T) {
+func TestMigrate_refusesInvalidTableNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", "Note", "1", "a-b", `a"b`, "schema_version", strings.Repeat("a", 49)} {
 		require.Error(t, postgres.Migrate(t.Context(), nil, []store.Definition{{Name: name}}, nil), name)

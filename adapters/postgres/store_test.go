@@ -36,13 +36,13 @@ func engineSuite(opts postgres.Options, change func(*pgxpool.Config)) func(testi
 	}
 }
 
-func TestEngine(t *testing.T) {
+func TestStore_passesTheStoreSuite(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, engineSuite(postgres.Options{}, func(*pgxpool.Config) {}))
 }
 
 // The suite passes for a role that row-level security holds for.
-func TestStore_rowSecurity(t *testing.T) {
+func TestStore_passesTheStoreSuiteWithRowSecurity(t *testing.T) {
 	t.Parallel()
 	noCluster(t)
 	storetest.Run(t, engineSuite(postgres.Options{RowSecurity: true}, asRestricted))
@@ -82,7 +82,7 @@ func idsOf(ctx context.Context, t testing.TB, s store.Store, table string, team 
 // An update that reads all it wants at once takes two round trips on the wire, however much it reads
 // and writes; one that only puts, and a read, take one. Users who have no row cost no trip more, but for the
 // first of them.
-func TestStore_flights(t *testing.T) {
+func TestStore_updateTakesTwoRoundTrips(t *testing.T) {
 	t.Parallel()
 	wire := &flights{}
 	pool := poolWith(t, pgtest.URL(t), func(c *pgxpool.Config) {
@@ -144,7 +144,7 @@ func TestStore_flights(t *testing.T) {
 }
 
 // Rows of the store and of the host commit together, or not at all.
-func TestStore_WithTx(t *testing.T) {
+func TestWithTx_commitsWithTheHostsTransaction(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Fresh(t)) // the host's table is no other test's
 	_, err := pool.Exec(t.Context(), "create table public.host (id text primary key)")
@@ -187,7 +187,7 @@ func TestStore_WithTx(t *testing.T) {
 }
 
 // What fails in a host's transaction undoes itself alone.
-func TestStore_WithTx_failures(t *testing.T) {
+func TestWithTx_failureUndoesItselfAlone(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	e := openEngine(t, pool, storetest.Tables(), postgres.Options{})
@@ -224,7 +224,7 @@ func TestStore_WithTx_failures(t *testing.T) {
 }
 
 // Two updates that lock rows in turn are run again after a deadlock.
-func TestStore_deadlock(t *testing.T) {
+func TestStore_deadlockedUpdatesRunAgain(t *testing.T) {
 	t.Parallel()
 	pool := poolWith(t, pgtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["deadlock_timeout"] = "20ms" })
 	e := openEngine(t, pool, storetest.Tables(), postgres.Options{})
@@ -263,7 +263,7 @@ func TestStore_deadlock(t *testing.T) {
 }
 
 // A write that cannot succeed is tried a few times at most.
-func TestStore_givesUp(t *testing.T) {
+func TestStore_impossibleWriteIsTriedAFewTimes(t *testing.T) {
 	t.Parallel()
 	e := openEngine(t, pgtest.Pool(t), storetest.Tables(), postgres.Options{})
 	team := anyTeam()
@@ -301,7 +301,7 @@ func TestStore_givesUp(t *testing.T) {
 }
 
 // The clock of the store is that of the database.
-func TestStore_clock(t *testing.T) {
+func TestStore_nowIsTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	e := openEngine(t, pool, storetest.Tables(), postgres.Options{})
@@ -319,7 +319,7 @@ func TestStore_clock(t *testing.T) {
 }
 
 // A statement that forgets the team finds rows of the team that was set, and rows without a team.
-func TestStore_policies(t *testing.T) {
+func TestRowSecurity_hidesRowsOfOtherTeams(t *testing.T) {
 	t.Parallel()
 	noCluster(t)
 	address := pgtest.URL(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// connection is where the statements of a transaction go.
+// connection executes the statements of a transaction.
 type connection interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
@@ -37,19 +37,19 @@ type transaction struct {
 	again  bool  // another run may succeed where a trip failed
 }
 
-// frame is the statements around those of a transaction.
+// frame holds the statements that start, configure, end and undo a transaction.
 type frame struct{ start, settings, end, undo string }
 
 var (
 	// locking is the transaction of an Update on a connection of the pool.
 	locking = frame{"begin isolation level read committed", keepPlans, "commit", "rollback"}
-	// snapshot is that of a Read.
+	// snapshot is the frame of a Read.
 	snapshot = frame{"begin isolation level repeatable read read only", keepPlans, "commit", "rollback"}
-	// savepoint is that of an Update in a host's transaction, which keeps its settings.
+	// savepoint is the frame of an Update in a host's transaction. It does not change settings.
 	savepoint = frame{"savepoint healthlab", "", "release savepoint healthlab", "rollback to savepoint healthlab; release savepoint healthlab"}
 )
 
-// rollbackTime is how long a rollback may take before its connection is given up.
+// rollbackTime is the longest time of a rollback before its connection is closed.
 const rollbackTime = 2 * time.Second
 
 func (f *frame) begin(b *pgx.Batch) {
@@ -69,13 +69,13 @@ func (f *frame) commit(b *pgx.Batch) {
 }
 
 func (f *frame) rollback(ctx context.Context, conn connection) {
-	// A connection on which this fails is closed by its pool.
+	// The pool closes a connection on which the rollback fails.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
 	defer cancel()
 	_, _ = conn.Exec(ctx, f.undo)
 }
 
-// run runs an Update and commits what it put.
+// run runs an Update and commits its writes.
 func (t *transaction) run(run func(context.Context, store.Tx) error) (*store.Buffer, error) {
 	if err := t.ctx.Err(); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (t *transaction) run(run func(context.Context, store.Tx) error) (*store.Buf
 	return b, t.commit(b.Writes())
 }
 
-// start adds what begins the transaction to the batch of its first trip.
+// start adds the statements that begin the transaction to the first batch.
 func (t *transaction) start(b *pgx.Batch) error {
 	if t.conn != nil {
 		return nil
@@ -116,7 +116,7 @@ func (t *transaction) start(b *pgx.Batch) error {
 	return nil
 }
 
-// fetch answers queries in one trip.
+// fetch answers queries in one round trip.
 func (t *transaction) fetch(q []store.Query) ([][]store.Row, error) {
 	if t.failed != nil {
 		return nil, t.failed
@@ -145,10 +145,10 @@ func (t *transaction) fetch(q []store.Query) ([][]store.Row, error) {
 	return rows, nil
 }
 
-// errAbsent says that a user who has no row is to be locked: the next run does, before it locks anything else.
-var errAbsent = fmt.Errorf("%w: a user has no row", store.ErrStale)
+// errAbsent is the error of locking a user without a row. The next run takes another lock first.
+var errAbsent = fmt.Errorf("%w: a locked user does not exist", store.ErrStale)
 
-// commit writes and commits in one trip.
+// commit writes and commits in one round trip.
 func (t *transaction) commit(writes []store.Write) error {
 	if len(writes) == 0 && t.conn == nil {
 		return nil
@@ -184,14 +184,14 @@ func (t *transaction) commit(writes []store.Write) error {
 	return nil
 }
 
-// send makes a trip of a commit.
+// send sends the batch of a commit.
 func (t *transaction) send(b *pgx.Batch) error {
 	err := t.conn.SendBatch(t.ctx, b).Close()
 	if err == nil {
 		return nil
 	}
 	err = t.engine.meaning(err)
-	// A connection that broke may have broken after the commit.
+	// A broken connection may have broken after the commit.
 	return t.fail(err, contended(err) || pgconn.SafeToRetry(err))
 }
 
@@ -200,7 +200,7 @@ func (t *transaction) fail(err error, again bool) error {
 	return t.failed
 }
 
-// end undoes what was not committed and gives the connection back.
+// end rolls back an uncommitted transaction and releases the connection.
 func (t *transaction) end() {
 	if t.conn == nil {
 		return
@@ -214,7 +214,7 @@ func (t *transaction) end() {
 // guardFailed is the code of a division by zero, by which the update of a row fails.
 const guardFailed = "22012"
 
-// uniqueViolation is the code of a key or a value that is taken.
+// uniqueViolation is the SQLSTATE of a taken key or unique value.
 const uniqueViolation = "23505"
 
 func isUniqueViolation(err error) bool {
@@ -291,7 +291,7 @@ func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free, host bool)
 	})
 }
 
-// values returns the columns of a row as they are kept.
+// values returns the stored columns of a row.
 func values(w *store.Write) []any {
 	var user, due any
 	if !w.User.IsZero() {
@@ -310,7 +310,7 @@ func indexValue(v string) any {
 	return []byte(v)
 }
 
-// meaning returns what the error of a commit means for the rows that it wrote.
+// meaning converts the error of a commit.
 func (e *Store) meaning(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {

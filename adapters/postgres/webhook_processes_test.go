@@ -304,7 +304,7 @@ func (f *senders) share(n int) float64 {
 
 // Two processes on one database share the work: neither has more than 85 percent of it,
 // and no message is sent by both.
-func TestDispatchers_share(t *testing.T) {
+func TestDispatchers_twoProcessesShareTheWork(t *testing.T) {
 	t.Parallel()
 	f := newSenders(t, 4)
 	f.slow = 5 * time.Millisecond
@@ -316,7 +316,7 @@ func TestDispatchers_share(t *testing.T) {
 }
 
 // The same test notices when one of them does little.
-func TestDispatchers_slow(t *testing.T) {
+func TestDispatchers_slowProcessGetsASmallShare(t *testing.T) {
 	t.Parallel()
 	f := newSenders(t, 4)
 	f.slow = 25 * time.Millisecond
@@ -387,7 +387,7 @@ func late(got []sent) bool {
 // A process is stopped, as a machine that is suspended is, between its claim and its
 // request, until its lease is over and another process has sent what is newer. When it
 // goes on it sends nothing: the old version never comes after the new one.
-func TestDispatchers_stopped(t *testing.T) {
+func TestDispatchers_resumedProcessSendsNothingAfterItsLease(t *testing.T) {
 	t.Parallel()
 	got := newSenders(t, 1).stop(heldSender)
 	require.False(t, late(got))
@@ -397,7 +397,7 @@ func TestDispatchers_stopped(t *testing.T) {
 }
 
 // The same test notices a process that does not know how long its lease was.
-func TestDispatchers_forgottenLease(t *testing.T) {
+func TestDispatchers_processIgnoringItsLeaseIsDetected(t *testing.T) {
 	t.Parallel()
 	require.True(t, late(newSenders(t, 1).stop(lostSender)))
 }

@@ -81,7 +81,7 @@ func (d *document) curlBody(op operation) []string {
 
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// variables returns a path with variables in place of its parameters.
+// variables returns a path with shell variables in place of its parameters.
 func variables(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {

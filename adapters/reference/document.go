@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// document is what the pages show of an OpenAPI 3.1 document.
+// document is the part of an OpenAPI 3.1 document that the pages show.
 type document struct {
 	Info struct {
 		Title       string `json:"title"`
@@ -65,7 +65,7 @@ type body struct {
 	} `json:"content"`
 }
 
-// schema is a JSON Schema. One that is true or false has no fields.
+// schema is a JSON Schema. The schemas true and false have no fields.
 type schema struct {
 	Ref         string            `json:"$ref"`
 	Type        any               `json:"type"`
@@ -87,7 +87,7 @@ type schema struct {
 	More        *schema           `json:"additionalProperties"`
 }
 
-// UnmarshalJSON also takes the schemas true and false.
+// UnmarshalJSON also accepts the schemas true and false.
 func (s *schema) UnmarshalJSON(b []byte) error {
 	if string(b) == "true" || string(b) == "false" {
 		*s = schema{}
@@ -97,7 +97,7 @@ func (s *schema) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(s))
 }
 
-// What the templates show.
+// The values of the templates.
 type (
 	// tag is a subject with its operations.
 	tag struct {
@@ -107,7 +107,7 @@ type (
 	// call is an operation.
 	call struct {
 		ID, Method, Path, Summary, Description, Access string
-		// Curl is a command that calls it; empty for an event.
+		// Curl is a curl command that calls the operation; empty for an event.
 		Curl       string
 		Parameters []field
 		Body       []media
@@ -122,7 +122,7 @@ type (
 		Shape   shape
 		Example string
 	}
-	// shape is a type: the words that name it, and its fields.
+	// shape is a type: its names and fields.
 	shape struct {
 		Words  []word
 		Fields []field
@@ -213,7 +213,7 @@ func (d *document) securityOf(op operation) []map[string][]string {
 	return d.Security
 }
 
-// access names the credentials that open an operation.
+// access returns the credentials that an operation requires.
 func access(security []map[string][]string) string {
 	var out []string
 	for _, one := range security {
@@ -311,7 +311,7 @@ func words(s schema) []word {
 	return []word{{Text: plain(s)}}
 }
 
-// plain describes a type that has no parts.
+// plain describes a type without parts.
 func plain(s schema) string {
 	text := "any"
 	switch t := s.Type.(type) {

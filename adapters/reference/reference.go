@@ -21,7 +21,7 @@ import (
 	"sync"
 )
 
-// Path is where [Handler] expects its pages.
+// Path is the path at which [Handler] must be mounted.
 const Path = "/docs/"
 
 //go:embed pages/*.html pages/style.css
@@ -66,10 +66,10 @@ func Handler(api http.Handler) http.Handler {
 	})
 }
 
-// searchPage is the name of the page that answers a search.
+// searchPage is the name of the search page.
 const searchPage = "search"
 
-// pageSet is the pages of a contract, by name, and what a search reads.
+// pageSet holds the pages of a contract by name, and the search index.
 type pageSet struct {
 	pages     map[string][]byte
 	templates *template.Template
@@ -78,7 +78,7 @@ type pageSet struct {
 	hits      []hit
 }
 
-// render makes all pages but that of a search.
+// render renders all pages except the search page.
 func render(ctx context.Context, api http.Handler) (*pageSet, error) {
 	text, err := fetch(ctx, api)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *pageSet) page(name, kind, title string, data any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// search makes the page of a search.
+// search renders the search page.
 func (s *pageSet) search(text string) ([]byte, error) {
 	found := search(s.hits, text)
 	data := struct {
@@ -150,18 +150,18 @@ func fetch(ctx context.Context, api http.Handler) ([]byte, error) {
 	return w.body.Bytes(), nil
 }
 
-// answer keeps what a handler answers.
+// answer is a ResponseWriter that stores the answer.
 type answer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// Header is that of the answer.
+// Header returns the headers of the answer.
 func (a *answer) Header() http.Header { return a.header }
 
-// WriteHeader keeps the status.
+// WriteHeader stores the status.
 func (a *answer) WriteHeader(status int) { a.status = status }
 
-// Write keeps the body.
+// Write stores the body.
 func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }

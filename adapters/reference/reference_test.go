@@ -43,7 +43,7 @@ func read(t *testing.T, path string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-func TestCurl(t *testing.T) {
+func TestPage_showsACurlCommandOfEachOperation(t *testing.T) {
 	_, users := read(t, "/docs/users")
 	_, reports := read(t, "/docs/reports")
 	var got []string
@@ -59,7 +59,7 @@ func TestCurl(t *testing.T) {
 	}, got)
 }
 
-func TestTextsHaveNoMarks(t *testing.T) {
+func TestPage_rendersMarkdownOfDescriptions(t *testing.T) {
 	_, index := read(t, "/docs/")
 	require.Contains(t, index, `Decide by <code>error_type</code>, <strong>never</strong> by a text; see <a href="https://docs.example.org/a">the guide</a>.`)
 	_, users := read(t, "/docs/users")
@@ -70,7 +70,7 @@ func TestTextsHaveNoMarks(t *testing.T) {
 }
 
 // A search finds operations, events and types by all words, in names first.
-func TestSearch(t *testing.T) {
+func TestSearch_findsByAllWordsWithNamesFirst(t *testing.T) {
 	for text, want := range map[string][]string{
 		"user":                    {"/docs/users#get_user", "/docs/users#set_user", "/docs/users#put_user", "/docs/events#user.created", "/docs/types#User"},
 		"change USER":             {"/docs/users#set_user"},

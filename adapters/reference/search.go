@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// hit is a place that a search can find.
+// hit is an entry of the search index.
 type hit struct {
-	// Link is its address, Kind says what it is: an operation, an event or a type.
+	// Link is the address of the entry. Kind is operation, event or type.
 	Link, Kind, Title, Code string
-	// texts are what is searched, in lower case: the title, then also the code, then everything.
+	// texts holds the searched texts in lower case: the title, then title and code, then everything.
 	texts [3]string
 }
 
@@ -46,8 +46,8 @@ func hits(tags []tag, events []call, types []kind) (out []hit) {
 	return out
 }
 
-// search returns the places that have all words of a text: first those that have them in their
-// titles, then those that have them in their codes too, otherwise in the order of all.
+// search returns the entries that contain all words of a text: first those with the words in the title, then those with
+// the words in title or code, then others, each in the order of all.
 func search(all []hit, text string) (found []hit) {
 	words := strings.Fields(strings.ToLower(text))
 	if len(words) == 0 {

@@ -8,7 +8,7 @@ type part struct{ Text, Kind, URL string }
 // marks are the marks of Markdown that contracts use in a line: code, strong text and links.
 var marks = regexp.MustCompile("`([^`]+)`|\\*\\*([^*]+)\\*\\*|\\[([^\\]]+)\\]\\((https?://[^)\\s]+)\\)")
 
-// parts splits a text at its marks.
+// parts splits a text at its markup.
 func parts(text string) (out []part) {
 	at := 0
 	for _, m := range marks.FindAllStringSubmatchIndex(text, -1) {

@@ -17,7 +17,7 @@ import (
 
 // A grant belongs to one client: with another one its code cannot be exchanged, and it can be
 // neither renewed nor revoked.
-func TestClients(t *testing.T) {
+func TestGrant_belongsToItsClient(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c := sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{Now: func() time.Time { return now }, PushKey: []byte("ours")})
 	as := func(id, secret string, details map[string]string) linking.ProviderConnector {

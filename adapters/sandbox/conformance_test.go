@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/linkingtest"
 )
 
-func TestConnectorConformance(t *testing.T) {
+func TestConnector_passesTheConnectorSuite(t *testing.T) {
 	now := time.Date(2026, 3, 20, 12, 0, 0, 0, time.UTC)
 	linkingtest.RunConnector(t, func(testing.TB) linkingtest.ConnectorHarness {
 		c := sandbox.NewConnector("fitbit", &sandbox.ConnectorOptions{PushKey: []byte("a key of the provider"), Now: func() time.Time { return now }})

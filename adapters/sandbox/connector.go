@@ -21,12 +21,12 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Behaviours of a sign-in. A person chooses one by what follows the last plus sign of a name
-// or address: ann+refused, ann+down@example.com. Any other name signs in.
+// Behaviours of a sign-in. The text after the last plus sign of a name or address selects one: ann+refused,
+// ann+down@example.com. Any other name signs in.
 const (
-	// BehaviourRefused: the provider does not take the name, the password or the address.
+	// BehaviourRefused means that the provider refuses the name, the password or the address.
 	BehaviourRefused = "refused"
-	// BehaviourExpired: the provider wants a new password first.
+	// BehaviourExpired means that the provider requires a new password first.
 	BehaviourExpired = "expired"
 	// BehaviourDown: the provider cannot be reached.
 	BehaviourDown = "down"
@@ -41,42 +41,41 @@ const (
 	BehaviourMFAEmail = "mfa_email"
 )
 
-// GoodCode is the code that every challenge is answered with. CodeGivenUp makes the
-// provider give up on the sign-in; all others are wrong.
+// GoodCode is the correct code of every MFA challenge. CodeGivenUp makes the provider abort the sign-in. All other
+// codes are wrong.
 const (
 	GoodCode    = "123456"
 	CodeGivenUp = "999999"
 )
 
-// Behaviours of what comes after the sign-in: it succeeds, and then this happens.
+// Behaviours after a successful sign-in.
 const (
 	// BehaviourEnded: the provider does not renew the grant, for good.
 	BehaviourEnded = "ended"
 	// BehaviourStuck: the provider cannot be reached when the grant is to be renewed.
 	BehaviourStuck = "stuck"
-	// BehaviourWithdrawn: the person took the consent back, so no data is given.
+	// BehaviourWithdrawn means that the person has withdrawn the consent, so that no data is returned.
 	BehaviourWithdrawn = "withdrawn"
-	// BehaviourFlaky: every other request for data fails.
+	// BehaviourFlaky means that every second data request fails.
 	BehaviourFlaky = "flaky"
-	// BehaviourHanging: every other request for data is not answered in time.
+	// BehaviourHanging means that every second data request times out.
 	BehaviourHanging = "hanging"
-	// BehaviourLimited: every other request for data is one too many, until the provider says
-	// otherwise; with BehaviourCrowded it does not say when.
+	// BehaviourLimited means that every second data request exceeds the rate limit until the stated time;
+	// BehaviourCrowded states no time.
 	BehaviourLimited = "limited"
 	BehaviourCrowded = "crowded"
-	// BehaviourGarbled: every other answer cannot be used.
+	// BehaviourGarbled means that every second answer is malformed.
 	BehaviourGarbled = "garbled"
-	// BehaviourLate: data shows a day and a half after it was recorded.
+	// BehaviourLate means that data becomes available a day and a half after it was recorded.
 	BehaviourLate = "late"
-	// BehaviourResent: what was recorded in the last hour is incomplete, and is sent again.
+	// BehaviourResent means that data of the last hour is incomplete, and is sent again later.
 	BehaviourResent = "resent"
-	// BehaviourStrange: among the data is some that must not be kept: a unit that does not
-	// exist, a time to come, another person's, one night in two versions.
+	// BehaviourStrange means that some data must be refused: an unknown unit, a future time, data of another person,
+	// two versions of one night.
 	BehaviourStrange = "strange"
 	// BehaviourTravelling: every day is spent in another time zone.
 	BehaviourTravelling = "travelling"
-	// BehaviourHourly: what people write down is known to the hour only, and they write several
-	// things in one.
+	// BehaviourHourly means that manual entries have only the hour, with several entries per hour.
 	BehaviourHourly = "hourly"
 )
 
@@ -107,21 +106,21 @@ type Connector struct {
 	*books
 }
 
-// books are what the provider knows, the same for every caller.
+// books is the state of the provider, shared by all clients.
 type books struct {
 	mu       sync.Mutex
 	used     map[string]bool // codes
 	accounts map[string]*account
-	// withdrawn are users who took their consent back, with their accounts.
+	// withdrawn maps users that have withdrawn their consent to their accounts.
 	withdrawn map[healthlab.UserID]string
 }
 
-// account is what the provider remembers of a person.
+// account is the state of a person's account.
 type account struct {
-	// last names the newest grant, and before the one that it replaced.
+	// last is the number of the newest grant, and before that of the previous one.
 	last, before int64
 	revoked      bool
-	// asked counts the requests for data by resource.
+	// asked counts the data requests by resource.
 	asked map[string]int
 }
 
@@ -130,9 +129,9 @@ type ConnectorOptions struct {
 	// Page is the address of the provider's sign-in page. Default
 	// https://provider.example/sign-in, which does not exist: use [Connector.Approve].
 	Page string
-	// Life is how long a grant of OAuth works before it has to be renewed. Default 1 hour.
+	// Life is the lifetime of an OAuth grant. Default 1 hour.
 	Life time.Duration
-	// PushKey signs what the provider sends by itself. Without one, it sends nothing.
+	// PushKey signs pushed messages. Without a key, the provider pushes none.
 	PushKey []byte
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -155,13 +154,12 @@ func NewConnector(provider string, opts *ConnectorOptions) *Connector {
 	}
 }
 
-// DetailPushKey is the detail of a client of a team that signs what the provider sends to
-// it. Without it, the provider sends it nothing.
+// DetailPushKey is the detail of a team's client with the key that signs messages pushed to it. Without the detail,
+// none are pushed.
 const DetailPushKey = "push_key"
 
-// ForClient is the provider as another client knows it. Any id is known, and any secret is right
-// but one with [BehaviourRefused] behind a plus sign. A code or a grant is good for the client
-// alone that it was given to.
+// ForClient returns a connector for another OAuth client. Any id is accepted, and any secret without [BehaviourRefused]
+// after a plus sign. Codes and grants are valid only for the client that got them.
 func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConnector, error) {
 	own, err := c.as(client)
 	if err != nil {
@@ -180,7 +178,7 @@ func (c *Connector) as(client linking.OAuthClient) (*Connector, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
 		if name != DetailPushKey {
-			p.Add("unknown", "is not a detail of this provider", "details", name[:min(len(name), 64)])
+			p.Add("unknown", "must be absent: this provider has no such detail", "details", name[:min(len(name), 64)])
 		}
 	}
 	if err := p.Err(); err != nil {
@@ -193,7 +191,7 @@ func (c *Connector) as(client linking.OAuthClient) (*Connector, error) {
 
 func (c *Connector) clientID() string { return cmp.Or(c.client.ID, "sandbox") }
 
-// grantee is an account as the client has it.
+// grantee returns the name of an account at the client.
 func (c *Connector) grantee(account string) string {
 	if c.client.ID == "" {
 		return account
@@ -214,7 +212,7 @@ func (c *Connector) trusted() error {
 	return nil
 }
 
-var errClient = errors.New("the sandbox provider does not know the client")
+var errClient = errors.New("the sandbox provider refuses the OAuth client")
 
 // Connectors returns a connector for every provider that people sign in at.
 func Connectors(p *healthdata.Providers, opts *ConnectorOptions) map[string]linking.ProviderConnector {
@@ -227,7 +225,7 @@ func Connectors(p *healthdata.Providers, opts *ConnectorOptions) map[string]link
 	return out
 }
 
-// Flows returns all that the connector can do.
+// Flows returns all flows of the connector.
 func (c *Connector) Flows() linking.ProviderConnector {
 	all := linking.ProviderConnector{OAuth: c, Password: c, Email: c, Revoker: c, Refresher: c, TokenCodec: c, Puller: c, ForClient: c.ForClient}
 	if len(c.pushKey) > 0 {
@@ -238,7 +236,7 @@ func (c *Connector) Flows() linking.ProviderConnector {
 
 var errDown = errors.New("the sandbox provider is down")
 
-// behaviourOf is what follows the last plus sign of a name or address.
+// behaviourOf returns the text after the last plus sign of a name or address.
 func behaviourOf(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	if i := strings.LastIndexByte(name, '+'); i >= 0 {
@@ -282,15 +280,14 @@ func (c *Connector) Authorize(_ context.Context, r linking.AuthorizeRequest) (st
 	return c.page + "?" + q.Encode(), nil
 }
 
-// authCode is what a code says. It needs no store, so any process can exchange it.
+// authCode is the content of an authorization code. It needs no store, so any process can exchange the code.
 type authCode struct {
 	Name, Challenge, RedirectURL, Client string
 	Scopes                               []string
 }
 
-// Approve is the person at the sign-in page who says yes: it returns where the browser
-// goes then. Without granted, everything that is asked for is granted; else, of it, only
-// those.
+// Approve acts as the person who agrees at the sign-in page. It returns the address to which the browser is redirected.
+// granted limits the granted scopes; without it all requested scopes are granted.
 func (c *Connector) Approve(page, name string, granted ...string) (string, error) {
 	u, err := url.Parse(page)
 	if err != nil {
@@ -308,8 +305,7 @@ func (c *Connector) Approve(page, name string, granted ...string) (string, error
 	return back(q, url.Values{"code": {base64.RawURLEncoding.EncodeToString(doc)}}), nil
 }
 
-// Deny is the person at the sign-in page who says no: it returns where the browser goes
-// then.
+// Deny acts as the person who refuses at the sign-in page. It returns the address to which the browser is redirected.
 func (c *Connector) Deny(page string) (string, error) {
 	u, err := url.Parse(page)
 	if err != nil {
@@ -323,8 +319,7 @@ func back(q, answer url.Values) string {
 	return q.Get("redirect_uri") + "?" + answer.Encode()
 }
 
-// Exchange takes a code once, with the verifier and the address that it was asked for
-// with.
+// Exchange accepts a code once, with the verifier and redirect address of its request.
 func (c *Connector) Exchange(ctx context.Context, r linking.ExchangeRequest) (linking.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return linking.Grant{}, err
@@ -351,7 +346,7 @@ func (c *Connector) Exchange(ctx context.Context, r linking.ExchangeRequest) (li
 	return g, nil
 }
 
-// first reports whether a code is new, and takes it.
+// first marks a code as used, and reports whether it was unused.
 func (c *Connector) first(code string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -362,8 +357,7 @@ func (c *Connector) first(code string) bool {
 	return true
 }
 
-// grant gives a person's grant, also once more after it was revoked. A life of zero does
-// not end.
+// grant returns a grant of a person, also after a revocation. With a life of zero it does not expire.
 func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -393,7 +387,7 @@ func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (link
 	return linking.PasswordResponse{Grant: c.grant(r.Username, 0)}, nil
 }
 
-// CompleteMFA takes [GoodCode].
+// CompleteMFA accepts [GoodCode].
 func (c *Connector) CompleteMFA(_ context.Context, r linking.MFARequest) (linking.Grant, error) {
 	switch r.Code {
 	case GoodCode:

@@ -120,7 +120,7 @@ func (d *fixture) connection(user healthlab.UserID) *healthdata.ConnectionView {
 	return &all[0]
 }
 
-func TestOAuth(t *testing.T) {
+func TestOAuth_linksByRedirectAndRefusesAUsedToken(t *testing.T) {
 	d := newFixture(t)
 	user, token := d.user("ann")
 	band := d.connectors["acme_band"]
@@ -148,7 +148,7 @@ func TestOAuth(t *testing.T) {
 	require.Contains(t, r.Location, "https://app.example/done?state=error&error_type=token_consumed&")
 }
 
-func TestOAuthFailures(t *testing.T) {
+func TestOAuth_eachFailureHasItsErrorType(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		back  func(band *sandbox.Connector, page string) (string, error)
@@ -199,7 +199,7 @@ func TestOAuthFailures(t *testing.T) {
 	}
 }
 
-func TestOAuthCallbackWorksOnce(t *testing.T) {
+func TestOAuth_replayedCallbackIsRefused(t *testing.T) {
 	d := newFixture(t)
 	_, token := d.user("ann")
 	back, err := d.connectors["acme_band"].Approve(d.page(token, "acme_band"), "ann+down")
@@ -207,7 +207,7 @@ func TestOAuthCallbackWorksOnce(t *testing.T) {
 	require.Equal(t, linking.TokenNotValidated, d.returns(back, nil).Error, "a callback that was replayed")
 }
 
-func TestAllScopesRequired(t *testing.T) {
+func TestOAuth_refusedScopeBlocksAStrictProvider(t *testing.T) {
 	d := newFixture(t)
 	user, token := d.user("ann")
 	back, err := d.connectors["acme_strict"].Approve(d.page(token, "acme_strict"), "ann", "sleep")
@@ -215,7 +215,7 @@ func TestAllScopesRequired(t *testing.T) {
 	require.Nil(t, d.connection(user))
 }
 
-func TestTeamOAuth(t *testing.T) {
+func TestOAuth_ownClientOfATeamIsRequiredAndUsed(t *testing.T) {
 	d := newFixture(t)
 	user, token := d.user("ann")
 	_, err := d.Authorize(t.Context(), token, linking.OAuthSignIn{Provider: "acme_own"})
@@ -230,7 +230,7 @@ func TestTeamOAuth(t *testing.T) {
 	require.NotNil(t, d.connection(user))
 }
 
-func TestPassword(t *testing.T) {
+func TestPassword_eachBehaviourHasItsErrorType(t *testing.T) {
 	for _, c := range []struct {
 		name, user string
 		error      linking.ErrorType
@@ -256,7 +256,7 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-func TestSlowProvider(t *testing.T) {
+func TestSignIn_silentProviderFailsAfter45Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFixture(t)
 		user, token := d.user("ann")
@@ -269,7 +269,7 @@ func TestSlowProvider(t *testing.T) {
 	})
 }
 
-func TestMFA(t *testing.T) {
+func TestMFA_wrongCodesFailAndTheRightOneLinks(t *testing.T) {
 	for _, c := range []struct{ behaviour, method string }{{sandbox.BehaviourMFA, "sms"}, {sandbox.BehaviourMFAEmail, "email"}} {
 		d := newFixture(t)
 		user, token := d.user("ann")
@@ -302,7 +302,7 @@ func TestMFA(t *testing.T) {
 	}
 }
 
-func TestEmail(t *testing.T) {
+func TestEmail_eachBehaviourHasItsErrorType(t *testing.T) {
 	d := newFixture(t)
 	user, token := d.user("ann")
 	for _, c := range []struct {
@@ -333,7 +333,7 @@ func (c careless) SignInByEmail(ctx context.Context, r linking.EmailRequest) (li
 
 // A team that is bound to one practice connects only that practice's patients. Existing
 // connections stay, and other ways to sign in do not change.
-func TestPracticeBinding(t *testing.T) {
+func TestPracticeBinding_linksOnlyPatientsOfThePractice(t *testing.T) {
 	for name, edit := range map[string]func(*linking.ProviderConnector){
 		"the provider looks": func(*linking.ProviderConnector) {},
 		"it does not look":   func(c *linking.ProviderConnector) { c.Email = careless{c.Email} },
@@ -361,7 +361,7 @@ func TestPracticeBinding(t *testing.T) {
 	}
 }
 
-func TestDuplicates(t *testing.T) {
+func TestRejectDuplicates_refusesAnAccountLinkedToAnotherUser(t *testing.T) {
 	d := newFixture(t)
 	d.settings.RejectDuplicates = true
 	ann, first := d.user("ann")
@@ -380,7 +380,7 @@ func TestDuplicates(t *testing.T) {
 	require.Equal(t, linking.ResultSuccess, link(second).State)
 }
 
-func TestDisconnectRevokes(t *testing.T) {
+func TestDisconnect_revokesTheGrant(t *testing.T) {
 	d := newFixture(t)
 	user, token := d.user("ann")
 	_, err := d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "x"})
@@ -397,7 +397,7 @@ func TestDisconnectRevokes(t *testing.T) {
 	require.ErrorIs(t, d.Disconnect(t.Context(), d.team, user, "nobody"), healthlab.Invalid)
 }
 
-func TestDemo(t *testing.T) {
+func TestConnectDemo_excludesARealConnection(t *testing.T) {
 	d := newFixture(t)
 	user, token := d.user("ann")
 	require.NoError(t, d.ConnectDemo(t.Context(), d.team, user, "acme_band"))
@@ -411,7 +411,7 @@ func TestDemo(t *testing.T) {
 	require.ErrorIs(t, d.ConnectDemo(t.Context(), d.team, bob, "acme_band"), healthlab.Precondition, "nor the other way round")
 }
 
-func TestTooManyTries(t *testing.T) {
+func TestSignIn_isRefusedAfterTooManyTries(t *testing.T) {
 	d := newFixture(t)
 	_, token := d.user("ann")
 	in := linking.PasswordSignIn{Provider: "acme_scale", Username: "ann+refused", Password: "x"}
@@ -433,7 +433,7 @@ func queryOf(t *testing.T, address string) url.Values {
 	return u.Query()
 }
 
-func TestTokensMove(t *testing.T) {
+func TestEncodeDecode_keepTokensAndRefuseInvalidOnes(t *testing.T) {
 	c := sandbox.NewConnector("acme_band", nil)
 	in, err := c.SignIn(t.Context(), linking.PasswordRequest{Username: "ann", Password: "right"})
 	require.NoError(t, err)

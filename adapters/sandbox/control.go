@@ -71,7 +71,7 @@ func Control(connectors map[string]linking.ProviderConnector, inlet http.Handler
 	return mux
 }
 
-// pushForm sends the message that a form asks for.
+// pushForm sends the message that a form describes.
 func (c *Connector) pushForm(w http.ResponseWriter, r *http.Request, name string, inlet http.Handler) {
 	if len(c.pushKey) == 0 {
 		http.Error(w, "the provider sends nothing by itself", http.StatusNotFound)
@@ -113,13 +113,13 @@ func (c *Connector) pushForm(w http.ResponseWriter, r *http.Request, name string
 	_ = json.NewEncoder(w).Encode(answers)
 }
 
-// status is an answer of which only the status counts.
+// status is a ResponseWriter that stores only the status.
 type status struct {
 	header http.Header
 	code   int
 }
 
-// Header returns headers that are not read.
+// Header returns headers that are not used.
 func (s *status) Header() http.Header { return s.header }
 
 // WriteHeader notes the first status.
@@ -129,7 +129,7 @@ func (s *status) WriteHeader(code int) {
 	}
 }
 
-// Write takes a body, and forgets it.
+// Write discards the body.
 func (s *status) Write(b []byte) (int, error) {
 	s.WriteHeader(http.StatusOK)
 	return len(b), nil

@@ -21,15 +21,14 @@ const (
 // minutesADay is how long most days are.
 const minutesADay = 24 * 60
 
-// speeds are those of the sports with a distance, in m/s.
+// speeds maps sports with a distance to their speed, in m/s.
 var speeds = map[string]float64{running: 2.6, cycling: 6.8, swimming: 0.9, walk: 1.5}
 
 // cadences are the steps a minute of the sports with steps.
 var cadences = map[string]float64{running: 160, walk: 112}
 
-// day is one local day of a person, minute by minute from midnight: everything that
-// the sandbox measures is read off this one course, so that steps, heart rate, sleep
-// and their sums agree with each other.
+// day is one local day of a person, minute by minute from midnight. All sandbox data is derived from it, so that steps,
+// heart rate, sleep and sums agree.
 type day struct {
 	person
 	user  healthlab.UserID
@@ -38,7 +37,7 @@ type day struct {
 	start time.Time // local midnight
 	by    instrument
 
-	// One entry a minute: 1440, or as many as the day has when the clocks change.
+	// One entry per minute: 1440, or as many as the day has when the clocks change.
 	doing     []activity
 	stage     []healthdata.SleepStage // while asleep
 	steps     []float64
@@ -108,8 +107,8 @@ func nightOf(p *person, user healthlab.UserID, date healthlab.Date, loc *time.Lo
 	hours := clamp(p.sleepHours+0.6*r.NormFloat64(), 4, 10)
 	to := date.At(loc).Add(time.Duration(wake) * time.Minute)
 	n := night{to: to, from: to.Add(-time.Duration(hours*60) * time.Minute), hrv: clamp(p.hrv+6*r.NormFloat64(), 10, 160)}
-	// Cycles of about 90 minutes: light, deep (less of it each time), light, REM (more
-	// of it each time), with a short waking between some of them.
+	// A night has cycles of about 90 minutes: light, deep (shorter in each cycle), light, REM (longer in each cycle),
+	// with short awakenings between.
 	at := n.from
 	add := func(minutes float64, s healthdata.SleepStage) {
 		to := at.Add(time.Duration(math.Max(1, minutes)) * time.Minute)
@@ -134,7 +133,7 @@ func nightOf(p *person, user healthlab.UserID, date healthlab.Date, loc *time.Lo
 	return n
 }
 
-// sleep lays the night that ends today and the one that begins today over the day.
+// sleep adds the night that ends and the one that begins on the day.
 func (d *day) sleep() {
 	d.night, d.nextNight = nightOf(&d.person, d.user, d.date, d.loc), nightOf(&d.person, d.user, d.date.AddDays(1), d.loc)
 	for _, n := range []night{d.night, d.nextNight} {
@@ -210,7 +209,7 @@ func (d *day) eat() {
 	}
 }
 
-// beat lets the heart follow what the person does.
+// beat computes the heart rate from the activity.
 func (d *day) beat() {
 	r := dice(d.user, "beat", d.date)
 	top := 220 - float64(d.age)

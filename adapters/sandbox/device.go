@@ -9,8 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// models are what people of the sandbox measure with, by the source type of what it
-// records. What people type in themselves, and what laboratories measure, has none.
+// models maps a source type to the device model of the sandbox. Manual and laboratory sources have none.
 var models = map[healthdata.SourceType]struct{ model, version string }{
 	healthdata.SourceWatch:       {"Sandbox Watch 2", "2.4.1"},
 	healthdata.SourceAutomatic:   {"Sandbox Sensor", "1.9"},
@@ -32,17 +31,17 @@ func (p Provider) Device(user healthlab.UserID, source healthdata.SourceType) *h
 	}
 }
 
-// instrument is how the devices of a provider measure a person, which does not change from day to day. The
-// zero value measures everything as it is.
+// instrument describes the errors of a person's devices at a provider, which are the same every day. The zero value has
+// no errors.
 type instrument struct {
 	provider string
 	// clock is how far the device's clock is ahead.
 	clock time.Duration
-	// steps is how many steps it counts for each, and bpm how many beats a minute it is off.
+	// steps is the factor of counted steps, and bpm the error of the heart rate.
 	steps, bpm float64
 }
 
-// instrumentOf returns what a provider measures a person with.
+// instrumentOf returns the instrument of a user at a provider.
 func instrumentOf(user healthlab.UserID, provider string) instrument {
 	if provider == "" {
 		return instrument{}
@@ -57,15 +56,15 @@ func instrumentOf(user healthlab.UserID, provider string) instrument {
 }
 
 func (i instrument) reads(source healthdata.SourceType, at time.Time) time.Time {
-	// What people write down has the true time, and so has what a laboratory measures.
+	// Manual entries and laboratory values have the true time.
 	if source == healthdata.SourceApp || source == healthdata.SourceLab {
 		return at
 	}
 	return at.Add(i.clock)
 }
 
-// measure puts what the devices of a provider count in place of what is true. One or two times a day a device
-// is off for 20 to 90 minutes, awake and not training.
+// measure applies the errors of the devices. Once or twice a day a device is not worn for 20 to 90 minutes, awake and
+// not training.
 func (d *day) measure() {
 	d.off = make([]bool, d.minutes())
 	if d.by.provider == "" {

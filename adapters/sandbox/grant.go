@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// ticket is what a secret says. It needs no store, so that any process can read it.
+// ticket is the content of a secret. It needs no store, so any process can read it.
 type ticket struct {
 	account, behaviour string
 	serial             int64
@@ -43,10 +43,10 @@ func openTicket(secret []byte) (t ticket, ok bool) {
 	return t, err == nil && bad == nil
 }
 
-// Encode makes a secret of tokens: here, a refresh token is all of it.
+// Encode returns the secret of tokens. In the sandbox the refresh token is the whole secret.
 func (c *Connector) Encode(t linking.Tokens) ([]byte, error) {
 	if _, ok := openTicket([]byte(t.Refresh)); !ok {
-		return nil, fmt.Errorf("%w: not a token of the sandbox", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: access token: must be one that the sandbox issued", healthlab.Invalid)
 	}
 	return []byte(t.Refresh), nil
 }
@@ -54,12 +54,12 @@ func (c *Connector) Encode(t linking.Tokens) ([]byte, error) {
 // Decode reads the tokens of a secret.
 func (c *Connector) Decode(secret []byte) (linking.Tokens, error) {
 	if _, ok := openTicket(secret); !ok {
-		return linking.Tokens{}, fmt.Errorf("%w: not a secret of the sandbox", healthlab.Invalid)
+		return linking.Tokens{}, fmt.Errorf("%w: secret: must be one that the sandbox issued", healthlab.Invalid)
 	}
 	return linking.Tokens{Access: string(secret), Refresh: string(secret)}, nil
 }
 
-// remember returns what is known of an account; c.mu is locked.
+// remember returns the state of an account. c.mu must be locked.
 func (c *Connector) remember(name string) *account {
 	a := c.accounts[name]
 	if a == nil {
@@ -83,8 +83,8 @@ func (c *Connector) issue(t *ticket, a *account, life time.Duration) (until time
 	return until
 }
 
-// look finds the account of a secret, and learns of a grant that is newer than what is
-// known. honoured is false of one that was replaced twice.
+// look returns the account of a secret, and updates it for a newer grant of another process. honoured is false for a
+// grant that was replaced twice.
 func (c *Connector) look(t ticket) (a *account, honoured bool) {
 	a = c.remember(t.account)
 	if t.serial > a.last {
@@ -93,7 +93,7 @@ func (c *Connector) look(t ticket) (a *account, honoured bool) {
 	return a, t.serial >= a.before
 }
 
-// Refresh gives a new grant for the last one, or the one before it.
+// Refresh returns a new grant for the newest grant, or for the one before.
 func (c *Connector) Refresh(ctx context.Context, secret []byte) (linking.Renewal, error) {
 	t, ok := openTicket(secret)
 	if !ok {
@@ -147,8 +147,7 @@ func (c *Connector) Revoked(secret []byte) bool {
 	return ok && c.remember(t.account).revoked
 }
 
-// Withdraw is the person who, at the provider, takes the consent of an account back, from
-// whichever client has it.
+// Withdraw acts as the person who withdraws the consent of an account at the provider, for all clients.
 func (c *Connector) Withdraw(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,8 +159,8 @@ func (c *Connector) Withdraw(name string) {
 	}
 }
 
-// WithdrawFor takes the consent of an account back for some users who linked it, until a
-// person signs in to the account once more. Other users of the account keep theirs.
+// WithdrawFor withdraws the consent of an account for some users, until a person signs in again. Other users of the
+// account are not affected.
 func (c *Connector) WithdrawFor(name string, users ...healthlab.UserID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,7 +169,7 @@ func (c *Connector) WithdrawFor(name string, users ...healthlab.UserID) {
 	}
 }
 
-// admit decides whether a secret opens data, and how often it was asked for before.
+// admit reports whether a secret allows data access, and how many requests preceded this one.
 func (c *Connector) admit(secret []byte, user healthlab.UserID, resource string) (t ticket, times int, err error) {
 	t, ok := openTicket(secret)
 	if !ok {
@@ -190,4 +189,4 @@ func (c *Connector) admit(secret []byte, user healthlab.UserID, resource string)
 	return t, a.asked[resource] - 1, nil
 }
 
-var errGarbled = errors.New("the sandbox provider answers nonsense")
+var errGarbled = errors.New("the sandbox provider returned an invalid answer")

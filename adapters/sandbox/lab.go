@@ -24,16 +24,13 @@ import (
 type LabOptions struct {
 	// Now is the lab's clock. Default time.Now.
 	Now func() time.Time
-	// Step is how long everything takes: from one thing that happens to an order to
-	// the next. Default 24 h.
+	// Step is the time between two steps of an order. Default 24 h.
 	Step time.Duration
-	// Catalogue says what the lab's markers bring; nil means one result for each.
+	// Catalogue lists the results of the lab's markers. Nil: one result per marker.
 	Catalogue catalogue.Source
-	// Outcome decides what becomes of an order when it first comes in. Default:
-	// [OutcomeFromPassthrough].
+	// Outcome decides the outcome of a new order. Default: [OutcomeFromPassthrough].
 	Outcome func(orders.Order) Outcome
-	// PatientManaged are the slugs of labs whose appointments are between them and
-	// the patient: they confirm later.
+	// PatientManaged lists the slugs of labs that make appointments directly with the patient and confirm them later.
 	PatientManaged []string
 	// VisitOutcome decides what becomes of an appointment, and of the call that moves it.
 	// Default: [VisitOutcomeFromNotes].
@@ -60,7 +57,7 @@ type Lab struct {
 	sent   []exchange.Message
 }
 
-// source is something to which things happen that are reported.
+// source is an order or appointment with scheduled steps.
 type source interface {
 	// next returns when the next thing happens; false if nothing will.
 	next(l *Lab) (time.Time, bool)
@@ -160,7 +157,7 @@ func (l *Lab) Submit(ctx context.Context, s exchange.Submission) (exchange.Accep
 	return exchange.Accepted{SampleID: o.sample, Notice: o.notice()}, nil
 }
 
-// notice is what the patient's insurance will probably not pay.
+// notice returns the notice of tests that the insurance will probably not pay.
 func (o *labOrder) notice() *orders.CoverageNotice {
 	if !o.outcome.Uncovered {
 		return nil
@@ -185,7 +182,7 @@ func (l *Lab) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID)
 	case o == nil:
 		return nil
 	case o.outcome.TooLateToCancel && !o.cancelled:
-		return fmt.Errorf("%w: the order is being worked on", healthlab.Precondition)
+		return fmt.Errorf("%w: the laboratory has already started on the order", healthlab.Precondition)
 	default:
 		o.cancelled = true
 		l.schedule(o)
@@ -215,7 +212,7 @@ func (l *Lab) Updates(ctx context.Context, cursor string, n int) (exchange.Batch
 	}, nil
 }
 
-// schedule notes when the next thing happens to a source, after it has changed.
+// schedule stores when the next step of a source is due.
 func (l *Lab) schedule(s source) {
 	at, ok := s.next(l)
 	if !ok {
@@ -224,7 +221,7 @@ func (l *Lab) schedule(s source) {
 	l.due.Set(s, at)
 }
 
-// advance lets everything happen that has had the time to, oldest first.
+// advance executes all due steps, oldest first.
 func (l *Lab) advance(now time.Time) {
 	for {
 		next, at, ok := l.due.First()
@@ -249,7 +246,7 @@ func (o *labOrder) next(l *Lab) (time.Time, bool) {
 	if o.told == len(plan) {
 		return time.Time{}, false
 	}
-	// A kit travels without its patient; nothing else happens before the requisition.
+	// A kit is shipped without its patient, and no other step precedes the requisition.
 	parcel := 0
 	if !o.kit.IsZero() {
 		for parcel < len(plan) && plan[parcel].parcel {
@@ -278,8 +275,7 @@ func (o *labOrder) next(l *Lab) (time.Time, bool) {
 	return start.Add(time.Duration(o.told-parcel+1) * step), true
 }
 
-// visit notes that an appointment was made. From now on its plan has no steps that are
-// reported of the appointment, told or not.
+// visit removes the appointment steps from the plan, because a real appointment was booked.
 func (o *labOrder) visit() {
 	if o.visited {
 		return

@@ -10,45 +10,44 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
-// Outcome is what becomes of an order at the lab. The zero value is that all goes well.
+// Outcome is the outcome of an order at the lab. The zero value is success.
 type Outcome struct {
-	// Refused: the lab does not take the order, and never will.
+	// Refused means that the lab refuses the order permanently.
 	Refused bool
-	// Down is how many calls fail before the lab is there.
+	// Down is the number of calls that fail before the lab answers.
 	Down int
-	// Silent is how many calls after those the lab takes without an answer: the
-	// caller sees a timeout.
+	// Silent is the number of following calls that the lab accepts without an answer, so that the caller times out.
 	Silent int
-	// Slow: the lab takes the order, and names its requisition in a message later.
+	// Slow means that the lab accepts the order, and sends the requisition number later.
 	Slow bool
-	// TooLateToCancel: the lab does not take the order back.
+	// TooLateToCancel means that the lab refuses a cancellation.
 	TooLateToCancel bool
-	// Uncovered: the lab says that the patient's insurance will probably not pay.
+	// Uncovered means that the lab reports that the insurance will probably not pay.
 	Uncovered bool
-	// Repeats is how often every message comes again.
+	// Repeats is how many times every message is repeated.
 	Repeats int
-	// Story is what happens on the way; empty means that nothing goes wrong.
+	// Story is the sequence of steps; empty means no incident.
 	Story Story
 }
 
-// Story is what happens to an order on its way.
+// Story is a sequence of incidents of an order.
 type Story string
 
 // The stories.
 const (
 	// Undeliverable: the carrier brings the kit back.
 	Undeliverable Story = "undeliverable"
-	// LostOutbound: the kit is lost on its way to the patient.
+	// LostOutbound means that the kit is lost on the way to the patient.
 	LostOutbound Story = "lost_outbound"
-	// Delayed: the carrier has a problem both ways, and solves it.
+	// Delayed means that the carrier has a problem both ways, and solves it.
 	Delayed Story = "delayed"
 	// ReturnFailed: the carrier cannot deliver the sample to the lab.
 	ReturnFailed Story = "return_failed"
-	// LostInbound: the sample is lost on its way to the lab.
+	// LostInbound means that the sample is lost on the way to the lab.
 	LostInbound Story = "lost_inbound"
 	// MissingScans: no step of the kit is reported between requisition and result.
 	MissingScans Story = "missing_scans"
-	// Blocked: the lab waits for paperwork, gets it, and goes on.
+	// Blocked means that the lab waits for missing documents, receives them and continues.
 	Blocked Story = "blocked"
 	// Expired: the lab waits for paperwork until the sample is too old.
 	Expired Story = "expired"
@@ -56,20 +55,20 @@ const (
 	Rejected Story = "rejected"
 	// Partial: the lab reports half of the results first.
 	Partial Story = "partial"
-	// Missing: one of the results is missing through the lab's fault.
+	// Missing means that one result is missing because of the lab.
 	Missing Story = "missing"
 	// AbnormalResult and CriticalResult: the lab finds something.
 	AbnormalResult Story = "abnormal"
 	CriticalResult Story = "critical"
-	// CorrectedReport: the lab replaces its final report.
+	// CorrectedReport means that the lab replaces its final report.
 	CorrectedReport Story = "corrected"
-	// Stopped: the lab stops the order after it took it.
+	// Stopped means that the lab cancels the order after it accepted it.
 	Stopped Story = "stopped"
-	// NeverAgain: the lab takes the order and is not heard of again.
+	// NeverAgain means that the lab accepts the order and never sends a message.
 	NeverAgain Story = "never_again"
 )
 
-// Stories returns all stories but that nothing goes wrong.
+// Stories returns all stories except the empty one.
 func Stories() []Story {
 	return []Story{
 		Undeliverable, LostOutbound, Delayed, ReturnFailed, LostInbound, MissingScans, Blocked, Expired, Rejected,
@@ -77,10 +76,9 @@ func Stories() []Story {
 	}
 }
 
-// OutcomeFromPassthrough reads the outcome of an order from the text that its team put into
-// passthrough: "sandbox:" and, separated by commas, names of stories or of the ways in
-// which the lab itself fails: refused, down (once), silent (once), slow,
-// too_late_to_cancel, uncovered, repeats. Anything else is that all goes well.
+// OutcomeFromPassthrough returns the outcome that a team's passthrough text selects: "sandbox:" followed by stories or
+// failures, separated by commas. Failures are refused, down (once), silent (once), slow, too_late_to_cancel, uncovered
+// and repeats. Any other text means success.
 func OutcomeFromPassthrough(o orders.Order) Outcome {
 	var f Outcome
 	if o.Passthrough == nil {
@@ -123,7 +121,7 @@ type happening struct {
 	parcel bool                    // the way of a kit to the patient
 }
 
-// plan is everything that will happen to the order, from its acceptance on.
+// plan returns all steps of the order after its acceptance.
 func (o *labOrder) plan() []happening {
 	var steps []happening
 	if o.outcome.Slow && o.kit.IsZero() {
@@ -156,12 +154,12 @@ func (o *labOrder) plan() []happening {
 	return o.outcome.Story.bend(steps, o.order.Method() == catalogue.Testkit)
 }
 
-// bend makes a story of a plan that goes well. Stories of parcels happen to kits only.
+// bend applies a story to a plan without incidents. Shipping stories apply to kits only.
 func (s Story) bend(plan []happening, kit bool) []happening {
 	at := func(on orders.Trigger) int {
 		return slices.IndexFunc(plan, func(h happening) bool { return h.on == on })
 	}
-	// before puts steps before one of the plan; instead ends the plan with them.
+	// before inserts steps before a step of the plan; instead replaces the rest of the plan by them.
 	before := func(on orders.Trigger, steps ...happening) []happening { return slices.Insert(plan, at(on), steps...) }
 	instead := func(on orders.Trigger, steps ...happening) []happening {
 		return append(plan[:at(on)], steps...)

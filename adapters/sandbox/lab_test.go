@@ -36,14 +36,14 @@ func kit(passthrough string) exchange.Submission {
 	}}
 }
 
-func TestLab(t *testing.T) {
+func TestLab_passesTheLabBackendSuite(t *testing.T) {
 	orderstest.RunLabBackend(t, func(testing.TB) orderstest.LabHarness {
 		c := &clock{noon}
 		return orderstest.LabHarness{Lab: newLab(c), Pass: func() { c.pass(time.Hour) }, Now: c.now}
 	})
 }
 
-func TestLabFailsOnDemand(t *testing.T) {
+func TestLab_passthroughTextMakesItFail(t *testing.T) {
 	lab := newLab(&clock{noon})
 	_, err := lab.Submit(t.Context(), kit("sandbox:refused"))
 	require.ErrorIs(t, err, healthlab.Invalid)
@@ -68,7 +68,7 @@ func TestLabFailsOnDemand(t *testing.T) {
 	require.ErrorIs(t, lab.Cancel(t.Context(), s.Order.TeamID, s.Order.ID), healthlab.Precondition)
 }
 
-func TestLabIsDeterministic(t *testing.T) {
+func TestLab_sameOrderGivesTheSameMessages(t *testing.T) {
 	s := kit("sandbox:delayed")
 	run := func(step time.Duration) []exchange.Message {
 		c := &clock{noon}
@@ -90,7 +90,7 @@ func TestLabIsDeterministic(t *testing.T) {
 	require.Equal(t, want, run(48*time.Hour), "however seldom it is asked")
 }
 
-func TestForeignCursorIsTheStart(t *testing.T) {
+func TestUpdates_unknownCursorStartsFromTheBeginning(t *testing.T) {
 	c := &clock{noon}
 	lab := newLab(c)
 	_, err := lab.Submit(t.Context(), kit(""))
@@ -103,7 +103,7 @@ func TestForeignCursorIsTheStart(t *testing.T) {
 	}
 }
 
-func TestUnknownBehaviours(t *testing.T) {
+func TestOutcome_unknownBehavioursAreIgnored(t *testing.T) {
 	for _, text := range []string{"", "lost_inbound", "sandbox:", "sandbox:unheard of"} {
 		require.Equal(t, sandbox.Outcome{}, sandbox.OutcomeFromPassthrough(orders.Order{Passthrough: &text}))
 	}
@@ -112,7 +112,7 @@ func TestUnknownBehaviours(t *testing.T) {
 	require.Equal(t, sandbox.Outcome{Story: sandbox.LostInbound, Repeats: 1}, sandbox.OutcomeFromPassthrough(orders.Order{Passthrough: &text}))
 }
 
-func TestCatalogueHasOneTestForEachMethod(t *testing.T) {
+func TestCatalogue_hasOneTestForEachMethod(t *testing.T) {
 	b, err := sandbox.Catalogue()
 	require.NoError(t, err)
 	var ids []catalogue.LabTestID

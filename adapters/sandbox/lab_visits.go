@@ -17,21 +17,21 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
-// Area is where a phlebotomy provider comes to.
+// Area is an area that a phlebotomy provider visits.
 type Area struct {
 	Zip      string
 	Provider string
 	Tier     appointment.ServiceTier
-	// FirstLine is the one address at which there are slots; empty means any.
+	// FirstLine is the only address with slots; empty means any address.
 	FirstLine string
-	// Zone is the IANA name of its zone.
+	// Zone is the IANA time zone of the area.
 	Zone string
-	// Location is where it is.
+	// Location is the centre of the area.
 	Location appointment.LngLat
 }
 
-// Areas are those where the sandbox's phlebotomy providers come: one whose visits are
-// booked, and one whose visits are asked for.
+// Areas returns the areas of the sandbox's phlebotomy providers: one with bookable visits, and one whose visits are
+// requested.
 func Areas() []Area {
 	return []Area{
 		{Zip: "85004", Provider: "phleb_ready", Tier: appointment.ReadyTier, Zone: "America/Phoenix",
@@ -41,27 +41,26 @@ func Areas() []Area {
 	}
 }
 
-// VisitOutcome is what becomes of an appointment. The zero value is that all goes well.
+// VisitOutcome is the outcome of an appointment. The zero value is success.
 type VisitOutcome struct {
-	// Refused: the provider does not take it, and never will. Gone: its slot is taken.
+	// Refused means that the provider refuses the appointment permanently. Gone means that the slot is taken.
 	Refused, Gone bool
-	// Down is how many calls fail before the provider is there; Silent is how many
-	// after those it takes without an answer.
+	// Down is the number of calls that fail before the provider answers. Silent is the number of following calls that
+	// it accepts without an answer.
 	Down, Silent int
-	// Slow: it is confirmed when the provider is asked again, a minute later. Never:
-	// it never is.
+	// Slow means that the appointment is confirmed a minute later. Never means that it is never confirmed.
 	Slow, Never bool
-	// Moved: the provider gives it another time, a day later. Dropped: it calls off.
+	// Moved means that the provider moves the appointment by a day. Dropped means that the provider cancels it.
 	Moved, Dropped bool
-	// TooLate: the provider neither moves nor cancels it.
+	// TooLate means that the provider refuses to move or cancel the appointment.
 	TooLate bool
-	// Repeats is how often every message comes again.
+	// Repeats is how many times every message is repeated.
 	Repeats int
 }
 
-// VisitOutcomeFromNotes reads the outcome of an appointment from its notes: "sandbox:" and,
-// separated by commas, refused, gone, down (once), silent (once), slow, never, moved,
-// dropped, too_late, repeats. Anything else is that all goes well.
+// VisitOutcomeFromNotes returns the outcome that the notes of an appointment select: "sandbox:" followed by refused,
+// gone, down (once), silent (once), slow, never, moved, dropped, too_late or repeats, separated by commas. Any other
+// text means success.
 func VisitOutcomeFromNotes(notes string) VisitOutcome {
 	var f VisitOutcome
 	names, ok := strings.CutPrefix(notes, "sandbox:")
@@ -147,7 +146,7 @@ func (l *Lab) FreeSlots(ctx context.Context, q appointment.SlotQuery) ([]appoint
 		for _, site := range q.Sites {
 			loc, err := time.LoadLocation(site.IANATimezone)
 			if err != nil {
-				return nil, fmt.Errorf("%w: the center has no zone", healthlab.Invalid)
+				return nil, fmt.Errorf("%w: IANATimezone of the center: must be set", healthlab.Invalid)
 			}
 			place := slotPlace{provider: q.Lab, site: site.SiteCode, zone: site.IANATimezone, loc: loc}
 			out = append(out, l.free(place, q.From, q.To)...)
@@ -160,7 +159,7 @@ func (l *Lab) FreeSlots(ctx context.Context, q appointment.SlotQuery) ([]appoint
 		}
 		loc, err := time.LoadLocation(a.Zone)
 		if err != nil {
-			return nil, fmt.Errorf("%w: the area has no zone", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: the time zone of the address is unknown", healthlab.Invalid)
 		}
 		for _, slot := range l.free(slotPlace{provider: a.Provider, zone: a.Zone, loc: loc}, q.From, q.To) {
 			slot.Location = a.Location
@@ -170,7 +169,7 @@ func (l *Lab) FreeSlots(ctx context.Context, q appointment.SlotQuery) ([]appoint
 	return out, nil
 }
 
-// slotPlace is where slots are: a center, or homes that a provider comes to.
+// slotPlace is a place with slots: a center, or an area of home visits.
 type slotPlace struct {
 	provider, site, zone string
 	loc                  *time.Location
@@ -189,7 +188,7 @@ func (l *Lab) free(p slotPlace, from, to time.Time) []appointment.Slot {
 	return out
 }
 
-// day returns the slots of a day, taken ones included.
+// day returns all slots of a day, including taken ones.
 func (l *Lab) day(p slotPlace, day healthlab.Date) []appointment.Slot {
 	now := l.opts.Now()
 	opens, closes, length, places := 7, 12, centerSlot, 1
@@ -225,7 +224,7 @@ func (l *Lab) day(p slotPlace, day healthlab.Date) []appointment.Slot {
 // offered returns the slot that a key names, if the place has it.
 func (l *Lab) offered(b visits.Booking) (appointment.Slot, error) {
 	parts := strings.Split(b.Slot.Key, "|")
-	bad := fmt.Errorf("%w: there is no such slot", healthlab.Invalid)
+	bad := fmt.Errorf("%w: slot not found", healthlab.Invalid)
 	if len(parts) != 4 || parts[0] != b.Provider || parts[1] != b.Slot.SiteCode {
 		return appointment.Slot{}, bad
 	}
@@ -243,7 +242,7 @@ func (l *Lab) offered(b visits.Booking) (appointment.Slot, error) {
 			return slot, nil
 		}
 	}
-	return appointment.Slot{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
+	return appointment.Slot{}, fmt.Errorf("%w: the slot is no longer free", healthlab.NotFound)
 }
 
 // BookVisit implements [visits.Backend].
@@ -294,8 +293,7 @@ func (l *Lab) BookVisit(ctx context.Context, b visits.Booking) (visits.Booked, e
 	return v.answer(), nil
 }
 
-// visited changes the lab's order that an appointment is for; it may come after the
-// appointment.
+// visited changes the lab's order of an appointment, now or when the order arrives.
 func (l *Lab) visited(id orders.OrderID, change func(*labOrder)) {
 	if o := l.orders[id]; o != nil {
 		change(o)
@@ -371,12 +369,12 @@ func (l *Lab) CancelVisit(ctx context.Context, c visits.Cancellation) error {
 	l.advance(l.opts.Now())
 	v := l.visits[c.Appointment]
 	if v == nil {
-		// Whatever arrives after this is refused.
+		// Any later booking of this appointment is refused.
 		l.visits[c.Appointment] = &labVisit{cancelled: true}
 		return nil
 	}
 	if v.outcome.TooLate && !v.cancelled {
-		return fmt.Errorf("%w: it is too late", healthlab.Precondition)
+		return fmt.Errorf("%w: it is too late to change the appointment", healthlab.Precondition)
 	}
 	v.cancelled = true
 	v.leave(l)
@@ -397,14 +395,14 @@ func (l *Lab) Appointments(id orders.OrderID) int {
 	return n
 }
 
-// visitNews is what happens to an appointment, and when.
+// visitNews is a scheduled step of an appointment.
 type visitNews struct {
 	at         time.Time
 	on         appointment.Trigger
 	start, end time.Time
 }
 
-// plan is everything that will happen to the appointment.
+// plan returns all steps of the appointment.
 func (v *labVisit) plan(l *Lab) []visitNews {
 	if v.made.IsZero() {
 		return nil
@@ -437,8 +435,7 @@ func (v *labVisit) plan(l *Lab) []visitNews {
 	return append(out, visitNews{at: start, on: appointment.VisitStarted}, visitNews{at: end, on: appointment.VisitDone})
 }
 
-// request is the time that is found for a visit that was asked for: ten o'clock two days
-// later.
+// request returns the time of a requested visit: ten o'clock two days later.
 func (v *labVisit) request(l *Lab, after time.Time) (start, end time.Time) {
 	loc := time.UTC
 	for _, a := range Areas() {

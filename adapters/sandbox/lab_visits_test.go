@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
-func TestLabMakesAppointments(t *testing.T) {
+func TestLab_passesTheBookingBackendSuite(t *testing.T) {
 	orderstest.RunBookingBackend(t, func(testing.TB) orderstest.BookingHarness {
 		lab := newLab(&clock{noon})
 		return orderstest.BookingHarness{Slots: lab, Bookings: lab, Lab: "northlab", Now: noon,
@@ -26,7 +26,7 @@ func TestLabMakesAppointments(t *testing.T) {
 
 // The slots of a day begin every twenty minutes from seven to twelve, by the local clock;
 // today's begin at the next full hour and end at five, if it is before four.
-func TestSlotsOfTheLab(t *testing.T) {
+func TestSlots_followTheLocalClockOfTheSite(t *testing.T) {
 	site := appointment.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/New_York"}
 	newYork, err := time.LoadLocation(site.IANATimezone)
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestSlotsOfTheLab(t *testing.T) {
 	}
 }
 
-func TestAppointmentsFailOnDemand(t *testing.T) {
+func TestBooking_notesMakeItFail(t *testing.T) {
 	c := &clock{noon}
 	lab := newLab(c)
 	site := appointment.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}
@@ -131,7 +131,7 @@ func TestAppointmentsFailOnDemand(t *testing.T) {
 
 // An appointment that is booked while the lab reports one of its own replaces it: steps that
 // were reported already are not reported again, and each of the others is reported once.
-func TestAppointmentIsMadeInTheMiddleOfAStory(t *testing.T) {
+func TestBooking_replacesTheSimulatedAppointment(t *testing.T) {
 	for hours := range 8 {
 		c := &clock{noon}
 		lab := newLab(c)

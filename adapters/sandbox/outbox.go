@@ -12,8 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Outbox keeps the messages that patients would get, and sends none. It is safe for
-// concurrent use; the zero value is empty.
+// Outbox collects the messages to patients and sends none. Safe for concurrent use; the zero value is empty.
 type Outbox struct {
 	mu   sync.Mutex
 	sent []orders.PatientMessage
@@ -21,14 +20,14 @@ type Outbox struct {
 	down int
 }
 
-// Fail makes the next n messages fail, as an outage would.
+// Fail makes the next n messages fail.
 func (o *Outbox) Fail(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.down = n
 }
 
-// Send implements [orders.Messenger]. A message that comes again is kept once.
+// Send implements [orders.Messenger]. A repeated message is stored once.
 func (o *Outbox) Send(ctx context.Context, m orders.PatientMessage) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -37,7 +36,7 @@ func (o *Outbox) Send(ctx context.Context, m orders.PatientMessage) error {
 	defer o.mu.Unlock()
 	if o.down > 0 {
 		o.down--
-		return fmt.Errorf("%w: nobody answers", healthlab.Unavailable)
+		return fmt.Errorf("%w: the sandbox message service does not answer", healthlab.Unavailable)
 	}
 	if o.seen == nil {
 		o.seen = map[uuid.UUID]bool{}
@@ -49,7 +48,7 @@ func (o *Outbox) Send(ctx context.Context, m orders.PatientMessage) error {
 	return nil
 }
 
-// Sent returns the messages about an order, in the order in which they were sent.
+// Sent returns the messages about an order in sending order.
 func (o *Outbox) Sent(id orders.OrderID) []orders.PatientMessage {
 	o.mu.Lock()
 	defer o.mu.Unlock()

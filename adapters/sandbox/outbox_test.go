@@ -24,7 +24,7 @@ func (m *messageOrders) Send(ctx context.Context, msg orders.PatientMessage) err
 	return m.Outbox.Send(ctx, msg)
 }
 
-func TestOutboxIsAMessenger(t *testing.T) {
+func TestOutbox_passesTheMessengerSuite(t *testing.T) {
 	orderstest.RunMessenger(t, func(testing.TB) orderstest.MessengerHarness {
 		m := &messageOrders{Outbox: &sandbox.Outbox{}, ids: map[orders.OrderID]bool{}}
 		return orderstest.MessengerHarness{

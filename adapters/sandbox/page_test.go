@@ -15,7 +15,7 @@ import (
 )
 
 // A person at the provider's page, as a browser sees it.
-func TestSignInPage(t *testing.T) {
+func TestSignInPage_allowsAndDeniesLikeAProvider(t *testing.T) {
 	d := newFixture(t)
 	page := sandbox.SignInPage("http://localhost:8080/v2/link/connect")
 	ask := func(method, query string, form url.Values) *httptest.ResponseRecorder {

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// The sports that people do.
+// The sports of sandbox people.
 const (
 	running  = "running"
 	cycling  = "cycling"

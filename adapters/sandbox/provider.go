@@ -7,14 +7,11 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Provider makes up the data of people who do not exist: believable days, in which
-// steps, heart rate, sleep, meals and workouts agree with each other. The same user and
-// day are always the same, in every process. The zero value is ready; it is safe for
-// concurrent use.
+// Provider invents plausible data of people, with steps, heart rate, sleep, meals and workouts that agree. The same
+// user and day give the same data in every process. The zero value is ready to use. Safe for concurrent use.
 type Provider struct {
-	// Slug names the provider whose devices measure. The devices of two providers differ as real ones do: in
-	// how many steps they count, in their clocks, by up to a minute, and in when they are not worn.
-	// Default: devices that are always worn and never wrong.
+	// Slug selects the provider whose devices measure. Devices of two providers differ in counted steps, in their
+	// clocks by up to a minute, and in when they are not worn. Default: devices without errors.
 	Slug string
 }
 
@@ -24,23 +21,22 @@ func (p Provider) Day(user healthlab.UserID, date healthlab.Date, loc *time.Loca
 	return &Day{dayOf(user, date, loc, p.Slug)}
 }
 
-// Samples is [Day.Samples] of one day.
+// Samples calls [Day.Samples] of one day.
 func (p Provider) Samples(user healthlab.UserID, resource string, date healthlab.Date, loc *time.Location) (healthdata.Source, []healthdata.Sample) {
 	return p.Day(user, date, loc).Samples(resource)
 }
 
-// Summaries is [Day.Summaries] of one day.
+// Summaries calls [Day.Summaries] of one day.
 func (p Provider) Summaries(user healthlab.UserID, resource string, date healthlab.Date, loc *time.Location) (healthdata.Source, []healthdata.Summary) {
 	return p.Day(user, date, loc).Summaries(resource)
 }
 
-// WorkoutStream is [Day.WorkoutStream] of one day.
+// WorkoutStream calls [Day.WorkoutStream] of one day.
 func (p Provider) WorkoutStream(user healthlab.UserID, date healthlab.Date, loc *time.Location) *healthdata.WorkoutStream {
 	return p.Day(user, date, loc).WorkoutStream()
 }
 
-// Day is one invented day. It is immutable and safe for concurrent use; what its
-// methods return is the caller's.
+// Day is one invented day. It is immutable and safe for concurrent use. The caller owns the results of its methods.
 type Day struct{ d *day }
 
 // Samples returns the samples of a timeseries, ascending by timestamp, and who recorded
@@ -72,7 +68,7 @@ func (d *Day) Summaries(resource string) (healthdata.Source, []healthdata.Summar
 // WorkoutStream returns the stream of the day's workout, nil if there was none.
 func (d *Day) WorkoutStream() *healthdata.WorkoutStream { return d.d.stream() }
 
-// sourceTypeOf says what a person would measure a resource with.
+// sourceTypeOf returns the source type that records a resource.
 func sourceTypeOf(r *healthdata.Resource) healthdata.SourceType {
 	switch r.Slug {
 	case "glucose":

@@ -92,7 +92,7 @@ func everything(t *testing.T, h hash.Hash, user healthlab.UserID, date healthlab
 
 // The data of a user and a day is the same in every call, process and version, so that hosts
 // can test against it.
-func TestDaysNeverChange(t *testing.T) {
+func TestDay_isTheSameInEveryProcessAndVersion(t *testing.T) {
 	digest := func() string {
 		h := sha256.New()
 		for i, user := range people(3) {
@@ -113,7 +113,7 @@ func TestDaysNeverChange(t *testing.T) {
 	require.Equal(t, string(want), got, "the invented days are others now: if that is meant, run with -update and say so in the changelog")
 }
 
-func TestPeopleDiffer(t *testing.T) {
+func TestDay_differsByUserAndDay(t *testing.T) {
 	seen := map[string]bool{}
 	for _, user := range people(20) {
 		for d := range 3 {
@@ -141,7 +141,7 @@ var bounds = map[string][2]float64{
 	"sleep_breathing_disturbance": {0, 60}, "ige": {0, 100}, "igg": {0, 100},
 }
 
-func TestDaysAreBelievable(t *testing.T) {
+func TestDay_valuesArePlausible(t *testing.T) {
 	found := map[string]bool{}
 	for i, user := range people(prove.Counts(2, 5, 90)) {
 		loc := []*time.Location{time.UTC, zone(t, "America/New_York"), zone(t, "Asia/Kolkata")}[i%3]
@@ -325,7 +325,7 @@ func checkDay(t *testing.T, p, before *sandbox.Day, date healthlab.Date, loc *ti
 
 // Two devices measure one day as real ones do: with clocks, counts and gaps of their own. Both are close to
 // the truth, and what a person writes down is the same at each provider.
-func TestDevicesDiffer(t *testing.T) {
+func TestDevices_measureOneDayWithSmallDifferences(t *testing.T) {
 	for i, user := range people(20) {
 		clock := map[string]time.Duration{}
 		total := map[string]float64{}
@@ -367,7 +367,7 @@ func TestDevicesDiffer(t *testing.T) {
 }
 
 // Most people do several sports.
-func TestSports(t *testing.T) {
+func TestWorkouts_mostPeopleDoSeveralSports(t *testing.T) {
 	all := map[string]bool{}
 	for _, user := range people(10) {
 		own := map[string]bool{}
@@ -385,7 +385,7 @@ func TestSports(t *testing.T) {
 
 // The service accepts and stores all generated data, in all kinds of time zones and over a
 // change of the clocks.
-func TestServiceTakesEverything(t *testing.T) {
+func TestService_storesAllGeneratedData(t *testing.T) {
 	for name, from := range map[string]healthlab.Date{
 		"UTC":              spring,
 		"America/New_York": spring,                           // forward on 8 March
@@ -465,7 +465,7 @@ func takeDay(t *testing.T, health *healthdata.Service, team healthlab.TeamID, us
 	}
 }
 
-func TestNothingOfWhatIsNotThere(t *testing.T) {
+func TestProvider_unknownResourceHasNoData(t *testing.T) {
 	var p sandbox.Provider
 	user := people(1)[0]
 	for _, resource := range []string{"activity", "moonlight", "workout_stream", ""} {

@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Demo fetches the data of people who do not exist: what [Provider] makes up of them, up
-// to now. It never fails. The zero value is ready; safe for concurrent use.
+// Demo pulls invented data of [Provider] up to now. It never fails. The zero value is ready to use. Safe for concurrent
+// use.
 type Demo struct {
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -41,7 +41,7 @@ func summaryOf(resource string) string {
 	return resource
 }
 
-// Pulls reports whether recordings of workouts are asked for.
+// Pulls reports whether a resource is the stream of workouts.
 func (*Connector) Pulls(resource string) bool { return resource == streamSlug }
 
 // Pull returns some days of a resource, or lets the person's behaviour happen.
@@ -95,7 +95,7 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	return page, err
 }
 
-// wholeDays asks for all of the days of a diary, so that no hour is there by half.
+// wholeDays extends the range of a diary to whole days, so that no hour is split.
 func wholeDays(r linking.PullRequest) linking.PullRequest {
 	if x := healthdata.ResourceBySlug(r.Resource); x == nil || !x.Diary() {
 		return r
@@ -109,8 +109,7 @@ func wholeDays(r linking.PullRequest) linking.PullRequest {
 	return r
 }
 
-// hourly stamps what people wrote down with the beginning of its hour where they are, and
-// combines what is of one hour: everything was written down in two parts.
+// hourly replaces the times of manual entries by the local start of the hour, and combines the entries of each hour.
 func hourly(page *linking.PullPage, resource string) {
 	if x := healthdata.ResourceBySlug(resource); x == nil || !x.Diary() {
 		return
@@ -161,7 +160,7 @@ const pullDays = 10
 
 func sameZone(home *time.Location, _ healthlab.Date) *time.Location { return home }
 
-// otherZones takes people around the world.
+// otherZones returns the time zone of a travelling person on a day.
 func otherZones(home *time.Location, day healthlab.Date) *time.Location {
 	names := []string{"Asia/Tokyo", "Europe/Berlin", "America/New_York", "Pacific/Auckland"}
 	loc, err := time.LoadLocation(names[day.At(time.UTC).YearDay()%len(names)])
@@ -171,7 +170,7 @@ func otherZones(home *time.Location, day healthlab.Date) *time.Location {
 	return loc
 }
 
-// invent makes up a page of a provider, of what was recorded before now.
+// invent returns a page of the data recorded before now.
 func invent(p Provider, r linking.PullRequest, now time.Time, zones func(*time.Location, healthlab.Date) *time.Location) (linking.PullPage, error) {
 	var page linking.PullPage
 	at := 0
@@ -226,7 +225,7 @@ func invent(p Provider, r linking.PullRequest, now time.Time, zones func(*time.L
 	return page, nil
 }
 
-// within keeps the samples of a range that were recorded before now.
+// within returns the samples of a range that were recorded before now.
 func within(samples []healthdata.Sample, from, to, now time.Time) (out []healthdata.Sample) {
 	for _, s := range samples {
 		if s.Timestamp.Before(from) || !s.Timestamp.Before(to) || s.Timestamp.After(now) {
@@ -237,7 +236,7 @@ func within(samples []healthdata.Sample, from, to, now time.Time) (out []healthd
 	return out
 }
 
-// over reports whether what a summary is about had come to its end.
+// over reports whether the period of a summary has ended.
 func over(s healthdata.Summary, day healthlab.Date, loc *time.Location, now time.Time) bool {
 	end := day.AddDays(1).At(loc)
 	switch s := s.(type) {
@@ -253,7 +252,7 @@ func over(s healthdata.Summary, day healthlab.Date, loc *time.Location, now time
 	return !end.After(now)
 }
 
-// halve makes what was recorded since an instant incomplete.
+// halve truncates the data recorded since an instant.
 func halve(page *linking.PullPage, since time.Time) {
 	for i := range page.Items {
 		samples := page.Items[i].Samples
@@ -265,7 +264,7 @@ func halve(page *linking.PullPage, since time.Time) {
 	}
 }
 
-// twice is a night that comes in two versions at once, beside the sound ones.
+// twice returns a night in two versions.
 func twice(sound *linking.PullItem) []linking.PullItem {
 	for _, s := range sound.Summaries {
 		night, ok := s.(*healthdata.Sleep)
@@ -280,7 +279,7 @@ func twice(sound *linking.PullItem) []linking.PullItem {
 	return nil
 }
 
-// strange is what must not be kept, in the place of something sound.
+// strange returns invalid data in place of a valid item.
 func strange(sound *linking.PullItem, now time.Time) []linking.PullItem {
 	if len(sound.Samples) == 0 {
 		return twice(sound)

@@ -163,7 +163,7 @@ func (w *watch) stored(from, to time.Time) (out []string) {
 }
 
 // Despite all failures of a provider, everything it holds is stored in the end, once.
-func TestEverythingIsFetchedInTheEnd(t *testing.T) {
+func TestPull_storesEverythingOnceDespiteFailures(t *testing.T) {
 	for _, behaviour := range []string{
 		"", sandbox.BehaviourFlaky, sandbox.BehaviourHanging, sandbox.BehaviourLimited, sandbox.BehaviourCrowded, sandbox.BehaviourGarbled,
 		sandbox.BehaviourLate, sandbox.BehaviourResent,
@@ -189,7 +189,7 @@ func TestEverythingIsFetchedInTheEnd(t *testing.T) {
 	}
 }
 
-func TestTravellersKeepTheirZones(t *testing.T) {
+func TestPull_travellingUserHasSeveralOffsets(t *testing.T) {
 	w := newWatch(t)
 	w.link("ann+" + sandbox.BehaviourTravelling)
 	w.pass(time.Hour, time.Minute)
@@ -200,7 +200,7 @@ func TestTravellersKeepTheirZones(t *testing.T) {
 	require.Len(t, offsets, 4)
 }
 
-func TestStrangeDataIsTold(t *testing.T) {
+func TestPull_invalidDataIsQuarantinedWithReasons(t *testing.T) {
 	w := newWatch(t)
 	begin := w.now
 	w.link("ann+" + sandbox.BehaviourStrange)
@@ -215,7 +215,7 @@ func TestStrangeDataIsTold(t *testing.T) {
 	require.Equal(t, map[string]bool{"other_user": true, "unit": true, "future": true, "duplicate": true}, codes)
 }
 
-func TestGrantsEnd(t *testing.T) {
+func TestPull_endedGrantEndsTheConnection(t *testing.T) {
 	for behaviour, want := range map[string]string{
 		sandbox.BehaviourEnded:     healthdata.FailureTokenRefresh,
 		sandbox.BehaviourWithdrawn: healthdata.FailureDeregistered,
@@ -241,7 +241,7 @@ func TestGrantsEnd(t *testing.T) {
 	}
 }
 
-func TestAnOutageOfRenewalsEndsNothing(t *testing.T) {
+func TestRefresh_outageKeepsTheConnection(t *testing.T) {
 	w := newWatch(t)
 	w.link("ann+" + sandbox.BehaviourStuck)
 	w.pass(3*time.Hour, time.Minute)
@@ -249,7 +249,7 @@ func TestAnOutageOfRenewalsEndsNothing(t *testing.T) {
 	require.Zero(t, len(w.steps(w.now.AddDate(0, 0, -20), w.now)))
 }
 
-func TestRotation(t *testing.T) {
+func TestRefresh_rotatesAndEndsUsedSecrets(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c := sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{Now: func() time.Time { return now }})
 	signed, err := c.SignIn(t.Context(), linking.PasswordRequest{Username: "ann"})
@@ -282,7 +282,7 @@ func TestRotation(t *testing.T) {
 }
 
 // A message makes the service fetch what it announces; a message of another sender does not.
-func TestPush(t *testing.T) {
+func TestPush_startsAPullOnlyIfItsSenderIsVerified(t *testing.T) {
 	w := newWatch(t)
 	w.link("ann")
 	w.pass(20*time.Minute, time.Minute)
@@ -340,7 +340,7 @@ func TestPush(t *testing.T) {
 
 // A summary of a provider has the provider's own payload, for teams that keep payloads;
 // generated summaries have none.
-func TestPayloads(t *testing.T) {
+func TestPull_hasTheProvidersPayloadIfKept(t *testing.T) {
 	c := sandbox.NewConnector("acme_band", nil)
 	in, err := c.SignIn(t.Context(), linking.PasswordRequest{Username: "ann", Password: "x"})
 	require.NoError(t, err)
@@ -366,7 +366,7 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-func TestDemoIsMadeUp(t *testing.T) {
+func TestDemo_returnsInventedDataForTheRange(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	d := sandbox.Demo{Now: func() time.Time { return now }}
 	r := linking.PullRequest{User: healthlab.UserID{UUID: uuid.New()}, Resource: "steps", From: now.AddDate(0, 0, -30), To: now.AddDate(0, 0, 1)}
@@ -398,7 +398,7 @@ func TestDemoIsMadeUp(t *testing.T) {
 
 // The devices of fetched data are stored as those of uploaded data are: each device once, and
 // the data names it.
-func TestDevicesOfWhatIsFetched(t *testing.T) {
+func TestPull_storesEachDeviceOnce(t *testing.T) {
 	w := newWatch(t, "steps", "sleep", "weight", "water")
 	w.link("ann")
 	w.pass(30*time.Hour, 10*time.Minute)
@@ -441,7 +441,7 @@ func TestDevicesOfWhatIsFetched(t *testing.T) {
 
 // A diary whose entries have only the hour loses none: the entries of one hour become one
 // sample.
-func TestADiaryByTheHour(t *testing.T) {
+func TestPull_hourlyDiaryEntriesBecomeOneSample(t *testing.T) {
 	for _, resource := range []string{"carbohydrates", "insulin_injection", "note"} {
 		t.Run(resource, func(t *testing.T) {
 			w := busyWatch(t, resource, resource)
@@ -489,7 +489,7 @@ func TestADiaryByTheHour(t *testing.T) {
 
 // What belongs to a workout is found from the workout: its recording, and its samples, which
 // name it.
-func TestWhatBelongsToAWorkout(t *testing.T) {
+func TestPull_recordingAndSamplesNameTheirWorkout(t *testing.T) {
 	w := busyWatch(t, "workout_distance", "workouts", "workout_stream", "workout_distance")
 	w.link("ann")
 	w.pass(50*time.Hour, 10*time.Minute)

@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Headers of what a sandbox provider sends by itself.
+// Headers of pushed messages.
 const (
 	PushTime      = "Sandbox-Timestamp"
 	PushSignature = "Sandbox-Signature"
@@ -32,8 +32,8 @@ type pushed struct {
 	Since     healthlab.Time `json:"since,omitzero"`
 }
 
-// Push is a message of the provider: the account of a name has something new. Sent twice,
-// it is the same message. Resources are slugs, nil for anything; since may be zero.
+// Push returns a message that the account of a name has new data. Equal arguments give the same message. resources are
+// slugs; none means any. since may be zero.
 func (c *Connector) Push(id, name string, since time.Time, resources ...string) (http.Header, []byte) {
 	p := pushed{ID: id, Account: c.account(name), Resources: resources}
 	if !since.IsZero() {
@@ -63,8 +63,7 @@ func (c *Connector) pushSum(text string) string {
 
 var plainChallenge = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
-// Listen reads what [Connector.Push] and [Connector.Verify] make. A message is good for
-// five minutes.
+// Listen reads the messages of [Connector.Push] and [Connector.Verify]. A message is valid for five minutes.
 func (c *Connector) Listen(_ context.Context, m linking.Message) (linking.ListenResult, error) {
 	one := func(values map[string][]string, name string) string {
 		if all := values[name]; len(all) == 1 {

@@ -20,8 +20,7 @@ func WorkoutID(user healthlab.UserID, date healthlab.Date) uuid.UUID {
 	return uuid.NewSHA1(workoutSpace, append(user.UUID[:], date.String()...))
 }
 
-// rare is something that happens now and then: how often a day, around which hour, and
-// how large it is.
+// rare describes an occasional measurement: how often per day, around which hour, and its size.
 type rare struct {
 	perDay   float64
 	hour     float64
@@ -136,8 +135,8 @@ func (d *day) metres(m int) float64 {
 	return d.steps[m] * d.heightCM * 0.00414
 }
 
-// kcalActive is the energy of movement of a minute; kcalBasal that of merely living,
-// by the equation of Mifflin and St Jeor (1990).
+// kcalActive returns the active energy of a minute, and kcalBasal the basal energy by the equation of Mifflin and St
+// Jeor (1990).
 func (d *day) kcalActive(m int) float64 {
 	switch d.doing[m] {
 	case walking:
@@ -173,7 +172,7 @@ func (d *day) interval(r *healthdata.Resource, at time.Time, length time.Duratio
 	return s
 }
 
-// course measures every so many minutes, where there is something to measure.
+// course adds a sample every so many minutes, if there is a value.
 func (d *day) course(r *healthdata.Resource, every int, value func(minute int) (float64, bool)) []healthdata.Sample {
 	var out []healthdata.Sample
 	for m := 0; m < d.minutes(); m += every {
@@ -184,7 +183,7 @@ func (d *day) course(r *healthdata.Resource, every int, value func(minute int) (
 	return out
 }
 
-// sums adds up every so many minutes, where there is something to add.
+// sums adds a sum every so many minutes, if it is not zero.
 func (d *day) sums(r *healthdata.Resource, every, decimals int, value func(minute int) float64) []healthdata.Sample {
 	var out []healthdata.Sample
 	for from := 0; from < d.minutes(); from += every {
@@ -303,7 +302,7 @@ func (d *day) notes(r *healthdata.Resource) []healthdata.Sample {
 	return []healthdata.Sample{s}
 }
 
-// voltage is half a minute of one lead at 128 Hz, once in a while.
+// voltage adds half a minute of one ECG lead at 128 Hz, on some days.
 func (d *day) voltage(r *healthdata.Resource) []healthdata.Sample {
 	g := dice(d.user, "ecg", d.date)
 	if g.IntN(10) != 0 {
@@ -356,7 +355,7 @@ func (d *day) hypnogram(r *healthdata.Resource) []healthdata.Sample {
 	return out
 }
 
-// rare measures what happens now and then.
+// rare adds the occasional measurements.
 func (d *day) rare(r *healthdata.Resource) []healthdata.Sample {
 	what := rarities[r.Slug]
 	g := dice(d.user, r.Slug, d.date)
@@ -368,7 +367,7 @@ func (d *day) rare(r *healthdata.Resource) []healthdata.Sample {
 	if n > 1 {
 		at = 420
 	}
-	// What happened has happened: it is not nothing, and a count is at least one.
+	// An occasional measurement is not 0, and a count is at least one.
 	least := what.mean / 4
 	if r.Unit == "count" {
 		least = math.Max(1, least)
@@ -390,7 +389,7 @@ func (d *day) rare(r *healthdata.Resource) []healthdata.Sample {
 	return out
 }
 
-// dress gives a sample what its resource wants beside a value.
+// dress sets the additional fields of a sample that its resource requires.
 func (d *day) dress(r *healthdata.Resource, g *rand.Rand, s *healthdata.Sample) {
 	pick := func(of ...string) *string { return &of[g.IntN(len(of))] }
 	switch r.Slug {

@@ -85,7 +85,7 @@ func (d *day) readings(every int, value func(*day, int) (float64, bool), from, t
 	return out
 }
 
-// The lowest heart rate of a night is a mean of five minutes, and the resting one of thirty.
+// The lowest heart rate of a night is a mean over five minutes, and the resting heart rate a mean over thirty.
 const lowestMinutes, restingMinutes = 5, 30
 
 func mean(values []float64) float64 {
@@ -143,7 +143,7 @@ func (d *day) sleepCycle() *healthdata.SleepCycle {
 	return c
 }
 
-// body is what the scale says, on the days on which the person steps on it.
+// body returns the body measurement of days on which the person uses the scale.
 func (d *day) body() []healthdata.Summary {
 	samples := d.scale(healthdata.ResourceBySlug("weight"))
 	if len(samples) == 0 {
@@ -199,7 +199,7 @@ func (d *day) stream() *healthdata.WorkoutStream {
 	s := &healthdata.WorkoutStream{}
 	// A circle around an invented place in the middle of an ocean.
 	const lat0, lng0, radius = 12.0, -38.0, 0.004
-	// Speeds that vary, and add up to what the workout says.
+	// Speeds vary, and their sum equals the distance of the workout.
 	const every = 5
 	speeds := make([]float64, t.minutes*60/every)
 	sum := 0.0
@@ -250,7 +250,7 @@ func (d *day) mealSummaries() []healthdata.Summary {
 	return out
 }
 
-// cycle begins every 28 days, for those who have one.
+// cycle returns the menstrual cycle, which starts every 28 days, for people who have one.
 func (d *day) cycle() []healthdata.Summary {
 	if !d.female || d.age > 50 || (int(d.date.At(time.UTC).Unix()/86400)+int(d.id[2]))%28 != 0 {
 		return nil

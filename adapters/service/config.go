@@ -36,45 +36,42 @@ import (
 type Config struct {
 	// Environment is sandbox or production. It holds for all packages.
 	Environment healthlab.Environment
-	// Region is where the data stays. Default [httpapi.US].
+	// Region is the region in which data is stored. Default [httpapi.US].
 	Region httpapi.Region
-	// URL is where callers and browsers reach [Service.Handler], without a slash at the end.
+	// URL is the address of [Service.Handler] for callers and browsers, without a trailing slash.
 	URL string
 	// Stores keeps everything but files, and encrypts with its Keys. Its engine may have further
 	// methods: Ping(context.Context) error, nil if it can be used, for [Service.Ready], and Signal()
 	// webhook.Signal, for messages between the processes on one store.
 	Stores *stores.Stores
-	// Files keeps uploaded reports and printed documents, encrypted.
+	// Files stores uploaded reports and printed documents, encrypted.
 	Files labreport.BlobStore
-	// Secret is random: at least 32 bytes. What signs tokens is derived from it, and
-	// what encrypts secrets in the store, unless Sealer is set. Every process on one
-	// store has the same.
+	// Secret is at least 32 random bytes. Signing keys are derived from it, and the encryption key of stored secrets
+	// unless Sealer is set. All processes on one store must use the same.
 	Secret []byte
-	// Sealer encrypts secrets in the store. Default: AES with a key derived from Secret. It is not
-	// used if Stores has Keys: secrets are then under the installation's own key, which Keys keeps
-	// ([personkey.Keys.Sealer]).
+	// Sealer encrypts secrets in the store. Default: AES with a key derived from Secret. It is not used if Stores has
+	// Keys; secrets are then encrypted by [personkey.Keys.Sealer].
 	Sealer healthlab.Sealer
-	// AllowPlaintext accepts Stores without Keys, which keep personal data in clear. With Keys, erasing a
-	// user deletes the user's key.
+	// AllowPlaintext accepts Stores without Keys, which store personal data unencrypted. With Keys, erasing a user
+	// deletes the user's key.
 	AllowPlaintext bool
-	// Log receives what a person should look at. Default: slog.Default(). Packages whose
-	// options have a logger of their own use that.
+	// Log receives records that need attention. Default: slog.Default(). Packages whose options have a logger use that.
 	Log *slog.Logger
 
-	// Providers are the sources of health data, and Connectors those of them that people
-	// can connect, by slug.
+	// Providers lists the sources of health data, and Connectors maps the slugs of connectable ones to their
+	// connectors.
 	Providers  *healthdata.Providers
 	Connectors map[string]linking.ProviderConnector
 	// Guard closes private addresses to everything that teams choose the address of.
 	// Default: all private addresses are closed.
 	Guard *webhook.Guard
-	// Lease is how long a process holds a delivery or a pull before another process may
-	// take it over. A call to a provider may take half of it. Default 1 min.
+	// Lease is how long a process holds a delivery or pull before another process may take it. A call to a provider may
+	// take half of it. Default 1 min.
 	Lease time.Duration
 
-	// TeamDefaults are what holds for a team that has chosen nothing.
+	// TeamDefaults holds the settings of teams that have chosen none.
 	TeamDefaults teamsettings.Choices
-	// Brand is what people see of a team that has chosen no brand. Default: its name.
+	// Brand returns the branding of a team that has chosen none. Default: its name.
 	Brand func(ctx context.Context, team healthlab.TeamID) (teamsettings.Brand, error)
 
 	// Health adjusts healthdata. Environment, Log, Settings, Preference, Uploaded,
@@ -83,7 +80,7 @@ type Config struct {
 	// Linking adjusts linking. Environment, SigningKeys, Region, BaseURL, Log and Clients are set,
 	// and Settings unless the host sets it.
 	Linking linking.Options
-	// Access adjusts the access log, which is always kept. Log is set. The key of its anchors is
+	// Access holds options of the access log, which is always written. Log is set by the service. The signing key is
 	// derived from Secret.
 	Access accesslog.Options
 	// Pulls adjusts linking/pull. Accessed, Lease, Timeout and Log are set, and Settings
@@ -95,8 +92,8 @@ type Config struct {
 	// to Guard.
 	Pipelines ehr.Options
 
-	// Catalogue says what can be ordered, and Laboratory takes the orders. Without a
-	// Laboratory there are no lab orders. With one, Catalogue is required.
+	// Catalogue lists the orderable tests, and Laboratory executes orders. Without Laboratory there are no lab orders.
+	// With Laboratory, Catalogue is required.
 	Catalogue  catalogue.Source
 	Laboratory exchange.LabBackend
 	// Orders adjusts orders. Environment, LabTests, People,
@@ -111,7 +108,7 @@ type Config struct {
 	// Idempotency adjusts idempotency keys of orders: their leases, how long answers are kept,
 	// and ids. Log is set unless the host sets it.
 	Idempotency idempotency.Options
-	// Printer prints documents of orders. Default: there are none.
+	// Printer prints documents of orders. Default: no documents.
 	Printer documents.Printer
 
 	// Extractors read report files by type. Without them no reports are read.
@@ -128,12 +125,12 @@ type Config struct {
 	// and Settings are set.
 	Webhooks webhook.Options
 
-	// Loops returns background work of the host that Run does beside its own, such as exports
-	// to a lake. New calls it once, with the assembled service. Default: none.
+	// Loops returns additional background work for Run, such as exports to a lake. New calls it once with the assembled
+	// service. Default: none.
 	Loops func(*Service) ([]Loop, error)
 
-	// LinkPages are the pages on which people link. Default: with on-device stores and what people enter
-	// by hand; in a sandbox with made-up data too.
+	// LinkPages are the pages on which people link. Default: with on-device stores and manual sources; in a sandbox
+	// also with demo data.
 	LinkPages *httpapi.LinkPages
 
 	// HTTP adjusts the API. The parts of the services come before its own Parts. Environment, Region and
@@ -151,7 +148,7 @@ type Loop struct {
 // secretBytes is the least length of Config.Secret.
 const secretBytes = 32
 
-// check lists what is missing or wrong, and sets defaults.
+// check returns missing and invalid fields, and sets defaults.
 func (c *Config) check() error {
 	var wrong []string
 	missing := func(is bool, what string) {

@@ -9,7 +9,7 @@ import (
 )
 
 // The program of the package comment is the function serve of the Example, as written.
-func TestPackageCommentIsTheExample(t *testing.T) {
+func TestPackageComment_equalsTheExample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("service.go")
 	require.NoError(t, err)

@@ -42,7 +42,7 @@ func (s *Service) Run(ctx context.Context) error {
 	s.mu.Lock()
 	if s.work != notStarted {
 		s.mu.Unlock()
-		return fmt.Errorf("%w: the service has run already; assemble another one", healthlab.Precondition)
+		return fmt.Errorf("%w: Run must be called only once; make another service", healthlab.Precondition)
 	}
 	s.work = running
 	s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return err
 }
 
-// workState says whether the background work runs.
+// workState is the state of the background work.
 type workState int
 
 const (
@@ -62,7 +62,7 @@ const (
 	ended
 )
 
-// What an engine may have beside the methods of store.Store.
+// The optional methods of an engine.
 type (
 	pinger interface {
 		Ping(ctx context.Context) error
@@ -70,12 +70,11 @@ type (
 	signaler interface{ Signal() webhook.Signal }
 )
 
-// pingTime is how long the store may take to answer [Service.Ready].
+// pingTime is the longest time for the store to answer [Service.Ready].
 const pingTime = 2 * time.Second
 
-// Ready reports whether the service does its work: nil if the store answers within 2 seconds
-// that it can be used, and Run runs. Otherwise the error says what is wrong, without any value
-// of a person.
+// Ready returns nil if Run is running and the store answers within 2 seconds that it can be used. Otherwise the error
+// names the reason, without any value of a person.
 func (s *Service) Ready(ctx context.Context) error {
 	if err := s.background(); err != nil {
 		return err
@@ -102,7 +101,7 @@ func (s *Service) background() error {
 	case s.work == ended:
 		return errors.New("the background work has ended")
 	}
-	return errors.New("the background work does not run: call Service.Run")
+	return errors.New("the background work has not started: call Service.Run")
 }
 
 // withHealth answers /healthz, which is 200 while the process answers, and /readyz, which is

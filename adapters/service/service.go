@@ -76,7 +76,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Service is everything that runs. It is safe for concurrent use.
+// Service holds all assembled services. Safe for concurrent use.
 type Service struct {
 	// The services, for callers in Go. Orders is nil without a laboratory, Reports without
 	// extractors, LabHistory without both.
@@ -87,7 +87,7 @@ type Service struct {
 	Aggregate     *aggregate.Service
 	Priorities    *aggregate.Preferences
 	Continuous    *continuous.Service
-	// Pipelines are the FHIR servers of teams; nil if Stores has none.
+	// Pipelines manages the FHIR servers of teams; nil if Stores has none.
 	Pipelines   *ehr.Service
 	Linking     *linking.Service
 	Apps        *linking.Apps
@@ -117,8 +117,7 @@ type Service struct {
 	warn    sync.Once
 }
 
-// New assembles the service. It starts nothing. Invalid lists everything that is missing in
-// Config or wrong.
+// New assembles the service. It starts nothing. It returns Invalid with all missing and invalid fields of Config.
 func New(ctx context.Context, c Config) (*Service, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -162,12 +161,11 @@ func (s *Service) buildAccess(context.Context) error {
 	return err
 }
 
-// Key derives 32 bytes from Config.Secret for a purpose of the host. Two purposes have keys of
-// which neither tells the other.
+// Key derives 32 bytes from Config.Secret for a purpose of the host. The keys of two purposes are independent.
 func (s *Service) Key(purpose string) ([]byte, error) { return s.derive("host: " + purpose) }
 
-// Accessed returns a function that records in the access log that a background job of the host
-// reads data of a person: kind names the data, operation what is done.
+// Accessed returns a function that records in the access log that a background job of the host reads data of a person.
+// kind names the data, and operation the action.
 func (s *Service) Accessed(job, kind, operation string) func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	return s.accessed(job, kind, operation)
 }
@@ -213,7 +211,7 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	}
 	opts := s.config.Health
 	opts.Environment, opts.Settings, opts.Preference = s.config.Environment, s.Teams.Settings, s.Priorities.Profiles
-	// The services below are made later, and before any call.
+	// The services below are assigned later, before any call.
 	opts.Uploaded = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 		return s.Pulls.CountUpload(ctx, team, user, provider, resource, got)
 	}
@@ -235,7 +233,7 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 		return s.Exports.Forget(ctx, team, user)
 	})
-	// The last one: what goes before it may read data of the user.
+	// It runs last, because the functions before it may read data of the user.
 	opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 		return s.config.Stores.PersonKeys().Delete(ctx, personkey.Ref{Team: team, User: user})
 	})
@@ -271,7 +269,7 @@ func (s *Service) buildPipelines(rows *ehr.Rows) (err error) {
 }
 
 func unlessErased(err error) error {
-	// An erasure that goes on after a stop, or is made again in a restored backup, meets a deleted key.
+	// A resumed erasure, or one repeated in a restored backup, finds the key already deleted.
 	if errors.Is(err, personkey.ErrErased) {
 		return nil
 	}
@@ -378,7 +376,7 @@ func (s *Service) buildReports(context.Context) (err error) {
 	return err
 }
 
-// buildLabHistory makes the histories of what there is of orders and reports.
+// buildLabHistory builds the history of the results of orders and reports.
 func (s *Service) buildLabHistory(context.Context) (err error) {
 	var o labhistory.Orders
 	opts := &labhistory.Options{Facts: s.factsOfProfile}
@@ -395,7 +393,7 @@ func (s *Service) buildLabHistory(context.Context) (err error) {
 	return err
 }
 
-// factsOfProfile is what the profile of a person says, for ranges by sex and age.
+// factsOfProfile returns sex and age of a person's profile, for reference ranges.
 func (s *Service) factsOfProfile(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, _ healthlab.Date) (labhistory.Facts, error) {
 	p, err := s.Health.Profile(ctx, team, user, "")
 	if errors.Is(err, healthlab.NotFound) {
@@ -508,7 +506,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	return nil
 }
 
-// linkPages are those of the host, with what the service knows of first imports.
+// linkPages returns the pages of the host, with the progress of first imports.
 func (s *Service) linkPages() *httpapi.LinkPages {
 	pages := httpapi.LinkPages{OnDevice: true, Manual: true, Demo: s.config.Environment == healthlab.Sandbox}
 	if s.config.LinkPages != nil {
@@ -529,8 +527,8 @@ type request struct {
 	holdsUser bool // from its first read on
 }
 
-// errHoldUser ends a run that will change the user, whose row it has shared: two such runs would wait
-// for each other. The next run holds the row.
+// errHoldUser ends a run that would upgrade a shared lock of the user to an exclusive one, because two such runs would
+// deadlock. The next run takes the exclusive lock first.
 var errHoldUser = errors.New("service: the user is held")
 
 // transact runs a request in one transaction of the store.
@@ -547,8 +545,8 @@ func (s *Service) transact(ctx context.Context, run func(context.Context) error)
 	return err
 }
 
-// readForUpload reads what an upload in the transaction of a request will read, its events and its
-// count among it, in one trip to the database.
+// readForUpload reads everything that an upload needs in the transaction, including events and counters, in one round
+// trip.
 func (s *Service) readForUpload(ctx context.Context, u healthdata.UploadStart) error {
 	r, ok := ctx.Value(requestKey{s}).(request)
 	if !ok {
@@ -576,8 +574,7 @@ func (s *Service) readForUpload(ctx context.Context, u healthdata.UploadStart) e
 	return nil
 }
 
-// readForPlan reads what placing an order in the transaction of a request will read, its events among it,
-// in one trip to the database.
+// readForPlan reads everything that placing an order needs in the transaction, including events, in one round trip.
 func (s *Service) readForPlan(ctx context.Context, p orders.PlanStart) error {
 	r, ok := ctx.Value(requestKey{s}).(request)
 	if !ok {
@@ -591,7 +588,7 @@ func (s *Service) readForPlan(ctx context.Context, p orders.PlanStart) error {
 	return err
 }
 
-// requestTimeout is the longest that a request may take. A refresh waits for a minute at most.
+// requestTimeout is the longest duration of a request. A refresh waits for at most a minute.
 const requestTimeout = 2 * time.Minute
 
 func (s *Service) firstImport(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (httpapi.FirstImport, error) {
@@ -599,13 +596,13 @@ func (s *Service) firstImport(ctx context.Context, team healthlab.TeamID, user h
 	return httpapi.FirstImport(p), err
 }
 
-// Authenticate returns the team and the scopes of a request's API key. Unauthenticated if it has none.
+// Authenticate returns the team and scopes of a request's API key. It returns Unauthenticated without a valid key.
 func (s *Service) Authenticate(r *http.Request) (httpapi.Caller, error) {
 	return s.config.HTTP.Authenticate(r)
 }
 
-// API is what the API consists of, for adapters that serve operations under its rules
-// ([httpapi.Extend]). Do not change what it refers to.
+// API returns the configuration of the API, for adapters that serve operations with [httpapi.Extend]. The caller must
+// not change the values that it refers to.
 func (s *Service) API() httpapi.Config { return s.config.HTTP }
 
 // Handler answers the API, the link pages, and /healthz and /readyz.

@@ -46,7 +46,7 @@ func config(t testing.TB) service.Config {
 }
 
 // New reports every missing or wrong field of the Config at once.
-func TestWrongConfig(t *testing.T) {
+func TestNew_reportsEveryWrongConfigField(t *testing.T) {
 	_, err := service.New(t.Context(), service.Config{})
 	require.ErrorIs(t, err, healthlab.Invalid)
 	for _, field := range []string{"Environment", "URL", "Store", "Files", "Secret", "Providers"} {
@@ -68,7 +68,7 @@ func TestWrongConfig(t *testing.T) {
 }
 
 // A service is ready while its background work runs, and no longer.
-func TestReady(t *testing.T) {
+func TestReady_holdsWhileBackgroundWorkRuns(t *testing.T) {
 	var logged lines
 	c := config(t)
 	c.Log = slog.New(slog.NewTextHandler(&logged, nil))
@@ -97,7 +97,7 @@ func TestReady(t *testing.T) {
 }
 
 // What background work does to a person's data is in the access log: an erasure before it begins.
-func TestAccessOfBackgroundWork(t *testing.T) {
+func TestAccessLog_recordsAnErasureBeforeItBegins(t *testing.T) {
 	s, err := service.New(t.Context(), config(t))
 	require.NoError(t, err)
 	team := healthlab.TeamID{UUID: uuid.New()}
@@ -111,7 +111,7 @@ func TestAccessOfBackgroundWork(t *testing.T) {
 }
 
 // A store that does not answer makes the service not ready.
-func TestFailingStore(t *testing.T) {
+func TestReady_failsWhileTheStoreDoesNotAnswer(t *testing.T) {
 	broken := errors.New("no connection")
 	c := config(t)
 	engine := &failing{Store: c.Stores.Engine()}
@@ -162,7 +162,7 @@ func (l *lines) String() string {
 
 // The assembled parts work together: a team's key opens the API, the event of a new
 // connection arrives at the team's endpoint, and the order of a deleted user is cancelled.
-func TestParts(t *testing.T) {
+func TestService_keyEventAndCancelledOrderWorkTogether(t *testing.T) {
 	c := config(t)
 	events := make(chan string, 100)
 	c.Notifier = notify(func(_ context.Context, n webhook.Notification) webhook.Result {
@@ -222,7 +222,7 @@ type notify func(context.Context, webhook.Notification) webhook.Result
 func (f notify) Notify(ctx context.Context, n webhook.Notification) webhook.Result { return f(ctx, n) }
 
 // Critical results escalate as the settings of a team say, by default as without settings.
-func TestDefaultLadderIsThatOfTheSettings(t *testing.T) {
+func TestDefaultLadder_equalsThatOfTheTeamSettings(t *testing.T) {
 	var ladder []critical.Step
 	for _, step := range teamsettings.DefaultLadder() {
 		ladder = append(ladder, critical.Step{After: time.Duration(step.AfterMinutes) * time.Minute, To: step.To})

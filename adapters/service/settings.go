@@ -15,9 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// OrderSettings are the settings of a team for lab orders: what the team has chosen, and
-// everything else switched on. It is the default of orders.Options.Settings, and a start for
-// a host that switches something off.
+// OrderSettings returns a team's settings for lab orders: its choices, and everything else enabled. It is the default
+// of orders.Options.Settings. A host may call it and disable features.
 func (s *Service) OrderSettings(ctx context.Context, team healthlab.TeamID) (orders.Settings, error) {
 	c, err := s.Teams.Of(ctx, team)
 	if err != nil {
@@ -32,7 +31,7 @@ func (s *Service) OrderSettings(ctx context.Context, team healthlab.TeamID) (ord
 	}, nil
 }
 
-// criticalLadder is the ladder that a team has chosen for critical results; nil for the default.
+// criticalLadder returns a team's escalation steps for critical results; nil for the default.
 func (s *Service) criticalLadder(ctx context.Context, team healthlab.TeamID) ([]critical.Step, error) {
 	c, err := s.Teams.Of(ctx, team)
 	if err != nil {
@@ -52,9 +51,8 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// LinkSettings are the settings of a team for linking: what the team has chosen, and bulk
-// operations. It is the default of linking.Options.Settings, and a start for a host that
-// sets more.
+// LinkSettings returns a team's settings for linking: its choices, with bulk operations enabled. It is the default of
+// linking.Options.Settings. A host may call it and change more.
 func (s *Service) LinkSettings(ctx context.Context, team healthlab.TeamID) (linking.TeamSettings, error) {
 	c, err := s.Teams.Of(ctx, team)
 	if err != nil {
@@ -83,7 +81,7 @@ func (s *Service) LinkSettings(ctx context.Context, team healthlab.TeamID) (link
 	}, nil
 }
 
-// brandOf is the brand of a team that has chosen none.
+// brandOf returns the branding of a team that has chosen none.
 func (s *Service) brandOf(ctx context.Context, team healthlab.TeamID) (teamsettings.Brand, error) {
 	if s.config.Brand != nil {
 		return s.config.Brand(ctx, team)
@@ -92,7 +90,7 @@ func (s *Service) brandOf(ctx context.Context, team healthlab.TeamID) (teamsetti
 	return teamsettings.Brand{CompanyName: t.Name}, err
 }
 
-// eventSettings are what a team has chosen about events.
+// eventSettings returns a team's settings for events.
 func (s *Service) eventSettings(ctx context.Context, team healthlab.TeamID) (webhook.TeamSettings, error) {
 	c, err := s.Teams.Of(ctx, team)
 	if err != nil {
@@ -108,7 +106,7 @@ func (s *Service) eventSettings(ctx context.Context, team healthlab.TeamID) (web
 	return out, nil
 }
 
-// pullSettings are what a team has chosen about histories.
+// pullSettings returns a team's settings for historical pulls.
 func (s *Service) pullSettings(ctx context.Context, team healthlab.TeamID) (pull.TeamSettings, error) {
 	c, err := s.Teams.Of(ctx, team)
 	if err != nil {

@@ -83,7 +83,7 @@ type placedOrder struct {
 // way, take appointments, and leave; the receiver of events fails. In the end every event came once
 // and in order, totals equal the truth, orders have ended and hold no slot, and nothing is left of
 // people who left. Each population has a service and a goroutine of its own, and a seed that repeats it.
-func TestWorld(t *testing.T) {
+func TestWorld_everyEventArrivesOnceAndTotalsEqualTheTruth(t *testing.T) {
 	seed, population, days := setting(t, "HEALTHLABTEST_SEED", 1), setting(t, "HEALTHLABTEST_PEOPLE", prove.Count(20, 200)), setting(t, "HEALTHLABTEST_DAYS", prove.Count(30, 365))
 	populations := setting(t, "HEALTHLABTEST_POPULATIONS", prove.Count(1, 2))
 	require.Positive(t, populations)
@@ -101,7 +101,7 @@ func TestWorld(t *testing.T) {
 }
 
 // The same seed makes the same run, to the byte of each message and value.
-func TestWorldRepeats(t *testing.T) {
+func TestWorld_sameSeedRepeatsTheRun(t *testing.T) {
 	first, _ := simulate(t, 7, 12, 20)
 	again, _ := simulate(t, 7, 12, 20)
 	other, _ := simulate(t, 8, 12, 20)
@@ -111,7 +111,7 @@ func TestWorldRepeats(t *testing.T) {
 
 // The clock of the store and the services jumps by an hour and by a day, in both directions, and is right
 // again hours later: nothing is sent twice, left out or ended before its time.
-func TestWorld_clockJumps(t *testing.T) {
+func TestWorld_clockJumpsLoseAndRepeatNothing(t *testing.T) {
 	for seed := range prove.Count(2, 20) {
 		simulateWith(t, uint64(100+seed), prove.Count(12, 40), prove.Count(20, 90), true)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// conn is a connection with its prepared statements. One goroutine uses it at a time.
+// conn is a connection with its prepared statements. Only one goroutine may use it at a time.
 type conn struct {
 	*sqlite3.Conn
 	prepared map[string]*sqlite3.Stmt
@@ -184,7 +184,7 @@ func rowOf(s *sqlite3.Stmt) store.Row {
 	return r
 }
 
-// write writes what an update put. After an error the caller rolls back.
+// write stores the writes of an update. After an error the caller must roll back.
 func (c *conn) write(defs map[string]store.Definition, writes []store.Write) error {
 	for i := range writes {
 		w := &writes[i]

@@ -21,7 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store/storetest"
 )
 
-// diskEnv names the file that the process of [TestFullDisk] fills.
+// diskEnv names the file that the process of [TestStore_fullDiskMakesWritesUnavailable] fills.
 const diskEnv = "HEALTHLABTEST_FULL_DISK"
 
 // putNew puts a row under a new id.
@@ -50,12 +50,12 @@ func requireStored(t *testing.T, s *sqlite.Store, answered []string) {
 // While the disk takes no more, writes are Unavailable and reads go on; nothing that was answered is
 // lost, and the store is well once there is room. The system refuses to let the files of a process of its
 // own grow, as a full disk does.
-func TestFullDisk(t *testing.T) {
+func TestStore_fullDiskMakesWritesUnavailable(t *testing.T) {
 	path := os.Getenv(diskEnv)
 	if path == "" {
 		self, err := os.Executable()
 		require.NoError(t, err)
-		cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestFullDisk$")
+		cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestStore_fullDiskMakesWritesUnavailable$")
 		cmd.Env = append(os.Environ(), diskEnv+"="+filepath.Join(t.TempDir(), "rows.db"))
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
@@ -100,7 +100,7 @@ func TestFullDisk(t *testing.T) {
 
 // While another program locks the file, writes are Unavailable within ten seconds and reads go on; the
 // store is well once the file is free.
-func TestLockedFile(t *testing.T) {
+func TestStore_lockedFileMakesWritesUnavailable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.db")
 	s := open(t, path)
 	first, err := putNew(s)

@@ -26,8 +26,7 @@ import (
 // with a higher one.
 const version = 1
 
-// schema makes the tables of a new file. All rows stand in one table, so that the rows of a person
-// are found by one index.
+// schema creates the tables of a new file. One table holds all rows, so that one index finds the rows of a person.
 const schema = `
 create table row (
 	tbl text not null, team blob not null, id blob not null,
@@ -46,8 +45,8 @@ type Options struct {
 	Now func() time.Time
 	// Readers is the number of connections for reads. Default 4.
 	Readers int
-	// Wait is how long an update or a statement waits for a file that another program has locked, its turn
-	// included. Default 5 s.
+	// Wait is how long an update or statement waits for a file locked by another program, including its turn. Default 5
+	// s.
 	Wait time.Duration
 }
 
@@ -66,11 +65,11 @@ type Store struct {
 	waiting atomic.Int32 // updates that wait for the turn
 }
 
-// mostInGroup is the greatest number of updates that share a commit.
+// mostInGroup is the largest number of updates that share a commit.
 const mostInGroup = 128
 
-// Open opens a file, and makes it if it is not there. healthlab.Unavailable if the folder cannot be
-// written or another process has the file; healthlab.Precondition if a newer program made it.
+// Open opens or creates a file. It returns healthlab.Unavailable if the folder cannot be written or another process has
+// the file open, and healthlab.Precondition if a newer program made the file.
 func Open(ctx context.Context, path string, tables []store.Definition, opts *Options) (*Store, error) {
 	o := Options{}
 	if opts != nil {
@@ -122,8 +121,8 @@ func (s *Store) start(ctx context.Context, path string, o Options) error {
 	return nil
 }
 
-// makeOwn makes a file that its owner alone can read, unless it is there. SQLite gives what it writes
-// beside the file the same permissions.
+// makeOwn creates a file that only its owner can read, unless it exists. SQLite uses the same permissions for its other
+// files.
 func makeOwn(file string) error {
 	f, err := os.OpenFile(filepath.Clean(file), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -148,7 +147,7 @@ func keepOut(path string) (*sqlite3.Conn, error) {
 	return c, nil
 }
 
-// migrate makes the schema of a new file, and refuses that of a newer program.
+// migrate creates the schema of a new file, and refuses the schema of a newer program.
 func (c *conn) migrate() error {
 	found := 0
 	if err := c.query("pragma user_version", nil, func(s *sqlite3.Stmt) { found = s.ColumnInt(0) }); err != nil {
@@ -164,7 +163,7 @@ func (c *conn) migrate() error {
 	return kindOf(c.Exec(fmt.Sprintf("begin immediate; %s; pragma user_version=%d; commit", schema, version)))
 }
 
-// Close closes the file. Nothing else is called after it.
+// Close closes the file. No method may be called afterwards.
 func (s *Store) Close() error {
 	var errs []error
 	for range len(s.readers) {
@@ -185,8 +184,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	return err
 }
 
-// Backup writes a copy of all that is committed to a new file, beside running updates.
-// healthlab.Conflict if the file exists.
+// Backup copies all committed data to a new file, concurrently with updates. It returns healthlab.Conflict if the file
+// exists.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	return s.reading(ctx, func(c *conn) error { return c.backup(path) })
 }
@@ -206,7 +205,7 @@ func Backup(ctx context.Context, from, to string) error {
 
 func (c *conn) backup(path string) error {
 	if _, err := os.Stat(path); err == nil {
-		return fmt.Errorf("%w: back up to a file that does not exist", healthlab.Conflict)
+		return fmt.Errorf("%w: path: must be a file that does not exist yet", healthlab.Conflict)
 	}
 	if err := c.exec("vacuum into ?", path); err != nil {
 		return fmt.Errorf("back up: %w", err)
@@ -232,7 +231,7 @@ func (s *Store) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row,
 	return rows, err
 }
 
-// reading calls do with a connection for reads. It is interrupted when ctx ends.
+// reading calls do with a connection for reads. The end of ctx interrupts the read.
 func (s *Store) reading(ctx context.Context, do func(*conn) error) error {
 	select {
 	case <-ctx.Done():
@@ -252,7 +251,7 @@ func (s *Store) reading(ctx context.Context, do func(*conn) error) error {
 	}
 }
 
-// Update implements [store.Store]. It runs run once.
+// Update implements [store.Store]. It calls run once.
 func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	if joined, err := store.Join(ctx, s, run); joined {
 		return err
@@ -316,7 +315,7 @@ func (s *Store) take(ctx context.Context, began time.Time, run func(context.Cont
 	return b, committed, err
 }
 
-// write writes what one update put: all or nothing.
+// write stores the writes of one update, all or none.
 func (s *Store) write(writes []store.Write) error {
 	if len(writes) == 0 {
 		return nil
@@ -333,7 +332,7 @@ func (s *Store) write(writes []store.Write) error {
 	return s.writer.exec("release one")
 }
 
-// commit commits the open transaction and tells its updates. The turn is held.
+// commit commits the open transaction and notifies its updates. The caller holds the lock.
 func (s *Store) commit() {
 	if !s.open {
 		return

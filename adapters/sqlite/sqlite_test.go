@@ -29,15 +29,15 @@ func open(t testing.TB, path string) *sqlite.Store {
 	return s
 }
 
-func TestStore(t *testing.T) {
+func TestStore_passesTheStoreSuite(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Harness {
 		return storetest.Harness{Store: open(t, filepath.Join(t.TempDir(), "rows.db"))}
 	})
 }
 
-// TestOpen_refusesWhatItCannotUse opens files that another process has, that a newer program made, and
+// TestOpen_refusesLockedNewerAndUnwritableFiles opens files that another process has, that a newer program made, and
 // folders that cannot be written.
-func TestOpen_refusesWhatItCannotUse(t *testing.T) {
+func TestOpen_refusesLockedNewerAndUnwritableFiles(t *testing.T) {
 	refuse := func(path string, kind error, text string) {
 		t.Helper()
 		_, err := sqlite.Open(t.Context(), path, storetest.Tables(), nil)
@@ -58,8 +58,8 @@ func TestOpen_refusesWhatItCannotUse(t *testing.T) {
 	refuse(filepath.Join(t.TempDir(), "missing", "rows.db"), healthlab.Unavailable, "cannot be written")
 }
 
-// TestBackup copies a store beside running updates.
-func TestBackup(t *testing.T) {
+// TestBackup_copiesTheStoreBesideUpdates copies a store beside running updates.
+func TestBackup_copiesTheStoreBesideUpdates(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, filepath.Join(dir, "rows.db"))
 	put := func(id string) {
@@ -79,11 +79,11 @@ func TestBackup(t *testing.T) {
 	require.Equal(t, "before", rows[0][0].ID)
 }
 
-// writerEnv names the file of a process that TestKill starts and kills.
+// writerEnv names the file of a process that TestStore_killedProcessLosesNoAnsweredRow starts and kills.
 const writerEnv = "HEALTHLABTEST_SQLITE_WRITER"
 
-// TestKill kills a process that writes, and finds everything that it had answered.
-func TestKill(t *testing.T) {
+// TestStore_killedProcessLosesNoAnsweredRow kills a process that writes, and finds everything that it had answered.
+func TestStore_killedProcessLosesNoAnsweredRow(t *testing.T) {
 	if path := os.Getenv(writerEnv); path != "" {
 		write(t, path)
 		return
@@ -93,7 +93,7 @@ func TestKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.db")
 	answered := map[string]bool{}
 	for range prove.Counts(2, 4, 40) {
-		cmd := exec.Command(self, "-test.run", "^TestKill$")
+		cmd := exec.Command(self, "-test.run", "^TestStore_killedProcessLosesNoAnsweredRow$")
 		cmd.Env = append(os.Environ(), writerEnv+"="+path)
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)

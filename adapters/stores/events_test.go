@@ -19,7 +19,7 @@ import (
 
 // A host keeps its data, and no events unless it says that they go to the outbox or to a sink of its own. What
 // needs the outbox is refused without it.
-func TestOptions_eventsAreAnOption(t *testing.T) {
+func TestOptions_eventsChooseOutboxSinkOrNone(t *testing.T) {
 	kept := func(events store.Events) (rows map[string]int, all *stores.Stores) {
 		engine, err := memstore.New(stores.Tables(), nil)
 		require.NoError(t, err)

@@ -44,30 +44,30 @@ import (
 
 // Options adjusts Stores. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Keys encrypts what is kept about persons. Nil keeps it in clear.
+	// Keys encrypts data about persons. Nil: nothing is encrypted.
 	Keys *personkey.Keys
-	// EncryptSamples encrypts samples with Keys too. Default: samples are kept in clear. It has no
-	// effect without Keys.
+	// EncryptSamples also encrypts samples with Keys. Default: samples are not encrypted. It has no effect without
+	// Keys.
 	EncryptSamples bool
 	// Events takes the events of changes, in their transaction: a sink of the host's own, or [Outbox] for
 	// a program with a webhook.Dispatcher. Default: no event is kept. Stores without the outbox have no
 	// deliveries, endpoints and messages: those methods return nil, and a dispatcher, a webhook.Service or
 	// the assembled service over them is refused.
 	Events store.Events
-	// Pipelines says that changes mark persons for the FHIR servers of their team, in the transaction of the
-	// change: see package ehr. It needs the outbox for orders. Every program that writes to one store says the
-	// same. Default false: [Stores.Pipelines] is nil.
+	// Pipelines makes changes mark their persons for the team's FHIR servers, in the transaction of the change: see
+	// package ehr. Orders need the outbox for it. All programs that write to one store must use the same value. Default
+	// false: [Stores.Pipelines] is nil.
 	Pipelines bool
-	// Envelope says how bodies of messages are made. With Envelope.Sequence they have a sequence.
+	// Envelope builds the bodies of webhook messages. With Envelope.Sequence they have a sequence number.
 	Envelope webhook.Envelope
-	// Retention is how long webhook messages and attempts are kept, delivered or not, by the store's clock. Choose it
-	// longer than the longest time that a receiver may be down and the greatest error of that clock added up. Default 30 days.
+	// Retention is how long webhook messages and attempts are kept, delivered or not. It should be longer than the
+	// longest downtime of a receiver plus the error of the clock. Default 30 days.
 	Retention time.Duration
-	// Erasing is called while a user with many rows is erased, with the number of rows that are deleted; see
+	// Erasing is called with the number of deleted rows while a user with many rows is erased; see
 	// healthdata.UserOptions. Default: none.
 	Erasing func(team healthlab.TeamID, user healthlab.UserID, rows int)
-	// UsersElsewhere says that the host keeps its users outside of the store. Default false: what is
-	// about a user whom the store does not have is refused with healthlab.NotFound.
+	// UsersElsewhere is for hosts that store users elsewhere. Default false: data about an unknown user is refused with
+	// healthlab.NotFound.
 	UsersElsewhere bool
 }
 
@@ -80,7 +80,7 @@ var Outbox store.Events = outbox{}
 
 type outbox struct{ noEvents } // New puts a webhook.Store in its place
 
-// NoEvents is an [Options].Events that keeps none, the default.
+// NoEvents is an [Options].Events that drops all events. It is the default.
 var NoEvents store.Events = noEvents{}
 
 type noEvents struct{}
@@ -93,7 +93,7 @@ func (noEvents) Forget(context.Context, store.Tx, healthlab.TeamID, healthlab.Us
 	return nil
 }
 
-// Tables declares everything that Stores keeps, for the engine.
+// Tables declares all tables of Stores, for the engine.
 func Tables() []store.Definition { return tables(false) }
 
 func tables(encryptSamples bool) []store.Definition {
@@ -111,8 +111,7 @@ func tables(encryptSamples bool) []store.Definition {
 	return all
 }
 
-// Stores has the store of every package behind a method of its name, all over one store.Store. It
-// is safe for concurrent use.
+// Stores provides the store of every package as a method, over one store.Store. Safe for concurrent use.
 type Stores struct {
 	engine  store.Store
 	s       store.Store // the engine, encrypted
@@ -175,10 +174,10 @@ func (v *Stores) changes() healthdata.Changes {
 	return several{v.queries, v.ehr}
 }
 
-// several calls one after another.
+// several calls several Changes one after another.
 type several []healthdata.Changes
 
-// Queries returns those of all.
+// Queries returns the queries of all elements.
 func (s several) Queries(team healthlab.TeamID) (out []store.Query) {
 	for _, c := range s {
 		out = append(out, c.Queries(team)...)
@@ -186,7 +185,7 @@ func (s several) Queries(team healthlab.TeamID) (out []store.Query) {
 	return out
 }
 
-// Changed calls all, until one fails.
+// Changed calls all elements until one fails.
 func (s several) Changed(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, spans map[string]healthdata.Span) error {
 	for _, c := range s {
 		if err := c.Changed(ctx, tx, team, user, spans); err != nil {
@@ -196,24 +195,24 @@ func (s several) Changed(ctx context.Context, tx store.Tx, team healthlab.TeamID
 	return nil
 }
 
-// Engine returns the engine that New was given, whose documents are encrypted.
+// Engine returns the engine passed to New. Its documents are encrypted.
 func (v *Stores) Engine() store.Store { return v.engine }
 
-// Rows returns the store over the engine, which encrypts and decrypts. An Update of it joins the methods
-// that are called with its context.
+// Rows returns the store over the engine with encryption. Methods called with the context of its Update join that
+// Update.
 func (v *Stores) Rows() store.Store { return v.s }
 
-// PersonKeys returns what encrypts; nil if everything is kept in clear.
+// PersonKeys returns the keys of persons; nil if nothing is encrypted.
 func (v *Stores) PersonKeys() *personkey.Keys { return v.opts.Keys }
 
-// OnWritten has written called after each commit that wrote events, so that a webhook.Dispatcher can
-// be woken. It is called from many goroutines, and must not block.
+// OnWritten sets a function that is called after each commit that wrote events, to wake a webhook.Dispatcher. It must
+// be safe for concurrent use and must not block.
 func (v *Stores) OnWritten(written func()) { v.written.Store(&written) }
 
 // HasOutbox reports whether events are kept for delivery: whether [Options].Events is [Outbox].
 func (v *Stores) HasOutbox() bool { return v.events != nil }
 
-// Backlog counts what is still to be delivered: nothing without the outbox.
+// Backlog counts the undelivered messages; zero without the outbox.
 func (v *Stores) Backlog(ctx context.Context) (webhook.Backlog, error) {
 	if v.events == nil {
 		return webhook.Backlog{}, nil
@@ -227,8 +226,8 @@ func (v *Stores) AccessLog() accesslog.Store { return accesslog.NewStore(v.s, ni
 // Bulk returns the bulk operations.
 func (v *Stores) Bulk() bulk.Store { return bulk.NewStore(v.s, v.links) }
 
-// ChangeQueries returns what a change of health data reads of a team beside the data, for a transaction
-// that reads all it wants at once.
+// ChangeQueries returns the queries about a team that a change of health data needs besides the data, for a transaction
+// that reads everything at once.
 func (v *Stores) ChangeQueries(team healthlab.TeamID) []store.Query { return v.changes().Queries(team) }
 
 // Continuous returns the continuous queries.
@@ -274,7 +273,7 @@ func (v *Stores) Linking() linking.Store { return v.links }
 // Credentials returns the credentials of connections.
 func (v *Stores) Credentials() linking.CredentialStore { return v.links }
 
-// Apps returns the apps that are signed in.
+// Apps returns the store of companion app sessions.
 func (v *Stores) Apps() linking.AppSessions { return linking.NewAppSessions(v.s) }
 
 // TeamClients returns the clients of teams.
@@ -336,7 +335,7 @@ func (v *Stores) ParsingJobs() labreport.Store {
 // PersonExports returns the exports of persons.
 func (v *Stores) PersonExports() personexport.Store { return personexport.NewStore(v.s) }
 
-// Outbox returns what events are appended to; nil without the outbox.
+// Outbox returns the outbox of events; nil without the outbox.
 func (v *Stores) Outbox() webhook.Outbox {
 	if v.events == nil {
 		return nil
@@ -344,8 +343,7 @@ func (v *Stores) Outbox() webhook.Outbox {
 	return v.events
 }
 
-// Webhooks returns what a webhook.Service and a webhook.Dispatcher keep their state in; nil without the
-// outbox.
+// Webhooks returns the store of webhook.Service and webhook.Dispatcher; nil without the outbox.
 func (v *Stores) Webhooks() webhook.ServiceStore {
 	if v.events == nil {
 		return nil
@@ -385,5 +383,5 @@ func (v *Stores) WebhookLog() webhook.Log {
 	return v.events
 }
 
-// Seen returns the ids of messages that a receiver saw.
+// Seen returns the store of message ids that a receiver has seen.
 func (v *Stores) Seen() receiver.Seen { return receiver.NewSeen(v.s) }

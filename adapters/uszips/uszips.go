@@ -32,7 +32,7 @@ var gazetteer []byte
 //go:embed data/NOTICES.md
 var Notices string
 
-// Table says where postal codes are. It is immutable and safe for concurrent use.
+// Table maps postal codes to locations. Immutable and safe for concurrent use.
 type Table struct {
 	places   map[string]appointment.LngLat
 	prefixes map[string]appointment.LngLat // the middle of all codes that begin so
@@ -61,7 +61,7 @@ func Read(r io.Reader) (*Table, error) {
 	in.Comma, in.ReuseRecord, in.LazyQuotes = '\t', true, true
 	header, err := in.Read()
 	if err != nil {
-		return nil, fmt.Errorf("%w: gazetteer: no line with the names of columns", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: gazetteer: the first line must have the column names", healthlab.Invalid)
 	}
 	at := map[string]int{}
 	for i, name := range header {
@@ -71,7 +71,7 @@ func Read(r io.Reader) (*Table, error) {
 	for i, name := range []string{"GEOID", "INTPTLAT", "INTPTLONG"} {
 		column, ok := at[name]
 		if !ok {
-			return nil, fmt.Errorf("%w: gazetteer: no column %s", healthlab.Invalid, name)
+			return nil, fmt.Errorf("%w: gazetteer: the column %s is missing", healthlab.Invalid, name)
 		}
 		columns[i] = column
 	}
@@ -88,13 +88,13 @@ func Read(r io.Reader) (*Table, error) {
 		}
 		line, _ := in.FieldPos(0)
 		if err != nil {
-			return nil, fmt.Errorf("%w: gazetteer: line %d is not a line of the table", healthlab.Invalid, bad.Line)
+			return nil, fmt.Errorf("%w: gazetteer: line %d must have one field per column", healthlab.Invalid, bad.Line)
 		}
 		code := strings.TrimSpace(cells[columns[0]])
 		lat, noLat := strconv.ParseFloat(strings.TrimSpace(cells[columns[1]]), 64)
 		lng, noLng := strconv.ParseFloat(strings.TrimSpace(cells[columns[2]]), 64)
 		if !isCode(code) || noLat != nil || noLng != nil || math.Abs(lat) > 90 || math.Abs(lng) > 180 || math.IsNaN(lat+lng) {
-			return nil, fmt.Errorf("%w: gazetteer: line %d has no code, latitude and longitude", healthlab.Invalid, line)
+			return nil, fmt.Errorf("%w: gazetteer: line %d must have a code, a latitude and a longitude", healthlab.Invalid, line)
 		}
 		t.places[strings.Clone(code)] = appointment.LngLat{Lng: lng, Lat: lat}
 	}
@@ -104,8 +104,7 @@ func isCode(s string) bool {
 	return len(s) == 5 && !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '0' || c > '9' })
 }
 
-// average finds the middle of the codes that begin with the same three digits, on the
-// sphere, so that no meridian is in the way.
+// average computes the mean location, on the sphere, of the codes with the same first three digits.
 func (t *Table) average() {
 	sums := map[string][3]float64{}
 	for _, code := range t.Codes() {

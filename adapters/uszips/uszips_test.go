@@ -22,7 +22,7 @@ func find(t testing.TB, code string) (appointment.Zip, bool) {
 	return zip, ok
 }
 
-func TestKnownPlaces(t *testing.T) {
+func TestFind_knownCodesHaveTheirStateAndPlace(t *testing.T) {
 	for _, tc := range []struct {
 		code, state string
 		at          appointment.LngLat
@@ -39,7 +39,7 @@ func TestKnownPlaces(t *testing.T) {
 }
 
 // A post office box has no area: it is where its sorting center's codes are.
-func TestCodesWithoutAnArea(t *testing.T) {
+func TestFind_codeWithoutAnAreaUsesItsSortingCenter(t *testing.T) {
 	phoenix, _ := find(t, "85004")
 	zip, ok := find(t, "85001")
 	require.True(t, ok)
@@ -52,7 +52,7 @@ func TestCodesWithoutAnArea(t *testing.T) {
 }
 
 // Codes of one state lie within its borders, give or take a sorting center across one.
-func TestStates(t *testing.T) {
+func TestFind_codesLieWithinTheirState(t *testing.T) {
 	borders := map[string][4]float64{ // west, south, east, north
 		"AZ": {-114.9, 31.2, -108.9, 37.2}, "CO": {-109.2, 36.8, -101.9, 41.2}, "FL": {-87.8, 24.4, -79.9, 31.2},
 		"KS": {-102.2, 36.8, -94.4, 40.2}, "ME": {-71.2, 42.9, -66.8, 47.6}, "WA": {-124.9, 45.4, -116.8, 49.1},
@@ -77,7 +77,7 @@ func TestStates(t *testing.T) {
 	require.Empty(t, appointment.StateOfZip("00001"))
 }
 
-func TestReadRefuses(t *testing.T) {
+func TestRead_refusesMalformedTables(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "no column": "GEOID\tINTPTLAT\n", "code": "GEOID\tINTPTLAT\tINTPTLONG\nSECRET\t1\t1\n",
 		"latitude": "GEOID\tINTPTLAT\tINTPTLONG\n00601\t91\t1\n", "longitude": "GEOID\tINTPTLAT\tINTPTLONG\n00601\t1\tSECRET\n",
@@ -92,7 +92,7 @@ func TestReadRefuses(t *testing.T) {
 	require.Equal(t, []string{"00601"}, table.Codes())
 }
 
-func TestNotices(t *testing.T) { require.Contains(t, uszips.Notices, "Census Bureau") }
+func TestNotices_nameTheSource(t *testing.T) { require.Contains(t, uszips.Notices, "Census Bureau") }
 
 func Example() {
 	zip, _, _ := uszips.Embedded().FindZip(context.Background(), "85004")

@@ -170,7 +170,7 @@ func TestCheck_eachFailureHasItsLine(t *testing.T) {
 		"too many":           {"/activity/sleep", refuse(429, "Retry-After", "300"), []string{"FAIL  sleep", "asks to wait for 5m0s, which is longer than -wait"}},
 		"no token":           {"/activity/sleep", refuse(401), []string{"FAIL  sleep", "does not accept the token"}},
 		"another shape":      {"/activity/sleep", say(`[1]`), []string{"FAIL  sleep", "not of the documented shape"}},
-		"an item":            {"/activity/sleep", say(`{"records": [` + night + `"high"}}]}`), []string{"FAIL  sleep", "1 times: not read: score.respiratory_rate the item is not of the documented shape"}},
+		"an item":            {"/activity/sleep", say(`{"records": [` + night + `"high"}}]}`), []string{"FAIL  sleep", "1 times: not read: score.respiratory_rate the item must have the form that the provider documents"}},
 		"a value":            {"/activity/sleep", say(`{"records": [` + night + `-5}}]}`), []string{"FAIL  sleep", "1 times: sleep not stored: respiratory_rate"}},
 		"a page at a circle": {"/activity/workout", say(`{"records": [], "next_token": "7"}`), []string{"FAIL  workout", "do not come to an end"}},
 		"nothing":            {"/activity/workout", say(`{"records": []}`), []string{"note  workout", "no data in 30 days (requests: 1)"}},

@@ -88,7 +88,7 @@ func TestAPI_errorsNameHeaderKindIDAndAllowedValues(t *testing.T) {
 			}
 			if status, answer := ask(method, path, true); status == http.StatusNotFound {
 				missing++
-				require.NotContains(t, answer, "there is no such thing", op.ID)
+				require.NotContains(t, answer, "the requested resource was not found", op.ID)
 				if len(ids) > 0 {
 					require.True(t, slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(answer, id) }), "%s: %s", op.ID, answer)
 				}

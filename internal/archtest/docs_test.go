@@ -12,7 +12,7 @@ import (
 
 // A file that a page names, as `folder/file.go` or as a link, is there. Records of decisions
 // and the changelog name what was there at their time.
-func TestDocsNameFilesThatExist(t *testing.T) {
+func TestDocs_nameFilesThatExist(t *testing.T) {
 	root := filepath.Join("..", "..")
 	code := regexp.MustCompile("`([a-z0-9_]+(?:/[a-z0-9_.-]+)+\\.(?:go|json|sql|md|yaml))`")
 	link := regexp.MustCompile(`\]\(([A-Za-z0-9_./-]+)\)`)
@@ -37,7 +37,7 @@ func TestDocsNameFilesThatExist(t *testing.T) {
 }
 
 // The hosts of the guide are programs with a test, whose main.go has 60 lines at most.
-func TestHostsAreShort(t *testing.T) {
+func TestExampleHosts_haveAtMost60LinesAndATest(t *testing.T) {
 	root := filepath.Join("..", "..")
 	guide, err := os.ReadFile(filepath.Join(root, "docs/guides/embed.md"))
 	require.NoError(t, err)

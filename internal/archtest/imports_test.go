@@ -17,16 +17,16 @@ import (
 
 // listed holds the fields of a package that go list prints.
 type listed struct {
-	Dir          string
-	ImportPath   string
-	Name         string
-	GoFiles      []string
-	CgoFiles     []string
-	TestGoFiles  []string
-	XTestGoFiles []string
-	Imports      []string
-	TestImports  []string
-	XTestImports []string
+	Dir                        string
+	ImportPath                 string
+	Name                       string
+	GoFiles                    []string
+	CgoFiles                   []string
+	TestGoFiles                []string
+	XTestGoFiles               []string
+	Imports                    []string
+	TestImports_followTheRules []string
+	XTestImports               []string
 }
 
 func (p listed) rel() string { return relative(p.ImportPath) }
@@ -40,7 +40,7 @@ func relative(importPath string) string {
 
 var packages = sync.OnceValues(func() ([]listed, error) {
 	cmd := exec.Command("go", "list", "-json=Dir,ImportPath,Name,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,"+
-		"Imports,TestImports,XTestImports", "work")
+		"Imports,TestImports_followTheRules,XTestImports", "work")
 	cmd.Dir = filepath.Join("..", "..")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -69,13 +69,13 @@ func every(t *testing.T) []listed {
 
 const record = "to allow it, record the decision in docs/adr, then change the table in internal/archtest"
 
-func TestImports(t *testing.T) {
+func TestImports_followTheRules(t *testing.T) {
 	for _, p := range every(t) {
 		if _, ok := row(mayImport, p.rel()); !ok {
 			t.Errorf("%s: no row in mayImport; %s", p.rel(), record)
 			continue
 		}
-		tests := slices.Concat(p.TestImports, p.XTestImports)
+		tests := slices.Concat(p.TestImports_followTheRules, p.XTestImports)
 		for _, violation := range slices.Concat(violations(p.rel(), p.Imports, false), violations(p.rel(), tests, true)) {
 			t.Errorf("%s; %s", violation, record)
 		}
@@ -126,7 +126,7 @@ func parent(p string) string {
 	return "."
 }
 
-func TestImportRules(t *testing.T) {
+func TestImports_violationsAreReported(t *testing.T) {
 	ours := func(names ...string) []string {
 		for i, n := range names {
 			names[i] = strings.TrimSuffix(module+"/"+n, "/.")
@@ -195,7 +195,7 @@ func TestImportRules(t *testing.T) {
 
 // The database engines in internal/bench need cgo and many modules. A module of their own,
 // outside the workspace, keeps them out of the dependencies of the others.
-func TestBenchIsASeparateModule(t *testing.T) {
+func TestBench_isASeparateModule(t *testing.T) {
 	for _, p := range every(t) {
 		require.False(t, within(p.rel(), "internal/bench"), "%s belongs to the module in internal/bench", p.rel())
 	}

@@ -13,7 +13,7 @@ import (
 
 // docs/dependencies.md has a row for each direct module of the modules of the workspace, and for no
 // other. The root module has at most 12.
-func TestModulesAreExplained(t *testing.T) {
+func TestModules_eachDirectModuleIsDocumented(t *testing.T) {
 	root := filepath.Join("..", "..")
 	read := func(name string, form string) (out []string) {
 		text, err := os.ReadFile(filepath.Join(root, name))
@@ -38,7 +38,7 @@ func TestModulesAreExplained(t *testing.T) {
 
 // Every module of the workspace stands in the page about releases, at most eight of them are nested,
 // and that of the client requires no other module.
-func TestModulesAreReleased(t *testing.T) {
+func TestModules_areListedInTheReleasePage(t *testing.T) {
 	root := filepath.Join("..", "..")
 	read := func(name ...string) string {
 		text, err := os.ReadFile(filepath.Join(append([]string{root}, name...)...))

@@ -65,7 +65,7 @@ var rootNames = []string{
 	"WithTrace",
 }
 
-func TestRootNames(t *testing.T) {
+func TestRootPackage_exportsOnlyTheListedNames(t *testing.T) {
 	var names []string
 	for _, f := range parse(t, pkg(t, "."), false) {
 		for _, decl := range f.Decls {
@@ -103,7 +103,7 @@ func exported(decl ast.Decl) []string {
 	return names
 }
 
-func TestPackageComments(t *testing.T) {
+func TestPackages_haveOnePackageComment(t *testing.T) {
 	for _, p := range every(t) {
 		if len(p.GoFiles) == 0 {
 			continue
@@ -123,7 +123,7 @@ func TestPackageComments(t *testing.T) {
 }
 
 // Every importable package has a func Example() with checked output.
-func TestExamples(t *testing.T) {
+func TestPackages_haveAnExampleWithOutput(t *testing.T) {
 	for _, p := range every(t) {
 		private := p.rel() != "internal/fsm" && p.rel() != "internal/work" &&
 			strings.Contains("/"+p.rel()+"/", "/internal/")
@@ -139,7 +139,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-func TestFileLength(t *testing.T) {
+func TestFiles_haveAtMost700Lines(t *testing.T) {
 	const most = 700
 	for _, p := range every(t) {
 		for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles) {
@@ -203,7 +203,7 @@ func TestDomainPackages_openWithTheConstructor(t *testing.T) {
 
 // A constructor has at most five parameters, a context and the options included: what is required stays
 // positional, and the rest are options by name.
-func TestConstructorsAreShort(t *testing.T) {
+func TestConstructors_haveAtMostFiveParameters(t *testing.T) {
 	const most = 5
 	for _, p := range every(t) {
 		for _, f := range parse(t, p, false) {

@@ -15,7 +15,7 @@ import (
 
 // Each control of docs/security.md names a test or a suite that proves it, and each that is named exists,
 // in the package that is named before it.
-func TestSecurityNamesTestsThatExist(t *testing.T) {
+func TestSecurityPage_namesTestsThatExist(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
 	require.NoError(t, err)

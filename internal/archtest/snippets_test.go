@@ -41,7 +41,7 @@ func plain(code string) string {
 
 // Go in a page is an excerpt of a file that is compiled and tested. What is none is parsed, and
 // each name that it uses of a package of ours is there.
-func TestGoInPages(t *testing.T) {
+func TestDocs_goSnippetsCompile(t *testing.T) {
 	var sources strings.Builder
 	for _, path := range tracked(t, filepath.Join("..", "..")) {
 		if filepath.Ext(path) == ".go" {
@@ -95,7 +95,7 @@ func TestGoInPages(t *testing.T) {
 }
 
 // Commands in a page name programs, flags and targets that are there.
-func TestCommandsInPages(t *testing.T) {
+func TestDocs_commandsNameExistingPrograms(t *testing.T) {
 	root := filepath.Join("..", "..")
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)

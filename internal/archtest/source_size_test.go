@@ -27,8 +27,8 @@ type size struct {
 // Prints lines and exported names of the tree, written by hand and outside of tests, and of each package.
 // Nothing is generated, main or internal among the names.
 //
-//	go test ./internal/archtest -run TestSourceSize -v
-func TestSourceSize(t *testing.T) {
+//	go test ./internal/archtest -run TestSourceSize_countsLinesAndExportedNames -v
+func TestSourceSize_countsLinesAndExportedNames(t *testing.T) {
 	root := filepath.Join("..", "..")
 	of := map[string]*size{}
 	generated := 0

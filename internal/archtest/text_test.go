@@ -30,7 +30,7 @@ var byCase = map[string]string{
 	"adapters/httpapi/internal/wire/body.go": "names of character sets",
 }
 
-func TestTextIsFoldedByOneFunction(t *testing.T) {
+func TestHumanText_isFoldedByOneFunction(t *testing.T) {
 	root := filepath.Join("..", "..")
 	for _, path := range tracked(t, root) {
 		page := strings.HasPrefix(path, "adapters/console/") || strings.HasPrefix(path, "adapters/httpapi/internal/linkpages/")

@@ -43,7 +43,7 @@ func complaints(path, line string) []string {
 	return out
 }
 
-func TestWording(t *testing.T) {
+func TestWording_filesHoldNoForbiddenText(t *testing.T) {
 	root := filepath.Join("..", "..")
 	files := tracked(t, root)
 	watch(t, root, files)
@@ -103,7 +103,7 @@ func tracked(t *testing.T, root string) []string {
 	return files
 }
 
-func TestComplaints(t *testing.T) {
+func TestWording_findsForbiddenText(t *testing.T) {
 	for _, tt := range []struct {
 		name, path, line string
 		want             int

@@ -21,7 +21,7 @@ import (
 // most is how far a module may be behind its newest release.
 const most = 365 * 24 * time.Hour
 
-// module has the fields of a module that go list prints.
+// module holds the used fields of go list.
 type module struct {
 	Path     string
 	Version  string
@@ -78,7 +78,7 @@ func golist(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// direct reads the direct modules of what go list prints.
+// direct returns the direct modules in the output of go list.
 func direct(from io.Reader) (out []module, err error) {
 	for dec := json.NewDecoder(from); ; {
 		var m module
@@ -93,7 +93,7 @@ func direct(from io.Reader) (out []module, err error) {
 	}
 }
 
-// behind returns the modules that are too old, and those of which that is not known.
+// behind returns the modules that are too old, and those whose newest release is unknown.
 func behind(modules []module) (late, unknown []string) {
 	for _, m := range modules {
 		switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestBehind(t *testing.T) {
+func TestBehind_listsOutdatedModules(t *testing.T) {
 	modules, err := direct(strings.NewReader(`
 		{"Path": "example.com/us", "Main": true}
 		{"Path": "example.com/newest", "Version": "v1.0.0", "Time": "2020-01-01T00:00:00Z"}

@@ -73,7 +73,7 @@ func rowsOf(f *aggregate.Frame) [][]any {
 }
 
 // The questions that are measured have the same answers.
-func TestMeasuredAnswersAgree(t *testing.T) {
+func TestQueries_benchmarkedOnesAnswerLikeDuckDB(t *testing.T) {
 	const n = 2_000_000
 	p := newPerson(t, n)
 	db := duck(t, 2)
@@ -92,7 +92,7 @@ func TestMeasuredAnswersAgree(t *testing.T) {
 }
 
 // Random questions over random samples have the same answers.
-func TestRandomAnswersAgree(t *testing.T) {
+func TestQueries_randomOnesAnswerLikeDuckDB(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 11))
 	db := duck(t, 2)
 	units := []string{"minute", "hour", "day", "week", "month", "year"}
@@ -184,7 +184,7 @@ func randomPerson(t testing.TB, db *sql.DB, r *rand.Rand) *person {
 
 // DuckDB reads our files with the values that they have in Go: empty ones, columns of
 // nulls and strings too.
-func TestFilesAgree(t *testing.T) {
+func TestParquet_isReadByDuckDBWithTheSameValues(t *testing.T) {
 	p := newPerson(t, 5000)
 	heart := aggregate.Samples("heartrate")
 	s := newService(t, p, 1)

@@ -27,7 +27,7 @@ import (
 
 // DuckDB reads the exported files by the manifest, and its totals equal those of the API: by
 // user and month, before and after a correction and a deletion.
-func TestLakeInDuckDB(t *testing.T) {
+func TestLake_totalsInDuckDBEqualTheAPI(t *testing.T) {
 	ctx, dir, now := t.Context(), t.TempDir(), time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual", Category: "app", Class: "manual"}})
@@ -104,7 +104,7 @@ func TestLakeInDuckDB(t *testing.T) {
 
 // Summaries, orders and results in DuckDB equal the answers of the service, before and after
 // corrections and a deletion. Nothing of a deleted user is in a file of the manifest.
-func TestLakeOfServiceInDuckDB(t *testing.T) {
+func TestLake_ordersAndSummariesInDuckDBEqualTheAPI(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)

@@ -278,7 +278,7 @@ func (m *mixedQuestion) age() (aggregate.Period, string) {
 
 // 1,000 random questions over laboratory results beside wearables have the answers that DuckDB gives over the
 // exported tables.
-func TestMixedAnswersAgree(t *testing.T) {
+func TestQueries_ofLabResultsBesideWearablesAnswerLikeDuckDB(t *testing.T) {
 	r := rand.New(rand.NewPCG(46, 3))
 	db := duck(t, 2)
 	periods := []struct {

@@ -14,16 +14,15 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
-// Broken is a suite that runs on an implementation that breaks one promise on purpose. The
-// suite must fail in the subtest of that promise.
+// Broken is a suite run on an implementation that breaks one promise deliberately. The suite must fail in the subtest
+// of that promise.
 type Broken struct {
 	Name    string
 	Suite   func(t *testing.T)
 	Subtest string // of the suite: "Claim/LeaseEnds"; empty if the suite has none
 }
 
-// Of puts the name of an interface before the names of its broken implementations, so that two
-// interfaces can be broken in the same way.
+// Of prefixes the names of broken implementations with an interface name, so that they are unique.
 func Of(name string, list []Broken) []Broken {
 	list = slices.Clone(list)
 	for i := range list {
@@ -32,7 +31,7 @@ func Of(name string, list []Broken) []Broken {
 	return list
 }
 
-// brokenEnv names the broken implementation that a process runs its suite on.
+// brokenEnv names the broken implementation that a child process tests.
 const brokenEnv = "HEALTHLABTEST_BROKEN"
 
 // RunBroken runs the suite of each broken implementation in a process of its own, since only a
@@ -70,7 +69,7 @@ func RunBroken(t *testing.T, lists ...[]Broken) {
 	}
 }
 
-// pattern matches one test by its whole path.
+// pattern returns a regular expression that matches one test by its full path.
 func pattern(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -79,6 +78,5 @@ func pattern(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// Pause is long enough for all callers that race to read the same value before one of them
-// writes.
+// Pause sleeps long enough for all racing callers to read the same value before one of them writes.
 func Pause() { time.Sleep(10 * time.Millisecond) }

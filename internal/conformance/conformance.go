@@ -21,7 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Named returns the id that belongs to a name. Equal names have equal ids.
+// Named returns the id derived from a name. Equal names have equal ids.
 func Named(name string) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(name)) }
 
 // Team returns the team of a name.
@@ -30,16 +30,16 @@ func Team(name string) healthlab.TeamID { return healthlab.TeamID{UUID: Named("t
 // User returns the user of a name.
 func User(name string) healthlab.UserID { return healthlab.UserID{UUID: Named("user " + name)} }
 
-// NewTeam returns a team that no other test has.
+// NewTeam returns a new random team id.
 func NewTeam() healthlab.TeamID { return healthlab.TeamID{UUID: uuid.New()} }
 
-// NewUser returns a user that no other test has.
+// NewUser returns a new random user id.
 func NewUser() healthlab.UserID { return healthlab.UserID{UUID: uuid.New()} }
 
 // ErrRefused is the error of a closure that refuses a change.
 var ErrRefused = errors.New("refused by the closure")
 
-// Ended returns a context that has ended.
+// Ended returns a cancelled context.
 func Ended(t testing.TB) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

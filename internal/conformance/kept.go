@@ -7,8 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Kept returns the texts and bytes that a value and everything that it points to hold, a line
-// each. Nothing else may use the value meanwhile.
+// Kept returns the texts and bytes in a value and everything that it points to, one per line. The value must not be
+// used concurrently.
 func Kept(v any) []byte {
 	w := keptWalk{seen: map[uintptr]bool{}}
 	w.value(reflect.ValueOf(v))

@@ -1,5 +1,5 @@
-// Package eventlog keeps events in a store and shows them. Tests of packages that write events use
-// it in place of the outbox of package webhook.
+// Package eventlog stores events and returns them. Tests of packages that write events use it instead of the outbox of
+// package webhook.
 package eventlog
 
 import (
@@ -27,7 +27,7 @@ type counter struct {
 	N    int64
 }
 
-// kept is an event with the client user id that the user had when it was written.
+// kept is an event with the client user id at the time of the event.
 type kept struct {
 	healthlab.Event
 	ClientUserID string
@@ -42,7 +42,7 @@ var (
 	}}
 )
 
-// Tables declares what the log keeps.
+// Tables declares the tables of the log.
 func Tables() []store.Definition {
 	return []store.Definition{events.Definition(), counters.Definition()}
 }
@@ -61,7 +61,7 @@ func (l Log) Append(ctx context.Context, tx store.Tx, list []healthlab.Event) er
 		case u.Known && !u.Live:
 			continue
 		case e.ID == uuid.Nil:
-			return fmt.Errorf("%w: an event needs an id", healthlab.Invalid)
+			return fmt.Errorf("%w: event id: must be set", healthlab.Invalid)
 		}
 		e.At, e.Trace = healthlab.At(e.At).Time, cmp.Or(e.Trace, healthlab.TraceOf(ctx))
 		if e.Key != "" {
@@ -101,7 +101,7 @@ func (l Log) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID
 		return webhook.Message{}, err
 	}
 	if e == nil {
-		return webhook.Message{}, fmt.Errorf("%w: the team has no such event", healthlab.NotFound)
+		return webhook.Message{}, fmt.Errorf("%w: event not found in the team", healthlab.NotFound)
 	}
 	v := e.Value
 	return webhook.Message{Event: v.ID, Type: v.Type, Team: v.Team, User: v.User, Key: v.Key, Seq: v.Seq, At: v.At, Body: fmt.Appendf(nil, `{"data":%s,"client_user_id":%q}`, v.Data, v.ClientUserID)}, nil

@@ -1,5 +1,4 @@
-// Package fold makes printed texts comparable: without case, diacritics, punctuation and
-// letters that look alike.
+// Package fold normalises printed texts for comparison: case, diacritics, punctuation and similar letters.
 package fold
 
 import (
@@ -9,15 +8,15 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// typographic writes signs and ligatures that printers choose among in ASCII. Letters without a
-// decomposition, such as ø and ł, stay what they are, as in [healthlab.FoldText].
+// typographic replaces typographic signs and ligatures by ASCII. Letters without a decomposition, such as ø and ł,
+// stay, as in [healthlab.FoldText].
 var typographic = strings.NewReplacer("ß", "ss", "ẞ", "SS", "æ", "ae", "Æ", "Ae", "œ", "oe", "Œ", "Oe",
 	"µ", "u", "μ", "u", "α", "alpha", "β", "beta", "γ", "gamma", "Α", "Alpha", "Β", "Beta", "Γ", "Gamma", "×", "x", "ª", "a", "º", "o", "ı", "i",
 	"–", "-", "—", "-", "‐", "-", "‑", "-", "−", "-", "’", "'", "‘", "'", "´", "'", "“", "\"", "”", "\"",
 	"⩽", "<=", "⩾", ">=", "≤", "<=", "≥", ">=", "∕", "/", "⁄", "/")
 
-// Plain returns s without marks and typographic variants; case is kept. Two texts that differ in
-// Unicode form only are one.
+// Plain returns s without diacritics and typographic variants; case is kept. Texts that differ only in Unicode form
+// become equal.
 func Plain(s string) string {
 	ascii := true
 	for i := range len(s) {
@@ -102,10 +101,10 @@ func Distance(a, b string, most int) int {
 
 var alike = strings.NewReplacer("1", "l", "i", "l", "|", "l", "0", "o", "5", "s", "8", "b", "&", "ss")
 
-// Shape makes letters and digits that look alike equal.
+// Shape replaces letters and digits that look alike by one of them.
 func Shape(s string) string { return alike.Replace(s) }
 
-// Parentheses splits "GOT (ASAT)" into what is outside and what is inside.
+// Parentheses splits "GOT (ASAT)" into the texts outside and inside of the parentheses.
 func Parentheses(s string) (outside, inside string) {
 	open := strings.IndexByte(s, '(')
 	end := strings.LastIndexByte(s, ')')

@@ -20,7 +20,7 @@ func ReadCSV(r io.Reader, need []string, row func(column func(name string) strin
 	c.ReuseRecord = true
 	head, err := c.Read()
 	if err != nil {
-		return fmt.Errorf("%w: no header line", healthlab.Invalid)
+		return fmt.Errorf("%w: the table must have a header line", healthlab.Invalid)
 	}
 	at := map[string]int{}
 	for i, name := range head {
@@ -40,7 +40,7 @@ func ReadCSV(r io.Reader, need []string, row func(column func(name string) strin
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%w: row %d is not CSV", healthlab.Invalid, n)
+			return fmt.Errorf("%w: row %d must be valid CSV", healthlab.Invalid, n)
 		}
 		row(func(name string) string {
 			if i, ok := at[name]; ok && i < len(fields) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Printed labels are one text in every Unicode form; letters without a decomposition stay.
-func TestWordsInEveryForm(t *testing.T) {
+func TestString_foldsEveryUnicodeFormToOneText(t *testing.T) {
 	for in, want := range map[string]string{
 		"Größe": "grosse", "Hématocrite": "hematocrite", "Leucócitos (%)": "leucocitos %", "Ｈｂ": "hb", "10³/µL": "103 ul", "γ-GT": "gamma gt", "Żelazo": "zelazo", "Jern, ø": "jern ø", "Płytki": "płytki", "cœur": "coeur",
 	} {

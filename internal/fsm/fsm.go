@@ -24,13 +24,12 @@ import (
 	"slices"
 )
 
-// Row says that in state From the trigger On leads to state To.
+// Row is a transition: in state From the trigger On leads to state To.
 type Row[S, T, V comparable, F any] struct {
 	From S
 	On   T
 	To   S
-	// Variants are the variants of the lifecycle that have this row. Empty means
-	// all of them.
+	// Variants lists the lifecycle variants that have this row. Empty means all.
 	Variants []V
 	// Guard names the condition, one of the table's Guards, that the facts must
 	// meet. Empty means always.
@@ -43,16 +42,15 @@ type Row[S, T, V comparable, F any] struct {
 type Table[S, T, V comparable, F any] struct {
 	// Initial is the first state of every variant.
 	Initial S
-	// Variants lists all variants. Empty means that there is one, the zero value.
+	// Variants lists all variants. Empty means one, the zero value.
 	Variants []V
-	// Final lists the states that a life may end in. A final state has no exit,
-	// unless it is in Reopen too.
+	// Final lists the states in which a lifecycle may end. A final state has no transitions, unless it is in Reopen
+	// too.
 	Final []S
-	// Reopen lists the final states that may be left again.
+	// Reopen lists the final states that may have transitions.
 	Reopen []S
-	// Rows are the transitions. Rows of one variant may share state and trigger
-	// if their guards differ; the first whose guard holds is taken, so one without
-	// a guard comes last.
+	// Rows lists the transitions. Rows of one variant may share state and trigger if their guards differ. The first row
+	// whose guard is true is used, so a row without a guard must be last.
 	Rows []Row[S, T, V, F]
 	// Guards holds the conditions by name: pure functions of the facts.
 	Guards map[string]func(F) bool
@@ -118,7 +116,7 @@ func Compile[S, T, V comparable, F any](t Table[S, T, V, F]) (*Machine[S, T, V, 
 	}
 	for _, s := range t.Reopen {
 		if !m.final[s] {
-			refuse("%v: reopened, but not final", s)
+			refuse("%v: a state in Reopen must be final", s)
 		}
 	}
 	for _, v := range t.Variants {
@@ -139,8 +137,7 @@ func cloneRows[S, T, V comparable, F any](rows []Row[S, T, V, F]) []Row[S, T, V,
 	return rows
 }
 
-// checkVariant refuses a state that this variant reaches and cannot leave, unless it
-// is final.
+// checkVariant refuses a reachable state of a variant that has no transitions and is not final.
 func (m *Machine[S, T, V, F]) checkVariant(v V, refuse func(string, ...any)) {
 	for _, s := range m.States(v) {
 		if m.final[s] {
@@ -149,12 +146,12 @@ func (m *Machine[S, T, V, F]) checkVariant(v V, refuse func(string, ...any)) {
 		if !slices.ContainsFunc(m.table.Rows, func(r Row[S, T, V, F]) bool {
 			return r.From == s && r.To != s && (len(r.Variants) == 0 || slices.Contains(r.Variants, v))
 		}) {
-			refuse("%v (%v): dead end that is not final", s, v)
+			refuse("%v (%v): a state without transitions must be final", s, v)
 		}
 	}
 }
 
-// checkReached refuses a row that no variant it is meant for can ever come to.
+// checkReached refuses a row that none of its variants can reach.
 func (m *Machine[S, T, V, F]) checkReached(refuse func(string, ...any)) {
 	for _, v := range m.table.Variants {
 		seen := m.reachable(v)
@@ -171,7 +168,7 @@ func (m *Machine[S, T, V, F]) checkReached(refuse func(string, ...any)) {
 	}
 }
 
-// reachable returns the states that a variant can come to.
+// reachable returns the states that a variant can reach.
 func (m *Machine[S, T, V, F]) reachable(v V) map[S]bool {
 	seen := map[S]bool{m.table.Initial: true}
 	for todo := []S{m.table.Initial}; len(todo) > 0; {
@@ -196,7 +193,7 @@ func Must[S, T, V comparable, F any](t Table[S, T, V, F]) *Machine[S, T, V, F] {
 	return m
 }
 
-// Next returns the state that the trigger leads to, and whether there is one.
+// Next returns the state to which the trigger leads. ok is false if there is no transition.
 func (m *Machine[S, T, V, F]) Next(v V, from S, on T, facts F) (to S, ok bool) {
 	for _, r := range m.next[edge[S, T, V]{v, from, on}] {
 		if r.Guard == "" || m.table.Guards[r.Guard](facts) {
@@ -215,8 +212,7 @@ func (m *Machine[S, T, V, F]) Final(s S) bool { return m.final[s] }
 // Rows returns the transitions in the order of the table, as a copy.
 func (m *Machine[S, T, V, F]) Rows() []Row[S, T, V, F] { return cloneRows(m.table.Rows) }
 
-// States returns the states that a variant can come to, in the order in which the
-// table names them.
+// States returns the states that a variant can reach, in the order of the table.
 func (m *Machine[S, T, V, F]) States(v V) []S {
 	seen := m.reachable(v)
 	out := []S{m.table.Initial}

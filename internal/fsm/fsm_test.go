@@ -51,7 +51,7 @@ func compile(t *testing.T, tab table) *machine {
 	return m
 }
 
-func TestCompileRefuses(t *testing.T) {
+func TestCompile_refusesInvalidTables(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		spoil func(*table)
@@ -107,7 +107,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-func TestCompileEmptyTable(t *testing.T) {
+func TestCompile_emptyTableNeedsAFinalState(t *testing.T) {
 	_, err := fsm.Compile(table{Initial: "packed"})
 	require.EqualError(t, err, "packed (): dead end that is not final")
 	m := compile(t, table{Initial: "packed", Final: []string{"packed"}})
@@ -115,7 +115,7 @@ func TestCompileEmptyTable(t *testing.T) {
 	require.Equal(t, []string{"packed"}, m.States(""))
 }
 
-func TestMachineKeepsNothingOfTheTable(t *testing.T) {
+func TestMachine_isIndependentOfItsTable(t *testing.T) {
 	tab := parcels()
 	m := compile(t, tab)
 	before := walk(m)
@@ -128,7 +128,7 @@ func TestMachineKeepsNothingOfTheTable(t *testing.T) {
 	require.Equal(t, before, walk(m))
 }
 
-func TestMachine(t *testing.T) {
+func TestMachine_answersStatesRowsAndFinality(t *testing.T) {
 	m := compile(t, parcels())
 	require.Equal(t, "packed", m.Initial())
 	require.Equal(t, parcels().Rows, m.Rows())
@@ -161,9 +161,11 @@ func walk(m *machine) string {
 	return b.String()
 }
 
-func TestGoldenWalk(t *testing.T) { golden(t, "walk.txt", walk(compile(t, parcels()))) }
+func TestMachine_transitionsEqualTheGoldenFile(t *testing.T) {
+	golden(t, "walk.txt", walk(compile(t, parcels())))
+}
 
-func TestGoldenDiagrams(t *testing.T) {
+func TestMermaid_equalsTheGoldenFile(t *testing.T) {
 	m := compile(t, parcels())
 	golden(t, "van.mmd", m.Mermaid("van"))
 	golden(t, "bicycle.mmd", m.Mermaid("bicycle"))
@@ -181,7 +183,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 // No sequence of triggers leaves the table, and only a reopened end is left again.
-func TestNoWayOut(t *testing.T) {
+func TestMachine_neverLeavesItsTable(t *testing.T) {
 	tab := parcels()
 	m := compile(t, tab)
 	rapid.Check(t, func(t *rapid.T) {

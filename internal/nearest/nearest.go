@@ -1,4 +1,4 @@
-// Package nearest finds the known names that a misspelt one may mean.
+// Package nearest finds the known names that are most similar to a misspelt one.
 package nearest
 
 import (
@@ -47,8 +47,8 @@ func Edits(a, b string) int {
 // Long is how many values [Allowed] lists.
 const Long = 20
 
-// Allowed says what must be in place of a value: one of all, or of more than Long the nearest three and what lists
-// all, such as "GET /v2/providers". It does not repeat the value.
+// Allowed returns an error text with the allowed values: all of them, or if there are more than Long the three nearest
+// and where all are listed, such as "GET /v2/providers". It does not repeat the value.
 func Allowed[T ~string](value T, all []T, where string) string {
 	names := make([]string, len(all))
 	for i, v := range all {
@@ -64,5 +64,5 @@ func Allowed[T ~string](value T, all []T, where string) string {
 	return fmt.Sprintf("must be one of %d values, such as %s, %s or %s; %s lists all", len(names), near[0], near[1], near[2], where)
 }
 
-// Contract lists all values that are not of the deployment.
+// Contract is where enumerations that do not depend on the deployment are listed.
 const Contract = "/openapi.json"

@@ -8,14 +8,14 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
-func TestNames(t *testing.T) {
+func TestNames_returnsTheNearestFirst(t *testing.T) {
 	known := []string{"steps", "heartrate", "hrv", "sleep"}
 	require.Equal(t, []string{"heartrate"}, nearest.Names("hartrate", known, 1))
 	require.Equal(t, []string{"steps", "sleep"}, nearest.Names("step", known, 2))
 	require.Equal(t, []string{"hrv", "steps", "sleep", "heartrate"}, nearest.Names("", known, 9), "ties keep their order")
 }
 
-func TestEdits(t *testing.T) {
+func TestEdits_countsTheEditDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
@@ -25,7 +25,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-func TestAllowed(t *testing.T) {
+func TestAllowed_listsAllOrTheNearestValues(t *testing.T) {
 	require.Equal(t, "must be one of key, user", nearest.Allowed("team", []string{"key", "user"}, "GET /v2/x"))
 	require.Equal(t, "must be one of those that GET /v2/x lists, which are none", nearest.Allowed("team", []string(nil), "GET /v2/x"))
 	var many []string

@@ -2,6 +2,6 @@
 
 package prove
 
-// Race reports whether the race detector is on. It multiplies the memory of a program, so
-// tests of memory use skip under it.
+// Race reports whether the race detector is enabled. Tests of memory use skip then, because the detector multiplies the
+// memory of a program.
 const Race = false

@@ -7,7 +7,7 @@
 //		…
 //	}
 //
-// Only tests import it.
+// Only tests import the package.
 package prove
 
 import (
@@ -19,7 +19,7 @@ import (
 // Count returns full under make prove, and quick otherwise.
 func Count(quick, full int) int { return Counts(quick, quick, full) }
 
-// Counts is Count with a count of its own for CI.
+// Counts returns full under make prove, ci in CI, and quick otherwise.
 func Counts(quick, ci, full int) int {
 	switch {
 	case proving():

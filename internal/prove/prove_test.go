@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
-func TestCount(t *testing.T) {
+func TestCount_isFullUnderHEALTHLABTEST_PROVE(t *testing.T) {
 	for _, tt := range []struct {
 		name, env string
 		want      int
@@ -24,7 +24,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-func TestCounts(t *testing.T) {
+func TestCounts_dependsOnCIAndHEALTHLABTEST_PROVE(t *testing.T) {
 	t.Setenv("HEALTHLABTEST_PROVE", "")
 	t.Setenv("CI", "")
 	require.Equal(t, 3, prove.Counts(3, 9, 30))
@@ -35,7 +35,7 @@ func TestCounts(t *testing.T) {
 	require.Equal(t, 30, prove.Counts(3, 9, 30))
 }
 
-func TestAll(t *testing.T) {
+func TestAll_isTrueInCIAndUnderHEALTHLABTEST_PROVE(t *testing.T) {
 	for _, tt := range []struct {
 		name, prove, ci string
 		want            bool

@@ -154,7 +154,7 @@ func (q *Question) originDays(rows []row) originDays {
 	return out
 }
 
-// better reports whether the time that two rows of a source have in common is that of a.
+// better reports whether row a counts for the time that both rows of a source cover.
 func (d originDays) better(a, b *row) bool {
 	x, y := d[localDay(a)][a.key.Origin], d[localDay(b)][b.key.Origin]
 	c := cmp.Or(cmp.Compare(x, y), a.key.Origin.Compare(b.key.Origin))

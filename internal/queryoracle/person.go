@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// Team and User are the ids for which a Person answers.
+// Team and User are the only ids for which a Person returns data.
 var (
 	Team = healthlab.TeamID{UUID: uuid.UUID{1}}
 	User = healthlab.UserID{UUID: uuid.UUID{2}}
@@ -36,7 +36,7 @@ type Stored struct {
 	Chunks, Pending []series.Chunk
 }
 
-// NewPerson has no data; the time zone is UTC.
+// NewPerson returns a Person without data in the time zone UTC.
 func NewPerson() *Person { return &Person{Zone: "UTC", Series: map[healthdata.SeriesKey]*Stored{}} }
 
 // User implements aggregate.Reader.
@@ -104,7 +104,7 @@ func (v view) Load(_ context.Context, key healthdata.SeriesKey, starts []int64) 
 	return out, nil
 }
 
-// Measure merges samples into a series; pending ones go to its log.
+// Measure merges samples into a series; pending ones are added to its log.
 func (p *Person) Measure(t require.TestingT, k healthdata.SeriesKey, span series.Span, pending bool, samples ...series.Sample) {
 	var b series.Builder
 	for _, s := range samples {

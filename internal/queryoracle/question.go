@@ -94,8 +94,8 @@ var randomKeys = []healthdata.SeriesKey{
 	{Resource: "cholesterol", Provider: "manual", SourceType: "manual_scan", Part: "cholesterol/ldl"},
 }
 
-// Draw makes some weeks of data around a change of clocks and a journey. With twice, sources have
-// several origins, and intervals that overlap.
+// Draw returns some weeks of random data around a clock change and a journey. With twice, sources have several origins,
+// and intervals that overlap.
 func Draw(t *rapid.T, twice bool) *Data {
 	w := &Data{Person: NewPerson()}
 	lengths := []int{0, 0, 30}
@@ -233,7 +233,7 @@ func datePart(part string, at time.Time) int64 {
 	}
 }
 
-// DrawQuestion draws a question with one of the overlap policies.
+// DrawQuestion returns a random query with one of the overlap policies.
 func DrawQuestion(t *rapid.T, policies ...string) *Question {
 	q := &Question{resource: rapid.SampledFrom([]string{"heartrate", "steps", "blood_pressure", "cholesterol"}).Draw(t, "resource")}
 	fields := map[string][]string{
@@ -328,7 +328,7 @@ func (q *Question) drawKeys(t *rapid.T) {
 	}
 }
 
-// drawWhere makes a condition and what it means.
+// drawWhere returns a random condition with a function that evaluates it.
 func drawWhere(t *rapid.T, resource string, fields []string, depth int) (string, func(*row) int) {
 	if depth > 0 {
 		switch rapid.IntRange(0, 5).Draw(t, "node") {
@@ -409,7 +409,7 @@ func compared(op string, c int) bool {
 	}
 }
 
-// better compares sources as the rules say, from scratch.
+// better compares the priority of sources by the documented rules.
 func (q *Question) better(a, b healthdata.SeriesKey) int {
 	place := func(k healthdata.SeriesKey) int {
 		if i := slices.Index(q.overrides, k.Provider); i >= 0 {
@@ -500,8 +500,7 @@ func compareTuples(a, b []any) int {
 	return 0
 }
 
-// choose leaves the rows of the best source, and where gaps are filled those of the
-// others that overlap nothing.
+// choose returns the rows of the best source and, if gaps are filled, rows of other sources that do not overlap them.
 func (q *Question) choose(rows []row) []row {
 	bySource := map[healthdata.SeriesKey][]row{}
 	for _, r := range rows {
@@ -608,7 +607,7 @@ func (q *Question) apply(f questionFunc, rows []row) any {
 	return known[0].field(f.field)
 }
 
-// RequireAnswer compares a result with what the oracle says.
+// RequireAnswer fails the test if a result differs from that of the oracle.
 func RequireAnswer(t require.TestingT, q *Question, f *aggregate.Frame, keys, values [][]any) {
 	require.Equal(t, len(values), f.Len(), "rows of %s", q.Body)
 	for i := range values {

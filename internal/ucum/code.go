@@ -17,7 +17,7 @@ const (
 	maxKnown    = 4096
 )
 
-// known holds the quantities of codes that were read, at most maxKnown of them.
+// known caches the quantities of parsed codes, at most maxKnown.
 var (
 	known      sync.Map
 	knownCount atomic.Int64
@@ -43,8 +43,8 @@ func readCode(code string) (quantity, error) {
 	return (&reader{rest: code, atoms: t.code, prefixes: t.prefixCode}).main()
 }
 
-// Check is [healthlab.Invalid] unless code is a case-sensitive code of UCUM. The error says
-// what is wrong at which byte, without the text of the code.
+// Check returns [healthlab.Invalid] unless code is a case-sensitive UCUM code. The error names the broken rule and the
+// byte, without the text of the code.
 func Check(code string) error {
 	_, err := readCode(code)
 	return err
@@ -92,7 +92,7 @@ type reader struct {
 func (r *reader) main() (quantity, error) {
 	r.length = len(r.rest)
 	if r.length > maxCode {
-		return quantity{}, fmt.Errorf("%w: unit: a code of UCUM has at most %d bytes", healthlab.Invalid, maxCode)
+		return quantity{}, fmt.Errorf("%w: unit: a UCUM code must have at most %d bytes", healthlab.Invalid, maxCode)
 	}
 	q, err := r.term(true)
 	if err == nil && r.rest != "" {
@@ -102,7 +102,7 @@ func (r *reader) main() (quantity, error) {
 }
 
 func (r *reader) wrong(expected string) error {
-	return fmt.Errorf("%w: unit: not a code of UCUM: %s at byte %d", healthlab.Invalid, expected, r.length-len(r.rest)+1)
+	return fmt.Errorf("%w: unit: must be a UCUM code: %s at byte %d", healthlab.Invalid, expected, r.length-len(r.rest)+1)
 }
 
 func (r *reader) take(n int) string {
@@ -111,7 +111,7 @@ func (r *reader) take(n int) string {
 	return out
 }
 
-// skip removes a byte, if it is next, and writes it.
+// skip consumes a byte if it is next.
 func (r *reader) skip(c byte) bool {
 	if r.rest == "" || r.rest[0] != c {
 		return false
@@ -167,8 +167,7 @@ func (r *reader) component() (q quantity, err error) {
 	return q, err
 }
 
-// unitEnd returns where a unit with its exponent ends. Signs of the grammar inside brackets
-// belong to the unit.
+// unitEnd returns the end of a unit with its exponent. Operators inside brackets belong to the unit.
 func unitEnd(s string) int {
 	brackets := 0
 	for i := range len(s) {

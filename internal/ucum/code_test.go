@@ -48,7 +48,7 @@ func readEssence(t testing.TB) (table essence, atoms []essenceUnit) {
 
 // Every atom is read, with every prefix if it is metric and with none if it is not; and a number with
 // a prefix is its multiple.
-func TestEveryAtomAndPrefix(t *testing.T) {
+func TestCheck_readsEveryAtomWithItsPrefixes(t *testing.T) {
 	table, atoms := readEssence(t)
 	codes := map[string]bool{}
 	for _, a := range atoms {
@@ -96,7 +96,7 @@ func metricReading(table essence, atoms []essenceUnit, code string) bool {
 }
 
 // What the table says of a unit is what a conversion says.
-func TestConversionsOfTheTable(t *testing.T) {
+func TestConvert_equalsTheValuesOfTheTable(t *testing.T) {
 	_, atoms := readEssence(t)
 	for _, a := range atoms {
 		if a.Special == "yes" || a.Value.Number == "" || a.Arbitrary == "yes" {
@@ -110,7 +110,7 @@ func TestConversionsOfTheTable(t *testing.T) {
 	}
 }
 
-func TestConvert(t *testing.T) {
+func TestConvert_convertsUnitsOfOneDimension(t *testing.T) {
 	for _, c := range []struct {
 		value    float64
 		from, to string
@@ -142,7 +142,7 @@ func TestConvert(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-func TestCodes(t *testing.T) {
+func TestCheck_acceptsAndRefusesCodes(t *testing.T) {
 	for _, code := range []string{
 		"1", "10", "10*", "10^", "10*3", "10*-3", "10*+3", "/m", "m-1", "m+1", "{annotation}", "{}", "m{a}", "m2{a}", "100{WBCs}", "/100{WBCs}", "(8.h){shift}", "{a}/{b}", "1/{a}", "mg/dL", "mL/{hb}.m2",
 		"kcal/(8.h)", "((((m))))", "m.s-1.kg2", "[in_i'H2O]", "B[10.nV]", "[m/s2/Hz^(1/2)]", "%[slope]", "10*3{RBCs}", "[D'ag'U]/mL", "4.[pt_us]/m.s", "g/(24.h)", "m0", "''", "'", "[CCID_50]", "nm/s/L", "Kibit",
@@ -165,7 +165,7 @@ func TestCodes(t *testing.T) {
 }
 
 // The case-insensitive form is read by its own codes.
-func TestInsensitiveCodes(t *testing.T) {
+func TestFromInsensitiveCode_readsTheCaseInsensitiveForm(t *testing.T) {
 	for in, want := range map[string]string{
 		"MM[HG]": "mm[Hg]", "mm[hg]": "mm[Hg]", "MG/DL": "mg/dl", "KG": "kg", "MAHZ": "MHz", "S": "s", "SIE": "S", "PAL": "Pa", "UG/ML": "ug/ml", "CEL": "Cel", "[DEGF]": "[degF]", "[DEGRE]": "[degRe]", "10*3/UL": "10*3/ul",
 		"{Hb}/L": "{Hb}/l", "TNE": "t", "M[IU]/L": "m[iU]/l", "G.M/S2": "g.m/s2", "DAM": "dam", "KIBBIT": "Kibit", "X": "",
@@ -255,7 +255,7 @@ func (g grammar) code() string {
 }
 
 // Every expression of the grammar is read; one with a part that the grammar does not have is refused.
-func TestGrammar(t *testing.T) {
+func TestCheck_readsRandomExpressionsAndRefusesBrokenOnes(t *testing.T) {
 	table, atoms := readEssence(t)
 	g := grammar{rand.New(rand.NewPCG(1, 2)), table, atoms}
 	breaks := []func(string) string{
@@ -292,7 +292,7 @@ func TestGrammar(t *testing.T) {
 }
 
 // There and back is the value, for units of one dimension.
-func TestRoundTrips(t *testing.T) {
+func TestConvert_roundTripReturnsTheValue(t *testing.T) {
 	table, atoms := readEssence(t)
 	g := grammar{rand.New(rand.NewPCG(3, 4)), table, atoms}
 	pairs := 0

@@ -10,12 +10,11 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// function is the scale of a special unit: to returns the number on the scale of a number of the
-// unit under it, and from is its inverse.
+// function is the scale of a special unit: to converts a number of the underlying unit to the scale, and from is the
+// inverse.
 type function struct {
 	to, from func(float64) float64
-	// offset is what is added to a number of the unit under the scale, where nothing else is
-	// done; nil of other functions.
+	// offset is the difference to the underlying unit if the function only adds one; nil for other functions.
 	offset *big.Rat
 }
 
@@ -45,8 +44,7 @@ var tangent = function{
 	from: func(x float64) float64 { return math.Atan(x / 100) },
 }
 
-// functions are those of the specification of UCUM, section 3.2 and its tables, by their names in the
-// table.
+// functions maps function names to the functions of the UCUM specification, section 3.2.
 var functions = map[string]function{
 	"Cel": affine("-273.15"), "degF": affine("-459.67"), "degRe": affine("-218.52"),
 	"pH": logarithm(-1, 10), "lg": logarithm(1, 10), "lgTimes2": logarithm(2, 10), "ld": logarithm(1, 2), "ln": logarithm(1, math.E),
@@ -72,11 +70,11 @@ func Convert(value float64, from, to string) (float64, error) {
 	a, _ := parseCode(from)
 	b, _ := parseCode(to)
 	if a.mixed || b.mixed {
-		return 0, fmt.Errorf("%w: unit: a special unit does not convert as part of a product or power", healthlab.Invalid)
+		return 0, fmt.Errorf("%w: unit: a special unit such as Cel must not be part of a product or power", healthlab.Invalid)
 	}
 	under, over := a.proper(), b.proper()
 	if !under.sameByStandard(over) {
-		return 0, fmt.Errorf("%w: unit: the two units do not measure the same", healthlab.Invalid)
+		return 0, fmt.Errorf("%w: unit: the two units must have the same dimension", healthlab.Invalid)
 	}
 	x := rational(strconv.FormatFloat(value, 'g', -1, 64))
 	if a.scale != nil && a.scale == b.scale {
@@ -85,11 +83,11 @@ func Convert(value float64, from, to string) (float64, error) {
 		x = b.fromProper(x.Mul(x, under.full()).Quo(x, over.full()))
 	}
 	if x == nil {
-		return 0, fmt.Errorf("%w: value: outside what the unit can express", healthlab.Invalid)
+		return 0, fmt.Errorf("%w: value: must be within the range of the special unit", healthlab.Invalid)
 	}
 	out, _ := x.Float64()
 	if math.IsInf(out, 0) {
-		return 0, fmt.Errorf("%w: value: outside what a number can express", healthlab.Invalid)
+		return 0, fmt.Errorf("%w: value: the result must be within the range of float64", healthlab.Invalid)
 	}
 	return out, nil
 }
@@ -109,7 +107,7 @@ func (q quantity) full() *big.Rat {
 	return new(big.Rat).Mul(q.factor, power(avogadro, q.dims[dimAmount]))
 }
 
-// toProper returns how many of the unit under the scale a number of q is; nil if it is none.
+// toProper converts a number of q to the underlying unit; nil if the number is out of range.
 func (q quantity) toProper(x *big.Rat) *big.Rat {
 	if q.scale == nil {
 		return x
@@ -143,9 +141,8 @@ func apply(f func(float64) float64, x *big.Rat) *big.Rat {
 	return new(big.Rat).SetFloat64(n)
 }
 
-// linear returns the conversion of numbers of q to numbers of r, which measure the same; false if it has
-// no factor. A whole number stands where the factor or its inverse is one, so that the result has
-// no error but that of one operation.
+// linear returns the conversion from q to r; ok is false if their dimensions differ or there is no factor. If the
+// factor or its inverse is an integer, Times or Over is exact, so that only one rounding occurs.
 func (q quantity) linear(r quantity) (Conversion, bool) {
 	if q.scale != nil && q.scale.offset == nil || r.scale != nil && r.scale.offset == nil {
 		return Conversion{}, false

@@ -9,9 +9,9 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// Repair returns the known unit that a misread one must be, and how it is printed rightly:
-// one with the same letters once the glyphs that readers confuse are made equal, or else
-// one edit away and alone at that distance. Digits of an exponent are never changed.
+// Repair returns the known unit that a misread text must mean, and its usual printed form: the unit with the same
+// letters after similar glyphs are made equal, or the only one at an edit distance of one. Digits of an exponent are
+// never changed.
 func Repair(printed string) (unit Unit, better string, ok bool) {
 	t := units()
 	code, better, ok := t.repair(printed)
@@ -25,7 +25,7 @@ func Misread(text string) bool {
 	return ok || readsAsShort(text) || rePower.MatchString(strings.Trim(low, "()")) || reFiltration.MatchString(low)
 }
 
-// Ambiguous reports whether a text that is read as a unit may be a misread other one.
+// Ambiguous reports whether a text that parses as a unit may be a misread of another one.
 func Ambiguous(text string) bool {
 	return readsAsShort(text) || reMisreadMicro.MatchString(strings.ToLower(text))
 }
@@ -98,7 +98,7 @@ func (t *printedUnits) repairAmong(printed string, own []string) (better string,
 			continue
 		}
 		for _, form := range t.forms[ucum] {
-			// A misread letter is mended, a prefix never: ng is not ug.
+			// A misread letter is corrected, but never a prefix: ng does not become ug.
 			look := glyphs(form)
 			if len(form) < 4 || sizeLetter(form) != sizeLetter(key) && !reMisreadMicro.MatchString(key) && look != glyphs(key) {
 				continue
@@ -133,8 +133,8 @@ type shortUnit struct {
 	form string
 }
 
-// shortUnits are units of three letters whose slash, and a thin letter behind it, were read
-// as a letter or not at all. They are mended only where the analyte has them.
+// shortUnits are three-letter units in which the slash, and a thin letter after it, were misread or lost. They are
+// corrected only if the analyte has the unit.
 var shortUnits = []shortUnit{
 	{regexp.MustCompile("^u[il1|!/n]{0,2}[il1|!]?$"), []string{"U/L", "[IU]/L"}, "U/L"},
 	{regexp.MustCompile("^[il1|!/][uµp][il1|!]$"), []string{"/uL", "{cells}/uL", "10*3/uL", "10*9/L"}, "/uL"},
@@ -158,7 +158,7 @@ func sizeLetter(unit string) byte {
 // rePower is a power of ten whose caret was read as something else.
 var rePower = regexp.MustCompile("^x?10[^0-9/]{0,2}[47]?(3|6|9|12)/(ul|ui|mm3|l)$")
 
-// reMisreadMicro are units whose first letter may be a misread µ; no report has hg or kg a volume.
+// reMisreadMicro matches units whose first letter may be a misread µ.
 var reMisreadMicro = regexp.MustCompile(`^(?:w|[hk]g[/l])`)
 
 func glyphs(s string) string { return lookAlike.Replace(s) }

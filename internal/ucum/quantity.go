@@ -12,9 +12,8 @@ import (
 // dimensions is the number of base units of UCUM.
 const dimensions = 7
 
-// The base units of UCUM, in the order of its table, and the mole. UCUM has the mole as a
-// number; it has an exponent of its own here, because a laboratory compares no amount of
-// substance with a number of cells.
+// The base units of UCUM in the order of its table, and the mole. UCUM defines the mole as a number. Here it is a base
+// unit, because an amount of substance must not be compared with a number of cells.
 const (
 	dimLength = iota
 	dimTime
@@ -27,19 +26,19 @@ const (
 	exponents
 )
 
-// avogadro is the number of a mole, as the table has it.
+// avogadro is the number of particles in a mole.
 var avogadro = rational("6.02214076e23")
 
 // quantity is a UCUM expression in base units.
 type quantity struct {
 	factor *big.Rat // without the number of a mole; never nil, zero or negative
 	dims   [exponents]int
-	// of holds what has no dimension and still tells units apart, by name, with its exponent:
-	// arbitrary units, annotations, and units of laboratories that are numbers in UCUM.
+	// of holds dimensionless units that must not be mixed, by name with their exponent: arbitrary units, annotations,
+	// and laboratory units that are numbers in UCUM.
 	of map[string]int
-	// scale is the special unit that the expression is a multiple of; nil if it is none.
+	// scale is the special unit of the expression; nil if there is none.
 	scale *special
-	// mixed says that a special unit is part of a product, which UCUM does not define.
+	// mixed means that a special unit is part of a product, which UCUM does not define.
 	mixed bool
 }
 
@@ -100,7 +99,7 @@ func (q quantity) isNumber() bool {
 	return q.dims == [exponents]int{} && len(q.arbitrary()) == 0 && q.scale == nil && !q.mixed
 }
 
-// arbitrary returns the arbitrary units of q, which UCUM compares with no other unit.
+// arbitrary returns the arbitrary units of q, which UCUM does not convert.
 func (q quantity) arbitrary() map[string]int {
 	out := map[string]int{}
 	for name, e := range q.of {
@@ -134,7 +133,7 @@ func (q quantity) has(name string) bool {
 	return q.of[name] > 0
 }
 
-// names returns the named parts of q in order, those of a denominator with a slash.
+// names returns the named parts of q in order, with a slash before those of the denominator.
 func (q quantity) names() []string {
 	var out []string
 	for name, e := range q.of {
@@ -147,7 +146,7 @@ func (q quantity) names() []string {
 	return out
 }
 
-// countWords are annotations of numbers of cells, which do not tell units apart.
+// countWords are annotations of cell counts, which are ignored in comparisons.
 var countWords = fold.Set("cells cell count # rbcs events")
 
 // Factor returns how many of v one of u is: 1 g/L is 100 mg/dL. It is false if the two do
@@ -168,7 +167,7 @@ func dims(mass, length, time, amount int) (out [exponents]int) {
 	return out
 }
 
-// kindOf says what a quantity measures, as a LOINC property.
+// kindOf returns the LOINC property of a quantity.
 func (q quantity) kindOf() string {
 	first := ""
 	if names := q.names(); len(names) > 0 {

@@ -144,7 +144,7 @@ func (r *reference) definition(t testing.TB, text string) amount {
 
 // Every unit that is on no scale is the amount of base units that its definition says, alone and with every
 // prefix, in both forms of the code.
-func TestEveryUnitIsItsDefinition(t *testing.T) {
+func TestConvert_everyUnitEqualsItsDefinition(t *testing.T) {
 	r := newReference(t)
 	checked := 0
 	check := func(code, upper string, want amount) {
@@ -174,7 +174,7 @@ func TestEveryUnitIsItsDefinition(t *testing.T) {
 
 // A unit on a scale converts to every unit of the amount under the scale, with every prefix, there and
 // back; alone it is a unit, in a product it is none that converts.
-func TestEverySpecialUnit(t *testing.T) {
+func TestConvert_specialUnitsConvertAloneAndNotInProducts(t *testing.T) {
 	under := map[string]string{
 		"Cel": "K", "[degF]": "K", "[degRe]": "K", "[p'diop]": "rad", "%[slope]": "deg", "[hp'_X]": "1", "[hp'_C]": "1", "[hp'_M]": "1", "[hp'_Q]": "1", "[pH]": "mol/L", "Np": "1", "B": "1",
 		"B[SPL]": "Pa", "B[V]": "V", "B[mV]": "V", "B[uV]": "V", "B[10.nV]": "V", "B[W]": "W", "B[kW]": "W", "bit_s": "1", "[m/s2/Hz^(1/2)]": "m2/s4/Hz",
@@ -216,7 +216,7 @@ func TestEverySpecialUnit(t *testing.T) {
 }
 
 // An arbitrary unit is compared with itself alone.
-func TestArbitraryUnitsDoNotConvert(t *testing.T) {
+func TestConvert_refusesArbitraryUnits(t *testing.T) {
 	r := newReference(t)
 	for a, row := range r.atoms {
 		if row.Arbitrary != "yes" {
@@ -294,7 +294,7 @@ func (g expressions) term(depth int) (code, upper string, out amount) {
 }
 
 // A random expression is the amount that its parts are by their definitions, in both forms.
-func TestExpressionsAreTheirParts(t *testing.T) {
+func TestConvert_randomExpressionEqualsItsParts(t *testing.T) {
 	g := expressions{rand.New(rand.NewPCG(5, 6)), newReference(t), nil, t}
 	for _, code := range slices.Sorted(maps.Keys(g.atoms)) {
 		if g.atoms[code].Special != "yes" {

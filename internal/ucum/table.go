@@ -41,8 +41,7 @@ type codes struct {
 	prefixCode, prefixUpper map[string]prefix
 }
 
-// apart are units of laboratories that are compared by their name, though they are numbers in
-// UCUM: cells in a field, and osmoles.
+// apart lists laboratory units that are numbers in UCUM but are compared by name: cells per field, and osmoles.
 var apart = map[string]bool{"[HPF]": true, "[LPF]": true, "osm": true}
 
 var table = sync.OnceValue(func() *codes {
@@ -65,14 +64,14 @@ var table = sync.OnceValue(func() *codes {
 	for _, row := range unitTable {
 		add(&atom{unitRow: row})
 	}
-	// A definition may name a unit that stands below it in the table.
+	// A definition may refer to a unit further down in the table.
 	for _, a := range t.code {
 		t.define(a)
 	}
 	return t
 })
 
-// define computes what an atom is in base units.
+// define computes an atom in base units.
 func (t *codes) define(a *atom) {
 	switch {
 	case a.factor != nil:
@@ -94,7 +93,7 @@ func (t *codes) define(a *atom) {
 	}
 }
 
-// defined returns what a definition is in base units.
+// defined returns a definition in base units.
 func (t *codes) defined(code string) quantity {
 	q, err := (&reader{rest: code, atoms: t.code, prefixes: t.prefixCode, define: t.define}).main()
 	if err != nil {

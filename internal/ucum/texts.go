@@ -17,7 +17,7 @@ var givenTexts = map[string]string{
 	"[Cal]": "kilocalorie kilocalories largecalorie largecalories", "Cel": "°c degc c celsius degreescelsius", "[degF]": "°f degf f fahrenheit degreesfahrenheit", "K": "degk",
 	"%": "percent pct", "1": "count counts # times step steps floor floors flight flights push pushes",
 	"mL": "cc", "[foz_us]": "fl_oz_us floz fl.oz fl_oz fluidounceus", "[foz_br]": "fl_oz_imp", "[cup_us]": "cup_us cup cups", "[pt_br]/2": "cup_imp", "[pt_us]": "pt_us", "[pt_br]": "pt_imp", "L/min": "lpm",
-	// Two codes for a text make it unknown.
+	// A text with two codes is unknown.
 	"[gal_us]": "gallon gallons gal", "[gal_br]": "gallon gallons gal", "[cup_m]": "cup cups", "[tbs_us]": "tablespoon tablespoons tbsp", "[tbs_m]": "tablespoon tablespoons tbsp",
 	"[tsp_us]": "teaspoon teaspoons tsp", "[tsp_m]": "teaspoon teaspoons tsp",
 	"min": "mins minute minutes", "s": "sec secs second seconds", "ms": "msec msecs", "h": "hr hrs", "d": "day days",
@@ -29,8 +29,7 @@ var givenTexts = map[string]string{
 	"mg/dL": "mg/100ml mgs/dl", "kg/m2": "kg/m^2",
 }
 
-// givenExact are texts whose case decides: a calorie with a small letter is a thousandth of one with a
-// capital.
+// givenExact maps case-sensitive texts: cal is a thousandth of Cal.
 var givenExact = map[string]string{"mM": "mmol/L", "uM": "umol/L", "Cal": "[Cal]", "Cals": "[Cal]", "cal": "cal"}
 
 // otherUnit reports whether a text is another unit than its letters are in the other case: siemens and
@@ -43,7 +42,7 @@ func otherUnit(key string) bool {
 	return last == "S" || last == "H"
 }
 
-// letters writes what is one letter or sign as another program has it.
+// letters replaces variants of letters and signs by one form.
 var letters = strings.NewReplacer(
 	" ", "", "\t", "", "\u00a0", "", "\u202f", "", "\u2009", "", "µ", "u", "μ", "u", "²", "2", "³", "3", "⁻", "-", "¹", "1", "℃", "°C", "℉", "°F", "º", "°", "ℓ", "l", "％", "%",
 	"·", ".", "⋅", ".", "∙", ".", "×", ".", "⁄", "/", "∕", "/", "−", "-", "\\", "",
@@ -191,8 +190,8 @@ func mcAsMicro(key string) string {
 	return key
 }
 
-// measures reports whether q is what want is, annotations aside. A special unit measures what the unit
-// under its scale does.
+// measures reports whether q has the dimension of want, annotations aside. A special unit has the dimension of its
+// underlying unit.
 func (q quantity) measures(want quantity) bool {
 	if q.mixed || want.mixed {
 		return false
@@ -210,7 +209,7 @@ func (q quantity) measures(want quantity) bool {
 	return true
 }
 
-// Conversion turns a value of one unit into another one's: (v - Minus) * Times / Over.
+// Conversion converts a value v to another unit: (v - Minus) * Times / Over.
 type Conversion struct{ Times, Over, Minus float64 }
 
 // Of returns the converted value.
@@ -218,7 +217,7 @@ func (c Conversion) Of(v float64) float64 { return (v - c.Minus) * c.Times / c.O
 
 type conversionKey struct{ text, to string }
 
-// knownConversions holds answers of [ConversionAs], at most maxKnown of them.
+// knownConversions caches results of [ConversionAs], at most maxKnown.
 type knownConversions struct {
 	byKey sync.Map
 	count atomic.Int64
@@ -231,7 +230,7 @@ func (k *knownConversions) add(key conversionKey, c Conversion) {
 	}
 }
 
-// Texts without a conversion are held apart, so that wrong units of one caller leave the room of right ones.
+// Texts without a conversion are cached separately, so that invalid units do not evict valid ones.
 var conversions, noConversions knownConversions
 
 // ConversionAs returns how the values of a unit, as [ParseAs] reads it, turn into those of the unit of a
@@ -254,8 +253,8 @@ func ConversionAs(text, to string) (Conversion, bool) {
 	return Conversion{}, false
 }
 
-// ConversionTo returns how values of u turn into those of a code, annotations aside. It is false if the
-// two do not measure the same, and where there is no factor between them.
+// ConversionTo returns the conversion of values of u to a code, annotations aside. It returns false if the dimensions
+// differ or there is no linear conversion.
 func (u Unit) ConversionTo(code string) (Conversion, bool) {
 	a, ok1 := parseCode(u.UCUM)
 	b, ok2 := parseCode(code)

@@ -11,7 +11,7 @@ import (
 
 // A text that is known is known with every prefix, in every case where the case has no meaning, as a code,
 // and by its name.
-func TestParseAs(t *testing.T) {
+func TestParseAs_readsPrefixesCasesAndNames(t *testing.T) {
 	for _, c := range []struct{ like, texts, want string }{
 		{"kg", "kg KG Kg kilogram Kilograms kilogrammes {dry}kg", "kg"}, {"kg", "mg MG milligram", "mg"}, {"kg", "t tonne tonnes TNE", "t"}, {"kg", "[lb_av] [LB_AV] lb LBS pounds", "[lb_av]"},
 		{"m", "km KM kilometre Kilometers", "km"}, {"m", "ft FEET foot [ft_i]", "[ft_i]"}, {"s", "min MIN minutes", "min"}, {"s", "ms MS Msec milliseconds", "ms"},

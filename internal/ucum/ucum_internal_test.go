@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParseCode(t *testing.T) {
+func TestParseCode_returnsFactorAndDimension(t *testing.T) {
 	for _, c := range []struct {
 		code   string
 		factor float64
@@ -33,7 +33,7 @@ func TestParseCode(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParse_readsPrintedUnits(t *testing.T) {
 	for in, want := range map[string]string{
 		"mg/dL": "mg/dL", "mg/dl": "mg/dL", "Tsd./µl": "10*3/uL", "Tsd/μl": "10*3/uL", "/nl": "10*3/uL", "/pl": "10*6/uL", "G/L": "10*9/L", "g/L": "g/L", "g/l": "g/L", "T/L": "10*12/L",
 		"x10E3/uL": "10*3/uL", "10³/µL": "10*3/uL", "Mio./µl": "10*6/uL", "mcg/dL": "ug/dL", "E/l": "U/L", "UI/L": "[IU]/L", "mL/min/1,73m²": "mL/min/{1.73_m2}", "µUI/mL": "m[IU]/L", "%": "%",
@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestUnitFactor(t *testing.T) {
+func TestFactor_convertsOnlyWithinADimension(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
 		want     float64 // 0: not the same dimension
@@ -68,7 +68,7 @@ func TestUnitFactor(t *testing.T) {
 }
 
 // Units that no table prints are read by the grammar.
-func TestParsesUnitsBeyondTheTable(t *testing.T) {
+func TestParse_readsUnitsByTheGrammar(t *testing.T) {
 	for printed, ucum := range map[string]string{
 		"#/uL": "/uL", "mOsm/L": "mosm/L", "fg": "fg", "ug/g creat": "ug/g{creat}", "µg/g Kreatinin": "ug/g{creat}", "mmol/mmol creat": "mmol/mmol{creat}", "CFU/mL": "[CFU]/mL", "KBE/ml": "[CFU]/mL",
 		"MoM": "{M.o.M}", "mL/24h": "mL/(24.h)", "nmol/mmol creat": "nmol/mmol{creat}", "mmol/kg": "mmol/kg", "pg/L": "pg/L", "ng/mL/h": "ng/mL/h", "mmol/d": "mmol/d", "nmol/d": "nmol/d", "umol/24h": "umol/(24.h)", "10*3/mL": "10*3/mL",
@@ -84,7 +84,7 @@ func TestParsesUnitsBeyondTheTable(t *testing.T) {
 }
 
 // A unit that is printed for several units is unknown, and is not mended to one of them.
-func TestUncertainUnits(t *testing.T) {
+func TestParse_ambiguousUnitIsUnknown(t *testing.T) {
 	for _, printed := range []string{"mil/uL", "MIL/uL", "mil/µl", "mil/mm3", "mil/mm³", "mil./uL", "mil/cumm", "mil/mcL"} {
 		_, ok := Parse(printed)
 		require.False(t, ok, printed)

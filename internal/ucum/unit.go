@@ -22,7 +22,7 @@ var unitsCSV string
 type Unit struct {
 	// UCUM is the code of the Unified Code for Units of Measure: "10*3/uL".
 	UCUM string
-	// kind says what it measures, in the words of a LOINC property.
+	// kind is the LOINC property of the unit.
 	kind string
 }
 
@@ -59,8 +59,7 @@ var units = sync.OnceValue(func() *printedUnits {
 	return t
 })
 
-// moreUnits are printed forms beyond the file's, by UCUM code: other languages,
-// other ways to write a power of ten.
+// moreUnits maps UCUM codes to printed forms that the file lacks: other languages, other ways to write a power of ten.
 var moreUnits = map[string]string{
 	"10*3/uL": "tsd/ul|tsd./ul|tausend/ul|x10*3/ul|10e3/ul|x10e3/mcl|k/cumm|k/cu mm|x1000/ul|thousand/mcl|thousand/cumm|10^3/mm3|x10^3/mm3|x10^3/mcl|x103/ul|103/ul|x10 3/ul|10 3/ul|thous/ul|th/ul|miles/ul|10e3/mm3|x10(3)/ul|1000/ul|103/mm3|x103/mm3|k/ml|k/mcl|thou/mcl|milliers/mm3|giga/l|tys/ul|10**3/ul",
 	"10*6/uL": "mio/ul|mio./ul|mill/ul|mill./ul|million/mcl|million/cumm|millones/ul|mill/cumm|x10*6/ul|10e6/ul|x10e6/mcl|10^6/mm3|x10^6/mm3|x10^6/mcl|x106/ul|106/ul|x10 6/ul|10 6/ul|x10(6)/ul|x106/mm3|106/mm3|m/mcl|m/cumm|mill/mcl|millions/mm3|millions/ul|10**6/ul|mln/ul",
@@ -155,7 +154,7 @@ func loadUnits(r io.Reader) (*printedUnits, error) {
 	c.Comment = '#'
 	rows, err := c.ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("%w: units: not a table", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: units: must be a valid table of units", healthlab.Invalid)
 	}
 	t := &printedUnits{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]form{}, forms: map[string][]string{}, cased: map[string]string{}}
 	add := func(printed, ucum string) {
@@ -279,7 +278,7 @@ func asUCUM(key string) (string, bool) {
 	return "", false
 }
 
-// kindOf says what a unit measures, as a LOINC property.
+// kindOf returns the LOINC property of a unit.
 func kindOf(ucum string) string {
 	switch ucum {
 	case "%", "L/L", "/100{WBCs}":
@@ -332,7 +331,7 @@ func Near(units []string, unit string) bool {
 	return !compared
 }
 
-// pretty returns a folded unit as it is usually printed.
+// pretty returns the usual printed form of a folded unit.
 func (t *printedUnits) pretty(folded string) string {
 	if as, ok := t.cased[folded]; ok {
 		return as

@@ -22,8 +22,7 @@ type dueKey[K comparable] struct {
 	place int // in the heap
 }
 
-// Set makes a key due at an instant, instead of the one at which it was. The zero time
-// removes the key.
+// Set sets or replaces the due time of a key. The zero time removes the key.
 func (d *Due[K]) Set(key K, at time.Time) {
 	old := d.byKey[key]
 	switch {
@@ -45,8 +44,8 @@ func (d *Due[K]) Set(key K, at time.Time) {
 	}
 }
 
-// First returns the key that is due first and its instant; of several at the same instant,
-// the one that was added first. False if there is no key.
+// First returns the key with the earliest due time, and that time. Of equal times the key added first is returned. ok
+// is false without keys.
 func (d *Due[K]) First() (key K, at time.Time, ok bool) {
 	if len(d.heap) == 0 {
 		return key, at, false
@@ -54,10 +53,10 @@ func (d *Due[K]) First() (key K, at time.Time, ok bool) {
 	return d.heap[0].key, d.heap[0].at, true
 }
 
-// Until returns the keys that are due at an instant or before it, in no particular order.
+// Until returns the keys due at or before an instant, in no particular order.
 func (d *Due[K]) Until(now time.Time) []K {
 	var out []K
-	// What is below a key of the heap is not due before it.
+	// Children of a heap element are not due before the element.
 	below := []int{0}
 	for len(below) > 0 {
 		i := below[len(below)-1]
@@ -71,7 +70,7 @@ func (d *Due[K]) Until(now time.Time) []K {
 	return out
 }
 
-// dueHeap is a heap of keys, the one that is due first at the top.
+// dueHeap is a heap of keys with the earliest due key at the top.
 type dueHeap[K comparable] []*dueKey[K]
 
 func (h dueHeap[K]) Len() int { return len(h) }

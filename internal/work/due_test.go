@@ -11,7 +11,7 @@ import (
 )
 
 // Due agrees with a look at all keys.
-func TestDue(t *testing.T) {
+func TestDue_agreesWithALinearSearch(t *testing.T) {
 	begin := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
 		var due work.Due[int]
@@ -47,7 +47,7 @@ func TestDue(t *testing.T) {
 	})
 }
 
-func TestDueAtTheSameInstant(t *testing.T) {
+func TestDue_sameInstantKeepsTheOrderOfSetting(t *testing.T) {
 	var due work.Due[string]
 	at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, key := range []string{"b", "a", "c"} {

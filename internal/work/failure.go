@@ -13,16 +13,14 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// quoted finds what stands between the first quote and the last, for a value may hold
-// quotes itself, or behind an equals sign.
+// quoted matches text between the first and the last quote, and text after an equals sign.
 var quoted = regexp.MustCompile("(?s)[\"'`].*[\"'`]|[\"'`].*|=\\S+")
 
-// genitive finds the apostrophe of a genitive, which quotes nothing.
+// genitive matches the apostrophe of a genitive, which is not a quote.
 var genitive = regexp.MustCompile(`(\pL)'s\b`)
 
-// Cause is the text of an error for logs: the whole chain, at most 300 bytes, without what it
-// quotes. Errors of this module and of connectors hold no values of a person, but those of drivers
-// and of the standard library quote what they could not read.
+// Cause returns the text of an error chain for logs: at most 300 bytes, without quoted text. Drivers and the standard
+// library quote values that they could not parse.
 func Cause(err error) string {
 	const most = 300
 	const apostrophe = "\x00" // no text of an error has it
@@ -34,12 +32,11 @@ func Cause(err error) string {
 	return s
 }
 
-// warnEvery is how long failures of one kind are logged below WARN after one at WARN.
+// warnEvery is how long failures of a kind are logged at INFO after one at WARN.
 const warnEvery = time.Hour
 
-// FailureLog logs failures of background work: the first of a kind at WARN, and those that follow
-// within an hour at INFO, so that an outage fills no log that a person reads. The zero value is
-// ready. Safe for concurrent use.
+// FailureLog logs failures of background work: the first of a kind at WARN, and those within the next hour at INFO, so
+// that an outage does not flood the log. The zero value is ready to use. Safe for concurrent use.
 type FailureLog struct {
 	mu     sync.Mutex
 	warned map[string]time.Time
@@ -69,8 +66,8 @@ func (f *FailureLog) first(kind string, at time.Time) bool {
 	return true
 }
 
-// Frames names the functions and lines that led to a panic, the nearest first: for a function that
-// recovers.
+// Frames returns the functions and lines that led to a panic, innermost first. It must be called by a deferred function
+// that recovers.
 func Frames() []string {
 	var pcs [24]uintptr
 	n := runtime.Callers(3, pcs[:])

@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-func TestFailureLog(t *testing.T) {
+func TestFailureLog_warnsOfTheFirstFailureOfAnHour(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	var f work.FailureLog
@@ -42,7 +42,7 @@ func TestFailureLog(t *testing.T) {
 	require.Equal(t, "INFO", level(time.Hour+time.Minute, "band", down))
 }
 
-func TestCause(t *testing.T) {
+func TestCause_returnsTheErrorChainWithoutValues(t *testing.T) {
 	_, number := strconv.Atoi("planted")
 	var at time.Time
 	for name, c := range map[string]struct {

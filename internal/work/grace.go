@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Grace returns a context that ends some time after ctx has ended, for what must be written although
-// the caller has gone. While ctx has not ended, it sets no limit. It has the values of ctx. The function
-// that it returns ends it.
+// Grace returns a context that ends a duration after ctx has ended, for writes that must complete after the caller has
+// disconnected. It has the values of ctx. The caller must call the returned function to release the context.
 func Grace(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
 	out, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

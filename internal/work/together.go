@@ -8,15 +8,14 @@ import (
 	"sync"
 )
 
-// Part is one of several pieces of background work.
+// Part is one piece of background work with a name.
 type Part struct {
 	Name string
 	Run  func(ctx context.Context) error
 }
 
-// Together runs all parts at once until ctx ends, and returns when all have returned. A
-// part that returns an error ends the others; Together returns the errors, each with the
-// name of its part. Nil if ctx ended all of them.
+// Together runs all parts concurrently until ctx ends, and returns when all have returned. A part that fails ends the
+// others. It returns the errors with the names of their parts, or nil if ctx ended all of them.
 func Together(ctx context.Context, parts []Part) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-func TestTogether(t *testing.T) {
+func TestTogether_endsWhenOnePartFails(t *testing.T) {
 	waits := func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil

@@ -21,42 +21,36 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Loop claims jobs of type J and does them. It is not safe for concurrent use: call
-// Run once.
+// Loop claims jobs of type J and executes them. Not safe for concurrent use: call Run once.
 type Loop[J any] struct {
-	// Name is what logs and Observe call the work: "deliveries".
+	// Name is the name of the work in logs and for Observe: "deliveries".
 	Name string
-	// Claim takes at most n due jobs for itself and returns them; none if none is
-	// due. What it returned is this process's until the lease that Claim took out
-	// ends, whatever happens to the process. Jobs beyond n are left to their lease.
+	// Claim leases at most n due jobs and returns them; none if none is due. The process owns them until the lease
+	// ends. Jobs beyond n are ignored until then.
 	Claim func(ctx context.Context, n int) ([]J, error)
-	// Do does one job and records the outcome. An error is a job whose outcome was
-	// not recorded: it is logged with the job, if that is a slog.LogValuer, and the lease
-	// brings the job back. So does a panic, which ends that job alone. The end of the
-	// job's context is no error.
+	// Do executes one job and records the outcome. An error means that the outcome was not recorded: it is logged with
+	// the job, if that is a slog.LogValuer, and the job is repeated after its lease. A panic has the same effect. The
+	// end of the job's context is not an error.
 	Do func(ctx context.Context, job J) error
 	// Workers is how many jobs run at a time. Default 4.
 	Workers int
-	// Idle is how long to wait after a claim that came back with fewer jobs than
-	// asked for, give or take a quarter. Default 1 s.
+	// Idle is the wait after a claim with fewer jobs than requested, plus or minus a quarter. Default 1 s.
 	Idle time.Duration
-	// Wake ends the wait early. Give it a buffer of one, so that a wake while the
-	// loop is busy is not lost. Nil means that only time does.
+	// Wake ends the wait early. It should have a buffer of one, so that a wake during a claim is not lost. Nil: only
+	// Idle ends the wait.
 	Wake <-chan struct{}
 	// Drain is how long running jobs may go on after ctx has ended, before their
 	// own context ends too. Default 20 s.
 	Drain time.Duration
-	// Log receives what went wrong, as [FailureLog] does. Default: slog.Default().
+	// Log receives failures, as [FailureLog] does. Default: slog.Default().
 	Log *slog.Logger
-	// Observe is called after every job, with its duration and its error. It is
-	// called from many goroutines.
+	// Observe is called after every job with its duration and error. It must be safe for concurrent use.
 	Observe func(name string, took time.Duration, err error)
 
 	failures FailureLog
 }
 
-// longestPause is how long a loop waits, give or take a quarter, after a claim that failed. A
-// store that returns has its work back within 2 s.
+// longestPause is the longest wait after a failed claim, plus or minus a quarter.
 const longestPause = 1500 * time.Millisecond
 
 // Run claims and does jobs until ctx ends, then waits for the running ones and
@@ -65,7 +59,7 @@ const longestPause = 1500 * time.Millisecond
 // [healthlab.Invalid] at once if Claim or Do is missing.
 func (l *Loop[J]) Run(ctx context.Context) error {
 	if l.Claim == nil || l.Do == nil {
-		return fmt.Errorf("%w: work loop %q needs Claim and Do", healthlab.Invalid, l.Name)
+		return fmt.Errorf("%w: work loop %q: Claim and Do must be set", healthlab.Invalid, l.Name)
 	}
 	l.defaults()
 	jobs, stopJobs := context.WithCancel(context.WithoutCancel(ctx))
@@ -108,9 +102,8 @@ func (l *Loop[J]) Run(ctx context.Context) error {
 	return nil
 }
 
-// Once claims at most n jobs, does them one after another, and returns how many it claimed
-// and what went wrong with any of them: for hosts that bring their own scheduler. It looks at
-// nothing but Name, Claim and Do.
+// Once claims at most n jobs, executes them one after another, and returns the number of claimed jobs and the joined
+// errors, for hosts with their own scheduler. It uses only Name, Claim and Do.
 func (l *Loop[J]) Once(ctx context.Context, n int) (int, error) {
 	claimed, err := l.Claim(ctx, n)
 	if err != nil {
@@ -139,7 +132,7 @@ func (l *Loop[J]) defaults() {
 	}
 }
 
-// acquire waits for a free slot and takes all that are free. Zero means ctx ended.
+// acquire waits for a free slot and takes all free ones. Zero means that ctx ended.
 func (l *Loop[J]) acquire(ctx context.Context, slots chan struct{}) int {
 	select {
 	case slots <- struct{}{}:
@@ -158,7 +151,7 @@ func (l *Loop[J]) acquire(ctx context.Context, slots chan struct{}) int {
 	return n
 }
 
-// do runs one job. A panic in it ends that job alone.
+// do executes one job and recovers a panic.
 func (l *Loop[J]) do(ctx context.Context, job J) {
 	start := time.Now()
 	attrs := []any{"work", l.Name}
@@ -192,8 +185,7 @@ func (l *Loop[J]) sleep(ctx context.Context, d time.Duration, wake <-chan struct
 	}
 }
 
-// drain waits for running jobs; after Drain it ends their context and waits for them
-// to notice.
+// drain waits for running jobs. After Drain it cancels their context and waits for them to return.
 func (l *Loop[J]) drain(running *sync.WaitGroup, stop context.CancelFunc) {
 	done := make(chan struct{})
 	go func() {

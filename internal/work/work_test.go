@@ -71,14 +71,14 @@ func start[J any](t *testing.T, l *work.Loop[J]) (stop func()) {
 	}
 }
 
-func TestNeedsClaimAndDo(t *testing.T) {
+func TestRun_requiresClaimAndDo(t *testing.T) {
 	claim := func(context.Context, int) ([]int, error) { return nil, nil }
 	do := func(context.Context, int) error { return nil }
 	require.ErrorIs(t, (&work.Loop[int]{Name: "x", Do: do}).Run(t.Context()), healthlab.Invalid)
 	require.ErrorIs(t, (&work.Loop[int]{Name: "x", Claim: claim}).Run(t.Context()), healthlab.Invalid)
 }
 
-func TestBoundedConcurrency(t *testing.T) {
+func TestRun_workersBoundConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := new(queue)
 		q.set(20, nil)
@@ -109,7 +109,7 @@ func TestBoundedConcurrency(t *testing.T) {
 	})
 }
 
-func TestClaimThatReturnsTooMany(t *testing.T) {
+func TestRun_extraJobsOfAClaimAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var first sync.Once
 		var done atomic.Int32
@@ -127,7 +127,7 @@ func TestClaimThatReturnsTooMany(t *testing.T) {
 	})
 }
 
-func TestIdle(t *testing.T) {
+func TestRun_idlePollingIsJittered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := new(queue)
 		stop := start(t, &work.Loop[int]{Claim: q.claim, Do: func(context.Context, int) error { return nil },
@@ -146,7 +146,7 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-func TestDefaultIdleIsASecond(t *testing.T) {
+func TestRun_defaultIdleIsASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := new(queue)
 		stop := start(t, &work.Loop[int]{Claim: q.claim, Do: func(context.Context, int) error { return nil }})
@@ -156,7 +156,7 @@ func TestDefaultIdleIsASecond(t *testing.T) {
 	})
 }
 
-func TestWake(t *testing.T) {
+func TestRun_wakeClaimsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := new(queue)
 		wake := make(chan struct{}, 1)
@@ -172,7 +172,7 @@ func TestWake(t *testing.T) {
 	})
 }
 
-func TestClaimErrors(t *testing.T) {
+func TestRun_claimErrorIsLoggedWithoutValuesAndRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logs bytes.Buffer
 		q := new(queue)
@@ -206,7 +206,7 @@ func TestClaimErrors(t *testing.T) {
 	})
 }
 
-func TestPanicEndsOneJob(t *testing.T) {
+func TestRun_panicEndsOneJobAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logs bytes.Buffer
 		q := new(queue)
@@ -250,7 +250,7 @@ func TestPanicEndsOneJob(t *testing.T) {
 	})
 }
 
-func TestStopLetsJobsFinish(t *testing.T) {
+func TestStop_waitsForRunningJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := new(queue)
 		q.set(9, nil)
@@ -274,7 +274,7 @@ func TestStopLetsJobsFinish(t *testing.T) {
 	})
 }
 
-func TestStopCutsLongJobsAfterDrain(t *testing.T) {
+func TestStop_cancelsLongJobsAfterDrain(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
 		var logs bytes.Buffer
@@ -305,7 +305,7 @@ func TestStopCutsLongJobsAfterDrain(t *testing.T) {
 	})
 }
 
-func TestStopWhileEverySlotIsBusy(t *testing.T) {
+func TestStop_whileEverySlotIsBusyEndsAfterDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := new(queue)
 		q.set(1, nil)
@@ -317,7 +317,7 @@ func TestStopWhileEverySlotIsBusy(t *testing.T) {
 	})
 }
 
-func TestStopBeforeStart(t *testing.T) {
+func TestRun_stoppedBeforeItsStartClaimsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	q := new(queue)
@@ -326,7 +326,7 @@ func TestStopBeforeStart(t *testing.T) {
 	require.Zero(t, q.seen())
 }
 
-func TestOnce(t *testing.T) {
+func TestOnce_doesEachClaimedJob(t *testing.T) {
 	broken := errors.New("broken")
 	var done []int
 	loop := work.Loop[int]{
@@ -361,7 +361,7 @@ func (l letter) LogValue() slog.Value { return slog.GroupValue(slog.Int("letter"
 
 // A failed job is logged with what names it: the first failure of a kind at WARN. A job whose
 // context ended did not fail.
-func TestFailedJobsAreNamed(t *testing.T) {
+func TestRun_failedJobIsLoggedWithItsName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logs bytes.Buffer
 		next := letter(0)

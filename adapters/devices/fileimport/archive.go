@@ -30,14 +30,14 @@ func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, uint64, 
 		}
 		entries[path.Clean(strings.ReplaceAll(f.Name, `\`, "/"))] = f
 		if total += f.UncompressedSize64; f.UncompressedSize64 > most || total > most {
-			return nil, 0, zipFault("it unpacks to more than an archive may hold")
+			return nil, 0, zipFault("the archive unpacks to more bytes than Options.MaxArchiveBytes")
 		}
 	}
 	return entries, total, nil
 }
 
-// importedNames returns the files of an archive by name, without those that another file reads, and how long they
-// are packed.
+// importedNames returns the names of an archive's files, except those that another file reads, and their total packed
+// size.
 func importedNames(entries map[string]*zip.File) (names []string, packed int64) {
 	names = slices.DeleteFunc(slices.Sorted(maps.Keys(entries)), func(name string) bool {
 		return owned(path.Dir(name), func(owner string) bool { return entries[owner] != nil })
@@ -48,9 +48,8 @@ func importedNames(entries map[string]*zip.File) (names []string, packed int64) 
 	return names, packed
 }
 
-// importZIP imports each file of an archive as ImportDir imports those of a folder. An archive
-// that says that it unpacks to more than it may hold is refused before anything is read, and an
-// entry that unpacks to more than it says is an error of that entry.
+// importZIP imports each file of an archive like ImportDir. It refuses an archive whose declared size exceeds the limit
+// before it reads anything. A file that is longer than declared fails alone.
 func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options, rep *Report) error {
 	at, size, done, err := wholeOf(r, head, ZIP, o)
 	if err != nil {
@@ -59,10 +58,10 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	defer done()
 	archive, err := zip.NewReader(at, size)
 	if err != nil {
-		return zipFault("it is not a valid archive")
+		return zipFault("the file must be a valid ZIP archive")
 	}
 	if len(archive.File) > mostEntries {
-		return zipFault("it has more files than an archive may have")
+		return zipFault("the archive has too many files")
 	}
 	most := uint64(o.MaxArchiveBytes)
 	entries, total, err := entriesOf(archive, most-min(most, o.unpacked))
@@ -120,13 +119,13 @@ func openerOf(entries map[string]*zip.File) opener {
 		}
 		c, err := f.Open()
 		if err != nil {
-			return nil, zipFault("a file of it cannot be unpacked")
+			return nil, zipFault("a file of the archive cannot be unpacked")
 		}
 		return &entryReader{c, int64(f.UncompressedSize64)}, nil
 	}
 }
 
-// importEntry imports one file of an archive, with the options of its files.
+// importEntry imports one file of an archive.
 func importEntry(ctx context.Context, open opener, name string, sink Sink, o *Options) (Report, error) {
 	f, err := open(name)
 	if err != nil {
@@ -136,26 +135,26 @@ func importEntry(ctx context.Context, open opener, name string, sink Sink, o *Op
 	return importFrom(ctx, f, path.Base(name), func(rel string) (io.ReadCloser, error) { return open(path.Join(path.Dir(name), rel)) }, sink, o)
 }
 
-// entryReader reads a file of an archive, which may not be longer than it says.
+// entryReader reads a file of an archive. It fails if the file is longer than its header declares.
 type entryReader struct {
 	io.ReadCloser
 	left int64
 }
 
-// Read reads; errors of the archive are errors of its file.
+// Read reads the next bytes. An error of the archive becomes a FileError of the file.
 func (e *entryReader) Read(b []byte) (int, error) {
 	n, err := e.ReadCloser.Read(b)
 	if e.left -= int64(n); e.left < 0 {
-		return 0, zipFault("a file of it unpacks to more than it says")
+		return 0, zipFault("a file of the archive unpacks to more bytes than its header declares")
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return n, zipFault("a file of it cannot be unpacked")
+		return n, zipFault("a file of the archive cannot be unpacked")
 	}
 	return n, err
 }
 
-// wholeOf returns the bytes of an archive or a database to read at any place. One that cannot be
-// is copied to a temporary file.
+// wholeOf returns a reader with random access to an archive or database. It copies a reader that cannot seek to a
+// temporary file.
 func wholeOf(r io.Reader, head []byte, format Format, o *Options) (io.ReaderAt, int64, func(), error) {
 	under := r
 	if c, ok := r.(*ctxReader); ok {
@@ -189,7 +188,7 @@ func wholeOf(r io.Reader, head []byte, format Format, o *Options) (io.ReaderAt, 
 		return nil, 0, nil, fmt.Errorf("read file: %w", err)
 	case n > o.MaxArchiveBytes:
 		done()
-		return nil, 0, nil, &FileError{Format: format, Msg: "it is larger than Options.MaxArchiveBytes"}
+		return nil, 0, nil, &FileError{Format: format, Msg: "the archive is larger than Options.MaxArchiveBytes"}
 	}
 	return f, n + int64(len(head)), done, nil
 }

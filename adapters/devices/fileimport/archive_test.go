@@ -35,7 +35,7 @@ func archive(t testing.TB, files ...string) []byte {
 type plain struct{ io.Reader }
 
 // Each file of an archive is imported, whatever reads it.
-func TestArchive(t *testing.T) {
+func TestArchive_importsEachFileByItsFormat(t *testing.T) {
 	data := archive(t, "a/race.fit", string(triathlon(t)), "walk.gpx", smallGPX, "run.tcx", smallTCX, "readme.txt", "hello", "bad.gpx", "<gpx><trk>",
 		"apple/export.xml", smallExport)
 	file := filepath.Join(t.TempDir(), "all.zip")
@@ -71,7 +71,7 @@ func TestArchive(t *testing.T) {
 }
 
 // Archives that unpack to too much, or that are damaged, are refused.
-func TestArchiveFaults(t *testing.T) {
+func TestArchive_oversizedOrDamagedIsRefused(t *testing.T) {
 	zeros := string(make([]byte, 2<<20))
 	bomb := archive(t, "a.gpx", zeros)
 	liar := bytes.Clone(bomb) // its directory says 20 bytes
@@ -86,13 +86,13 @@ func TestArchiveFaults(t *testing.T) {
 		opts *fileimport.Options
 		want string
 	}{
-		"bomb":    {bomb, &fileimport.Options{MaxArchiveBytes: 1 << 20}, "it unpacks to more than an archive may hold"},
-		"entry":   {archive(t, "a.gpx", "<gpx>"+zeros), &fileimport.Options{MaxRecordingBytes: 1 << 20}, "larger than a recording may be"},
+		"bomb":    {bomb, &fileimport.Options{MaxArchiveBytes: 1 << 20}, "the archive unpacks to more bytes than Options.MaxArchiveBytes"},
+		"entry":   {archive(t, "a.gpx", "<gpx>"+zeros), &fileimport.Options{MaxRecordingBytes: 1 << 20}, "the recording is larger than Options.MaxRecordingBytes"},
 		"liar":    {liar, nil, ""},
-		"many":    {archive(t, many...), nil, "it has more files than an archive may have"},
-		"nested":  {archive(t, "b.zip", string(bomb)), nil, "an archive in an archive is not read"},
+		"many":    {archive(t, many...), nil, "the archive has too many files"},
+		"nested":  {archive(t, "b.zip", string(bomb)), nil, "an archive inside an archive is not read; unpack it first"},
 		"nothing": {archive(t, "a.txt", "hello"), nil, "the archive has no such file"},
-		"cut":     {bomb[:len(bomb)-30], nil, "it is not a valid archive"},
+		"cut":     {bomb[:len(bomb)-30], nil, "the file must be a valid ZIP archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := allocated()
@@ -123,7 +123,7 @@ func packed(t testing.TB, data []byte) []byte {
 }
 
 // A recording that is packed with gzip is read as the recording is. Other files are not.
-func TestGzip(t *testing.T) {
+func TestGzip_unpacksRecordingsAlone(t *testing.T) {
 	for format, data := range map[fileimport.Format][]byte{fileimport.FIT: triathlon(t), fileimport.GPX: []byte(smallGPX), fileimport.TCX: []byte(smallTCX)} {
 		want, _, err := importBytes(t, data, nil)
 		require.NoError(t, err)
@@ -139,10 +139,10 @@ func TestGzip(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"cut":     {good[:len(good)-12], "it cannot be unpacked"},
-		"damaged": {bad, "it cannot be unpacked"},
-		"header":  {good[:5], "it cannot be unpacked"},
-		"bomb":    {packed(t, make([]byte, 4<<20)), "larger than a recording may be"},
+		"cut":     {good[:len(good)-12], "the gzip file cannot be unpacked"},
+		"damaged": {bad, "the gzip file cannot be unpacked"},
+		"header":  {good[:5], "the gzip file cannot be unpacked"},
+		"bomb":    {packed(t, make([]byte, 4<<20)), "the recording is larger than Options.MaxRecordingBytes"},
 		"text":    {packed(t, []byte("hello")), "a file that is no recording"},
 		"twice":   {packed(t, good), "a file that is no recording"},
 		"archive": {packed(t, archive(t, "a.gpx", smallGPX)), "a file that is no recording"},

@@ -8,8 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// batches keeps the samples and summaries of several sources of one provider until there are enough for a
-// call of the sink.
+// batches collects the samples and summaries of several sources of one provider until a batch is full.
 type batches struct {
 	out      *output
 	provider string
@@ -21,7 +20,7 @@ type batchKey struct {
 	app  string
 }
 
-// mostBatches bounds the sources whose samples are held back: their names come from the file.
+// mostBatches is the largest number of sources that are collected at a time, because the file chooses their number.
 const mostBatches = 100
 
 func keyOf(from *origin) batchKey {
@@ -50,7 +49,7 @@ func (b *batches) get(from *origin) (*batch, error) {
 	return b.of[key], nil
 }
 
-// flush hands over what is kept, in the order of the sources.
+// flush sends the collected items to the sink, in the order of the sources.
 func (b *batches) flush() error {
 	for _, key := range slices.SortedFunc(maps.Keys(b.of), func(x, y batchKey) int {
 		return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.app, y.app))

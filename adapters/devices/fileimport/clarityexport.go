@@ -8,8 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// clarityEvents is the export of Dexcom Clarity: readings of a sensor and what a person typed in.
-// Times are those of a clock on the wall.
+// clarityEvents reads the export of Dexcom Clarity: sensor readings and the entries of a person. Its times are local.
 var clarityEvents = csvFile{
 	format: ClarityExport, name: "Clarity_Export*.csv", read: readClarityEvents, local: true,
 	keys: []string{clarityTime, clarityType},
@@ -25,8 +24,7 @@ var clarityEvents = csvFile{
 	),
 }
 
-// clarityWords are types of events in other languages. The words of a language that are not known
-// are left out and counted, as any other type is.
+// clarityWords translates event types of other languages. An unknown event type is left out and counted.
 var clarityWords = map[string]string{
 	"EGW": "EGV", "Niveles estimados de glucosa": "EGV",
 }
@@ -40,22 +38,21 @@ const (
 	clarityMmolL    = "Glucose Value (mmol/L)"
 )
 
-// clarityEvent is what becomes of a type of event: its resource, who measured it, and the columns of
-// its value.
+// clarityEvent maps an event type to its resource, its source type and the columns of its value.
 type clarityEvent struct {
 	resource string
 	source   healthdata.SourceType
 	columns  []value[float64]
 }
 
-// sensorLimits are the values, in mg/dL, that stand for a reading outside of the range of a sensor: the
-// nearest that it can measure, as the API of the provider gives them.
+// sensorLimits maps texts for readings outside of the sensor's range to the nearest measurable value in mg/dL, as the
+// API of the provider does.
 var sensorLimits = map[string]float64{
 	"low": 40, "niedrig": 40, "bajo": 40, "basso": 40,
 	"high": 400, "hoch": 400, "alto": 400,
 }
 
-// glucoseColumns read the column that the file has.
+// glucoseColumns lists the glucose columns; a file has one of them.
 var glucoseColumns = []value[float64]{
 	{clarityMgdL, 10, 1000, func(v *float64, n float64) { *v = n }},
 	{clarityMmolL, 0.5, 56, func(v *float64, n float64) { *v = n }},
@@ -69,13 +66,13 @@ var clarityKinds = map[string]clarityEvent{
 	"Exercise":    {"workout_duration", healthdata.SourceApp, nil}, // its duration
 }
 
-// clarityInsulins are the sub types of insulin, as types of the catalogue and how they are given.
+// clarityInsulins maps the insulin subtypes of the export to insulin types and delivery modes.
 var clarityInsulins = map[string]struct{ kind, mode string }{"Fast-Acting": {"rapid_acting", "bolus"}, "Long-Acting": {"long_acting", "basal"}}
 
 // clarityIntensities are the sub types of exercise.
 var clarityIntensities = map[string]string{"Light": "low", "Medium": "medium", "Heavy": "high"}
 
-// readClarityEvents hands over glucose, carbohydrates, insulin and exercise.
+// readClarityEvents stores glucose, carbohydrates, insulin and exercise.
 func readClarityEvents(r *rows) error {
 	_, mgdl := r.columns[foldColumn(clarityMgdL)]
 	_, mmoll := r.columns[foldColumn(clarityMmolL)]
@@ -111,7 +108,7 @@ func readClarityEvents(r *rows) error {
 		return err
 	}
 	if !read {
-		r.out.note("no row has a type of event that is read; a reading of the sensor has the type EGV, EGW or Niveles estimados de glucosa")
+		r.out.note("the file must have a row with a known event type; sensor readings have the type EGV, EGW or Niveles estimados de glucosa")
 	}
 	for _, t := range []healthdata.SourceType{healthdata.SourceAutomatic, healthdata.SourceFingerprick, healthdata.SourceApp} {
 		if err := batches[t].flush(); err != nil {
@@ -121,7 +118,7 @@ func readClarityEvents(r *rows) error {
 	return nil
 }
 
-// claritySample reads the sample of a row. False if it does not have a value or a time.
+// claritySample returns the sample of a row. ok is false if the row has no value or no time.
 func claritySample(r *rows, kind *clarityEvent) (s healthdata.Sample, ok bool) {
 	at, ok := localInstant(r, clarityTime)
 	if !ok {

@@ -21,22 +21,22 @@ import (
 // csvFile is a CSV file of an account export.
 type csvFile struct {
 	format Format
-	// name is a pattern of what the export calls it.
+	// name is a pattern of the file name.
 	name string
-	// keys are the columns that the file is known by. All of them are required.
+	// keys lists the required columns, by which the file is recognised.
 	keys []string
-	// also are the names of columns in other languages, with the English ones.
+	// also maps column names of other languages to the English ones.
 	also map[string]string
-	// preamble is how many lines at most stand before the header.
+	// preamble is the largest number of lines before the header.
 	preamble int
-	// twice are columns that the export has twice, of which the last is read.
+	// twice lists columns that occur twice in the export. The last one is read.
 	twice []string
-	// named says that other files have the columns, too: this one is recognised by its name.
+	// named means that other files have the same columns, so that this file is recognised by its name.
 	named bool
-	// local says that its times have no zone, so that Options.Zone is required.
+	// local means that the times have no zone, so that Options.Zone is required.
 	local bool
-	// dateOf is the column whose dates have the day or the month first, which is learnt from all
-	// rows before they are read; empty if dates have one form.
+	// dateOf is the column whose values show whether dates have the day or the month first. It is empty if dates have
+	// one form.
 	dateOf string
 	read   func(*rows) error
 }
@@ -52,13 +52,13 @@ const (
 	// mostRows and mostRowBytes bound a CSV file.
 	mostRows     = 1_000_000
 	mostRowBytes = 1 << 20
-	// mostRemarks is how many cells and rows that cannot be read have a note of their own.
+	// mostRemarks is the largest number of notes about unreadable cells and rows.
 	mostRemarks = 100
-	// Times lie between these years.
+	// Times outside of these years are refused.
 	firstYear, lastYear = 1990, 2100
 )
 
-// csvFileOf returns the file of a name that begins with head; nil if it is none that is read.
+// csvFileOf returns the csvFile for a file name and its first bytes; nil if the file is of no known kind.
 func csvFileOf(head []byte, name string) *csvFile {
 	head = bytes.TrimLeft(bytes.TrimPrefix(head, utf8BOM), blank)
 	if len(head) == 0 || head[0] < ' ' {
@@ -72,7 +72,7 @@ func csvFileOf(head []byte, name string) *csvFile {
 	return nil
 }
 
-// headerIn returns where in head the header of the file begins.
+// headerIn returns the position of the file's header in head.
 func (f *csvFile) headerIn(head []byte) (at int, ok bool) {
 	for range f.preamble + 1 {
 		at = len(head) - len(bytes.TrimLeft(head[at:], blank))
@@ -90,11 +90,11 @@ func (f *csvFile) headerIn(head []byte) (at int, ok bool) {
 	return 0, false
 }
 
-// blank is what may stand before the header of a CSV file.
+// blank lists the characters that may precede the header.
 const blank = " \t\r\n"
 
-// separatorOf returns what stands between the cells of a header most often: a comma, or what
-// programs write in its place for people whose decimals have commas.
+// separatorOf returns the separator that occurs most often in a header: a comma, or a semicolon or tab of programs for
+// locales with decimal commas.
 func separatorOf(head []byte) rune {
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	found := ','
@@ -106,7 +106,7 @@ func separatorOf(head []byte) rune {
 	return found
 }
 
-// csvFileNamed returns the file of that name; nil if there is none that is read.
+// csvFileNamed returns the csvFile with that name; nil if there is none.
 func csvFileNamed(name string) *csvFile {
 	for _, f := range csvFiles() {
 		if f.called(name) {
@@ -121,8 +121,8 @@ func (f *csvFile) called(name string) bool {
 	return ok && err == nil
 }
 
-// columnsOf returns the last position of each column, and how often each is there. Names are
-// the English ones, after [foldColumn].
+// columnsOf returns the last position and the number of occurrences of each column. Names are English, after
+// [foldColumn].
 func (f *csvFile) columnsOf(header []string) (at, seen map[string]int) {
 	at, seen = map[string]int{}, map[string]int{}
 	for i, name := range header {
@@ -140,8 +140,8 @@ func foldColumn(name string) string {
 	return healthlab.FoldText(strings.ReplaceAll(strings.TrimSpace(name), "’", "'"))
 }
 
-// columnNames returns the English names of columns by their names in other languages. Each line is
-// an English name and its translations, which a vertical bar separates.
+// columnNames returns a map from translated column names to English ones. Each line is an English name and its
+// translations, separated by vertical bars.
 func columnNames(lines ...string) map[string]string {
 	also := map[string]string{}
 	for _, line := range lines {
@@ -167,7 +167,7 @@ func (f *csvFile) has(at, seen map[string]int) bool {
 	return true
 }
 
-// otherHeader is the error of a file that has the name of f and other columns.
+// otherHeader returns the error of a file that has the name of f but other columns.
 func (f *csvFile) otherHeader() error {
 	msg := "a file of this name of an account export has the columns " + strings.Join(f.keys, ", ")
 	if len(f.twice) > 0 {
@@ -226,10 +226,10 @@ func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error)
 	return v, nil
 }
 
-// importCSV hands over what the rows of a file say.
+// importCSV reads the rows of a file and sends their data to the sink.
 func importCSV(out *output, f *csvFile, r io.Reader, head []byte, beside opener) error {
 	if f.local && !out.opts.zoned {
-		return &FileError{Format: f.format, Line: 1, Msg: "its times are local: Options.Zone must say where the person was"}
+		return &FileError{Format: f.format, Line: 1, Msg: "the times of the file are local: Options.Zone must be the time zone of the person"}
 	}
 	text, monthFirst := io.MultiReader(bytes.NewReader(head), r), false
 	if f.dateOf != "" {
@@ -251,7 +251,7 @@ func importCSV(out *output, f *csvFile, r io.Reader, head []byte, beside opener)
 	return f.read(v)
 }
 
-// next reads the next row that has a cell for each column. False at the end.
+// next reads the next complete row. It returns false at the end.
 func (r *rows) next() (bool, error) {
 	for {
 		if err := r.out.ctx.Err(); err != nil {
@@ -274,7 +274,7 @@ func (r *rows) next() (bool, error) {
 			r.cells = cells
 		}
 		if r.count++; r.count > mostRows {
-			return false, &FileError{Format: r.format, Offset: r.csv.InputOffset(), Msg: "it has more rows than an export may have"}
+			return false, &FileError{Format: r.format, Offset: r.csv.InputOffset(), Msg: "the file has more rows than an export may have"}
 		}
 		if err == nil && len(cells) == r.width {
 			return true, nil
@@ -282,7 +282,7 @@ func (r *rows) next() (bool, error) {
 	}
 }
 
-// each calls do for each row that has a cell for each column.
+// each calls do for each complete row.
 func (r *rows) each(do func() error) error {
 	for {
 		if more, err := r.next(); err != nil || !more {
@@ -296,8 +296,7 @@ func (r *rows) each(do func() error) error {
 
 var errLongRow = errors.New("long row")
 
-// rowLimit reads at most the bytes of a row, so that quotes that are not closed do not read the
-// whole file into memory.
+// rowLimit limits the length of a row, so that an unclosed quote does not read the whole file into memory.
 type rowLimit struct {
 	r    io.Reader
 	left int
@@ -313,14 +312,14 @@ func (l *rowLimit) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// fault returns what an error of the reader means.
+// fault converts an error of the CSV reader.
 func (r *rows) fault(err error) error {
 	var ofFile *FileError
 	switch {
 	case errors.As(err, &ofFile), r.out.ctx.Err() != nil:
 		return err
 	case errors.Is(err, errLongRow):
-		return &FileError{Format: r.format, Offset: r.csv.InputOffset(), Msg: "a row is longer than a row may be"}
+		return &FileError{Format: r.format, Offset: r.csv.InputOffset(), Msg: "a row of the file is too long"}
 	}
 	return fmt.Errorf("read file: %w", err)
 }
@@ -341,7 +340,7 @@ func (r *rows) remark(line int, what, expected string) {
 	r.remarks.add("line "+strconv.Itoa(line+r.before), what, expected)
 }
 
-// remarks counts what cannot be read, and notes the first of it.
+// remarks counts unreadable values and notes the first of each kind.
 type remarks struct {
 	out *output
 	n   int
@@ -357,8 +356,8 @@ func (r *remarks) add(place, what, expected string) {
 	}
 }
 
-// clockTimes returns the instants at which a clock in a zone shows a time: two in the hour that
-// comes twice in autumn, none in the hour that is left out in spring.
+// clockTimes returns the instants at which a clock in a zone shows a time: two in the repeated hour of autumn, none in
+// the skipped hour of spring.
 func clockTimes(clock time.Time, zone *time.Location) []time.Time {
 	var out []time.Time
 	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
@@ -371,8 +370,8 @@ func clockTimes(clock time.Time, zone *time.Location) []time.Time {
 	return out
 }
 
-// timeOf reads a time and its offset, nil if it has none. False, with a remark, if it is not as
-// expected.
+// timeOf reads a time and its offset; the offset is nil if the cell has none. It returns false and adds a remark if the
+// time is malformed.
 func timeOf(r *rows, column, expected string) (at time.Time, offset *int, ok bool) {
 	t, offset, err := healthlab.ParseTimeZone(r.text(column))
 	if err != nil || t.Year() < firstYear || t.Year() > lastYear {
@@ -385,8 +384,7 @@ func timeOf(r *rows, column, expected string) (at time.Time, offset *int, ok boo
 	return t.Time, nil, true
 }
 
-// localInstant reads a time without a zone, which is that of Options.Zone. One with an offset is
-// taken as it says.
+// localInstant reads a time in Options.Zone. A time with an offset uses its own offset.
 func localInstant(r *rows, column string) (time.Time, bool) {
 	clock, offset, ok := timeOf(r, column, "2026-03-01 22:50:05")
 	if !ok || offset != nil {
@@ -400,7 +398,7 @@ func localInstant(r *rows, column string) (time.Time, bool) {
 	return at[0], true
 }
 
-// zonedInstant reads a time with its offset from UTC.
+// zonedInstant reads a time with an offset from UTC.
 func zonedInstant(r *rows, column string) (time.Time, bool) {
 	const expected = "2026-03-01T22:50:05+01:00"
 	at, offset, ok := timeOf(r, column, expected)
@@ -415,12 +413,12 @@ func (r *rows) leave(why string) { r.out.skip(why) }
 // value is a column with a number.
 type value[T any] struct {
 	column string
-	// least and most are the range of what is taken for a measurement.
+	// least and most limit the values that are accepted as a measurement.
 	least, most float64
 	set         func(into *T, number float64)
 }
 
-// readValues reads the cells of the columns that are not empty.
+// readValues reads the non-empty cells of the columns.
 func readValues[T any](r *rows, columns []value[T], into *T) {
 	for i := range columns {
 		c := &columns[i]
@@ -438,14 +436,14 @@ func readValues[T any](r *rows, columns []value[T], into *T) {
 }
 
 func (r *rows) number(text string) (float64, bool) {
-	// Where semicolons stand between the cells, a comma is a decimal comma.
+	// If cells are separated by semicolons, a comma is a decimal comma.
 	if r.csv.Comma == ';' && strings.Count(text, ",") == 1 && !strings.Contains(text, ".") {
 		text = strings.Replace(text, ",", ".", 1)
 	}
 	return healthlab.ParseNumber(text)
 }
 
-// expect notes the columns that the file does not have. Their values are not there.
+// expect adds a note for each column that the file lacks.
 func expect[T any](r *rows, columns []value[T]) {
 	for i := range columns {
 		if _, ok := r.columns[foldColumn(columns[i].column)]; !ok {
@@ -463,7 +461,7 @@ func wordsOf(sport string) string {
 	return strings.Join(words, "_")
 }
 
-// batch keeps samples and summaries of one source until there are enough for a call of the sink.
+// batch collects samples and summaries of one source until there are enough for a call of the sink.
 type batch struct {
 	out       *output
 	source    healthdata.Source
@@ -499,7 +497,7 @@ func (b *batch) sample(resource string, s healthdata.Sample) error {
 	return b.flush()
 }
 
-// flush hands over what is kept, in the order of the resources' names.
+// flush sends the collected items to the sink, in the order of the resource names.
 func (b *batch) flush() error {
 	for _, resource := range slices.Sorted(maps.Keys(b.summaries)) {
 		items := b.summaries[resource]

@@ -47,7 +47,7 @@ func utc(text string) healthlab.Time {
 	return healthlab.At(at)
 }
 
-func TestWHOOPExport(t *testing.T) {
+func TestWHOOPExport_givesActivitySleepAndWorkouts(t *testing.T) {
 	s, rep, err := importBytes(t, whoopArchive(t), nil)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"activity": 4, "sleep": 5, "workouts": 2}, rep.Summaries)
@@ -112,7 +112,7 @@ func stravaArchive(t testing.TB) []byte {
 		"export_1/profile.csv", "Athlete ID,Sex\n1,F\n", "export_1/media/a.jpg", "\xff\xd8\xff")
 }
 
-func TestStravaExport(t *testing.T) {
+func TestStravaExport_givesWorkoutsWithTheirRecordings(t *testing.T) {
 	s, rep, err := importBytes(t, stravaArchive(t), &fileimport.Options{Provider: "strava"})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"workouts": 8}, rep.Summaries)
@@ -163,7 +163,7 @@ func TestStravaExport(t *testing.T) {
 }
 
 // A list without its recordings gives the workouts, and a folder is read as an archive is.
-func TestStravaFolder(t *testing.T) {
+func TestStravaExport_folderIsReadLikeAnArchive(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(testdata(t, "strava", "activities.csv")), nil)
 	require.NoError(t, err)
 	require.Equal(t, 7, rep.Skipped["recording beside the file"])
@@ -190,7 +190,7 @@ func TestStravaFolder(t *testing.T) {
 
 // A hostile or damaged recording gives a note, and the workouts of the list are imported. A
 // damaged archive is an error.
-func TestStravaHostileRecordings(t *testing.T) {
+func TestStravaExport_hostileRecordingKeepsTheWorkouts(t *testing.T) {
 	list := testdata(t, "strava", "activities.csv")
 	for name, recording := range map[string][]byte{
 		"bomb":    packed(t, make([]byte, 8<<20)),
@@ -220,7 +220,7 @@ func berlin(t testing.TB) *time.Location {
 	return zone
 }
 
-func TestClarityExport(t *testing.T) {
+func TestClarityExport_givesGlucoseInsulinAndCarbohydrates(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(testdata(t, "clarity", clarityFile)), &fileimport.Options{Zone: berlin(t)})
 	require.NoError(t, err)
 	require.Equal(t, fileimport.ClarityExport, rep.Format)
@@ -265,7 +265,7 @@ func TestClarityExport(t *testing.T) {
 }
 
 // In mmol/L the values are those of the cells, and the hour that comes twice is left out.
-func TestClarityMillimoles(t *testing.T) {
+func TestClarityExport_readsMmolAndLeavesOutTheRepeatedHour(t *testing.T) {
 	const header = "Timestamp (YYYY-MM-DDThh:mm:ss),Event Type,Event Subtype,Source Device ID,Glucose Value (mmol/L),Insulin Value (u),Carb Value (grams),Duration (hh:mm:ss)\n"
 	data := header + "2026-10-25T01:59:59,EGV,,,6.2,,,\n2026-10-25T02:00:00,EGV,,,6.3,,,\n2026-10-25T02:59:59,EGV,,,6.4,,,\n2026-10-25T03:00:00,EGV,,,6.5,,,\n2026-10-25T03:05:00,EGV,,,112,,,\n"
 	s, rep, err := importBytes(t, []byte(data), &fileimport.Options{Zone: berlin(t)})
@@ -278,7 +278,7 @@ func TestClarityMillimoles(t *testing.T) {
 }
 
 // Without a zone and without one unit, nothing is read.
-func TestClarityRefusals(t *testing.T) {
+func TestClarityExport_requiresAZoneAndOneUnit(t *testing.T) {
 	file := testdata(t, "clarity", clarityFile)
 	zone := &fileimport.Options{Zone: berlin(t)}
 	for name, c := range map[string]struct {
@@ -286,7 +286,7 @@ func TestClarityRefusals(t *testing.T) {
 		opts *fileimport.Options
 		want string
 	}{
-		"zone":      {file, nil, "its times are local: Options.Zone must say where the person was"},
+		"zone":      {file, nil, "the times of the file are local: Options.Zone must be the time zone of the person"},
 		"no unit":   {strings.Replace(file, "(mg/dL)", "(g/L)", 1), zone, "the header must have one of the columns"},
 		"two units": {strings.Replace(file, "Transmitter ID", "Glucose Value (mmol/L)", 1), zone, "the header must have one of the columns"},
 	} {
@@ -312,7 +312,7 @@ func withingsArchive(t testing.TB) []byte {
 	return archive(t, files...)
 }
 
-func TestWithingsExport(t *testing.T) {
+func TestWithingsExport_givesBodyAndTimeseries(t *testing.T) {
 	s, rep, err := importBytes(t, withingsArchive(t), &fileimport.Options{Zone: berlin(t)})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"body": 2}, rep.Summaries)
@@ -394,7 +394,7 @@ const fitbitRates = `[{
 
 const fitbitSteps = `[{"dateTime":"04/09/26 07:00:00","value":"0"},{"dateTime":"04/09/26 07:01:00","value":"104"},{"dateTime":"04/09/26 07:02:00","value":"many"}]`
 
-func TestFitbitExport(t *testing.T) {
+func TestFitbitExport_givesHeartRateAndSteps(t *testing.T) {
 	folder := "Takeout/Fitbit/Global Export Data/"
 	data := archive(t, folder+"heart_rate-2026-04-09.json", fitbitRates, folder+"steps-2026-04-09.json", fitbitSteps,
 		folder+"altitude-2026-04-09.json", `[{"dateTime":"04/09/26 07:00:00","value":"10"}]`, folder+"heart_rate-2026-04-10.json", fitbitRates[:300])
@@ -412,7 +412,7 @@ func TestFitbitExport(t *testing.T) {
 				"value 7, value: left out, expected a number from 20 to 300",
 			}, one.Notes)
 		case "heart_rate-2026-04-10.json":
-			require.ErrorContains(t, one.Err, "it is not a list of values in JSON")
+			require.ErrorContains(t, one.Err, "the file must be a JSON list of values")
 		case "altitude-2026-04-09.json":
 			require.ErrorIs(t, one.Err, fileimport.ErrFormat)
 		default:
@@ -426,7 +426,7 @@ func TestFitbitExport(t *testing.T) {
 }
 
 // An error of the reader is not the file's.
-func TestCSVReaderError(t *testing.T) {
+func TestCSV_readerErrorIsNotInvalid(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	_, err := fileimport.Import(t.Context(), io.MultiReader(&readings{most: 5000}, iotest.ErrReader(broken)), nowhere{}, &fileimport.Options{Zone: time.UTC})
 	require.ErrorIs(t, err, broken)
@@ -434,7 +434,7 @@ func TestCSVReaderError(t *testing.T) {
 }
 
 // A value without an end is refused before it fills the memory.
-func TestFitbitBounds(t *testing.T) {
+func TestFitbitExport_endlessValueIsRefusedEarly(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "steps-2026-04-09.json")
 	require.NoError(t, os.WriteFile(name, []byte(`[{"dateTime":"`+strings.Repeat("0", 8<<20)), 0o600))
 	before := allocated()
@@ -445,7 +445,7 @@ func TestFitbitBounds(t *testing.T) {
 }
 
 // A file of sleeps that stands alone has the nights.
-func TestWHOOPSleepsAlone(t *testing.T) {
+func TestWHOOPExport_sleepsFileAloneGivesTheNights(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(testdata(t, "whoop", "sleeps.csv")), &fileimport.Options{Provider: "whoop"})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"sleep": 5}, rep.Summaries)
@@ -454,7 +454,7 @@ func TestWHOOPSleepsAlone(t *testing.T) {
 
 // A cell that cannot be read is noted without its text, and the rest of its row is kept. A
 // row without a readable time is left out, and the other rows are kept.
-func TestCSVRemarks(t *testing.T) {
+func TestCSV_unreadableCellIsNotedAndItsRowKept(t *testing.T) {
 	const header = "Cycle timezone,Workout start time,Workout end time,Activity name,Energy burned (cal),Max HR (bpm),Average HR (bpm)\r\n"
 	const good = "UTC+02:00,2026-05-01 10:00:00,2026-05-01 11:00:00,Rowing,400,150,120\r\n"
 	for name, c := range map[string]struct {
@@ -500,7 +500,7 @@ func TestCSVRemarks(t *testing.T) {
 }
 
 // Of a file with many mistakes, the report has some notes and all counts.
-func TestCSVManyRemarks(t *testing.T) {
+func TestCSV_manyMistakesGiveSomeNotesAndAllCounts(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("Cycle timezone,Workout start time,Workout end time,Activity name\n")
 	for range 5000 {
@@ -514,7 +514,7 @@ func TestCSVManyRemarks(t *testing.T) {
 }
 
 // A file whose columns are in another language is refused with the columns that are expected.
-func TestCSVOtherHeader(t *testing.T) {
+func TestCSV_otherHeaderIsRefusedWithTheExpectedColumns(t *testing.T) {
 	for name, header := range map[string]string{
 		"language": "Zona horaria del ciclo,Hora de inicio del entrenamiento,Hora de finalización del entrenamiento,Nombre de la actividad\n",
 		"no zone":  "Workout start time,Workout end time,Activity name\n",
@@ -536,12 +536,12 @@ func TestCSVOtherHeader(t *testing.T) {
 }
 
 // Files that would take memory without end are refused.
-func TestCSVBounds(t *testing.T) {
+func TestCSV_endlessRowsAndFieldsAreRefused(t *testing.T) {
 	const header = "Cycle timezone,Workout start time,Workout end time,Activity name\n"
 	for name, c := range map[string]struct{ data, want string }{
-		"quotes that are not closed": {header + `UTC,"` + strings.Repeat("a\n", 2<<20), "a row is longer than a row may be"},
-		"long row":                   {header + strings.Repeat("a", 2<<20), "a row is longer than a row may be"},
-		"rows":                       {header + strings.Repeat("a\n", 1_000_001), "it has more rows than an export may have"},
+		"quotes that are not closed": {header + `UTC,"` + strings.Repeat("a\n", 2<<20), "a row of the file is too long"},
+		"long row":                   {header + strings.Repeat("a", 2<<20), "a row of the file is too long"},
+		"rows":                       {header + strings.Repeat("a\n", 1_000_001), "the file has more rows than an export may have"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := allocated()
@@ -554,7 +554,7 @@ func TestCSVBounds(t *testing.T) {
 }
 
 // A table that was made at random comes out as it was made, whatever the pieces.
-func TestCSVRoundTrip(t *testing.T) {
+func TestCSV_randomTableIsReadAsWritten(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		names := []string{"Cycle timezone", "Workout start time", "Workout end time", "Activity name", "Energy burned (cal)", "Max HR (bpm)", "Average HR (bpm)", "Notes"}
@@ -601,7 +601,7 @@ func TestCSVRoundTrip(t *testing.T) {
 }
 
 // A year of a person is imported through a service, and importing it again changes nothing.
-func TestServiceTakesAccountExports(t *testing.T) {
+func TestAccountExports_importTwiceThroughAServiceChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "whoop.zip"), whoopArchive(t), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "strava.zip"), stravaArchive(t), 0o600))
@@ -662,7 +662,7 @@ func (r *readings) Read(b []byte) (int, error) {
 }
 
 // A large file is imported whole, in memory that does not grow with it.
-func TestLargeCSV(t *testing.T) {
+func TestCSV_largeFileTakesBoundedMemory(t *testing.T) {
 	rows := prove.Count(20_000, 1_000_000)
 	debug.FreeOSMemory()
 	before := inUse()

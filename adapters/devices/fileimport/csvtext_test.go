@@ -17,7 +17,7 @@ import (
 
 // A list is read in every encoding that programs save it in, and what stands before its header is
 // no part of it.
-func TestCSVEncodings(t *testing.T) {
+func TestCSV_readsCommonEncodings(t *testing.T) {
 	text := strings.Replace(testdata(t, "strava", "activities.csv"), "Race, last leg", "Möve – Straße, 5 €", 1)
 	text = strings.ReplaceAll(text, "\u202f", " ")
 	encoded := func(e encoding.Encoding) string {
@@ -49,7 +49,7 @@ func TestCSVEncodings(t *testing.T) {
 }
 
 // A file that was saved by a program for people with decimal commas has semicolons or tabs.
-func TestCSVSeparators(t *testing.T) {
+func TestCSV_readsSemicolonsTabsAndDecimalCommas(t *testing.T) {
 	const header = "Cycle timezone,Workout start time,Workout end time,Activity name,Energy burned (cal),Max HR (bpm),Average HR (bpm)\n"
 	const row = "UTC+02:00,2026-05-01 10:00:00,2026-05-01 11:00:00,Rowing,%s,150,120\n"
 	for _, c := range []struct{ separator, number, written string }{
@@ -65,7 +65,7 @@ func TestCSVSeparators(t *testing.T) {
 }
 
 // The start of an activity is written as the language settings of the account say.
-func TestStravaDates(t *testing.T) {
+func TestStravaExport_readsDatesOfEachLanguageSetting(t *testing.T) {
 	list := testdata(t, "strava", "activities.csv")
 	started := func(written string) (time.Time, bool) {
 		s, _, err := importBytes(t, []byte(strings.Replace(list, `"Apr 18, 2026, 6:30:20 AM"`, `"`+written+`"`, 1)), nil)

@@ -2,11 +2,11 @@ package fileimport
 
 import "bytes"
 
-// detectBytes is how far into a file its format must show.
+// detectBytes is the number of leading bytes in which a file must show its format.
 const detectBytes = 64 << 10
 
-// detect tells the format from the first bytes: the signature of FIT, of a ZIP archive, of a gzip
-// file or of a SQLite database, or the name of the root element of XML.
+// detect returns the format of a file by its first bytes: the signature of FIT, ZIP, gzip or SQLite, or the root
+// element of XML.
 func detect(head []byte) (Format, error) {
 	if len(head) >= 12 && string(head[8:12]) == ".FIT" {
 		return FIT, nil
@@ -31,8 +31,8 @@ func detect(head []byte) (Format, error) {
 	return "", ErrFormat
 }
 
-// rootName returns the name of the root element of an XML text, from its document
-// type or from the element, or "" if there is none in sight.
+// rootName returns the name of the root element of an XML text, from its document type or first element; "" if neither
+// is in b.
 func rootName(b []byte) string {
 	b = bytes.TrimPrefix(b, utf8BOM)
 	for {

@@ -13,7 +13,7 @@ import (
 // utf8BOM is the byte order mark of UTF-8.
 var utf8BOM = []byte("\xef\xbb\xbf")
 
-// utf8Encoding reports whether the name of an encoding is one that UTF-8 contains.
+// utf8Encoding reports whether the named encoding is a subset of UTF-8.
 func utf8Encoding(name string) bool {
 	switch strings.ToLower(name) {
 	case "", "utf-8", "utf8", "us-ascii", "ascii":
@@ -22,9 +22,8 @@ func utf8Encoding(name string) bool {
 	return false
 }
 
-// charsetOf returns the encoding of a declared name; nil if it is none that is read. UTF-16 is
-// known by its bytes before its declaration can be read, so a declaration of it in a text of
-// bytes is UTF-8.
+// charsetOf returns the encoding with a declared name; nil if it is not supported. A declaration of UTF-16 in a
+// single-byte text is treated as UTF-8, because UTF-16 was detected before.
 func charsetOf(name string) encoding.Encoding {
 	switch strings.ToLower(name) {
 	case "iso-8859-1", "latin1", "latin-1", "iso_8859-1", "iso8859-1", "windows-1252", "cp1252":
@@ -37,8 +36,8 @@ func charsetOf(name string) encoding.Encoding {
 	return nil
 }
 
-// wideOf returns the encoding of a text of two bytes a character; nil if it is none. It is known
-// by its byte order mark, or by the zero bytes of its first two characters.
+// wideOf returns the encoding of a UTF-16 text; nil for other texts. It checks the byte order mark, or the zero bytes
+// of the first two characters.
 func wideOf(head []byte) encoding.Encoding {
 	plain := func(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t' }
 	switch {
@@ -52,8 +51,8 @@ func wideOf(head []byte) encoding.Encoding {
 	return nil
 }
 
-// utf8Cell returns the text of a cell in UTF-8. CSV declares no encoding: what is not UTF-8 is
-// windows-1252, which contains ISO-8859-1.
+// utf8Cell returns the text of a cell in UTF-8. CSV declares no encoding, so text that is not valid UTF-8 is decoded as
+// windows-1252.
 func utf8Cell(text string) string {
 	if utf8.ValidString(text) {
 		return text
@@ -65,8 +64,7 @@ func utf8Cell(text string) string {
 	return out
 }
 
-// encodingOf returns the encoding of a text by its first bytes, and by the declaration of XML;
-// nil if it is UTF-8.
+// encodingOf returns the encoding of a text by its first bytes and its XML declaration; nil for UTF-8.
 func encodingOf(head []byte) encoding.Encoding {
 	if wide := wideOf(head); wide != nil {
 		return wide

@@ -14,8 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// importExport reads an export as a stream, and hands it over as it is read. Head is what has
-// been read of r already.
+// importExport streams an Apple Health export to the sink. head holds the bytes already read from r.
 func importExport(out *output, r io.Reader, head []byte, beside opener) error {
 	r = io.MultiReader(bytes.NewReader(head), r)
 	if e := encodingOf(head); e != nil {
@@ -24,7 +23,7 @@ func importExport(out *output, r io.Reader, head []byte, beside opener) error {
 	return newExport(out, r, beside).run()
 }
 
-// export is one pass over an export.
+// export is the state of one pass over an export.
 type export struct {
 	units map[string]string // texts of units
 
@@ -50,7 +49,7 @@ type export struct {
 	person   person
 }
 
-// outerElement is the child of the root that is being read.
+// outerElement identifies the current child of the root element.
 type outerElement uint8
 
 const (
@@ -60,7 +59,7 @@ const (
 	inWorkout
 )
 
-// What is held back until the end, to be put together, is bounded.
+// The limits of items that are held until the end of the file.
 const (
 	mostSleepHeld = 1_000_000
 	mostBodyHeld  = 500_000
@@ -80,7 +79,7 @@ func (e *export) leaveOut(what string) {
 	e.out.leaveOutAt("line "+strconv.Itoa(e.sc.line()), what)
 }
 
-// record is a measurement that is being read.
+// record is the measurement that is being read.
 type record struct {
 	kind       *recordKind // nil: skipped
 	skip       string      // why it is skipped, if kind is nil
@@ -124,17 +123,17 @@ func (e *export) run() error {
 	}
 }
 
-// itemError says that an item of the export cannot be read, which costs the item.
+// itemError is the error of an item that cannot be read. Only this item is left out.
 type itemError struct{ what string }
 
-// Error says what cannot be read.
+// Error returns the reason.
 func (e *itemError) Error() string { return e.what }
 
 // start handles the beginning of an element.
 func (e *export) start() error {
 	switch depth := len(e.sc.opens); {
 	case depth == 1 && string(e.sc.name) != "HealthData":
-		return e.sc.here("the document's element must be HealthData")
+		return e.sc.here("the root element of the XML document must be HealthData")
 	case e.sc.bad && depth == 2:
 		e.outer = inNothing
 	case e.sc.bad:
@@ -267,8 +266,7 @@ func (e *export) readRecord(r *record) error {
 	return nil
 }
 
-// setOrigin reads who recorded r. Each of the two values may need the scanner's
-// scratch, so one of them is copied.
+// setOrigin sets the source of r. It copies one of the two values, because both may use the scanner's buffer.
 func (e *export) setOrigin(r *record, name, device attr) {
 	n := e.sc.value(name)
 	if name.refs && device.refs {
@@ -277,7 +275,7 @@ func (e *export) setOrigin(r *record, name, device attr) {
 	r.from, e.key = e.origins.get(n, e.sc.value(device), e.key)
 }
 
-// recordValue reads what was measured.
+// recordValue reads the value of a record.
 func (e *export) recordValue(r *record, kind, unit, value attr) error {
 	k := r.kind
 	switch {
@@ -329,7 +327,7 @@ func (e *export) recordValue(r *record, kind, unit, value attr) error {
 	return nil
 }
 
-// unit returns the text of a unit, which many records share.
+// unit returns the text of a unit as a shared string.
 func (e *export) unit(text []byte) string {
 	if s, ok := e.units[string(text)]; ok {
 		return s
@@ -344,7 +342,7 @@ func (e *export) unit(text []byte) string {
 	return s
 }
 
-// mostUnits is the number of texts of units that are kept.
+// mostUnits is the largest number of cached unit texts.
 const mostUnits = 256
 
 // recordMetadata reads a remark on the current record.
@@ -398,7 +396,7 @@ func (e *export) endRecord() error {
 	return e.sample(r)
 }
 
-// source returns who recorded r: a person who typed it, or a device.
+// source returns the source of r: manual entry by a person, or a device.
 func (r *record) source() *origin {
 	if r.byHand && r.from.kind != healthdata.SourceApp {
 		o := *r.from
@@ -408,7 +406,7 @@ func (r *record) source() *origin {
 	return r.from
 }
 
-// bucketKey is what the samples of one call of the sink have in common.
+// bucketKey groups the samples of one call of the sink.
 type bucketKey struct {
 	resource *healthdata.Resource
 	kind     healthdata.SourceType
@@ -417,7 +415,7 @@ type bucketKey struct {
 
 type bucket struct {
 	samples []healthdata.Sample
-	// What the samples point to is allocated for many at once.
+	// The targets of sample pointers are allocated in blocks.
 	times   []healthlab.Time
 	values  []healthdata.Value
 	offsets []int
@@ -465,7 +463,7 @@ func (e *export) bucket(r *healthdata.Resource, kind healthdata.SourceType, spor
 	return b
 }
 
-// reserve makes room for n samples. What earlier ones point to stays where it is.
+// reserve makes room for n samples without moving the targets of earlier pointers.
 func (b *bucket) reserve(n int) {
 	more := n - len(b.samples)
 	b.samples = append(make([]healthdata.Sample, 0, n), b.samples...)
@@ -495,7 +493,7 @@ func (e *export) put(b *bucket, s healthdata.Sample) error {
 	return nil
 }
 
-// flush hands over the samples of a bucket, or of all of them if too many wait.
+// flush stores the samples of a bucket, or of all buckets if too many samples are held.
 func (e *export) flush(full *bucket) error {
 	all := full == nil || len(full.samples) < e.out.opts.BatchSize
 	for _, key := range sortedKeys(e.buckets) {
@@ -528,7 +526,7 @@ func (e *export) head(from *origin) healthdata.Head {
 	return healthdata.Head{Source: healthdata.Source{Provider: e.provider(), Type: from.kind, AppID: from.app}}
 }
 
-// finish hands over what waited for the end.
+// finish sends the items that needed the whole export to the sink.
 func (e *export) finish() error {
 	if err := e.flushWorkouts(); err != nil {
 		return err

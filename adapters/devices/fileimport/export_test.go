@@ -98,7 +98,7 @@ const smallExport = `<?xml version="1.0" encoding="UTF-8"?>
 </HealthData>
 `
 
-func TestExportSamples(t *testing.T) {
+func TestHealthExport_givesSamplesAndCountsSkippedRecords(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(smallExport), nil)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{
@@ -165,7 +165,7 @@ func TestExportSamples(t *testing.T) {
 	require.InDelta(t, 5.1, s.samples["glucose"][1].Value.Number, 0)
 }
 
-func TestExportSleep(t *testing.T) {
+func TestHealthExport_givesNightsWithStages(t *testing.T) {
 	s, _, err := importBytes(t, []byte(smallExport), nil)
 	require.NoError(t, err)
 	nights := map[string]*healthdata.Sleep{}
@@ -195,7 +195,7 @@ func TestExportSleep(t *testing.T) {
 	}
 }
 
-func TestExportSummaries(t *testing.T) {
+func TestHealthExport_givesBodyActivityAndWorkouts(t *testing.T) {
 	s, _, err := importBytes(t, []byte(smallExport), nil)
 	require.NoError(t, err)
 	body := summariesOf[*healthdata.Body](t, s, "body")
@@ -237,7 +237,7 @@ func TestExportSummaries(t *testing.T) {
 }
 
 // A folder as the phone writes it: the tracks beside the export belong to its workouts.
-func TestExportRoutes(t *testing.T) {
+func TestHealthExport_joinsTracksBesideItWithTheirWorkouts(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "workout-routes"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "workout-routes", "route_1.gpx"), []byte(smallGPX), 0o600))
@@ -267,7 +267,7 @@ func TestExportRoutes(t *testing.T) {
 
 // The import gives the same result from a seekable reader, from one that must be spooled, and
 // from one that returns a byte at a time.
-func TestExportReaders(t *testing.T) {
+func TestHealthExport_anyKindOfReaderGivesTheSame(t *testing.T) {
 	want, _, err := importBytes(t, []byte(smallExport), nil)
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -295,7 +295,7 @@ func TestExportReaders(t *testing.T) {
 	require.Equal(t, want.samples, s.samples)
 }
 
-func TestExportBatches(t *testing.T) {
+func TestHealthExport_batchSizeDoesNotChangeTheData(t *testing.T) {
 	want, _, err := importBytes(t, []byte(smallExport), nil)
 	require.NoError(t, err)
 	for _, size := range []int{1, 2, 3} {
@@ -312,7 +312,7 @@ func TestExportBatches(t *testing.T) {
 }
 
 // Wherever an export is cut, what stands before is imported.
-func TestExportCut(t *testing.T) {
+func TestHealthExport_truncatedImportsWhatStandsBefore(t *testing.T) {
 	text := strings.TrimRight(smallExport, "\n")
 	items := 0
 	for n := strings.Index(text, "<HealthData") + len("<HealthData>") + 60; n < len(text); n++ {
@@ -329,7 +329,7 @@ func TestExportCut(t *testing.T) {
 }
 
 // What of an export cannot be read costs itself, and the report says what and where.
-func TestExportFaults(t *testing.T) {
+func TestHealthExport_invalidElementIsLeftOutAndReported(t *testing.T) {
 	const fine = `<Record type="HKQuantityTypeIdentifierStepCount" sourceName="W" unit="count" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 08:01:00 +0200" value="44"/>`
 	for name, c := range map[string]struct {
 		text, told string
@@ -385,7 +385,7 @@ func TestExportFaults(t *testing.T) {
 }
 
 // A sink that refuses items loses those, whether it stores the others of the call or none.
-func TestRefusedItems(t *testing.T) {
+func TestSink_refusedItemsAreReportedAndTheOthersStored(t *testing.T) {
 	record := func(value string) string {
 		return `<Record type="HKQuantityTypeIdentifierStepCount" sourceName="W" unit="count" startDate="2026-04-18 08:0` + value + `:00 +0200" endDate="2026-04-18 08:0` + value + `:30 +0200" value="-` + value + `"/>`
 	}
@@ -408,7 +408,7 @@ func TestRefusedItems(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-func TestUnknownFormats(t *testing.T) {
+func TestImport_unknownFormatIsErrFormat(t *testing.T) {
 	for _, text := range []string{"", "a,b\n1,2\n", "<html/>", `{"a":1}`, "<?xml", "<!-- x"} {
 		s, _, err := importBytes(t, []byte(text), nil)
 		require.ErrorIs(t, err, fileimport.ErrFormat)
@@ -417,7 +417,7 @@ func TestUnknownFormats(t *testing.T) {
 	}
 }
 
-func TestFolders(t *testing.T) {
+func TestImportDir_importsEachFileOfAFolder(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700))
@@ -461,7 +461,7 @@ func (s stopping) Samples(context.Context, string, healthdata.Source, []healthda
 	return nil
 }
 
-func TestContextEndsTheImport(t *testing.T) {
+func TestImport_endsWithItsContext(t *testing.T) {
 	for name, data := range map[string][]byte{"fit": triathlon(t), "gpx": []byte(smallGPX), "export": []byte(smallExport)} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

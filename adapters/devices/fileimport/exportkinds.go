@@ -6,28 +6,28 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// recordKind says what becomes of one type of record of an export.
+// recordKind maps one record type of an export to a resource.
 type recordKind struct {
-	// resource is where its samples go; nil if it makes none.
+	// resource is the resource of the samples; nil if the type gives none.
 	resource *healthdata.Resource
-	// from says what a sample's value is.
+	// from selects the source of a sample's value.
 	from valueFrom
-	// types maps a category's value to the type of a sample; an unknown value is
-	// skipped. Nil means that samples have no type.
+	// types maps a category value to the type of a sample. An unknown value is skipped. Nil means that samples have no
+	// type.
 	types map[string]string
 	// always is the type of every sample.
 	always string
 	// sport is the sport of every sample's source.
 	sport string
-	// sensor is where on the body it is measured, unless the record says.
+	// sensor is the default sensor location.
 	sensor string
-	// body says which part of a body measurement it is, beside the samples.
+	// body is the field of a body measurement that also gets the value.
 	body bodyPart
-	// use names records that are not samples.
+	// use marks records that are not samples.
 	use recordUse
 }
 
-// valueFrom says where a sample's value comes from.
+// valueFrom selects the source of a sample's value.
 type valueFrom uint8
 
 const (
@@ -126,7 +126,7 @@ func kinds(rows map[string]recordKind) map[string]*recordKind {
 	return out
 }
 
-// kindOf returns what becomes of a type of record, or nil.
+// kindOf returns the recordKind of a record type, or nil.
 func kindOf(name []byte) *recordKind {
 	for _, prefix := range [...]string{"HKQuantityTypeIdentifier", "HKCategoryTypeIdentifier", "HKDataType"} {
 		if len(name) > len(prefix) && string(name[:len(prefix)]) == prefix {
@@ -136,7 +136,7 @@ func kindOf(name []byte) *recordKind {
 	return nil
 }
 
-// sensorLocations maps the numbers by which stores say where a temperature was taken.
+// sensorLocations maps the codes of temperature sensor locations to their names.
 var sensorLocations = map[string]string{
 	"1": "armpit", "2": "body", "3": "ear", "4": "finger", "5": "gastrointestinal", "6": "mouth",
 	"7": "rectum", "8": "toe", "9": "eardrum", "10": "temporal_artery", "11": "forehead",

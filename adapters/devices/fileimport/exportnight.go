@@ -20,7 +20,7 @@ type sleepStage int8
 // stageInBed is time in bed, asleep or not.
 const stageInBed sleepStage = 100
 
-// sleepRecord is one stretch of sleep or of time in bed.
+// sleepRecord is one interval of sleep or of time in bed.
 type sleepRecord struct {
 	start, end int64 // Unix seconds
 	from       *origin
@@ -32,7 +32,7 @@ type sleepRecord struct {
 // sleepGap is the longest time, in seconds, between two stretches of one session.
 const sleepGap = 60 * 60
 
-// finishSleep puts stretches together into sessions and hands them over.
+// finishSleep joins sleep intervals into sessions and sends them to the sink.
 func (e *export) finishSleep() error {
 	records := e.sleep
 	e.sleep = nil
@@ -82,8 +82,8 @@ func compareOrigins(a, b *origin) int {
 	return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.kind, b.kind))
 }
 
-// night makes a session into a summary and, unless only time in bed is known, its
-// stages. Where stretches overlap, the one that began first counts.
+// night converts a session to a summary and, unless only time in bed is known, its stages. Of overlapping intervals the
+// one that began first counts.
 func (e *export) night(session []sleepRecord) (*healthdata.Sleep, *healthdata.SleepCycle) {
 	first := session[0]
 	start, end := first.start, first.end
@@ -124,7 +124,7 @@ func (e *export) night(session []sleepRecord) (*healthdata.Sleep, *healthdata.Sl
 	return n, c
 }
 
-// bodyRecord is one part of a body measurement.
+// bodyRecord is one value of a body measurement.
 type bodyRecord struct {
 	at     int64 // Unix seconds
 	value  float64
@@ -133,8 +133,8 @@ type bodyRecord struct {
 	part   bodyPart
 }
 
-// finishBodies puts together what one source measured at one instant, as a scale does
-// when a person steps on it, and hands it over.
+// finishBodies joins the values that one source measured at one instant into a body measurement, and sends it to the
+// sink.
 func (e *export) finishBodies() error {
 	records := e.bodies
 	e.bodies = nil
@@ -176,7 +176,7 @@ func (e *export) finishBodies() error {
 	return e.out.summaries("body", items...)
 }
 
-// correlation is records that belong together. Those of blood pressure make one sample.
+// correlation is a group of records. A correlation of blood pressure becomes one sample.
 type correlation struct {
 	pressure            bool
 	systolic, diastolic *record
@@ -214,7 +214,7 @@ func (e *export) endCorrelation() error {
 	return e.put(b, s)
 }
 
-// person is what an export says of the person.
+// person holds the characteristics of the person in an export.
 type person struct {
 	profile   *healthdata.Profile
 	heightCM  float64

@@ -10,22 +10,22 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// origin is who recorded something, as an export tells it.
+// origin is the source of a record in an export.
 type origin struct {
 	kind healthdata.SourceType
-	// app is the bundle id, where the export names the source by it.
+	// app is the bundle id of the source, if the export has one.
 	app *string
-	// id stands for the source's name, which may hold the name of a person.
+	// id replaces the name of the source, because the name may contain that of a person.
 	id uuid.UUID
 }
 
-// origins remembers what it made of a name and a device.
+// origins caches the origin of a source name and device.
 type origins map[string]*origin
 
-// mostOrigins bounds what is remembered: names come from the file.
+// mostOrigins is the largest number of cached origins, because the file chooses their number.
 const mostOrigins = 2000
 
-// mostAppID is the longest bundle id that is believed.
+// mostAppID is the largest accepted length of a bundle id.
 const mostAppID = 200
 
 // originSpace is the name space of the ids of sources and of records without an id.
@@ -33,8 +33,7 @@ var originSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:fileimport")
 
 var bundleID = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*(\.[A-Za-z0-9_-]+){2,}$`)
 
-// get returns who a source is. scratch is a buffer to build the key in; it is returned
-// for the next call.
+// get returns the origin of a source. scratch is a buffer for the key; get returns it for the next call.
 func (o origins) get(name, device, scratch []byte) (*origin, []byte) {
 	// A device begins with an address in memory, which differs from record to record.
 	if _, after, found := bytes.Cut(device, []byte(", ")); found {
@@ -55,9 +54,8 @@ func (o origins) get(name, device, scratch []byte) (*origin, []byte) {
 	return v, key
 }
 
-// sourceType tells the store's own devices by what the record says of the device,
-// else by a word of the source's name. What other makers' devices and apps write stays
-// unknown.
+// sourceType returns the type of a source by the device of the record, or else by a word in the name of the source.
+// Devices and apps of other vendors are unknown.
 func sourceType(name, device string) healthdata.SourceType {
 	if device != "" {
 		if !strings.HasPrefix(deviceField(device, "manufacturer:"), "Apple") {
@@ -71,9 +69,8 @@ func sourceType(name, device string) healthdata.SourceType {
 	return typeOfWords(name)
 }
 
-// typeOfWords finds a watch or a phone among the words of a name. People rename their
-// devices, but mostly leave the word for what it is. Fields splits at no-break spaces
-// too, which phones write into names.
+// typeOfWords returns watch or phone if a word of a device name says so. It also splits at no-break spaces, which
+// phones write into names.
 func typeOfWords(name string) healthdata.SourceType {
 	for _, word := range strings.Fields(name) {
 		switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// workoutRecord is a workout of an export that is being read.
+// workoutRecord is the workout that is being read.
 type workoutRecord struct {
 	w     *healthdata.Workout
 	route string // the file with its track, relative to the export
@@ -51,8 +51,8 @@ func (e *export) startWorkout() error {
 	return nil
 }
 
-// quantity reads a number in a unit that another attribute names. It is nil if there
-// is none, or none in a unit that is known; one that cannot be read is left out.
+// quantity reads a number whose unit is in another attribute. It returns nil if the number is absent, unreadable or in
+// an unknown unit.
 func (e *export) quantity(name, unitName, to string) *float64 {
 	raw := e.attr(name)
 	if raw == nil {
@@ -158,8 +158,8 @@ func (e *export) endWorkout() error {
 	return e.out.stream(w, stream)
 }
 
-// readRoute reads the track of a workout from the file that the export names. A route
-// that is missing or malformed costs the workout its stream, nothing else.
+// readRoute reads the track of a workout from the file that the export names. If the track is missing or malformed, the
+// workout has no stream.
 func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.WorkoutStream, bool) {
 	var none healthdata.WorkoutStream
 	f, err := e.beside(strings.TrimPrefix(path.Clean("/"+name), "/"))
@@ -194,8 +194,7 @@ func (e *export) flushWorkouts() error {
 	return e.out.summaries("workouts", items...)
 }
 
-// day reads a day of activity. Its source is the store, which puts together what
-// several devices counted.
+// day reads an activity day. Its source is the health store, which merges several devices.
 func (e *export) day() error {
 	date, err := healthlab.ParseDate(string(e.attr("dateComponents")))
 	if err != nil {

@@ -60,7 +60,7 @@ func bundle(resources ...string) []byte {
 	return []byte(`{"resourceType":"Bundle","type":"searchset","total":1,"entry":[` + strings.Join(entries, ",\n") + `]}`)
 }
 
-func TestFHIR_values(t *testing.T) {
+func TestFHIR_eachCodeBecomesItsResourceAndUnit(t *testing.T) {
 	const hour = `"effectivePeriod":{"start":"2026-03-01T08:00:00+01:00","end":"2026-03-01T08:59:59+01:00"},"effectiveDateTime":""`
 	own := func(name string) string {
 		return `"code":{"coding":[{"system":"https://example.org/fhir/r4/CodeSystem/measurement","code":"` + name + `"}]}`
@@ -119,7 +119,7 @@ func TestFHIR_values(t *testing.T) {
 	}
 }
 
-func TestFHIR_bloodPressure(t *testing.T) {
+func TestFHIR_bloodPressureNeedsBothComponents(t *testing.T) {
 	pressure := func(parts ...string) []byte {
 		return []byte(observed("85354-9", `"component":[`+strings.Join(parts, ",")+`]`))
 	}
@@ -146,7 +146,7 @@ func TestFHIR_bloodPressure(t *testing.T) {
 }
 
 // A good Observation beside one that is left out is stored, and the report says why the other is not.
-func TestFHIR_leftOut(t *testing.T) {
+func TestFHIR_unusableObservationIsLeftOutWithAReason(t *testing.T) {
 	rate := func(fields ...string) string {
 		return observed("8867-4", append([]string{quantity(61234, "/min")}, fields...)...)
 	}
@@ -212,7 +212,7 @@ func TestFHIR_leftOut(t *testing.T) {
 }
 
 // Observations of two people would mix them: nothing of such a file is handed over.
-func TestFHIR_onePerson(t *testing.T) {
+func TestFHIR_observationsOfTwoPeopleAreRefused(t *testing.T) {
 	of := func(subject string, at int) string {
 		return observed("8867-4", quantity(61, "/min"), `"subject":`+subject, fmt.Sprintf(`"effectiveDateTime":"2026-03-01T08:%02d:00Z"`, at))
 	}
@@ -269,7 +269,7 @@ func TestFHIR_onePerson(t *testing.T) {
 }
 
 // Of several versions of one Observation the latest holds, also if it says that the others are wrong.
-func TestFHIR_versions(t *testing.T) {
+func TestFHIR_latestVersionOfAnObservationCounts(t *testing.T) {
 	version := func(value int, more ...string) string {
 		return observed("8867-4", append([]string{`"id":"a"`, quantity(value, "/min")}, more...)...)
 	}
@@ -294,7 +294,7 @@ func TestFHIR_versions(t *testing.T) {
 }
 
 // A source is told apart by its device, the system that it comes from, or who made it, without names of people.
-func TestFHIR_origins(t *testing.T) {
+func TestFHIR_sourceIsTheDeviceSystemOrPerformerWithoutNames(t *testing.T) {
 	for name, c := range map[string]struct{ fields, want string }{
 		"device":                  {`"device":{"reference":"Device/7"},"meta":{"source":"https://example.org"},"performer":[{"reference":"Organization/1"}]`, "Device/7"},
 		"system":                  {`"meta":{"source":"https://example.org#r1"},"performer":[{"reference":"Organization/1"}]`, "https://example.org"},
@@ -320,7 +320,7 @@ func TestFHIR_origins(t *testing.T) {
 }
 
 // An explicit offset is that of the sample. Z says only the instant, and a time without one needs a zone.
-func TestFHIR_offsets(t *testing.T) {
+func TestFHIR_writtenOffsetIsKeptAndLocalTimeNeedsAZone(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
 	timed := func(text string) []byte {
@@ -341,7 +341,7 @@ func TestFHIR_offsets(t *testing.T) {
 }
 
 // Values of whole days are those of the day's activity.
-func TestFHIR_days(t *testing.T) {
+func TestFHIR_valuesOfWholeDaysBecomeTheDaysActivity(t *testing.T) {
 	const day = `"effectiveDateTime":"2026-03-01"`
 	const period = `"effectiveDateTime":"","effectivePeriod":{"start":"2026-03-01","end":"2026-03-01"}`
 	s, rep, err := importBytes(t, bundle(
@@ -357,7 +357,7 @@ func TestFHIR_days(t *testing.T) {
 	require.Equal(t, []any{int64(100), "Device/2"}, []any{*days[1].Steps, *days[1].Source.AppID})
 }
 
-func TestFHIR_sampledData(t *testing.T) {
+func TestFHIR_sampledDataBecomesSamples(t *testing.T) {
 	sampled := func(data string) string {
 		return `"valueSampledData":{"origin":{"value":10,"code":"/min","system":"http://unitsofmeasure.org"},"period":60000,"factor":2,"dimensions":1,"data":"` + data + `"}`
 	}
@@ -380,7 +380,7 @@ func TestFHIR_sampledData(t *testing.T) {
 }
 
 // The form of a file is found by its content, whatever its length and white space.
-func TestFHIR_forms(t *testing.T) {
+func TestFHIR_fileIsRecognisedByItsContent(t *testing.T) {
 	one := func(i int) string {
 		return observed("8867-4", quantity(60+i, "/min"), fmt.Sprintf(`"effectiveDateTime":"2026-03-01T08:%02d:%02dZ"`, i/60, i%60))
 	}
@@ -473,7 +473,7 @@ func TestFHIR_oneBadItem(t *testing.T) {
 }
 
 // What is handed over a service takes, and the same file again changes nothing.
-func TestFHIR_serviceTakesIt(t *testing.T) {
+func TestFHIR_importTwiceThroughAServiceChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "a.json", string(bundle(
 		observed("8867-4", quantity(61, "/min"), `"device":{"display":"Ana's Watch"}`), observed("8310-5", quantity(98.6, "[degF]")), observed("29463-7", quantity(150, "[lb_av]")),

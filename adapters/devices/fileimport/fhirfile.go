@@ -44,7 +44,7 @@ func fhirLines(head []byte) bool {
 	return false
 }
 
-// fhirResource is what all resources have, and what the first pass reads of observations.
+// fhirResource holds the fields of all resources, and those that the first pass reads of observations.
 type fhirResource struct {
 	ResourceType string
 	ID           string
@@ -74,8 +74,8 @@ type fhirReader struct {
 // mostObservations bounds the observations of a file.
 const mostObservations = 1_000_000
 
-// importFHIR reads a file twice: whose observations they are and which version of each holds must be known before
-// anything is handed over.
+// importFHIR reads a file twice, because the subject and the latest version of each Observation must be known before
+// the first one is stored.
 func importFHIR(out *output, r io.Reader, head []byte) error {
 	at, size, done, err := wholeOf(r, head, FHIR, out.opts)
 	if err != nil {
@@ -90,7 +90,7 @@ func importFHIR(out *output, r io.Reader, head []byte) error {
 		return err
 	}
 	if first.count == 0 {
-		return &FileError{Format: FHIR, Msg: "it has no Observation: it must be an Observation, a Bundle of them, or NDJSON of them"}
+		return &FileError{Format: FHIR, Msg: "the file has no Observation; it must be an Observation, a Bundle of Observations, or NDJSON of Observations"}
 	}
 	*out.opts.subjects = known.subjects
 	opts := *out.opts
@@ -129,7 +129,7 @@ func (f *fhirReader) read(r io.Reader) error {
 	}
 }
 
-// document reads a resource that begins with t. The entries of a Bundle are read one by one.
+// document reads a resource that begins with t. It reads the entries of a Bundle one by one.
 func (f *fhirReader) document(j *jsonFile, t json.Token) error {
 	if t != json.Delim('{') {
 		f.out.leaveOut("value that is no resource", 1)
@@ -187,7 +187,7 @@ func (f *fhirReader) entry(place string, raw json.RawMessage) error {
 	return f.resource(place, e.Resource)
 }
 
-// resource visits an Observation, and those of a Bundle. Others are counted by their type.
+// resource visits an Observation or the Observations of a Bundle, and counts other resources by type.
 func (f *fhirReader) resource(place string, raw json.RawMessage) error {
 	head := itemOf[fhirResource](raw)
 	if head == nil || head.ResourceType == "" {
@@ -197,7 +197,7 @@ func (f *fhirReader) resource(place string, raw json.RawMessage) error {
 	switch head.ResourceType {
 	case "Observation":
 		if f.count++; f.count > mostObservations {
-			return &FileError{Format: FHIR, Msg: "it has more Observations than a file may have"}
+			return &FileError{Format: FHIR, Msg: "the file has more Observations than an import may have"}
 		}
 		head.number = f.count
 		return f.visit(place, head, raw)
@@ -222,7 +222,7 @@ func (f *fhirReader) resource(place string, raw json.RawMessage) error {
 	return nil
 }
 
-// readLines reads a file with a resource in each line. A line that cannot be read costs itself.
+// readLines reads a file with one resource per line. An unreadable line is left out alone.
 func (f *fhirReader) readLines(text *bufio.Reader) error {
 	for n := 1; ; n++ {
 		if err := f.out.ctx.Err(); err != nil {
@@ -251,7 +251,7 @@ func (f *fhirReader) readLines(text *bufio.Reader) error {
 	}
 }
 
-// readLine reads a line of at most so many bytes. Of a longer one nothing is returned.
+// readLine reads a line of at most most bytes. long reports a longer line, whose bytes are dropped.
 func readLine(r *bufio.Reader, most int) (line []byte, long bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -266,13 +266,13 @@ func readLine(r *bufio.Reader, most int) (line []byte, long bool, err error) {
 	}
 }
 
-// fhirSurvey is what the first pass learns.
+// fhirSurvey is the result of the first pass.
 type fhirSurvey struct {
 	subjects fhirSubjects
 	versions map[string]fhirVersion // by the id of the Observation
 }
 
-// fhirVersion is the version of an Observation that holds, of several in a file.
+// fhirVersion identifies the latest version of an Observation in a file.
 type fhirVersion struct {
 	updated time.Time
 	version int
@@ -282,7 +282,7 @@ type fhirVersion struct {
 // see notes an Observation. Observations of a second person are an error.
 func (s *fhirSurvey) see(_ string, head *fhirResource, _ json.RawMessage) error {
 	if !s.subjects.add(head) {
-		return &FileError{Format: FHIR, Msg: "its Observations have more than one subject, and a file must be of one person: split it by Observation.subject"}
+		return &FileError{Format: FHIR, Msg: "the Observations of the file have more than one subject; a file must be of one person: split it by Observation.subject"}
 	}
 	if head.ID == "" {
 		return nil
@@ -302,10 +302,10 @@ func (s *fhirSurvey) replaced(head *fhirResource) bool {
 	return head.ID != "" && s.versions[head.ID].number != head.number
 }
 
-// fhirSubjects is whom the Observations of all files of an import are about, in each of the ways in which they say it.
+// fhirSubjects records the subject of the Observations of an import in each form of a reference.
 type fhirSubjects struct{ reference, contained, identifier, display string }
 
-// add notes whom an Observation is about. False if that is another person than those before.
+// add records the subject of an Observation. It returns false if the subject differs from an earlier one.
 func (s *fhirSubjects) add(head *fhirResource) bool {
 	is := head.Subject
 	switch {
@@ -337,7 +337,7 @@ func same(was *string, is string) bool {
 	return *was == is
 }
 
-// containedAs returns the contained resource of an id as the file has it; empty if there is none.
+// containedAs returns the contained resource with an id; empty if there is none.
 func (r *fhirResource) containedAs(id string) string {
 	for _, raw := range r.Contained {
 		if c := itemOf[fhirResource](raw); c != nil && c.ID == id {
@@ -347,10 +347,10 @@ func (r *fhirResource) containedAs(id string) string {
 	return ""
 }
 
-// otherSubjects are types of resources that an Observation may be about and that are no person.
+// otherSubjects matches resource types that are not a person.
 var otherSubjects = regexp.MustCompile(`(^|/)(Group|Device|Location)/[^/]*$`)
 
-// ofPatient reports whether the observation is about a person, as far as it says.
+// ofPatient reports whether the subject of an Observation may be a person.
 func (r *fhirResource) ofPatient() bool {
 	if r.Subject == nil {
 		return true

@@ -7,23 +7,23 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// fhirKind is what becomes of observations with one of its codes.
+// fhirKind maps the codes of Observations to a resource.
 type fhirKind struct {
-	// resource is the timeseries. Without one, name says what is measured, and days alone have it.
+	// resource is the timeseries. If it is nil, name is the measured quantity, and only values of whole days are read.
 	resource *healthdata.Resource
 	name     string
 	unit     string
 	codes    []string // of LOINC
-	// from says what measured it; empty if the code does not tell.
+	// from is the source type; empty if the code does not imply one.
 	from   healthdata.SourceType
 	sensor string
 	body   bodyPart
 	part   pressurePart
-	// slow says that a value holds for long, so that the mean of an hour or a day is one.
+	// slow means that the quantity changes slowly, so that a mean of an hour or day is accepted as a value.
 	slow bool
-	// device says that it is read from devices of the person, also if its category is laboratory.
+	// device means that the quantity is measured by devices of the person, even in the category laboratory.
 	device bool
-	// day puts the value of a whole day into the day's activity; nil if there is no place for one.
+	// day stores the value of a whole day in the activity of the day. It may be nil.
 	day func(a *healthdata.Activity, v float64)
 }
 
@@ -68,8 +68,8 @@ var fhirKinds = []fhirKind{
 	}},
 }
 
-// fhirByCode are the kinds by their codes of LOINC, and fhirByName by the codes that adapters/fhir gives
-// them. A name is not sure to be of a device: what it measures may come from a laboratory.
+// fhirByCode maps LOINC codes to kinds, and fhirByName the codes of adapters/fhir. An Observation with only such a code
+// may also come from a laboratory.
 var fhirByCode, fhirByName = indexFHIR(fhirKinds)
 
 func indexFHIR(kinds []fhirKind) (byCode, byName map[string]*fhirKind) {
@@ -91,7 +91,7 @@ func indexFHIR(kinds []fhirKind) (byCode, byName map[string]*fhirKind) {
 	return byCode, byName
 }
 
-// ownCodes ends the system of the codes that adapters/fhir gives data of devices.
+// ownCodes is the suffix of the code system that adapters/fhir uses for device data.
 const ownCodes = "/CodeSystem/measurement"
 
 var loincCode = regexp.MustCompile(`^[0-9]{1,7}-[0-9]$`)
@@ -100,8 +100,7 @@ func isLOINC(system string) bool {
 	return system == "http://loinc.org" || system == "urn:oid:2.16.840.1.113883.6.1"
 }
 
-// kind returns the kind of the first known code, and what the observation is called in a report. Nil if none
-// is known.
+// kind returns the kind of the first known code and its name for reports; nil if no code is known.
 func (c *fhirConcept) kind() (*fhirKind, string) {
 	name := "observation with a code of another system than LOINC"
 	for _, code := range c.Coding {
@@ -120,7 +119,7 @@ func (c *fhirConcept) kind() (*fhirKind, string) {
 	return nil, name
 }
 
-// has reports whether the concept has a code, whatever its system.
+// has reports whether the concept has a code in any system.
 func (c *fhirConcept) has(code string) bool {
 	for _, one := range c.Coding {
 		if one.Code == code {

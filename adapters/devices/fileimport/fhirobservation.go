@@ -29,14 +29,14 @@ type fhirObservation struct {
 	fhirValue
 }
 
-// fhirEffective is when an observation was made.
+// fhirEffective is the time of an Observation.
 type fhirEffective struct {
 	EffectiveDateTime, EffectiveInstant string
 	EffectivePeriod                     *struct{ Start, End string }
 	EffectiveTiming                     json.RawMessage
 }
 
-// fhirValue is an observation or a component of one.
+// fhirValue is the value of an Observation or of a component.
 type fhirValue struct {
 	Code             fhirConcept
 	ValueQuantity    *fhirQuantity
@@ -66,7 +66,7 @@ type fhirSamples struct {
 	Data       string
 }
 
-// fhirImport hands over the observations of one person.
+// fhirImport stores the Observations of one person.
 type fhirImport struct {
 	out     *output
 	known   *fhirSurvey
@@ -77,7 +77,7 @@ type fhirImport struct {
 	days    map[fhirDay]*healthdata.Activity
 }
 
-// fhirIdentity is what two observations of one measurement have in common.
+// fhirIdentity identifies a measurement across Observations.
 type fhirIdentity struct {
 	name       string
 	from       batchKey
@@ -98,7 +98,7 @@ func newFHIRImport(out *output, known *fhirSurvey) *fhirImport {
 	}
 }
 
-// fhirItem is an observation that is being read.
+// fhirItem is the Observation that is being read.
 type fhirItem struct {
 	place string
 	*fhirObservation
@@ -106,12 +106,12 @@ type fhirItem struct {
 	from *origin
 }
 
-// The states of observations that hold.
+// fhirHolds lists the accepted states of Observations.
 var fhirHolds = []string{"final", "amended", "corrected"}
 
 var fhirStates = append([]string{"registered", "preliminary", "cancelled", "entered-in-error", "unknown"}, fhirHolds...)
 
-// take hands over an observation, or counts why it is left out.
+// take stores an Observation, or counts why it is left out.
 func (f *fhirImport) take(place string, head *fhirResource, raw json.RawMessage) error {
 	o := itemOf[fhirObservation](raw)
 	switch {
@@ -151,8 +151,8 @@ func (o *fhirObservation) category(code string) bool {
 	return slices.ContainsFunc(o.Category, func(c fhirConcept) bool { return c.has(code) })
 }
 
-// origin returns who recorded an observation: its device, else the system that it comes from, else who made it.
-// Names may be those of people, so an id stands for one.
+// origin returns the source of an Observation: its device, or else meta.source, or else its performer. A name is
+// replaced by an id, because it may be that of a person.
 func (f *fhirImport) origin(head *fhirResource, o *fhirObservation) *origin {
 	var app, words string
 	known := func(r *fhirReference) string {
@@ -197,14 +197,14 @@ func (f *fhirImport) origin(head *fhirResource, o *fhirObservation) *origin {
 	return from
 }
 
-// fhirTime is when something was measured: a whole day, an instant, or an interval.
+// fhirTime is the time of a measurement: a whole day, an instant or an interval.
 type fhirTime struct {
 	day    healthlab.Date
 	at, to time.Time // to is zero for an instant
 	offset *int      // seconds east of UTC, if it is said
 }
 
-// time reads when an observation was made, or says what is wrong with it.
+// time reads the time of an Observation, or returns what is wrong with it.
 func (f *fhirImport) time(e *fhirEffective) (when fhirTime, why string) {
 	p := e.EffectivePeriod
 	switch {
@@ -270,7 +270,7 @@ func (f *fhirImport) instant(text string) (when fhirTime, why string) {
 	return when, ""
 }
 
-// values hands over what an observation and its components measure.
+// values stores the values of an Observation and its components.
 func (f *fhirImport) values(o *fhirItem) error {
 	all := make([]*fhirValue, 0, 1+len(o.Component))
 	if o.any() || len(o.Component) == 0 {
@@ -309,7 +309,7 @@ func (f *fhirImport) leave(o *fhirItem, k *fhirKind, why string) {
 	f.out.leaveOutAt(o.place, k.name+" ("+why+")")
 }
 
-// The reasons for which values are left out.
+// The reasons for leaving out a value.
 const (
 	fhirNoValue    = "no value"
 	fhirStatistic  = "mean or other statistic of a longer time"
@@ -352,7 +352,7 @@ func (k *fhirKind) inUnit(v float64, text string) (float64, bool) {
 	return healthdata.ConvertUnit(v, text, k.unit)
 }
 
-// fhirPressure is a blood pressure that is put together, in mmHg.
+// fhirPressure collects the components of a blood pressure, in mmHg.
 type fhirPressure struct {
 	any                 bool
 	systolic, diastolic *float64
@@ -375,13 +375,13 @@ func (p *fhirPressure) add(k *fhirKind, v *fhirValue) {
 	}
 }
 
-// fhirStatistics are the codes of methods by which a value is put together from many.
+// fhirStatistics lists the codes of methods that combine many values.
 var fhirStatistics = []string{"average", "median", "maximum", "minimum", "count", "total-count", "std-dev", "sum", "variance", "20-percent", "80-percent", "4-lower", "4-upper", "4-dev", "5-1", "5-2", "5-3", "5-4", "skew", "kurtosis", "regression"}
 
-// longestInstant is the longest period of a value that is taken as one of an instant, its start.
+// longestInstant is the longest period that is treated as an instant, at its start.
 const longestInstant = 5 * time.Minute
 
-// method returns the code of the statistic that an observation is; empty if it is none.
+// method returns the code of the statistic of an Observation; empty if it is not a statistic.
 func (o *fhirItem) method() string {
 	for _, code := range fhirStatistics {
 		if o.Method.has(code) {
@@ -391,7 +391,7 @@ func (o *fhirItem) method() string {
 	return ""
 }
 
-// statistic says why a value is left out that is put together from those of a longer time.
+// statistic returns why a mean or total is left out; empty if it is accepted.
 func (o *fhirItem) statistic(k *fhirKind) string {
 	method := o.method()
 	switch {
@@ -405,7 +405,7 @@ func (o *fhirItem) statistic(k *fhirKind) string {
 	return ""
 }
 
-// quantity hands over a value.
+// quantity stores a numeric value.
 func (f *fhirImport) quantity(o *fhirItem, k *fhirKind, v *fhirValue) error {
 	if len(v.DataAbsentReason) > 0 {
 		f.leave(o, k, fhirNoValue)
@@ -449,8 +449,7 @@ func (o *fhirItem) sample(v *healthdata.Value, unit string) healthdata.Sample {
 	return healthdata.Sample{Timestamp: healthlab.At(o.when.at), TimezoneOffset: o.when.offset, Value: v, Unit: unit}
 }
 
-// hand puts a sample, and the part of a body measurement that it is, where they are handed over. The number is in
-// the unit of the kind.
+// hand stores a sample and its field of a body measurement. The number is in the unit of the kind.
 func (f *fhirImport) hand(o *fhirItem, k *fhirKind, s healthdata.Sample, number float64) error {
 	from := o.from
 	if k.from != "" {
@@ -485,7 +484,7 @@ func (f *fhirImport) again(o *fhirItem, k *fhirKind, value, diastolic float64) b
 	return was
 }
 
-// pressure hands over a blood pressure.
+// pressure stores a blood pressure.
 func (f *fhirImport) pressure(o *fhirItem, p *fhirPressure) error {
 	k := fhirByName["blood_pressure"]
 	why := o.statistic(k)
@@ -509,7 +508,7 @@ func (f *fhirImport) pressure(o *fhirItem, p *fhirPressure) error {
 	return f.hand(o, k, s, 0)
 }
 
-// day keeps a value of a whole day. Of several of one day the last holds.
+// day stores the value of a whole day. The last value of a day counts.
 func (f *fhirImport) day(o *fhirItem, k *fhirKind, v float64) {
 	key := fhirDay{keyOf(o.from), o.when.day}
 	if f.days[key] == nil {
@@ -519,7 +518,7 @@ func (f *fhirImport) day(o *fhirItem, k *fhirKind, v float64) {
 	k.day(f.days[key], v)
 }
 
-// sampled hands over the numbers of sampled data. What was not measured (E) is not there.
+// sampled stores the numbers of sampled data. A value E means that nothing was measured.
 func (f *fhirImport) sampled(o *fhirItem, k *fhirKind, d *fhirSamples) error {
 	_, unit, _, why := d.Origin.number(k)
 	switch {
@@ -575,7 +574,7 @@ func (f *fhirImport) sampled(o *fhirItem, k *fhirKind, d *fhirSamples) error {
 	return nil
 }
 
-// finish hands over what waited for the end.
+// finish sends the items that needed the whole file to the sink.
 func (f *fhirImport) finish() error {
 	var days []healthdata.Summary
 	for _, key := range slices.SortedFunc(maps.Keys(f.days), func(a, b fhirDay) int {

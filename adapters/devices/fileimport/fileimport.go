@@ -30,16 +30,14 @@ import (
 // what was handed over before stays with the sink. Importing the same file again hands over
 // the same pieces.
 type Sink interface {
-	// Summaries takes objects of one resource, such as workouts or sleep, and of one
-	// source. A sleep cycle has the external id, the source and the start of its
-	// night.
+	// Summaries stores summaries of one resource, such as workouts or sleep, and of one source. A sleep cycle has the
+	// external id, the source and the start of its night.
 	Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error
-	// Samples takes measurements of one resource and one source, in the order of the
-	// file. Units are those of the catalogue, values are finite, intervals do not end
-	// before they start.
+	// Samples stores samples of one resource and one source in the order of the file. Units are those of the catalogue,
+	// values are finite, and intervals do not end before they start.
 	Samples(ctx context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error
-	// Stream takes the recording of a workout that Summaries has had before: the same
-	// pointer, so that an id which the sink has filled in is there.
+	// Stream stores the recording of a workout. workout is a pointer that Summaries got before, so that an id set by
+	// the sink is present.
 	Stream(ctx context.Context, workout *healthdata.Workout, stream healthdata.WorkoutStream) error
 }
 
@@ -49,38 +47,32 @@ type Options struct {
 	// recordings, exports of accounts and FHIR, healthdata.SlugAppleHealthKit for the exports of a
 	// phone's store.
 	Provider string
-	// SourceType says what made a recording (FIT, GPX, TCX) or Observations (FHIR). Default: scale for
-	// weighings, watch for a day's monitoring, unknown for workouts, and of FHIR what the device is
-	// called. An export says itself what recorded each of its records.
+	// SourceType is the source type of recordings (FIT, GPX, TCX) and Observations (FHIR). Default: scale for
+	// weighings, watch for monitoring, unknown for workouts, and for FHIR by the name of the device. Exports state the
+	// source of each record themselves.
 	SourceType healthdata.SourceType
-	// Zone is where the person was. It is used for FIT files whose clock never met a
-	// satellite or a phone, so that only its local digits are known; default UTC. Exports of
-	// accounts whose times have no zone need it: Dexcom, LibreView, Withings. Times of FHIR without an offset need it,
-	// too.
+	// Zone is the time zone of the person. It is required by exports without zones (Dexcom, LibreView, Withings) and by
+	// FHIR times without an offset. FIT files whose clock had only local time use it; their default is UTC.
 	Zone *time.Location
-	// DateOrder says whether dates such as 03-04-2026 have the day or the month first, for files
-	// whose own dates do not tell: LibreView. Default: none, and such a file is refused.
+	// DateOrder is the order of day and month in dates such as 03-04-2026, for files that do not show it: LibreView.
+	// Default: none; such a file is refused.
 	DateOrder DateOrder
-	// Aggregation says how long the totals of a file last, for files that do not say it and whose
-	// times do not tell: Health Auto Export. Default: none, and such totals are left out.
+	// Aggregation is the interval of the totals of a file, for files that do not show it: Health Auto Export. Default:
+	// none; such totals are left out.
 	Aggregation Aggregation
-	// ScaleUser keeps the weighings of one of the people that a scale knows, by the
-	// index that the file gives them. Default nil: all of them; the report says so
-	// if there are several.
+	// ScaleUser selects the weighings of one user of a scale by the index in the file. Default nil: the weighings of
+	// all users; the report notes if there are several.
 	ScaleUser *int
 	// BatchSize is the most items of one call of a sink. Default 5,000.
 	BatchSize int
-	// MaxRecordingBytes bounds a FIT, GPX or TCX file, which is held in memory, unpacked. Default
-	// 64 MiB. An export has no bound: it is streamed.
+	// MaxRecordingBytes is the largest unpacked FIT, GPX or TCX file, which is read into memory. Default 64 MiB.
+	// Exports have no limit, because they are streamed.
 	MaxRecordingBytes int64
-	// MaxPoints bounds the measurements of a FIT, GPX or TCX file. Default 500,000, which
-	// is five days of one a second.
+	// MaxPoints is the largest number of measurements of a FIT, GPX or TCX file. Default 500,000.
 	MaxPoints int
-	// Now returns the present: times more than 24 hours ahead of it are left out. Default
-	// time.Now.
+	// Now is the clock. Data more than 24 hours in the future is left out. Default time.Now.
 	Now func() time.Time
-	// TempDir is where an archive or a database is copied that comes from a reader that cannot
-	// seek. Default os.TempDir().
+	// TempDir is the folder to which an archive or database is copied if its reader cannot seek. Default os.TempDir().
 	TempDir string
 	// MaxArchiveBytes bounds an archive, packed and unpacked, and a database. Default 4 GiB. A
 	// database in an archive is copied to TempDir.
@@ -92,8 +84,8 @@ type Options struct {
 	// wrapped. db is valid until it returns. Default: nil, and a database is an ErrFormat.
 	Database func(ctx context.Context, db io.ReaderAt, size int64, sink Sink, opts *Options) (Report, error)
 
-	// Progress is called by ImportFile and ImportDir while they read, from the goroutine that called them, with
-	// the number of bytes that are read and that of all files. read grows with each call, to size. Default: none.
+	// Progress is called by ImportFile and ImportDir with the bytes read so far and the bytes of all files. It is
+	// called from the caller's goroutine. read grows with each call up to size. Default: none.
 	Progress func(read, size int64)
 
 	span      *span         // of the file
@@ -142,10 +134,10 @@ const (
 	MonthFirst DateOrder = "month_first"
 )
 
-// Format is what kind of file it is.
+// Format is the format of a file.
 type Format string
 
-// The formats that are read.
+// The formats of files.
 const (
 	// FIT is a recording, a day's monitoring or a weighing in the FIT protocol.
 	FIT Format = "fit"
@@ -155,8 +147,7 @@ const (
 	TCX Format = "tcx"
 	// ZIP is an archive of such files.
 	ZIP Format = "zip"
-	// GZIP is a recording that is packed with gzip and cannot be unpacked. One that can be has the
-	// format of the recording.
+	// GZIP is a gzip file that cannot be unpacked. Otherwise the format is that of the recording inside.
 	GZIP Format = "gzip"
 	// WHOOPExport is a CSV file of the export of a WHOOP account.
 	WHOOPExport Format = "whoop_export"
@@ -178,29 +169,28 @@ const (
 	FHIR Format = "fhir"
 	// HealthExport is the export.xml of a phone's health store.
 	HealthExport Format = "health_export"
-	// SQLite is a SQLite database, which [Options.Database] reads.
+	// SQLite is a SQLite database, read by [Options.Database].
 	SQLite Format = "sqlite"
 )
 
-// ErrFormat says that a file is of no format that is read. It is what [Import]
-// returns, wrapped, and what [ImportDir] passes over. It unwraps to
-// healthlab.Invalid.
+// ErrFormat is the error of a file of an unknown format. [Import] returns it wrapped; [ImportDir] skips such files. It
+// unwraps to healthlab.Invalid.
 var ErrFormat = fmt.Errorf("%w: not a FIT, GPX, TCX, FHIR or health export file, a file of an account export, or an archive of such files", healthlab.Invalid)
 
-// FileError says what is wrong with a file, and where. It unwraps to
-// healthlab.Invalid. It holds nothing of the file's content.
+// FileError is the error of a file, with the place in the file. It unwraps to healthlab.Invalid. It contains nothing of
+// the file's content.
 type FileError struct {
-	// Format is what the file was taken for.
+	// Format is the detected format of the file.
 	Format Format
 	// Offset is the byte at which the trouble was noticed, from 0.
 	Offset int64
-	// Line is the line of a text file, from 1; 0 if it is not known.
+	// Line is the line of a text file, from 1; 0 if it is unknown.
 	Line int
-	// Msg says what is wrong there.
+	// Msg describes the error.
 	Msg string
 }
 
-// Error says the place and the trouble.
+// Error returns the place and the description.
 func (e *FileError) Error() string {
 	if e.Line > 0 {
 		return fmt.Sprintf("%s file, line %d (byte %d): %s", e.Format, e.Line, e.Offset, e.Msg)
@@ -230,8 +220,8 @@ func Import(ctx context.Context, r io.Reader, sink Sink, opts *Options) (Report,
 	return importFrom(ctx, r, "", nil, sink, &o)
 }
 
-// ImportFile is [Import] for a file on disk. Routes that an export keeps in files
-// beside itself are read too, and become the streams of their workouts.
+// ImportFile is [Import] for a file on disk. It also reads the routes that an export stores in files beside it; they
+// become the streams of workouts.
 func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Report, error) {
 	o := opts.orDefaults()
 	f, err := os.Open(name) //nolint:gosec // the caller says which file
@@ -311,11 +301,10 @@ func ImportDir(ctx context.Context, dir string, sink Sink, opts *Options) ([]Rep
 	}
 }
 
-// routesFolder is where an export keeps the tracks of its workouts. They belong to the
-// workouts of export.xml and are not workouts of their own.
+// routesFolder is the folder in which an export stores the tracks of its workouts. They are not workouts of their own.
 const routesFolder = "workout-routes"
 
-// owners are the files that read the recordings of a folder beside them, by its name.
+// owners maps a folder of recordings to the file that refers to them.
 var owners = map[string]string{routesFolder: "export.xml", stravaFolder: stravaList}
 
 func owned(dir string, exists func(name string) bool) bool {
@@ -323,7 +312,7 @@ func owned(dir string, exists func(name string) bool) bool {
 	return owner != "" && exists(path.Join(path.Dir(dir), owner))
 }
 
-// filesOf lists the regular files of a tree by name, and their sizes, without those that another file reads.
+// filesOf lists the regular files of a tree with their sizes, except files that another file reads.
 func filesOf(fsys fs.FS) (names []string, sizes []int64, _ error) {
 	exists := func(name string) bool {
 		_, err := fs.Stat(fsys, name)
@@ -367,11 +356,10 @@ func besideOf(root *os.Root, name string) opener {
 	}
 }
 
-// opener opens a file by its path from the folder of another one.
+// opener opens a file by its path relative to the folder of another file.
 type opener func(name string) (io.ReadCloser, error)
 
-// importFrom imports r, whose name is empty if it has none. beside opens files that r refers to;
-// nil if there are none.
+// importFrom imports r. name is the file name, if known. beside opens files that r refers to; nil if there are none.
 func importFrom(ctx context.Context, r io.Reader, name string, beside opener, sink Sink, o *Options) (Report, error) {
 	var rep Report
 	if err := ctx.Err(); err != nil {
@@ -381,7 +369,7 @@ func importFrom(ctx context.Context, r io.Reader, name string, beside opener, si
 	return importText(ctx, r, name, beside, sink, o)
 }
 
-// importText is importFrom of a reader that ends with ctx.
+// importText imports a reader that ends with ctx.
 func importText(ctx context.Context, r io.Reader, name string, beside opener, sink Sink, o *Options) (Report, error) {
 	var rep Report
 	head := make([]byte, detectBytes)
@@ -411,7 +399,7 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 	rep.Format = format
 	if format == ZIP {
 		if o.inArchive && !o.nested {
-			return rep, fmt.Errorf("%w: an archive in an archive is not read", ErrFormat)
+			return rep, fmt.Errorf("%w: an archive inside an archive is not read; unpack it first", ErrFormat)
 		}
 		err = importZIP(ctx, r, head, sink, o, &rep)
 		return rep, err
@@ -430,7 +418,7 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 	return rep, out.result(err)
 }
 
-// importJSON imports a file of a format in JSON. False if the file is of none of them; nothing is read of r then.
+// importJSON imports a file of a JSON format. It returns false and reads nothing if the format is unknown.
 func importJSON(out *output, r io.Reader, head []byte, name string) (known bool, err error) {
 	bare := io.MultiReader(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)), r)
 	fitbit, garmin := fitbitFileOf(head, name), garminFileOf(head)
@@ -453,7 +441,7 @@ func importJSON(out *output, r io.Reader, head []byte, name string) (known bool,
 	return true, out.result(err)
 }
 
-// importRecording imports a recording, which may be packed with gzip.
+// importRecording imports a recording, plain or gzipped.
 func importRecording(out *output, r io.Reader, format Format) error {
 	data, err := readRecording(r, format, out.opts)
 	if err != nil {
@@ -475,7 +463,7 @@ func importRecording(out *output, r io.Reader, format Format) error {
 	return fmt.Errorf("%w: a file that is no recording", ErrFormat)
 }
 
-// readRecording reads a recording, and unpacks it if it is packed with gzip.
+// readRecording reads a recording into memory and unpacks gzip.
 func readRecording(r io.Reader, format Format, o *Options) ([]byte, error) {
 	if format != GZIP {
 		return readWhole(r, o.MaxRecordingBytes, format)
@@ -486,7 +474,7 @@ func readRecording(r io.Reader, format Format, o *Options) ([]byte, error) {
 		data, err = readWhole(unpacked, o.MaxRecordingBytes, GZIP)
 	}
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.As(err, new(flate.CorruptInputError)) {
-		return nil, &FileError{Format: GZIP, Msg: "it cannot be unpacked"}
+		return nil, &FileError{Format: GZIP, Msg: "the gzip file cannot be unpacked"}
 	}
 	return data, err
 }
@@ -494,7 +482,7 @@ func readRecording(r io.Reader, format Format, o *Options) ([]byte, error) {
 // importDatabase imports a SQLite database with the reader that the options name.
 func importDatabase(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options) (Report, error) {
 	if o.Database == nil {
-		return Report{Format: SQLite}, fmt.Errorf("%w: a SQLite database needs Options.Database", ErrFormat)
+		return Report{Format: SQLite}, fmt.Errorf("%w: a SQLite database is read only with Options.Database", ErrFormat)
 	}
 	db, size, done, err := wholeOf(r, head, SQLite, o)
 	if err != nil {
@@ -522,7 +510,7 @@ func importDatabase(ctx context.Context, r io.Reader, head []byte, sink Sink, o 
 	return rep, partial.out.result(err)
 }
 
-// partialSink is a sink that takes calls of which the one below refuses items.
+// partialSink is a sink that stores the accepted items of a call even if others are refused.
 type partialSink struct{ out output }
 
 // Summaries is [Sink].
@@ -553,19 +541,19 @@ func unwrapSink(err error) error {
 	return err
 }
 
-// readWhole reads a recording, which must be small.
+// readWhole reads a whole recording of at most most bytes.
 func readWhole(r io.Reader, most int64, format Format) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
 	if int64(len(data)) > most {
-		return nil, &FileError{Format: format, Offset: most, Line: 0, Msg: "larger than a recording may be"}
+		return nil, &FileError{Format: format, Offset: most, Line: 0, Msg: "the recording is larger than Options.MaxRecordingBytes"}
 	}
 	return data, nil
 }
 
-// ctxReader ends reading when ctx ends. It adds what it read to a span when more is asked for.
+// ctxReader stops reading when ctx ends, and reports the progress.
 type ctxReader struct {
 	ctx  context.Context //nolint:containedctx // lives as long as one import
 	r    io.Reader

@@ -19,9 +19,8 @@ import (
 	"github.com/muktihari/fit/proto"
 )
 
-// importFIT reads a file, which may be several chained ones, and hands it over when
-// all of it has been read. Of a damaged file it hands over what can be read, with notes of
-// what is left out; one of which nothing can be read is an error.
+// importFIT reads one or several chained FIT files, and sends their data to the sink when all were read. Of a damaged
+// file it stores the readable part and adds notes. It fails if nothing is readable.
 func importFIT(out *output, data []byte) error {
 	parts, notes, err := splitFIT(data)
 	if err != nil {
@@ -78,7 +77,7 @@ func importFIT(out *output, data []byte) error {
 		out.note(n)
 	}
 	if !found {
-		out.note("nothing in it is a measurement that is kept")
+		out.note("the file has no message of a kind that is imported")
 	}
 	return nil
 }
@@ -87,14 +86,13 @@ func fitFault(at int64, msg string) error {
 	return &FileError{Format: FIT, Offset: at, Msg: msg}
 }
 
-// brokenError is an error behind which nothing can be read. What is before it can be kept.
+// brokenError is an error after which nothing can be read. Data before it is kept.
 type brokenError struct{ *FileError }
 
 // Unwrap returns the error.
 func (e *brokenError) Unwrap() error { return e.FileError }
 
-// part is where one of the chained files lies, and what is wrong with its frame; empty if
-// nothing is.
+// part is the position of a chained file, with the fault of its frame; empty if there is none.
 type part struct {
 	from, to int
 	next     int // where the next one begins, from the start of this one
@@ -102,7 +100,7 @@ type part struct {
 	damage   string
 }
 
-// content is the part's bytes. The header of a damaged one is made to fit them.
+// content returns the bytes of the part, with a repaired header if the frame is damaged.
 func (p *part) content(data []byte) []byte {
 	if p.damage == "" {
 		return data[p.from:p.to]
@@ -112,7 +110,7 @@ func (p *part) content(data []byte) []byte {
 	return out
 }
 
-// mostChained bounds how many files one file may chain.
+// mostChained is the largest number of chained files.
 const mostChained = 1000
 
 // splitFIT finds the chained files and checks their headers, lengths and checksums. What is
@@ -135,7 +133,7 @@ func splitFIT(data []byte) (parts []part, notes []string, err error) {
 		at, p.from, p.to = at+p.next, at, at+p.to
 		parts = append(parts, p)
 		if len(parts) > mostChained {
-			return nil, nil, fitFault(int64(at), "too many recordings in one file")
+			return nil, nil, fitFault(int64(at), "the file has too many recordings")
 		}
 	}
 	return parts, notes, nil
@@ -143,7 +141,7 @@ func splitFIT(data []byte) (parts []part, notes []string, err error) {
 
 const badChecksum = "the checksum is wrong: the file is damaged, and values of it may be wrong"
 
-// frame reads the frame of the file at the start of b, whose header is there.
+// frame reads the frame of the file at the start of b. The header must be complete.
 func frame(b []byte) part {
 	header := int(b[0])
 	size := int64(binary.LittleEndian.Uint32(b[4:8]))
@@ -174,17 +172,17 @@ func checksum(b []byte) uint16 {
 	return h.Sum16()
 }
 
-// errTooMuch ends the decoding of a file that holds more than it may.
+// errTooMuch stops decoding a file with too many measurements.
 var errTooMuch = errors.New("more than a recording may hold")
 
-// mostDescriptions bounds the descriptions of developer fields: the decoder keeps them
-// all, and looks through them for every such field.
+// mostDescriptions limits the descriptions of developer fields, because the decoder searches all of them for each
+// field.
 const mostDescriptions = 256
 
 var bytePosition = regexp.MustCompile(`byte pos: (\d+)`)
 
-// decode reads the messages of one file. Base is where it begins in the whole, and
-// budget is how many measurements may still come.
+// decode reads the messages of one file. base is its position in the whole, and budget the number of measurements that
+// may still come.
 func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -226,7 +224,7 @@ func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *i
 	}
 }
 
-// listener takes messages from the decoder. They are valid during the call only.
+// listener receives messages of the decoder. They are valid during the call only.
 type listener func(proto.Message)
 
 func (l listener) OnMesg(m proto.Message) { l(m) }
@@ -235,7 +233,7 @@ func broken(at int64, msg string) error {
 	return &brokenError{&FileError{Format: FIT, Offset: at, Msg: msg}}
 }
 
-// field returns the raw value of a field, and whether it is there and valid.
+// field returns the raw value of a field, and whether it is present and valid.
 func field(m *proto.Message, num byte) (float64, bool) {
 	for i := range m.Fields {
 		if f := &m.Fields[i]; f.Num == num {
@@ -286,8 +284,7 @@ func firstOf(m *proto.Message, num, other byte, scale, offset float64) float64 {
 // semicircles are how FIT writes angles: 2^31 are 180 degrees.
 const semicircles = (1 << 31) / 180.0
 
-// fitPoint reads a record message. Compressed speed and distance are read by take,
-// which knows the records before.
+// fitPoint reads a record message, except compressed speed and distance, which depend on earlier records.
 func fitPoint(m *proto.Message) point {
 	p := newPoint()
 	p.lat = scaled(m, fieldnum.RecordPositionLat, semicircles, 0)
@@ -318,8 +315,8 @@ func fitPoint(m *proto.Message) point {
 	return p
 }
 
-// unpack reads a compressed_speed_distance field: 12 bits of speed in 1/100 m/s and 12
-// bits of distance in 1/16 m, which begin again at 0 after 256 m.
+// unpack reads a compressed_speed_distance field: 12 bits of speed in 1/100 m/s, and 12 bits of distance in 1/16 m that
+// wrap around after 256 m.
 func (f *fitFile) unpack(m *proto.Message, p *point) {
 	for i := range m.Fields {
 		if m.Fields[i].Num != fieldnum.RecordCompressedSpeedDistance {
@@ -337,7 +334,7 @@ func (f *fitFile) unpack(m *proto.Message, p *point) {
 	}
 }
 
-// fitSports names the pairs of sport and sub sport that have a slug of their own.
+// fitSports maps pairs of sport and sub sport to slugs.
 var fitSports = map[string]string{
 	"cycling/road": "road_biking", "cycling/mountain": "mountain_biking", "cycling/downhill": "mountain_biking",
 	"cycling/spin": "indoor_cycling", "cycling/indoor_cycling": "indoor_cycling",

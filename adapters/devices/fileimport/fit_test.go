@@ -114,7 +114,7 @@ func importBytes(t testing.TB, data []byte, opts *fileimport.Options) (*recordin
 	return &s, rep, err
 }
 
-func TestFITSessions(t *testing.T) {
+func TestFIT_eachSessionIsAWorkoutWithItsStream(t *testing.T) {
 	s, rep, err := importBytes(t, triathlon(t), &fileimport.Options{SourceType: healthdata.SourceWatch, Provider: "acme"})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"workouts": 3}, rep.Summaries)
@@ -150,7 +150,7 @@ func TestFITSessions(t *testing.T) {
 }
 
 // All encodings that devices use give the same recording.
-func TestFITEncodings(t *testing.T) {
+func TestFIT_everyEncodingGivesTheSameRecording(t *testing.T) {
 	want, _, err := importBytes(t, triathlon(t), nil)
 	require.NoError(t, err)
 	for name, opt := range map[string]encoder.Option{
@@ -165,7 +165,7 @@ func TestFITEncodings(t *testing.T) {
 	}
 }
 
-func TestFITCompressedDistanceWraps(t *testing.T) {
+func TestFIT_compressedDistanceContinuesAfterItsWrap(t *testing.T) {
 	messages := []proto.Message{fileID(typedef.FileActivity)}
 	for i := range 100 {
 		sixteenths := (i * 10 * 16) & 0xfff // ten metres each, counted to 256 m
@@ -184,7 +184,7 @@ func TestFITCompressedDistanceWraps(t *testing.T) {
 
 // A file may hold several FIT files in sequence. Bytes after them that are no FIT file are
 // left out.
-func TestFITChain(t *testing.T) {
+func TestFIT_filesInSequenceAreAllRead(t *testing.T) {
 	one := triathlon(t)
 	s, _, err := importBytes(t, append(bytes.Clone(one), one...), nil)
 	require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestFITChain(t *testing.T) {
 
 // A truncated file is read up to the cut, and a note says what is missing. A file with a
 // wrong byte is read with a note, or refused.
-func TestFITDamage(t *testing.T) {
+func TestFIT_truncatedFileIsReadUpToTheCut(t *testing.T) {
 	good := triathlon(t)
 	whole, _, err := importBytes(t, good, nil)
 	require.NoError(t, err)
@@ -233,7 +233,7 @@ func TestFITDamage(t *testing.T) {
 }
 
 // What is wrong with the frame of a file is noted, and its messages are read.
-func TestFITFrames(t *testing.T) {
+func TestFIT_damagedFrameIsNotedAndItsMessagesRead(t *testing.T) {
 	good := triathlon(t)
 	want, _, err := importBytes(t, good, nil)
 	require.NoError(t, err)
@@ -289,7 +289,7 @@ func resealedBehind(data []byte) []byte {
 
 // Sessions end where they say, and no later than the next one begins. What lies between two of
 // them belongs to neither.
-func TestFITMultisport(t *testing.T) {
+func TestFIT_sessionsDoNotOverlap(t *testing.T) {
 	messages := []proto.Message{fileID(typedef.FileActivity)}
 	for s := range 60 {
 		messages = append(messages, record(s, uint8(100+s), float64(s)*3))
@@ -311,7 +311,7 @@ func TestFITMultisport(t *testing.T) {
 }
 
 // A strap hands over heart rates after a swim, in messages of their own.
-func TestFITSwim(t *testing.T) {
+func TestFIT_heartRatesSentAfterASwimAreJoined(t *testing.T) {
 	at := fitTime(race)
 	pool := func(second int) proto.Message {
 		return message(mesgnum.Record, byte(fieldnum.RecordTimestamp), at+uint32(second), byte(fieldnum.RecordDistance), uint32(second*100))
@@ -346,7 +346,7 @@ func TestFITSwim(t *testing.T) {
 
 // A strap that kept more than the watch writes each stretch as a file of its own, in the same chain.
 // They are no workouts, wherever they stand and however many there are.
-func TestFITSwimInSeveralFiles(t *testing.T) {
+func TestFIT_heartRateFilesOfASwimAreNoWorkouts(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 300 {
 		swims := 1 + r.IntN(2)
@@ -396,7 +396,7 @@ func relative(times []int64) (out []int64) {
 	return out
 }
 
-func TestFITClock(t *testing.T) {
+func TestFIT_unsetClockIsRefusedAndLaterSetClockApplied(t *testing.T) {
 	early := []proto.Message{
 		fileID(typedef.FileActivity),
 		message(mesgnum.Record, byte(fieldnum.RecordTimestamp), uint32(1000), byte(fieldnum.RecordHeartRate), uint8(90)),
@@ -416,7 +416,7 @@ func TestFITClock(t *testing.T) {
 	require.Equal(t, 7200, *s.samples["heartrate"][0].TimezoneOffset)
 }
 
-func TestFITMonitoring(t *testing.T) {
+func TestFIT_monitoringGivesStepsAndHeartRateByDay(t *testing.T) {
 	midnight := time.Date(2026, 4, 18, 22, 0, 0, 0, time.UTC) // two hours east
 	clock := fitTime(midnight)
 	walking := func(at uint32, total uint32) proto.Message {
@@ -453,7 +453,7 @@ func TestFITMonitoring(t *testing.T) {
 	require.EqualValues(t, 90, *days[1].Steps)
 }
 
-func TestFITReadings(t *testing.T) {
+func TestFIT_readingsOfMetersBecomeSamples(t *testing.T) {
 	at := fitTime(race)
 	s, _, err := importBytes(t, encodeFIT(t, []proto.Message{
 		fileID(typedef.FileBloodPressure),
@@ -476,14 +476,14 @@ func TestFITReadings(t *testing.T) {
 }
 
 // A planned course has points but no recorded activity, so nothing is stored.
-func TestFITPlan(t *testing.T) {
+func TestFIT_plannedCourseStoresNothing(t *testing.T) {
 	s, rep, err := importBytes(t, encodeFIT(t, []proto.Message{fileID(typedef.FileCourse), record(0, 100, 0)}), nil)
 	require.NoError(t, err)
 	require.Zero(t, s.calls)
 	require.Len(t, rep.Notes, 1)
 }
 
-func TestFITLimits(t *testing.T) {
+func TestFIT_beyondBytesOrPointsIsRefused(t *testing.T) {
 	data := triathlon(t)
 	for name, opts := range map[string]*fileimport.Options{
 		"bytes":  {MaxRecordingBytes: int64(len(data)) - 1},
@@ -504,7 +504,7 @@ func TestFITLimits(t *testing.T) {
 
 // A file of very many minimal records is refused at the limit, before it fills the memory; so
 // is one of empty descriptions.
-func TestFITBombs(t *testing.T) {
+func TestFIT_hostileFileIsRefusedBeforeItFillsTheMemory(t *testing.T) {
 	hostile := func(definition []byte, data []byte) []byte {
 		body := append(bytes.Clone(definition), bytes.Repeat(data, 4<<20/len(data))...)
 		return resealed(append(append(make([]byte, 14), body...), 0, 0))
@@ -600,7 +600,7 @@ func BenchmarkFIT(b *testing.B) {
 
 var errSink = errors.New("the sink is full")
 
-func TestSinkErrorEndsTheImport(t *testing.T) {
+func TestImport_endsWithTheSinksError(t *testing.T) {
 	for name, data := range map[string][]byte{"fit": triathlon(t), "gpx": []byte(smallGPX), "export": []byte(smallExport)} {
 		s := recordingSink{fail: errSink}
 		_, err := fileimport.Import(t.Context(), bytes.NewReader(data), &s, nil)
@@ -620,7 +620,7 @@ func (f failing) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func TestReaderErrorIsNotTheFiles(t *testing.T) {
+func TestImport_readerErrorIsNotInvalid(t *testing.T) {
 	for name, data := range map[string][]byte{"fit": triathlon(t), "gpx": []byte(smallGPX), "export": []byte(smallExport)} {
 		var s recordingSink
 		_, err := fileimport.Import(t.Context(), failing{bytes.NewReader(data)}, &s, nil)

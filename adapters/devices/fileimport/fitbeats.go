@@ -7,9 +7,8 @@ import (
 	"github.com/muktihari/fit/proto"
 )
 
-// beats are the heart rates of hr messages, which a strap hands over after a swim. A message
-// has a time of day and the strap's own clock, in 1/1024 s; those behind it have the low 12 bits
-// of that clock.
+// beats collects the heart rates of hr messages, which a strap transmits after a swim. A message has a time and the
+// clock of the strap in 1/1024 s; later messages have only the low 12 bits of that clock.
 type beats struct {
 	anchored bool
 	second   float64 // of the anchor, as the file counts
@@ -18,10 +17,10 @@ type beats struct {
 	sums     map[int64]beatSum // by second
 }
 
-// beatSum is the heart rates of one second.
+// beatSum is the sum and number of heart rates in one second.
 type beatSum struct{ sum, n float64 }
 
-// take reads a message, and returns what it costs of the budget of points.
+// take reads a message, and returns its cost in points.
 func (b *beats) take(m *proto.Message, at float64, timed bool) int {
 	var events []uint32
 	var rates []uint8
@@ -67,7 +66,7 @@ func (b *beats) take(m *proto.Message, at float64, timed bool) int {
 	return len(events) * costPoint
 }
 
-// unpack reads clocks of 12 bits, two in three bytes, that follow the last one.
+// unpack decodes 12-bit clocks, two in three bytes, that follow the last one.
 func (b *beats) unpack(packed []byte) (out []uint32) {
 	clock := b.last
 	for i := 0; i+2 < len(packed); i += 3 {
@@ -79,7 +78,7 @@ func (b *beats) unpack(packed []byte) (out []uint32) {
 	return out
 }
 
-// add takes the heart rates of others.
+// add adds the heart rates of another file.
 func (b *beats) add(others map[int64]beatSum) {
 	if b.sums == nil {
 		b.sums = map[int64]beatSum{}
@@ -97,8 +96,7 @@ func bytesOf(v proto.Value) []byte {
 	return v.SliceUint8()
 }
 
-// into puts the heart rates into the points of their seconds that have none, and adds points for
-// seconds without any.
+// into sets the heart rate of points without one, and adds points for seconds without any.
 func (b *beats) into(points []point) []point {
 	for i := range points {
 		s, ok := b.sums[points[i].micros]

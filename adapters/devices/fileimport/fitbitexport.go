@@ -13,8 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// fitbitFile is a JSON file of the export of a Fitbit account, a list of values with their times in
-// UTC. Most of the files have one shape, so the name tells what a file measures.
+// fitbitFile is a JSON file of a Fitbit export: a list of values with times in UTC. The file name says what is
+// measured.
 type fitbitFile struct {
 	name     string // a pattern
 	resource string
@@ -30,7 +30,7 @@ var fitbitFiles = []*fitbitFile{
 	{name: "steps-????-??-??.json", resource: "steps", length: time.Minute, least: 0, most: 1000, number: fitbitCount},
 }
 
-// fitbitFileOf returns the file of a name that begins with head; nil if it is none that is read.
+// fitbitFileOf returns the fitbitFile for a file name and first bytes; nil if it is unknown.
 func fitbitFileOf(head []byte, name string) *fitbitFile {
 	if !bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("[")) {
 		return nil
@@ -57,7 +57,7 @@ func fitbitRate(value json.RawMessage) (float64, error) {
 	return *v.BPM, nil
 }
 
-// fitbitCount reads a number that is written as a text.
+// fitbitCount reads a number in a JSON string.
 func fitbitCount(value json.RawMessage) (float64, error) {
 	var v string
 	if err := json.Unmarshal(value, &v); err != nil {
@@ -73,7 +73,7 @@ func fitbitCount(value json.RawMessage) (float64, error) {
 // fitbitTime is how a time is written: 04/09/26 07:12:33.
 const fitbitTime = "01/02/06 15:04:05"
 
-// importFitbit hands over the values of a file, one after another.
+// importFitbit streams the values of a file to the sink.
 func importFitbit(out *output, f *fitbitFile, r io.Reader) error {
 	limit := &rowLimit{r: r, left: mostRowBytes}
 	list := json.NewDecoder(limit)
@@ -89,7 +89,7 @@ func importFitbit(out *output, f *fitbitFile, r io.Reader) error {
 		if err != nil && !errors.As(err, new(*json.SyntaxError)) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errLongRow) {
 			return fmt.Errorf("read file: %w", err)
 		}
-		return &FileError{Format: FitbitExport, Offset: list.InputOffset(), Msg: "it is not a list of values in JSON, or a value is longer than one may be"}
+		return &FileError{Format: FitbitExport, Offset: list.InputOffset(), Msg: "the file must be a JSON list of values, and no value may be too long"}
 	}
 	if t, err := list.Token(); err != nil || t != json.Delim('[') {
 		return broken(err)

@@ -48,7 +48,7 @@ func (f *fitFile) takeMonitoring(m *proto.Message, timed bool) int {
 	return 1
 }
 
-// dayTotals are what a device counted in one local day. NaN is nothing.
+// dayTotals holds the totals of one local day. NaN means unknown.
 type dayTotals struct {
 	day                          healthlab.Date
 	steps, distance, calories    float64
@@ -57,11 +57,10 @@ type dayTotals struct {
 	heartLow, heartHigh, resting float64
 }
 
-// counter follows the running totals that a device keeps for every kind of activity.
+// counter tracks the running totals of a device by kind of activity.
 type counter map[float64]float64
 
-// rise returns by how much the total of an activity has grown. A smaller total is that
-// of a new day.
+// rise returns the growth of the total of an activity. A smaller total starts a new day.
 func (c counter) rise(activity, total float64) float64 {
 	if math.IsNaN(total) {
 		return 0
@@ -74,9 +73,8 @@ func (c counter) rise(activity, total float64) float64 {
 	return total - before
 }
 
-// handOverMonitoring makes the running totals of a day into intervals of steps and
-// distance, and sums up the days. An interval begins where the message before was
-// written, as the device counts since then.
+// handOverMonitoring converts the running totals of a day to intervals of steps and distance, and sums up days. An
+// interval begins at the previous message.
 func (f *fitFile) handOverMonitoring(out *output) error {
 	if len(f.monitor) == 0 {
 		return nil
@@ -158,7 +156,7 @@ func dayOf(days *[]*dayTotals, day healthlab.Date) *dayTotals {
 	return d
 }
 
-// add adds to a total, which begins to be known when the device has said something.
+// add adds v to a total. said is NaN if the device has not reported a value.
 func (d *dayTotals) add(total *float64, v, said float64) {
 	if math.IsNaN(said) {
 		return
@@ -247,8 +245,7 @@ func (f *fitFile) takeWeighing(m *proto.Message, at float64, timed bool) {
 	f.weighings = append(f.weighings, v)
 }
 
-// handOverWeighings hands over weighings as body measurements and as samples. A scale
-// may know several people.
+// handOverWeighings stores weighings as body measurements and as samples. A scale may have several users.
 func (f *fitFile) handOverWeighings(out *output) error {
 	source := out.recordedBy(healthdata.SourceScale)
 	people := map[float64]bool{}
@@ -312,7 +309,7 @@ func (f *fitFile) takeReading(m *proto.Message, at float64, timed bool) int {
 	case mesgnum.RespirationRate:
 		r.resource, r.value = "respiratory_rate", scaled(m, fieldnum.RespirationRateRespirationRate, 100, 0)
 	}
-	// Below zero are codes for why there is no value.
+	// Negative values are codes for missing values.
 	if !timed || math.IsNaN(r.value) || r.value < 0 || r.resource == "blood_oxygen" && r.value == 0 {
 		return 0
 	}

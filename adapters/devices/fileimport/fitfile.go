@@ -18,15 +18,14 @@ import (
 )
 
 const (
-	// fitEpoch is the Unix time from which FIT counts seconds: 1989-12-31.
+	// fitEpoch is the Unix time of the FIT epoch, 1989-12-31.
 	fitEpoch = 631065600
-	// fitClock is the first count that is a date. What is below are seconds since the
-	// device was switched on.
+	// fitClock is the smallest timestamp that is a date. Smaller ones are seconds since the device was switched on.
 	fitClock = 0x10000000
 )
 
-// fitFile is what a FIT file holds. Times are seconds as the file counts them until
-// settle has been called, and Unix time after.
+// fitFile is the decoded content of a FIT file. Times are in the clock of the file until resolveTimes converts them to
+// Unix time.
 type fitFile struct {
 	zone *time.Location
 
@@ -64,8 +63,8 @@ func (f *fitFile) any() bool {
 	return len(f.points)+len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings)+len(f.beats.sums) > 0
 }
 
-// heartAlone returns the heart rates of a file that has nothing else; nil if it has more. Those of
-// chained files are what a strap hands over after a swim: they are of the session of another one.
+// heartAlone returns the heart rates of a file without other data; nil if it has any. In a chain, such a file belongs
+// to the session of another file.
 func (f *fitFile) heartAlone() map[int64]beatSum {
 	if len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings) > 0 {
 		return nil
@@ -82,8 +81,7 @@ func (f *fitFile) heartAlone() map[int64]beatSum {
 	return sums.sums
 }
 
-// joinStraps gives the heart rates of files that have nothing else to the file before them that has a
-// session; to the next one if there is none before.
+// joinStraps adds the heart rates of files without other data to the session before them, or to the next one.
 func joinStraps(files []*fitFile) {
 	var session *fitFile
 	if i := slices.IndexFunc(files, func(f *fitFile) bool { return len(f.sessions) > 0 }); i >= 0 {
@@ -100,7 +98,7 @@ func joinStraps(files []*fitFile) {
 	}
 }
 
-// fitSession is a session message: one workout.
+// fitSession is a session message, which describes one workout.
 type fitSession struct {
 	start, elapsed float64
 	workout        healthdata.Workout
@@ -133,14 +131,14 @@ type reading struct {
 	other    float64 // diastolic
 }
 
-// What a message costs of the budget of points, by the memory that it takes.
+// The costs of a message in points, by its memory.
 const (
 	costPoint    = 1
 	costWeighing = 5
 	costSession  = 500
 )
 
-// take reads one message and returns what it costs.
+// take reads a message and returns its cost.
 func (f *fitFile) take(m *proto.Message) int {
 	at, timed := field(m, proto.FieldNumTimestamp)
 	if timed {
@@ -207,8 +205,7 @@ func (f *fitFile) takeFileID(m *proto.Message) {
 	f.created, _ = field(m, fieldnum.FileIdTimeCreated)
 }
 
-// takeSettings reads the offset of the device's clock, for files that do not say the
-// local time themselves.
+// takeSettings reads the offset of the device's clock, for files without a local time.
 func (f *fitFile) takeSettings(m *proto.Message) {
 	active, _ := field(m, fieldnum.DeviceSettingsActiveTimeZone)
 	for i := range m.Fields {
@@ -264,23 +261,22 @@ func (f *fitFile) takeSession(m *proto.Message) {
 	f.sessions = append(f.sessions, s)
 }
 
-// resolveTimes turns the file's times into Unix time, leaves out what has an impossible one, and gives
-// points to their sessions.
+// resolveTimes converts the times of a file to Unix time, drops items with impossible times, and assigns points to
+// sessions.
 func (f *fitFile) resolveTimes(out *output, base int64) error {
 	out.leaveOut("point without a time", f.untimed)
 	f.points = f.beats.into(f.points)
 	shift := float64(fitEpoch)
 	switch {
 	case f.anyLocal && f.localAt < fitClock && f.local >= fitClock:
-		// The device never learnt the time, but its clock had been set: the
-		// local digits are known, and the caller says where that was.
+		// The clock was set but never synchronised, so only its local digits are known, in Options.Zone.
 		wall := time.Unix(int64(f.local)+fitEpoch, 0).UTC()
 		at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, f.zone)
 		_, offset := at.Zone()
 		f.offset = &offset
 		shift = float64(at.Unix()) - f.localAt
 	case f.anyTimes(func(t float64) bool { return t < fitClock }) && !f.anyTimes(func(t float64) bool { return t >= fitClock }):
-		return fitFault(base, "the clock of the device was not set: it is not known when this was")
+		return fitFault(base, "the clock of the device was not set, so the time of the recording is unknown")
 	case f.anyLocal:
 		f.offset = quarter(f.local - f.localAt)
 	case f.anyTimeZone:
@@ -307,8 +303,8 @@ func (f *fitFile) resolveTimes(out *output, base int64) error {
 	return nil
 }
 
-// leaveOutImpossible leaves out what has a time that cannot be. A session whose time cannot be
-// keeps its totals if it is the only one and has points, which say when it was.
+// leaveOutImpossible drops items with impossible times. A session with an impossible time stays if it is the only one
+// and has points.
 func (f *fitFile) leaveOutImpossible(out *output) {
 	f.points = out.possible(f.points)
 	bad := func(at float64) bool { return !out.inTime(int64(at * 1e6)) }
@@ -339,7 +335,7 @@ func possibleItems[T any](out *output, what string, items []T, bad func(T) bool)
 	return items
 }
 
-// anyTimes reports whether a time of something that is kept fits.
+// anyTimes reports whether fits returns true for any time of an item.
 func (f *fitFile) anyTimes(fits func(float64) bool) bool {
 	return slices.ContainsFunc(f.points, func(p point) bool { return fits(float64(p.micros)) }) ||
 		slices.ContainsFunc(f.sessions, func(s fitSession) bool { return fits(s.start) }) ||
@@ -348,8 +344,7 @@ func (f *fitFile) anyTimes(fits func(float64) bool) bool {
 		slices.ContainsFunc(f.readings, func(r reading) bool { return fits(r.at) })
 }
 
-// quarter returns an offset in whole quarters of an hour, as all in use are; nil if it
-// cannot be one.
+// quarter returns an offset rounded to quarters of an hour; nil if it is not a valid offset.
 func quarter(seconds float64) *int {
 	v := int(math.Round(seconds/900)) * 900
 	if v < -18*3600 || v > 18*3600 {
@@ -361,10 +356,9 @@ func quarter(seconds float64) *int {
 // sessionSlack is how many seconds a record may be behind the end of its session.
 const sessionSlack = 2
 
-// divide gives every point to the last session that began before it. Points without a
-// session make one, if the file is a recording and not a plan. What a strap measured before or after
-// the session is of none. Of several sessions, each ends
-// where it says and no later than the next one begins; points between sessions are of none.
+// divide assigns every point to the last session that began before it. Points of a recording without a session form
+// one. Points outside of all sessions, and heart rates of a strap outside of its session, are dropped. A session ends
+// at its stated end or at the start of the next one.
 func (f *fitFile) divide() {
 	planned := f.anyKind && f.kind != float64(typedef.FileActivity)
 	if len(f.sessions) == 0 {
@@ -411,7 +405,7 @@ func (f *fitFile) divide() {
 	}
 }
 
-// handOver hands over what the file holds, and reports whether there was anything.
+// handOver sends the data of the file to the sink, and reports whether there was any.
 func (f *fitFile) handOver(out *output) (bool, error) {
 	for name, n := range f.unused {
 		count(&out.rep.Skipped, name, n)
@@ -474,8 +468,7 @@ func (f *fitFile) copyOffset() *int {
 	return new(*f.offset)
 }
 
-// sample makes a sample of an instant, in Unix seconds, or of an interval that ends
-// there.
+// sample returns a sample at an instant, in Unix seconds, or of an interval that ends there.
 func (f *fitFile) sample(resource string, start, end float64, v *healthdata.Value) healthdata.Sample {
 	r := healthdata.ResourceBySlug(resource)
 	s := healthdata.Sample{

@@ -36,7 +36,7 @@ func garminArchive(t testing.TB) []byte {
 	return archive(t, files...)
 }
 
-func TestGarminExport(t *testing.T) {
+func TestGarminExport_givesDaysNightsActivitiesAndRecordings(t *testing.T) {
 	s, rep, err := importBytes(t, garminArchive(t), nil)
 	require.NoError(t, err)
 	require.Equal(t, 4, rep.Summaries["workouts"], "an activity and the three sessions of the recording")
@@ -47,7 +47,7 @@ func TestGarminExport(t *testing.T) {
 	for _, one := range rep.Files {
 		switch filepath.Base(one.Name) {
 		case "other.zip":
-			require.ErrorContains(t, one.Err, "an archive in an archive is not read")
+			require.ErrorContains(t, one.Err, "an archive inside an archive is not read; unpack it first")
 		case "user_profile.json", "1_healthStatusData.json":
 			require.ErrorIs(t, one.Err, fileimport.ErrFormat)
 		case "UploadedFiles_0-_Part1.zip":
@@ -81,33 +81,33 @@ func TestGarminExport(t *testing.T) {
 	require.Equal(t, workouts[0].Source, workouts[len(workouts)-1].Source, "activities and recordings are of one source, so that one session counts once")
 }
 
-func TestGarminZone(t *testing.T) {
+func TestGarminExport_optionZoneGivesTheOffset(t *testing.T) {
 	s, _, err := importBytes(t, []byte(testdata(t, "garmin", filepath.Base(garminNames[1]))), &fileimport.Options{Zone: berlin(t)})
 	require.NoError(t, err)
 	require.Equal(t, 3600, *summariesOf[*healthdata.Sleep](t, s, "sleep")[0].TimezoneOffset)
 }
 
-func TestServiceTakesGarmin(t *testing.T) {
+func TestGarminExport_importTwiceThroughAServiceChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "garmin.zip"), garminArchive(t), 0o600))
 	takesTwice(t, dir, nil)
 }
 
 // The archives in an archive are bounded together with it.
-func TestGarminBounds(t *testing.T) {
+func TestGarminExport_nestedArchivesShareOneLimit(t *testing.T) {
 	zeros := archive(t, "a.fit", strings.Repeat("0", 600_000))
 	data := archive(t, "DI-Connect-Uploaded-Files/UploadedFiles_1.zip", string(zeros), "DI-Connect-Uploaded-Files/UploadedFiles_2.zip", string(zeros))
 	_, rep, err := importBytes(t, data, &fileimport.Options{MaxArchiveBytes: 1_000_000})
 	require.ErrorIs(t, err, healthlab.Invalid)
-	require.ErrorContains(t, rep.Files[1].Err, "unpacks to more than an archive may hold")
+	require.ErrorContains(t, rep.Files[1].Err, "unpacks to more bytes than Options.MaxArchiveBytes")
 	deep := archive(t, "DI-Connect-Uploaded-Files/UploadedFiles_1.zip", string(archive(t, "DI-Connect-Uploaded-Files/UploadedFiles_1.zip", string(zeros))))
 	_, rep, err = importBytes(t, deep, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
-	require.ErrorContains(t, rep.Files[0].Files[0].Err, "an archive in an archive is not read")
+	require.ErrorContains(t, rep.Files[0].Files[0].Err, "an archive inside an archive is not read; unpack it first")
 }
 
 // A random good file with one random bad item gives what the good file gives.
-func TestOneBadGarminItem(t *testing.T) {
+func TestGarminExport_invalidItemIsLeftOutAlone(t *testing.T) {
 	day := func(i int) string { return race.AddDate(0, 0, -i-1).Format("2006-01-02") }
 	lists := []struct {
 		good func(i int) string

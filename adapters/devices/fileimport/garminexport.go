@@ -18,7 +18,7 @@ import (
 // garminFile is a JSON file of the export of a Garmin account: a list of days, of nights, or with the
 // list of activities.
 type garminFile struct {
-	// keys are the keys by which an object of it is known.
+	// keys lists the object keys by which the file is recognised.
 	keys []string
 	read func(*garminReader) error
 }
@@ -31,8 +31,7 @@ var garminFiles = []*garminFile{
 	{[]string{"calendarDate", "wellnessStartTimeGmt"}, (*garminReader).days},
 }
 
-// garminFileOf returns the file that begins with head; nil if it is none that is read. It is known by
-// the keys of its first object that has those of one.
+// garminFileOf returns the garminFile whose keys the first object in head has; nil if there is none.
 func garminFileOf(head []byte) *garminFile {
 	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)))
 	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
@@ -68,7 +67,7 @@ func garminFileOf(head []byte) *garminFile {
 	return nil
 }
 
-// garminFileWith returns the file whose objects have these keys; nil if there is none.
+// garminFileWith returns the garminFile whose objects have these keys; nil if there is none.
 func garminFileWith(keys map[string]bool) *garminFile {
 	for _, f := range garminFiles {
 		if !slices.ContainsFunc(f.keys, func(key string) bool { return !keys[key] }) {
@@ -94,7 +93,7 @@ func importGarmin(out *output, f *garminFile, r io.Reader) error {
 	return f.read(g)
 }
 
-// each calls do for each object of the list. It returns what an error of reading means.
+// garminEach calls do for each object of the list. It converts reading errors.
 func garminEach[T any](g *garminReader, what string, do func(place string, v *T) error) error {
 	return g.result(g.list(func(n int) error {
 		var raw json.RawMessage
@@ -127,8 +126,7 @@ type garminDay struct {
 	WellnessStartTimeLocal   string
 }
 
-// days hands over days of activity, which the provider puts together from the devices of a person. The
-// last of a day holds.
+// days stores activity days, which the provider merges from several devices. The last version of a day counts.
 func (g *garminReader) days() error {
 	b := newBatch(g.out, g.out.recordedBy(healthdata.SourceMultiple))
 	days := map[healthlab.Date]*healthdata.Activity{}
@@ -182,7 +180,7 @@ func offsetBetween(d time.Duration) *int {
 	return new(int(d / time.Second))
 }
 
-// date reads a day. False, with a remark, if it is none or cannot be.
+// date reads a day. It returns false and adds a note if the day is malformed.
 func (g *garminReader) date(place, text string) (healthlab.Date, bool) {
 	date, err := healthlab.ParseDate(text)
 	if err != nil || !g.out.inTime(date.At(time.UTC).UnixMicro()) {
@@ -192,7 +190,7 @@ func (g *garminReader) date(place, text string) (healthlab.Date, bool) {
 	return date, true
 }
 
-// garminNight is a night of …_sleepData.json. Its times are in UTC.
+// garminNight is a night of a …_sleepData.json file. Its times are in UTC.
 type garminNight struct {
 	CalendarDate           string
 	SleepStartTimestampGMT string
@@ -205,7 +203,7 @@ type garminNight struct {
 	SleepScores            *struct{ OverallScore *float64 }
 }
 
-// nights hands over nights. One without a stage was not measured: its times are those of a habit.
+// nights stores nights. A night without stages was not measured and is left out.
 func (g *garminReader) nights() error {
 	b := newBatch(g.out, g.out.recordedBy(healthdata.SourceWatch))
 	seen := map[int64]bool{}
@@ -261,8 +259,7 @@ func (g *garminReader) nights() error {
 	return b.flush()
 }
 
-// utc reads a time in UTC that is written without an offset. False, with a remark, if it is none or
-// cannot be.
+// utc reads a time in UTC without an offset. It returns false and adds a note if the time is malformed.
 func (g *garminReader) utc(place, field, text string) (time.Time, bool) {
 	t, offset, err := healthlab.ParseTimeZone(text)
 	if err != nil || offset != nil && *offset != 0 || !g.out.inTime(t.UnixMicro()) {
@@ -296,8 +293,8 @@ type garminActivity struct {
 	Parent          bool
 }
 
-// activities hands over workouts. Their source is that of the recordings of the archive, so that one
-// that is there as a recording, too, is one session.
+// activities stores workouts. Their source is that of the recordings in the archive, so that a workout with a recording
+// counts once.
 func (g *garminReader) activities() error {
 	b := newBatch(g.out, g.out.recordedBy(healthdata.SourceUnknown))
 	seen := map[string]bool{}
@@ -332,7 +329,7 @@ func (g *garminReader) activities() error {
 	return b.flush()
 }
 
-// workout makes an activity into a workout; nil, counted, if it cannot be.
+// workout converts an activity to a workout. It returns nil and counts the activity if it is invalid.
 func (g *garminReader) workout(place string, v *garminActivity) *healthdata.Workout {
 	if v == nil {
 		g.remarks.add(place, "activity", "an object of the export")

@@ -9,15 +9,15 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// track is a track of a GPX file: one workout.
+// track is a track of a GPX file, which becomes one workout.
 type track struct {
 	title, sport string
 	points       []point
-	// offset is the one that the times are written with, if they are not in UTC.
+	// offset is the UTC offset of the written times; nil if they are in UTC.
 	offset *int
 }
 
-// importGPX hands over every track that has points.
+// importGPX stores every track that has points.
 func importGPX(out *output, data []byte) error {
 	tracks, err := parseGPX(out, data)
 	if err != nil {
@@ -75,7 +75,7 @@ func (g *gpxReader) start() error {
 	name := localName(g.sc.name)
 	switch {
 	case depth == 1 && name != "gpx":
-		return g.sc.here("the document's element must be gpx")
+		return g.sc.here("the root element of the XML document must be gpx")
 	case g.trk == 0 && name == "trk":
 		if len(g.tracks) >= mostTracks {
 			return g.sc.here("too many tracks")
@@ -91,7 +91,7 @@ func (g *gpxReader) start() error {
 	return nil
 }
 
-// startTrackPoint begins a point with its position.
+// startTrackPoint starts a point with its position.
 func (g *gpxReader) startTrackPoint(depth int) error {
 	if err := g.startPoint(depth); err != nil {
 		return err
@@ -133,8 +133,7 @@ func (g *gpxReader) end(text string) error {
 	return nil
 }
 
-// measurement reads a value of a point: its own altitude, and what devices write into
-// extensions, whatever the name space.
+// measurement reads a value of a point: its altitude, or a value in a device's extension of any namespace.
 func (g *gpxReader) measurement(name, text string) {
 	var into *float64
 	switch name {

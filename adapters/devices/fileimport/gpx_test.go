@@ -41,7 +41,7 @@ const smallGPX = `<?xml version="1.0" encoding="UTF-8"?>
 </gpx>
 `
 
-func TestGPX(t *testing.T) {
+func TestGPX_givesTheWorkoutAndItsStream(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(smallGPX), nil)
 	require.NoError(t, err)
 	require.Equal(t, fileimport.GPX, rep.Format)
@@ -67,7 +67,7 @@ func TestGPX(t *testing.T) {
 	require.Len(t, s.samples["heartrate"], 2)
 }
 
-func TestGPXOldWithPrefixAndOffset(t *testing.T) {
+func TestGPX_readsVersion10WithPrefixAndOffset(t *testing.T) {
 	s, _, err := importBytes(t, []byte("\xef\xbb\xbf<g:gpx version='1.0' xmlns:g='http://www.topografix.com/GPX/1/0'><g:trk><g:trkseg>"+
 		"<g:trkpt lat='-0.5' lon='-180'><g:time>2010-08-05T16:00:00-03:30</g:time><g:speed>2.5</g:speed></g:trkpt>"+
 		"</g:trkseg></g:trk></g:gpx>"), nil)
@@ -79,7 +79,7 @@ func TestGPXOldWithPrefixAndOffset(t *testing.T) {
 }
 
 // Climbs within the noise of the elevation do not count; a real hill does.
-func TestGPXClimb(t *testing.T) {
+func TestGPX_climbIgnoresTheNoiseOfTheElevation(t *testing.T) {
 	track := func(altitude func(i int) float64) float64 {
 		var b strings.Builder
 		b.WriteString("<gpx><trk><trkseg>")
@@ -100,7 +100,7 @@ func trackPoint(i int, altitude float64) string {
 		healthlab.At(race).Add(seconds(i)).Format("2006-01-02T15:04:05Z") + "</time></trkpt>"
 }
 
-func TestGPXFaults(t *testing.T) {
+func TestGPX_invalidFileIsRefusedWithItsLine(t *testing.T) {
 	point := "<trkpt lat='1' lon='2'><time>2026-01-01T00:00:00Z</time></trkpt>"
 	around := func(s string) string { return "<gpx>\n<trk>\n<trkseg>\n" + s + "\n</trkseg></trk></gpx>" }
 	for name, v := range map[string]struct {
@@ -123,7 +123,7 @@ func TestGPXFaults(t *testing.T) {
 }
 
 // Of a recording, what cannot be costs itself.
-func TestGPXBadItems(t *testing.T) {
+func TestGPX_invalidPointIsLeftOutAlone(t *testing.T) {
 	const times = "2026-01-01T00:00:0%dZ"
 	point := func(n int, inside string) string {
 		return fmt.Sprintf("<trkpt lat='47.%d' lon='8'><ele>400</ele><time>"+times+"</time>%s</trkpt>\n", n, n, inside)
@@ -170,7 +170,7 @@ func TestGPXBadItems(t *testing.T) {
 }
 
 // A ship at 0, 0 keeps its position; a device that writes 0, 0 alone has none.
-func TestGPXNullIsland(t *testing.T) {
+func TestGPX_positionZeroIsKeptOnlyBesideOthers(t *testing.T) {
 	point := func(n int, lat, lng float64) string {
 		return fmt.Sprintf("<trkpt lat='%g' lon='%g'><time>2026-01-01T00:00:0%dZ</time></trkpt>", lat, lng, n)
 	}
@@ -185,7 +185,7 @@ func TestGPXNullIsland(t *testing.T) {
 }
 
 // A text of XML is read in the encodings that it may have, and behind white space.
-func TestXMLEncodings(t *testing.T) {
+func TestXML_isReadInItsEncodings(t *testing.T) {
 	doc := func(encoding string) string {
 		return "<?xml version=\"1.0\" encoding=\"" + encoding + "\"?>\n<gpx><trk><name>M\u00f6ve</name><trkseg>" +
 			"<trkpt lat='1' lon='2'><time>2026-01-01T00:00:00Z</time></trkpt></trkseg></trk></gpx>"

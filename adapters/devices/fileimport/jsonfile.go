@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// jsonFile reads a JSON file value by value, so that memory is bounded by the largest one.
+// jsonFile streams a JSON file value by value, so that memory is limited by the largest value.
 type jsonFile struct {
 	out    *output
 	format Format
@@ -21,7 +21,7 @@ func newJSONFile(out *output, format Format, r io.Reader) *jsonFile {
 	return &jsonFile{out: out, format: format, dec: json.NewDecoder(limit), limit: limit}
 }
 
-// errShape says that a value is of another kind than expected. It costs the value.
+// errShape is the error of a value of an unexpected kind. Only this value is left out.
 var errShape = errors.New("value of another kind")
 
 // list calls do for each value of a list. A value that is no list is read over.
@@ -48,8 +48,7 @@ func (f *jsonFile) list(do func(n int) error) error {
 	return err
 }
 
-// object calls do for each key of an object, which reads the value. A value that is no object is
-// read over.
+// object calls do for each key of an object. do reads the value. A value that is not an object is skipped.
 func (f *jsonFile) object(do func(key string) error) error {
 	t, err := f.dec.Token()
 	if err != nil {
@@ -74,7 +73,7 @@ func (f *jsonFile) object(do func(key string) error) error {
 	return err
 }
 
-// over reads the rest of a value that began with t.
+// over skips the rest of a value that began with t.
 func (f *jsonFile) over(t json.Token) error {
 	for depth := 0; ; {
 		switch t {
@@ -93,7 +92,7 @@ func (f *jsonFile) over(t json.Token) error {
 	}
 }
 
-// value reads the next value. The error is errShape if it is of another kind.
+// value decodes the next value. It returns errShape for a value of another kind.
 func (f *jsonFile) value(into any) error {
 	err := f.dec.Decode(into)
 	if errors.As(err, new(*json.UnmarshalTypeError)) {
@@ -110,7 +109,7 @@ func (f *jsonFile) skip() error {
 	return f.dec.Decode(&any)
 }
 
-// result returns what an error of reading means. What stands before broken JSON is kept.
+// result converts a reading error. Data before the error is kept.
 func (f *jsonFile) result(err error) error {
 	var syntax *json.SyntaxError
 	switch {
@@ -119,14 +118,14 @@ func (f *jsonFile) result(err error) error {
 	case !errors.As(err, &syntax) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errLongRow):
 		return fmt.Errorf("read file: %w", err)
 	case f.read == 0:
-		return &FileError{Format: f.format, Offset: f.dec.InputOffset(), Msg: "it is not JSON of this format, or a value is longer than one may be"}
+		return &FileError{Format: f.format, Offset: f.dec.InputOffset(), Msg: "the file must be JSON of this format, and no value may be too long"}
 	}
 	f.out.leaveOut("rest of a file that is not JSON", 1)
 	f.out.note(fmt.Sprintf("byte %d: the JSON is broken or a value is too long; what stands before is read", f.dec.InputOffset()))
 	return nil
 }
 
-// itemOf reads one item of a list by itself. Nil if it is of another kind, which costs the item.
+// itemOf decodes one item of a list; nil if it is of another kind.
 func itemOf[T any](raw json.RawMessage) *T {
 	var v T
 	if string(raw) == "null" || json.Unmarshal(raw, &v) != nil {

@@ -119,7 +119,7 @@ func (w *watching) Stream(context.Context, *healthdata.Workout, healthdata.Worko
 }
 
 // A large export is imported whole, in memory that does not grow with it.
-func TestLargeExport(t *testing.T) {
+func TestHealthExport_largeFileTakesBoundedMemory(t *testing.T) {
 	const limit = 200 << 20
 	size := int64(prove.Count(100, 1024)) << 20
 	name := filepath.Join(t.TempDir(), "export.xml")
@@ -145,7 +145,7 @@ func TestLargeExport(t *testing.T) {
 }
 
 // One that is cut off near its end imports what stands before.
-func TestLargeExportCut(t *testing.T) {
+func TestHealthExport_largeTruncatedFileImportsWhatStandsBefore(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "export.xml")
 	f, err := os.Create(name)
 	require.NoError(t, err)

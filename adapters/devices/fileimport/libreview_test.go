@@ -23,7 +23,7 @@ const (
 	clarityGerman = "Clarity_Exportieren_Exempel_Robin_2026-03-30.csv"
 )
 
-func TestLibreView(t *testing.T) {
+func TestLibreViewExport_givesGlucoseInsulinCarbohydratesAndNotes(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(testdata(t, "libreview", libreFile)), &fileimport.Options{Zone: berlin(t)})
 	require.NoError(t, err)
 	require.Equal(t, fileimport.LibreViewExport, rep.Format)
@@ -60,7 +60,7 @@ func wide(t testing.TB, text string) string {
 }
 
 // Headers of each language, with the decimals, separators and dates that their files have.
-func TestLibreViewLanguages(t *testing.T) {
+func TestLibreViewExport_readsHeadersOfEachLanguage(t *testing.T) {
 	for name, file := range map[string]string{
 		"English, US clock":        "Glucose Data,Generated on,03-30-2026 07:12 AM UTC\nDevice,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL\nL,1,03-28-2026 10:04 PM,0,108\n",
 		"English, mmol/L, slashes": "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mmol/L\nL,1,28/03/2026 22:04,0,6.0\n",
@@ -88,7 +88,7 @@ func TestLibreViewLanguages(t *testing.T) {
 }
 
 // A file whose dates fit both orders is refused until the caller says which one it is.
-func TestLibreViewDateOrder(t *testing.T) {
+func TestLibreViewExport_ambiguousDatesNeedOptionsDateOrder(t *testing.T) {
 	const header = "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL\n"
 	row := func(date string) string { return "L,1," + date + " 22:04,0,108\n" }
 	proof := strings.Repeat(row("28-03-2026"), 10)
@@ -119,14 +119,14 @@ func TestLibreViewDateOrder(t *testing.T) {
 	}
 }
 
-func TestLibreViewRefusals(t *testing.T) {
+func TestLibreViewExport_requiresAZoneAndOneUnit(t *testing.T) {
 	const header = "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL"
 	for want, file := range map[string]string{
-		"its times are local":                  header + "\n",
+		"the times of the file are local":      header + "\n",
 		"the header must have one of the colu": header + ",Historic Glucose mmol/L\n",
 	} {
 		opts := &fileimport.Options{Zone: time.UTC}
-		if strings.HasPrefix(want, "its") {
+		if strings.HasPrefix(want, "the times") {
 			opts.Zone = nil
 		}
 		s, _, err := importBytes(t, []byte(file), opts)
@@ -136,7 +136,7 @@ func TestLibreViewRefusals(t *testing.T) {
 	}
 }
 
-func TestClarityGerman(t *testing.T) {
+func TestClarityExport_readsAGermanFile(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(testdata(t, "clarity", clarityGerman)), &fileimport.Options{Zone: berlin(t)})
 	require.NoError(t, err)
 	require.Equal(t, fileimport.ClarityExport, rep.Format)
@@ -150,7 +150,7 @@ func TestClarityGerman(t *testing.T) {
 	require.Equal(t, []any{6.1, "mmol/L", 6.2, "mmol/L", 40.0, "mg/dL", 400.0, "mg/dL"}, got)
 }
 
-func TestClarityLanguages(t *testing.T) {
+func TestClarityExport_readsHeadersOfEachLanguage(t *testing.T) {
 	for name, file := range map[string]string{
 		"Spanish": "Marca temporal (AAAA-MM-DDThh:mm:ss);Tipo de evento;Nivel de glucosa (mg/dl)\n2026-03-28T22:04:17;Niveles estimados de glucosa;108\n",
 		"Italian": "Data e ora (AAAA-MM-GGThh:mm:ss);Tipo di evento;Valore del glucosio (mg/dL)\n2026-03-28T22:04:17;EGV;108\n",
@@ -167,7 +167,7 @@ func TestClarityLanguages(t *testing.T) {
 }
 
 // A random good file of glucose readings with one bad row gives what the good file gives.
-func TestOneBadGlucoseRow(t *testing.T) {
+func TestGlucoseExport_invalidRowIsLeftOutAlone(t *testing.T) {
 	for name, f := range map[string]format{
 		"libreview": {
 			good: func(i int) string {

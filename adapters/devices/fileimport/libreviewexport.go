@@ -11,9 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// libreViewReadings is the glucose data of a LibreView account: readings of sensors and strips, and
-// what a person typed in. A line or two about the report stand before the header. Times are those
-// of a clock on the wall.
+// libreViewReadings reads the glucose data of a LibreView account: sensor and strip readings and entries of a person.
+// One or two lines precede the header. Times are local.
 var libreViewReadings = csvFile{
 	format: LibreViewExport, name: "*_glucose_*.csv", read: readLibreView, local: true, preamble: 3, dateOf: libreTime,
 	keys: []string{"Serial Number", libreTime, libreType},
@@ -51,7 +50,7 @@ const (
 	libreNotes = "Notes"
 )
 
-// libreColumn is a column with a value of its own.
+// libreColumn is a column that becomes samples.
 type libreColumn struct {
 	value[float64]
 	resource, unit string
@@ -80,9 +79,7 @@ func libreValues() []libreColumn {
 	return columns
 }
 
-// libreLeftOut are columns that the catalogue has no place for, with what the report calls them: a
-// mark without an amount, servings of a size that is not known, and parts of a dose whose whole has
-// a column.
+// libreLeftOut maps columns that are not imported to their name in the report.
 var libreLeftOut = map[string]string{
 	"Non-numeric Food": "food without an amount", "Carbohydrates (servings)": "carbohydrates in servings",
 	"Non-numeric Rapid-Acting Insulin": "insulin without an amount", "Non-numeric Long-Acting Insulin": "insulin without an amount",
@@ -90,7 +87,7 @@ var libreLeftOut = map[string]string{
 	"User Change Insulin (units)": "part of a dose of insulin",
 }
 
-// readLibreView hands over glucose, insulin, carbohydrates and notes.
+// readLibreView stores glucose, insulin, carbohydrates and notes.
 func readLibreView(r *rows) error {
 	if err := libreUnits(r); err != nil {
 		return err
@@ -144,7 +141,7 @@ func readLibreView(r *rows) error {
 	return nil
 }
 
-// libreUnits returns an error unless the glucose of the sensor is in one of the two units.
+// libreUnits returns an error unless the header has the sensor glucose in one of the two units.
 func libreUnits(r *rows) error {
 	_, mgdl := r.columns[foldColumn("Historic Glucose mg/dL")]
 	_, mmoll := r.columns[foldColumn("Historic Glucose mmol/L")]
@@ -176,7 +173,7 @@ func libreInstant(r *rows) (time.Time, bool) {
 // digitDate is a date of digits with the year last, and a time with 24 or with 12 hours.
 var digitDate = regexp.MustCompile(`(?i)^(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})[ T]+(\d{1,2}:\d{2}(?::\d{2})?)(?:\s*([ap])\.?m\.?)?$`)
 
-// clockOf reads a date and time as if in UTC. A date whose year is first has one order.
+// clockOf reads a date and time as UTC. A date that starts with the year has a fixed order.
 func clockOf(text string, monthFirst bool) (time.Time, bool) {
 	parts := digitDate.FindStringSubmatch(text)
 	if parts == nil {
@@ -198,12 +195,11 @@ func clockOf(text string, monthFirst bool) (time.Time, bool) {
 	return t, err == nil
 }
 
-// plainMajority is by how many times more dates must prove an order than the other one.
+// plainMajority is the ratio by which dates must prove one order of day and month over the other.
 const plainMajority = 10
 
-// monthsFirst tells whether the dates of a file have the month first. A date proves the order in
-// which it is one, if it is none in the other. A file whose dates prove neither has the order of
-// Options.DateOrder, and is refused without it.
+// monthsFirst reports whether the dates of a file have the month first. A date that is valid in only one order proves
+// that order. A file without such a date has the order Options.DateOrder, and is refused without it.
 func monthsFirst(out *output, f *csvFile, r io.Reader) (bool, error) {
 	unheard := *out
 	unheard.rep = &Report{}
@@ -243,7 +239,7 @@ func monthsFirst(out *output, f *csvFile, r io.Reader) (bool, error) {
 	}
 	return false, &FileError{
 		Format: f.format, Line: v.before + 1,
-		Msg: "its dates do not tell whether the day or the month is first (" + strconv.Itoa(day) + " rows have the day first, " + strconv.Itoa(month) +
+		Msg: "the dates of the file do not show whether the day or the month is first (" + strconv.Itoa(day) + " rows have the day first, " + strconv.Itoa(month) +
 			" the month, " + strconv.Itoa(open) + " fit both): Options.DateOrder must be day_first or month_first",
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// phoneAppHead reports whether a file begins as the JSON of Health Auto Export does: an object data
-// with one of the lists that the app writes.
+// phoneAppHead reports whether head begins like the JSON of Health Auto Export: an object data with one of the app's
+// lists.
 func phoneAppHead(head []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)))
 	for _, want := range []json.Token{json.Delim('{'), "data", json.Delim('{')} {
@@ -60,19 +60,19 @@ func AggregationOf(header string) Aggregation {
 
 var aggregationLengths = map[Aggregation]time.Duration{AggregateMinutes: time.Minute, AggregateHours: time.Hour, AggregateDays: 24 * time.Hour}
 
-// appMetric is what becomes of a metric.
+// appMetric maps a metric of the app to a resource.
 type appMetric struct {
 	resource string
-	// total says that a value is the sum of an interval.
+	// total means that values are sums of an interval.
 	total bool
-	// slow says that a value holds for long, so that the mean of an hour or a day is one.
+	// slow means that the quantity changes slowly, so that a mean of an hour or day is accepted as a value.
 	slow bool
-	// sensor is where on the body it is measured.
+	// sensor is the sensor location.
 	sensor string
 	body   bodyPart
 }
 
-// appMetrics are the metrics that the catalogue has a place for, by their names in the app.
+// appMetrics maps metric names of the app to resources. Other metrics are counted.
 var appMetrics = map[string]appMetric{
 	"heart_rate":                       {resource: "heartrate"},
 	"heart_rate_variability":           {resource: "hrv_sdnn"},
@@ -119,7 +119,7 @@ type phoneApp struct {
 	remarks remarks
 }
 
-// importPhoneApp hands over metrics, nights and workouts.
+// importPhoneApp stores metrics, nights and workouts.
 func importPhoneApp(out *output, r io.Reader) error {
 	a := &phoneApp{
 		jsonFile: newJSONFile(out, HealthAutoExport, r), remarks: remarks{out: out},
@@ -235,7 +235,7 @@ func (a *phoneApp) metric(n int) error {
 	return nil
 }
 
-// time reads a time with its offset. False, with a remark, if it is none or cannot be.
+// time reads a time with its offset. It returns false and adds a note if the time is malformed.
 func (a *phoneApp) time(place, field, text string) (time.Time, bool) {
 	unix, offset, ok := parseStamp([]byte(text))
 	if !ok || !a.out.inTime(unix*1e6) {
@@ -305,7 +305,7 @@ func successiveDays(times []time.Time) bool {
 	return false
 }
 
-// sample hands over a value of a metric in the unit that the app writes.
+// sample stores a value of a metric, converted from the unit of the app.
 func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, length time.Duration) error {
 	resource := healthdata.ResourceBySlug(kind.resource)
 	s := sampleAt(item.at, nil)
@@ -388,7 +388,7 @@ var appStages = map[string]sleepStage{
 	"REM": sleepStage(healthdata.SleepStageREM), "Awake": sleepStage(healthdata.SleepStageAwake),
 }
 
-// nights hands over nights. Stretches are put together at the end.
+// nights stores nights. Intervals are joined at the end of the file.
 func (a *phoneApp) nights(units string, data []json.RawMessage) error {
 	for i, raw := range data {
 		place := fmt.Sprintf("sleep_analysis, item %d", i+1)
@@ -410,7 +410,7 @@ func (a *phoneApp) nights(units string, data []json.RawMessage) error {
 	return nil
 }
 
-// stretch keeps a stretch of a stage.
+// stretch collects one interval of a sleep stage.
 func (a *phoneApp) stretch(place string, v *appNight) error {
 	stage, known := appStages[v.Value]
 	if !known {
@@ -437,7 +437,7 @@ func (a *phoneApp) stretch(place string, v *appNight) error {
 	return nil
 }
 
-// night hands over a night with its sums. Stages that are all 0 were not measured.
+// night stores a night with its sums. Stages that are all 0 were not measured.
 func (a *phoneApp) night(place, units string, v *appNight) error {
 	from, to := v.SleepStart, v.SleepEnd
 	if from == "" || to == "" {

@@ -21,7 +21,7 @@ import (
 
 const phoneAppFile = "HealthAutoExport-2026-03-28.json"
 
-func TestHealthAutoExport(t *testing.T) {
+func TestHealthAutoExport_givesSamplesSummariesAndStreams(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(testdata(t, "healthautoexport", phoneAppFile)), nil)
 	require.NoError(t, err)
 	require.Equal(t, fileimport.HealthAutoExport, rep.Format)
@@ -80,7 +80,7 @@ func steps(times ...string) string {
 }
 
 // How long a total lasts follows from the times, or the caller says it; else it is left out.
-func TestHealthAutoExportLengths(t *testing.T) {
+func TestHealthAutoExport_lengthOfTotalsFollowsFromTheTimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		body string
 		said fileimport.Aggregation
@@ -118,7 +118,7 @@ func TestHealthAutoExportLengths(t *testing.T) {
 }
 
 // A night without stages has none, and a zero is no measurement.
-func TestHealthAutoExportNights(t *testing.T) {
+func TestHealthAutoExport_nightWithoutStagesHasNone(t *testing.T) {
 	body := `{"name":"sleep_analysis","units":"hr","data":[
 		{"date":"2026-03-01","asleep":6.5,"totalSleep":0,"core":0,"deep":0,"rem":0,"awake":0,"inBed":7,"sleepStart":"2026-02-28 23:00:00 +0100","sleepEnd":"2026-03-01 06:00:00 +0100"}]}`
 	s, _, err := importBytes(t, appBody(body), nil)
@@ -129,7 +129,7 @@ func TestHealthAutoExportNights(t *testing.T) {
 }
 
 // The app sends the same days on a schedule, and a day that grows: nothing is there twice.
-func TestHealthAutoExportResent(t *testing.T) {
+func TestHealthAutoExport_resentDaysChangeNothing(t *testing.T) {
 	dir := t.TempDir()
 	file := testdata(t, "healthautoexport", phoneAppFile)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, phoneAppFile), []byte(file), 0o600))
@@ -147,7 +147,7 @@ func TestHealthAutoExportResent(t *testing.T) {
 	require.Equal(t, []int{0, 1}, []int{s.counts.New, s.counts.Changed}, "of %d", stored)
 }
 
-func TestHealthAutoExportFaults(t *testing.T) {
+func TestHealthAutoExport_malformedFileIsRefused(t *testing.T) {
 	for _, file := range []string{`{"data":{"metrics":`, `{"data":{"metrics":[}`, `{"data":{"metrics":[{"name":"step_count"`} {
 		s, rep, err := importBytes(t, []byte(file), nil)
 		require.ErrorIs(t, err, healthlab.Invalid, file)
@@ -169,7 +169,7 @@ func TestHealthAutoExportFaults(t *testing.T) {
 }
 
 // A random good file with one random bad item gives what the good file gives.
-func TestOneBadAppItem(t *testing.T) {
+func TestHealthAutoExport_invalidItemIsLeftOutAlone(t *testing.T) {
 	at := func(i int) string { return race.Add(seconds(60*i + 60)).Format("2006-01-02 15:04:05 -0700") }
 	lists := []struct {
 		good func(i int) string

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// appQuantity is a number in its unit.
+// appQuantity is a number with its unit.
 type appQuantity struct {
 	Qty   *float64
 	Units string
@@ -24,8 +24,8 @@ type appClimb struct {
 	Units  string
 }
 
-// appWorkout is a workout. Version 1 of the app has activeEnergy and stepCount as one number and the
-// climb as elevation, version 2 has lists and elevationUp.
+// appWorkout is a workout. Version 1 of the app has activeEnergy and stepCount as numbers and the climb as elevation;
+// version 2 has lists and elevationUp.
 type appWorkout struct {
 	ID, Name, Start, End string
 	Duration             *float64
@@ -47,7 +47,7 @@ var appSports = map[string]string{
 	"OutdoorCycling": "cycling", "IndoorCycling": "cycling", "PoolSwim": "swimming", "OpenWaterSwim": "swimming",
 }
 
-// workout hands over a workout, with the stream of its route and heart rates.
+// workout stores a workout with the stream of its route and heart rates.
 func (a *phoneApp) workout(n int) error {
 	place := fmt.Sprintf("workout %d", n)
 	var raw json.RawMessage
@@ -117,8 +117,7 @@ func (a *phoneApp) workout(n int) error {
 	return a.out.stream(w, rec.stream())
 }
 
-// total returns a quantity in a unit; nil if there is none, or none in a unit that is known. A zero
-// was not measured.
+// total returns a quantity converted to a unit. It returns nil if the quantity is absent, zero or in an unknown unit.
 func (a *phoneApp) total(what string, q *appQuantity, to string) *float64 {
 	if q == nil || q.Qty == nil || *q.Qty == 0 {
 		return nil
@@ -142,7 +141,7 @@ func (a *phoneApp) total(what string, q *appQuantity, to string) *float64 {
 	return &v
 }
 
-// points returns the route and the heart rates of a workout, of one time in one point.
+// points returns the route and heart rates of a workout, merged by time.
 func (a *phoneApp) points(v *appWorkout) []point {
 	var points []point
 	at := map[int64]int{}

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// untimed is the time of a point without one, or whose time cannot be read.
+	// untimed is the time of a point without a readable time.
 	untimed = math.MinInt64
 	// mostAhead is how far a time may be ahead of the present.
 	mostAhead = 24 * time.Hour
@@ -19,7 +19,7 @@ const (
 	maxWorkoutSeconds = 7 * 24 * 3600
 )
 
-// firstInstant is the first time that anything is recorded at, in Unix microseconds.
+// firstInstant is the earliest accepted time of a point, in Unix microseconds.
 var firstInstant = healthdata.FirstPoint.UnixMicro()
 
 func (o *output) inTime(micros int64) bool {
@@ -69,8 +69,7 @@ func medianTime(points []point) int64 {
 	return times[len(times)/2]
 }
 
-// possiblePositions takes away positions that are out of range or lack a part, and those at 0, 0
-// that no other position is near.
+// possiblePositions removes positions that are incomplete, out of range, or at 0, 0 without another position nearby.
 func (o *output) possiblePositions(points []point) {
 	lat, lng := make([]float64, len(points)), make([]float64, len(points))
 	for i := range points {
@@ -87,7 +86,7 @@ func (o *output) possiblePositions(points []point) {
 	away("position at 0, 0", atZero)
 }
 
-// measured is a value of a point with the values that it can have.
+// measured describes a value of a point and its allowed range.
 type measured struct {
 	name      string
 	of        func(*point) *float64
@@ -116,7 +115,7 @@ func measurements() []measured {
 	}
 }
 
-// possibleValues takes away values that cannot be.
+// possibleValues removes values outside of their range.
 func (o *output) possibleValues(points []point) {
 	for _, m := range measurements() {
 		n := 0
@@ -130,8 +129,7 @@ func (o *output) possibleValues(points []point) {
 	}
 }
 
-// possibleTotals takes away what a workout cannot have, so that it is derived from the points
-// where they say it.
+// possibleTotals removes impossible totals of a workout, so that they are derived from the points.
 func (o *output) possibleTotals(w *healthdata.Workout) {
 	bounds := healthdata.ResourceBySlug("workouts").PartBounds()
 	bad := func(name string, v float64) bool {
@@ -173,7 +171,7 @@ func (o *output) leaveOut(what string, n int) {
 	}
 }
 
-// leaveOutAt counts a part that is left out, and notes its place.
+// leaveOutAt counts a part that is left out and notes its place.
 func (o *output) leaveOutAt(place, what string) {
 	o.leaveOut(what, 1)
 	if o.places++; o.places <= mostRemarks {

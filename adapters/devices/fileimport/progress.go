@@ -2,7 +2,7 @@ package fileimport
 
 import "io"
 
-// progress tells Options.Progress how many bytes of the files of an import are read.
+// progress calls Options.Progress with the number of bytes read from the files of an import.
 type progress struct {
 	tell       func(read, size int64)
 	told, size int64
@@ -15,12 +15,12 @@ func (p *progress) show(read int64) {
 	}
 }
 
-// span is the part of an import that one file takes. A nil span tells nothing.
+// span is the part of an import's progress that one file covers. A nil span reports nothing.
 type span struct {
 	of *progress
-	// from and length are where the file is in the bytes of the import. A packed file is as long as it is packed.
+	// from is the position of the file in the bytes of the import, and length its packed size.
 	from, length int64
-	// size is how long the file is when it is unpacked, and read how much of that is read.
+	// size is the unpacked size of the file, and read how many of these bytes were read.
 	size, read int64
 }
 
@@ -31,7 +31,7 @@ func spanOf(o *Options, size int64) *span {
 	return &span{of: &progress{tell: o.Progress, size: size}, length: size, size: size}
 }
 
-// part is the span of a file that takes length bytes after the first offset bytes of s, of whole bytes in all.
+// part returns the span of a file that covers length of the whole bytes of s, after the first offset bytes.
 func (s *span) part(offset, length, whole, size int64) *span {
 	if s == nil || whole <= 0 {
 		return nil
@@ -40,7 +40,7 @@ func (s *span) part(offset, length, whole, size int64) *span {
 	return &span{of: s.of, from: s.from + int64(float64(offset)*scale), length: int64(float64(length) * scale), size: size}
 }
 
-// add notes that n more bytes of the file are read.
+// add records that n more bytes of the file were read.
 func (s *span) add(n int) {
 	if s == nil || s.size <= 0 {
 		return
@@ -61,7 +61,7 @@ type spanReaderAt struct {
 	span *span
 }
 
-// ReadAt reads, and adds what it read.
+// ReadAt reads bytes and records the progress.
 func (r *spanReaderAt) ReadAt(b []byte, at int64) (int, error) {
 	n, err := r.ReaderAt.ReadAt(b, at)
 	r.span.add(n)

@@ -18,7 +18,7 @@ import (
 
 // The progress of an import grows from the bytes that are read to those of all files, for files, folders and
 // archives, also where files are passed over.
-func TestProgress(t *testing.T) {
+func TestProgress_growsToTheBytesOfAllFiles(t *testing.T) {
 	noise := make([]byte, 50_000) // does not pack well
 	_, err := rand.NewChaCha8([32]byte{1}).Read(noise)
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ const (
 		"FreeStyle Libre 3,A1,03-28-2026 10:04 PM,0,6.1,\r\nFreeStyle Libre 3,A1,03-28-2026 10:21 PM,1,,6.4\r\n"
 )
 
-func TestPublicShapes(t *testing.T) {
+func TestPublishedFileShapes_areRead(t *testing.T) {
 	t.Run("Health Auto Export", func(t *testing.T) {
 		s, rep, err := importBytes(t, []byte(appShape), nil)
 		require.NoError(t, err)

@@ -61,7 +61,7 @@ func same(t *testing.T, column []*float64, i int, cell string, factor, within fl
 	require.InDelta(t, want*factor, *column[i], within)
 }
 
-func TestRealRecordsAgree(t *testing.T) {
+func TestRealFIT_streamEqualsTheReferenceRecords(t *testing.T) {
 	const semicircle = 180.0 / (1 << 31)
 	for name, steps := range map[string]float64{"run_c": 2, "ride_c": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestRealRecordsAgree(t *testing.T) {
 	}
 }
 
-func TestRealCompressedRecordsAgree(t *testing.T) {
+func TestRealFIT_compressedRecordsEqualTheReference(t *testing.T) {
 	zone := time.FixedZone("", 2*3600)
 	s, rep := importReal(t, &fileimport.Options{Zone: zone}, "fit", "compressed_speed.fit")
 	require.Equal(t, 1, rep.Streams)
@@ -125,7 +125,7 @@ func TestRealCompressedRecordsAgree(t *testing.T) {
 	require.EqualValues(t, 3773, *w.MovingTime)
 }
 
-func TestRealRun(t *testing.T) {
+func TestRealFIT_runGivesItsTotalsAndStream(t *testing.T) {
 	s, rep := importReal(t, nil, "fit", "run_b.fit")
 	require.Equal(t, map[string]int{"workouts": 1}, rep.Summaries)
 	w := summariesOf[*healthdata.Workout](t, s, "workouts")[0]
@@ -141,7 +141,7 @@ func TestRealRun(t *testing.T) {
 	require.Equal(t, "bpm", s.samples["heartrate"][0].Unit)
 }
 
-func TestRealIndoorRide(t *testing.T) {
+func TestRealFIT_indoorRideHasNoPositionOrPower(t *testing.T) {
 	s, _ := importReal(t, nil, "fit", "ride_indoor_a.fit")
 	w := summariesOf[*healthdata.Workout](t, s, "workouts")[0]
 	require.Equal(t, "cycling", w.Sport.Slug)
@@ -152,7 +152,7 @@ func TestRealIndoorRide(t *testing.T) {
 	require.Empty(t, s.streams[0].Power, "there is no meter")
 }
 
-func TestRealMonitoring(t *testing.T) {
+func TestRealFIT_monitoringGivesTheDaysSteps(t *testing.T) {
 	s, rep := importReal(t, nil, "fit", "monitoring.fit")
 	require.Empty(t, rep.Summaries["workouts"])
 	days := summariesOf[*healthdata.Activity](t, s, "activity")
@@ -172,7 +172,7 @@ func TestRealMonitoring(t *testing.T) {
 	require.EqualValues(t, 3173, total)
 }
 
-func TestRealWeighings(t *testing.T) {
+func TestRealFIT_weighingsGiveBodyAndWeight(t *testing.T) {
 	s, rep := importReal(t, nil, "fit", "weight_scale.fit")
 	bodies := summariesOf[*healthdata.Body](t, s, "body")
 	require.Len(t, bodies, 2)
@@ -190,7 +190,7 @@ func TestRealWeighings(t *testing.T) {
 }
 
 // What of a damaged file can be read is imported, with a note.
-func TestRealBadFiles(t *testing.T) {
+func TestRealFIT_damagedFileIsReadWithANote(t *testing.T) {
 	for _, name := range []string{"bad_corrupt_header.fit", "bad_unexpected_eof.fit"} {
 		t.Run(name, func(t *testing.T) {
 			var s recordingSink
@@ -202,7 +202,7 @@ func TestRealBadFiles(t *testing.T) {
 	}
 }
 
-func TestRealWalk(t *testing.T) {
+func TestRealGPX_walkGivesEveryPoint(t *testing.T) {
 	s, rep := importReal(t, nil, "gpx", "walk_lake.gpx")
 	require.Equal(t, fileimport.GPX, rep.Format)
 	text, err := os.ReadFile(realData(t, "gpx", "walk_lake.gpx"))
@@ -222,7 +222,7 @@ func TestRealWalk(t *testing.T) {
 	t.Logf("%.0f m, %d s moving, %.0f m up", *w.Distance, *w.MovingTime, *w.TotalElevationGain)
 }
 
-func TestRealExportAgrees(t *testing.T) {
+func TestRealHealthExport_equalsTheReferenceTables(t *testing.T) {
 	s, rep := importReal(t, nil, "health_export", "export.xml")
 	require.Equal(t, fileimport.HealthExport, rep.Format)
 	require.Empty(t, rep.Skipped)
@@ -278,7 +278,7 @@ func TestRealExportAgrees(t *testing.T) {
 	require.Equal(t, 1965, me[0].BirthDate.Year)
 }
 
-func TestRealFolder(t *testing.T) {
+func TestRealFolder_importsEveryRecording(t *testing.T) {
 	var s recordingSink
 	reports, err := fileimport.ImportDir(t.Context(), realData(t, "fit"), &s, nil)
 	require.NoError(t, err)

@@ -11,17 +11,16 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// point is what was measured at one instant of a recording. NaN is nothing.
+// point holds the measurements of one instant of a recording. NaN means not measured.
 type point struct {
 	micros                 int64 // Unix time
 	lat, lng               float64
 	alt, dist, speed       float64 // m, m since the start, m/s
 	heart, cadence, breath float64 // per minute; cadence as the device counts
 	power, temp, resist    float64
-	// gap says that the recording was paused before this point.
+	// gap means that the recording was paused before this point.
 	gap bool
-	// strap says that a strap remembered the point, which has its heart rate alone. It may have been
-	// worn before and after the session.
+	// strap means that the point is a heart rate remembered by a strap. It may lie outside of the session.
 	strap bool
 }
 
@@ -46,7 +45,7 @@ func (p *point) empty() bool {
 	return true
 }
 
-// recording is the points of one workout.
+// recording holds the points of one workout.
 type recording struct {
 	points []point
 	onFoot bool
@@ -70,8 +69,8 @@ func haversine(lat1, lng1, lat2, lng2 float64) float64 {
 	return 2 * earthRadius * math.Asin(math.Sqrt(min(1, h)))
 }
 
-// measure derives what the recording did not say: distance from positions, speed from
-// distance. Nothing is added over a pause. The points are those of output.possible.
+// measure derives missing distances from positions and speeds from distances, except over a pause. The points must have
+// passed output.possible.
 func (r *recording) measure() {
 	slices.SortStableFunc(r.points, func(a, b point) int { return cmp.Compare(a.micros, b.micros) })
 	known := func(of func(*point) float64) bool {
@@ -100,7 +99,7 @@ func (r *recording) measure() {
 	}
 }
 
-// fill completes what a workout does not say itself from its points.
+// fill sets missing totals of a workout from its points.
 func (r *recording) fill(w *healthdata.Workout) {
 	if len(r.points) == 0 {
 		return
@@ -147,7 +146,7 @@ func (r *recording) fill(w *healthdata.Workout) {
 	}
 }
 
-// moving returns the seconds of movement in the recording; nil if it has no distances.
+// moving returns the seconds of movement; nil if the recording has no distances.
 func (r *recording) moving() *int64 {
 	seconds, any := 0.0, false
 	for i := 1; i < len(r.points); i++ {
@@ -199,14 +198,14 @@ func (r *recording) climb() *float64 {
 	return &gain
 }
 
-// How many positions a polyline holds at most, evenly spread. A position takes up to
-// twelve bytes, and a text of a megabyte is as much as a workout may carry.
+// The largest number of positions in a polyline. A position takes up to twelve bytes, and a workout may carry a text of
+// one megabyte.
 const (
 	mostRoutePoints   = 80_000
 	mostSummaryPoints = 100
 )
 
-// route returns where the recording went, or nil.
+// route returns the positions as a map, or nil.
 func (r *recording) route() *healthdata.Map {
 	var lat, lng []float64
 	for i := range r.points {
@@ -221,7 +220,7 @@ func (r *recording) route() *healthdata.Map {
 	return &healthdata.Map{Polyline: &full, SummaryPolyline: &coarse}
 }
 
-// polyline encodes at most so many of the positions, the first and the last among them.
+// polyline encodes at most limit positions, including the first and last.
 func polyline(lat, lng []float64, limit int) string {
 	if n := len(lat); n > limit {
 		y, x := make([]float64, limit), make([]float64, limit)
@@ -268,8 +267,8 @@ func (r *recording) stream() healthdata.WorkoutStream {
 	return s
 }
 
-// columnOf returns one value of every point, nil where it was not measured; an empty
-// column if it never was.
+// columnOf returns one value of every point, nil where it was not measured. It returns an empty column if no point has
+// the value.
 func columnOf(points []point, of func(*point) float64) []*float64 {
 	n := 0
 	for i := range points {
@@ -291,7 +290,7 @@ func columnOf(points []point, of func(*point) float64) []*float64 {
 	return out
 }
 
-// samples hands over one sample for every point that has the value.
+// samples stores one sample for every point with the value.
 func (r *recording) samples(o *output, resource string, source healthdata.Source, offset *int, of func(*point) float64) error {
 	unit := healthdata.ResourceBySlug(resource).Unit
 	var batch []healthdata.Sample
@@ -316,7 +315,7 @@ func (r *recording) samples(o *output, resource string, source healthdata.Source
 	return o.samples(resource, source, batch)
 }
 
-// handOver gives a workout, its stream and the samples that were measured in it.
+// handOver stores a workout, its stream and the samples measured during the workout.
 func (o *output) handOver(w *healthdata.Workout, r *recording) error {
 	refused := o.rep.Refused["workouts"]
 	if err := o.summaries("workouts", w); err != nil {

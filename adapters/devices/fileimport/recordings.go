@@ -9,21 +9,21 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Recording is a workout of a file with its stream.
+// Recording is a workout with its stream.
 type Recording struct {
 	Workout *healthdata.Workout
 	Stream  healthdata.WorkoutStream
 }
 
-// Recordings is a [Sink] that keeps the workouts that have streams, in the order of the file.
+// Recordings is a [Sink] that collects workouts with streams, in the order of the file.
 type Recordings []Recording
 
-// Summaries is [Sink]: workouts come with their streams.
+// Summaries ignores summaries, because Stream gets each workout.
 func (*Recordings) Summaries(context.Context, string, healthdata.Source, []healthdata.Summary) error {
 	return nil
 }
 
-// Samples is [Sink]: they are in the streams.
+// Samples ignores samples, because streams contain them.
 func (*Recordings) Samples(context.Context, string, healthdata.Source, []healthdata.Sample) error {
 	return nil
 }
@@ -34,7 +34,7 @@ func (r *Recordings) Stream(_ context.Context, w *healthdata.Workout, stream hea
 	return nil
 }
 
-// Nearest returns the recording that begins nearest to an instant; nil if there is none.
+// Nearest returns the recording whose start is nearest to start; nil if there is none.
 func (r Recordings) Nearest(start time.Time) *Recording {
 	if len(r) == 0 {
 		return nil

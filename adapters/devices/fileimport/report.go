@@ -12,27 +12,24 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Report says what was found in a file, for a person to read. Its maps are nil where
-// there is nothing to count.
+// Report describes the result of importing a file, for a person to read. Maps without entries are nil.
 type Report struct {
-	// Name is the file's name, where it has one.
+	// Name is the file name, if known.
 	Name string
-	// Format is what the file was taken for; empty if it was not recognised.
+	// Format is the detected format; empty if the file was not recognised.
 	Format Format
-	// Summaries counts what was handed over, by resource.
+	// Summaries counts the stored summaries by resource.
 	Summaries map[string]int
-	// Samples counts what was handed over, by resource.
+	// Samples counts the stored samples by resource.
 	Samples map[string]int
 	// Streams counts the recordings of workouts.
 	Streams int
-	// Skipped counts what is left out: records that the catalogue has no place for, by the
-	// name that the file gives their type, with the unit where that is why, and parts of the
-	// file that cannot be read or cannot be true, by their kind.
+	// Skipped counts the parts that were left out: record types without a resource in the catalogue, by their name in
+	// the file (with the unit if that is the reason), and unreadable or impossible parts, by kind.
 	Skipped map[string]int
-	// Refused counts the items that the sink did not take, by resource. Notes have the first
-	// reasons.
+	// Refused counts the items that the sink refused, by resource. Notes contains the first reasons.
 	Refused map[string]int
-	// Notes are remarks for the person who imports.
+	// Notes are messages for the person who imports.
 	Notes []string
 	// Files are the reports of the files of an archive, by name. The counts above are their sums.
 	Files []Report
@@ -77,7 +74,7 @@ func (r Report) String() string {
 	return b.String()
 }
 
-// add counts what a file of an archive had.
+// add adds the counts of one file of an archive.
 func (r *Report) add(one *Report) {
 	for _, c := range []struct{ into, from *map[string]int }{{&r.Summaries, &one.Summaries}, {&r.Samples, &one.Samples}, {&r.Skipped, &one.Skipped}, {&r.Refused, &one.Refused}} {
 		for name, n := range *c.from {
@@ -93,7 +90,7 @@ func table(b *strings.Builder, before string, counts map[string]int) {
 	}
 }
 
-// output hands over to a sink and counts.
+// output sends items to a sink and counts them in a report.
 type output struct {
 	ctx  context.Context //nolint:containedctx // lives as long as one import
 	sink Sink
@@ -111,8 +108,7 @@ func count(m *map[string]int, name string, n int) {
 	(*m)[name] += n
 }
 
-// mostNames bounds how many names of skipped types a report holds: they come from the
-// file.
+// mostNames is the largest number of names of skipped types in a report, because the file chooses them.
 const mostNames = 500
 
 func (o *output) skip(name string) {
@@ -126,8 +122,7 @@ func (o *output) skip(name string) {
 	count(&o.rep.Skipped, name, 1)
 }
 
-// printable cuts a text of a file down to what may stand in a report, or in a field
-// for short texts.
+// printable shortens and cleans a text of a file for a report or a short text field.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -147,7 +142,7 @@ func (o *output) note(msg string) {
 	}
 }
 
-// summaries hands over objects of one resource, those of each source by themselves.
+// summaries stores summaries of one resource, grouped by source.
 func (o *output) summaries(resource string, items ...healthdata.Summary) error {
 	type who struct {
 		kind healthdata.SourceType
@@ -185,24 +180,24 @@ func (o *output) summaries(resource string, items ...healthdata.Summary) error {
 	return nil
 }
 
-// RefusedError is what a [Sink] returns for a call of which it did not take all items. The import
-// counts the refused ones in [Report.Refused], and goes on.
+// RefusedError is the error of a [Sink] that refused some items of a call. The import counts them in [Report.Refused]
+// and continues.
 type RefusedError struct {
 	// Items are the first refused items, by their index in the call. The others are stored.
 	Items []healthdata.ItemRefusal
-	// Count is the number of all refused items. 0 means that Items holds all.
+	// Count is the number of refused items. 0 means the length of Items.
 	Count int
 }
 
 func (e *RefusedError) count() int { return max(e.Count, len(e.Items)) }
 
-// Error says how many items were refused.
+// Error returns the number of refused items.
 func (e *RefusedError) Error() string { return fmt.Sprintf("%d items are refused", e.count()) }
 
 // Unwrap returns healthlab.Invalid.
 func (e *RefusedError) Unwrap() error { return healthlab.Invalid }
 
-// Refusals returns the error of a sink whose service refused some of the items; nil if it took all.
+// Refusals returns the error of a sink whose service refused some items; nil if it stored all.
 func Refusals(c healthdata.Counts, err error) error {
 	if err != nil || len(c.Refused) == 0 {
 		return err
@@ -210,9 +205,8 @@ func Refusals(c healthdata.Counts, err error) error {
 	return &RefusedError{Items: c.Refused, Count: c.RefusedCount}
 }
 
-// handOverItems hands over items of one resource and one source, and returns how many the sink
-// took. Where the sink refuses a call because of some of its items, as a service does that stores
-// all or none, the others are handed over without them.
+// handOverItems sends items of one resource and source to the sink, and returns how many it stored. If the sink refuses
+// a whole call because of some items, the others are sent again without them.
 func handOverItems[T any](o *output, resource string, items []T, give func([]T) error) (int, error) {
 	for {
 		err := give(items)
@@ -246,8 +240,7 @@ func handOverItems[T any](o *output, resource string, items []T, give func([]T) 
 	}
 }
 
-// badItems returns the positions of the items that an error of the sink is about; none if it is
-// about something else.
+// badItems returns the positions of the items that an error concerns; none if the error is about something else.
 func (o *output) badItems(resource string, err error, n int) map[int]bool {
 	var invalid *healthlab.InvalidError
 	if !errors.As(err, &invalid) {

@@ -73,7 +73,7 @@ func newIngestion(t *testing.T) *ingestion {
 
 // Whatever is handed over, a service takes: units, times, texts and lengths are such as
 // it accepts. A second import of the same files changes nothing.
-func TestServiceTakesEverything(t *testing.T) {
+func TestService_acceptsEveryImportedItem(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.gpx"), []byte(smallGPX), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.xml"), []byte(smallExport), 0o600))
@@ -81,7 +81,7 @@ func TestServiceTakesEverything(t *testing.T) {
 	takesTwice(t, dir, nil)
 }
 
-func TestServiceTakesRealFiles(t *testing.T) {
+func TestService_acceptsEveryItemOfRealFiles(t *testing.T) {
 	for _, folder := range []string{"fit", "gpx", "health_export"} {
 		takesTwice(t, realData(t, folder), nil)
 	}
@@ -109,7 +109,7 @@ func takesTwice(t *testing.T, dir string, opts *fileimport.Options) {
 }
 
 // A workout that is imported from a recording with heart rates has heart rate zones.
-func TestImportedWorkoutsHaveZones(t *testing.T) {
+func TestImportedWorkout_hasHeartRateZones(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "c.fit"), triathlon(t), 0o600))
 	s := newIngestion(t)

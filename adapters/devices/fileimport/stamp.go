@@ -21,10 +21,10 @@ func parseStamp(b []byte) (unix int64, offset int, ok bool) {
 // zones loads zones by their IANA names, each once.
 type zones map[string]*time.Location
 
-// mostZones bounds the names that are remembered: they come from the file.
+// mostZones is the largest number of cached time zone names, because the file chooses them.
 const mostZones = 1000
 
-// get returns a zone, or nil if there is none of that name.
+// get returns the time zone with a name, or nil.
 func (z zones) get(name []byte) *time.Location {
 	if loc, ok := z[string(name)]; ok {
 		return loc
@@ -55,8 +55,8 @@ var (
 	halfOfDay = regexp.MustCompile(`(?i)\b([ap])\.?m\b\.?`)
 )
 
-// writtenTime reads a date and time in English as if in UTC: the month first or the day, names of
-// months in any length, the clock with 24 or with 12 hours. False if it is none.
+// writtenTime reads an English date and time as UTC: month or day first, month names of any length, 12- or 24-hour
+// clock. It returns false if the text has another form.
 func writtenTime(text string) (time.Time, bool) {
 	text = strings.Join(strings.Fields(text), " ") // spaces of any kind
 	text = monthWord.ReplaceAllString(text, "$1")

@@ -13,15 +13,14 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// stravaActivities is the list of activities of the export of a Strava account, whose recordings
-// lie in files beside it.
+// stravaActivities reads the activity list of a Strava export. The recordings are in files beside it.
 var stravaActivities = csvFile{
 	format: StravaExport, name: stravaList, read: readStravaActivities,
 	keys:  []string{"Activity ID", "Activity Date", "Activity Name", "Activity Type", "Filename", "Moving Time"},
 	twice: []string{"Elapsed Time", "Distance"}, // as they are shown, and in seconds and metres
 }
 
-// stravaFolder is where the recordings are, and stravaList the file that names them.
+// stravaFolder is the folder of the recordings, and stravaList the file that refers to them.
 const stravaFolder, stravaList = "activities", "activities.csv"
 
 var stravaColumns = []value[healthdata.Workout]{
@@ -95,7 +94,7 @@ func stravaWorkout(r *rows) (*healthdata.Workout, bool) {
 	return w, true
 }
 
-// readStravaActivities hands over activities with the streams of their recordings.
+// readStravaActivities stores activities with the streams of their recordings.
 func readStravaActivities(r *rows) error {
 	seen := map[string]bool{}
 	expect(r, stravaColumns)
@@ -139,8 +138,8 @@ func readStravaActivities(r *rows) error {
 	}
 }
 
-// stravaRecording reads the recording of an activity: its stream, and the route and the offset of
-// its workout. A file that is not there or cannot be read is remarked, and the stream is nil.
+// stravaRecording reads the recording of an activity: its stream, and the route and offset of its workout. If the file
+// is missing or unreadable, it adds a remark and the stream is nil.
 func stravaRecording(r *rows, name string, w *healthdata.Workout) (*healthdata.WorkoutStream, error) {
 	if r.beside == nil {
 		r.leave("recording beside the file")

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// activityTCX is an activity of a TCX file: one workout.
+// activityTCX is an activity of a TCX file, which becomes one workout.
 type activityTCX struct {
 	sport                       string
 	start                       int64 // Unix micros; 0 is not known
@@ -17,7 +17,7 @@ type activityTCX struct {
 	offset                      *int
 }
 
-// importTCX hands over every activity that has points or laps.
+// importTCX stores every activity that has points or laps.
 func importTCX(out *output, data []byte) error {
 	r := &tcxReader{trackScanner: newTrackScanner(out, data, TCX)}
 	activities, err := r.read()
@@ -91,7 +91,7 @@ func (r *tcxReader) start() error {
 	depth := len(r.sc.opens)
 	switch name := localName(r.sc.name); {
 	case depth == 1 && name != "TrainingCenterDatabase":
-		return r.sc.here("the document's element must be TrainingCenterDatabase")
+		return r.sc.here("the root element of the XML document must be TrainingCenterDatabase")
 	case r.activity == 0 && name == "Activity":
 		if len(r.activities) >= mostTracks {
 			return r.sc.here("too many activities")
@@ -176,7 +176,7 @@ func (r *tcxReader) total(depth int, name, text string) {
 	}
 }
 
-// measurement reads a value of a point, and of its extension, whatever the name space.
+// measurement reads a value of a point, or a value in an extension of any namespace.
 func (r *tcxReader) measurement(name, text string) {
 	if name == "Value" {
 		name = r.within
@@ -205,7 +205,7 @@ func (r *tcxReader) measurement(name, text string) {
 	r.measure(into, r.number(name, text))
 }
 
-// endPoint keeps a point that has a measurement: devices write empty ones at pauses.
+// endPoint stores a point with a measurement. Devices write empty points at pauses.
 func (r *tcxReader) endPoint() {
 	r.pt = 0
 	if r.p.empty() {

@@ -39,7 +39,7 @@ const smallTCX = `<?xml version="1.0" encoding="UTF-8"?>
  <Courses><Course><Track><Trackpoint><Time>2026-04-18T06:30:00Z</Time></Trackpoint></Track></Course></Courses>
 </TrainingCenterDatabase>`
 
-func TestTCX(t *testing.T) {
+func TestTCX_givesWorkoutsAndStreams(t *testing.T) {
 	s, rep, err := importBytes(t, []byte(smallTCX), nil)
 	require.NoError(t, err)
 	require.Equal(t, fileimport.TCX, rep.Format)
@@ -63,7 +63,7 @@ func TestTCX(t *testing.T) {
 	require.True(t, ride.TimeEnd.Equal(race.Add(time.Minute)))
 }
 
-func TestTCXFaults(t *testing.T) {
+func TestTCX_withoutActivitiesOrBeyondLimitsIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"nothing": {"Activity", "Thing", "the file has no activity with a time"},
 	} {
@@ -80,7 +80,7 @@ func TestTCXFaults(t *testing.T) {
 }
 
 // Of a recording, what cannot be costs itself.
-func TestTCXBadItems(t *testing.T) {
+func TestTCX_invalidElementIsLeftOutAlone(t *testing.T) {
 	want, _, err := importBytes(t, []byte(smallTCX), nil)
 	require.NoError(t, err)
 	for name, c := range map[string]struct{ old, new, told string }{
@@ -102,7 +102,7 @@ func TestTCXBadItems(t *testing.T) {
 }
 
 // Some programs write blanks before the declaration.
-func TestTCXBlanks(t *testing.T) {
+func TestTCX_readsBlanksBeforeTheDeclaration(t *testing.T) {
 	want, _, err := importBytes(t, []byte(smallTCX), nil)
 	require.NoError(t, err)
 	got, _, err := importBytes(t, []byte("          "+smallTCX), nil)

@@ -8,8 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// trackScanner is what the readers of GPX and TCX files share: the elements of the file, and the
-// point that is being read.
+// trackScanner is shared by the readers of GPX and TCX files. It holds the element stack and the current point.
 type trackScanner struct {
 	out   *output
 	sc    *scanner
@@ -68,8 +67,8 @@ func (t *trackScanner) startPoint(depth int) error {
 	return nil
 }
 
-// time reads a time in Unix micros, and the offset that it is written with unless that is UTC. One
-// that cannot be read is untimed.
+// time reads a time in Unix microseconds, and stores its offset unless the time is in UTC. An unreadable time is
+// untimed.
 func (t *trackScanner) time(text string, offset **int) int64 {
 	at, seconds, err := healthlab.ParseTimeOffset(text)
 	if err != nil {
@@ -90,7 +89,7 @@ func (t *trackScanner) leaveOut(what string) {
 	t.out.leaveOutAt("line "+strconv.Itoa(t.sc.line()), what)
 }
 
-// number reads a number. One that cannot be read is left out, and NaN.
+// number reads a number. An unreadable one is reported and NaN.
 func (t *trackScanner) number(name, text string) float64 {
 	v, ok := healthlab.ParseNumber(text)
 	if !ok {

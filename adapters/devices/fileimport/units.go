@@ -20,8 +20,8 @@ func inUnit(v float64, unit []byte, to string) (float64, bool) {
 	return healthdata.ConvertUnit(v, from, to)
 }
 
-// glucose is the only resource in mmol/L that exports have.
+// glucose is the resource glucose, the only one of exports in mmol/L.
 var glucose = healthdata.ResourceBySlug("glucose")
 
-// mgPerDecilitre is the unit in which exports have glucose.
+// mgPerDecilitre is the unit of glucose in exports.
 const mgPerDecilitre = "mg/dL"

@@ -57,7 +57,7 @@ var whoopCycleColumns = []value[whoopCycle]{
 	{"Average HR (bpm)", 20, 300, func(c *whoopCycle, n float64) { c.heart.AvgBPM = &n }},
 }
 
-// whoopSleepColumns are the columns that both files with sleep have.
+// whoopSleepColumns lists the columns that both sleep files share.
 var whoopSleepColumns = []value[healthdata.Sleep]{
 	{"Sleep performance %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Score = roundedNumber(n) }},
 	{"Respiratory rate (rpm)", 1, 100, func(s *healthdata.Sleep, n float64) { s.RespiratoryRate = &n }},
@@ -75,7 +75,7 @@ var whoopWorkoutColumns = []value[healthdata.Workout]{
 	{"Average HR (bpm)", 20, 300, func(w *healthdata.Workout, n float64) { w.AverageHR = roundedNumber(n) }},
 }
 
-// whoopTrackColumns are columns that some files have.
+// whoopTrackColumns lists the optional columns of workouts.
 var whoopTrackColumns = []value[healthdata.Workout]{
 	{"Distance (meters)", 0, 2_000_000, func(w *healthdata.Workout, n float64) { w.Distance = &n }},
 	{"Altitude gain (meters)", 0, 50_000, func(w *healthdata.Workout, n float64) { w.TotalElevationGain = &n }},
@@ -136,8 +136,8 @@ type longestOfDay struct {
 	activity *healthdata.Activity
 }
 
-// readWHOOPCycles hands over nights with their recovery, and days. The day of a cycle is the local
-// one of its start and twelve hours.
+// readWHOOPCycles stores nights with their recovery, and days. The day of a cycle is the local date twelve hours after
+// its start.
 func readWHOOPCycles(r *rows) error {
 	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch))
 	days, nights := map[healthlab.Date]longestOfDay{}, map[int64]bool{}
@@ -177,7 +177,7 @@ func readWHOOPCycles(r *rows) error {
 	return b.flush()
 }
 
-// addWHOOPDay adds the activity of a cycle to its day. The longest cycle of a day has it.
+// addWHOOPDay adds the activity of a cycle to its day. Of several cycles of a day the longest counts.
 func addWHOOPDay(r *rows, days map[healthlab.Date]longestOfDay, c *whoopCycle, zone *time.Location) {
 	start, ok := whoopTime(r, cycleStart, zone)
 	if !ok || c.activity.CaloriesTotal == nil && c.heart == (healthdata.ActivityHeartRate{}) {
@@ -200,7 +200,7 @@ func addWHOOPDay(r *rows, days map[healthlab.Date]longestOfDay, c *whoopCycle, z
 	}
 }
 
-// handOverNight hands over a sleep, unless one with its start was handed over.
+// handOverNight stores a sleep, unless one with the same start was stored.
 func handOverNight(r *rows, b *batch, seen map[int64]bool, s *healthdata.Sleep, from, to time.Time) error {
 	if seen[from.Unix()] {
 		r.leave("sleep with the start of another")
@@ -212,7 +212,7 @@ func handOverNight(r *rows, b *batch, seen map[int64]bool, s *healthdata.Sleep, 
 	return b.summary("sleep", s)
 }
 
-// handOverRecovery hands over the samples of a recovery, at the end of its night.
+// handOverRecovery stores the samples of a recovery at the end of its night.
 func handOverRecovery(b *batch, c *whoopCycle, at time.Time) error {
 	wrist := "wrist"
 	for _, m := range []struct {
@@ -235,7 +235,7 @@ func handOverRecovery(b *batch, c *whoopCycle, at time.Time) error {
 	return nil
 }
 
-// readWHOOPSleeps hands over naps, and the nights that physiological_cycles.csv does not have.
+// readWHOOPSleeps stores naps, and nights that physiological_cycles.csv does not contain.
 func readWHOOPSleeps(r *rows) error {
 	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch)), map[int64]bool{}
 	expect(r, whoopSleepColumns)
@@ -271,8 +271,8 @@ func readWHOOPSleeps(r *rows) error {
 	return b.flush()
 }
 
-// nightsBeside returns the starts of the nights that physiological_cycles.csv has, if the file
-// stands beside. Its mistakes are remarked where it is imported.
+// nightsBeside returns the starts of the nights in physiological_cycles.csv, if that file is beside. Its faults are
+// reported when the file itself is imported.
 func nightsBeside(r *rows) map[int64]bool {
 	if r.beside == nil {
 		return nil
@@ -304,7 +304,7 @@ func nightsBeside(r *rows) map[int64]bool {
 	}
 }
 
-// readWHOOPWorkouts hands over workouts.
+// readWHOOPWorkouts stores workouts.
 func readWHOOPWorkouts(r *rows) error {
 	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch)), map[int64]bool{}
 	expect(r, whoopWorkoutColumns)

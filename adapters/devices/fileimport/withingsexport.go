@@ -8,8 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// The files of the export of a Withings account. README.txt of the archive has the units. Times of
-// weighings and blood pressures are those of a clock on the wall.
+// The files of a Withings export. Its README.txt states the units. Times of weighings and blood pressures are local.
 var (
 	withingsWeights = csvFile{
 		format: WithingsExport, name: "weight.csv", read: readWithingsWeights, local: true,
@@ -25,7 +24,7 @@ var (
 )
 
 func withingsSeries(name, resource string, least, most float64) csvFile {
-	// All of these files have the same columns, so the name tells what one measures.
+	// All of these files have the same columns, so the file name selects the resource.
 	return csvFile{
 		format: WithingsExport, name: name, named: true, keys: []string{"start", "duration", "value"},
 		read: func(r *rows) error { return readWithingsSeries(r, resource, least, most) },
@@ -43,7 +42,7 @@ var withingsWeightColumns = []value[weighed]{
 	{"Hydration (kg)", 0, 500, func(w *weighed, n float64) { w.water = n }},
 }
 
-// readWithingsWeights hands over weighings. What a part of the body weighs becomes its percentage.
+// readWithingsWeights stores weighings. Masses of body parts become percentages.
 func readWithingsWeights(r *rows) error {
 	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceScale)), map[int64]bool{}
 	err := r.each(func() error {
@@ -103,7 +102,7 @@ var withingsPressureColumns = []value[pressure]{
 	{"Heart rate", 20, 300, func(p *pressure, n float64) { p.pulse = n }},
 }
 
-// readWithingsPressures hands over blood pressures, and the heart rates that were measured with them.
+// readWithingsPressures stores blood pressures and the heart rates measured with them.
 func readWithingsPressures(r *rows) error {
 	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceCuff))
 	err := r.each(func() error {
@@ -155,8 +154,8 @@ func numbersOf(r *rows, column string, least, most float64) ([]*float64, bool) {
 	return list, ok
 }
 
-// readWithingsSeries hands over a series: each value is of the length at its place in the list, and
-// begins where the one before ends.
+// readWithingsSeries stores a series. The value and the duration at one list position belong together, and an interval
+// begins at the end of the previous one.
 func readWithingsSeries(r *rows, resource string, least, most float64) error {
 	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch))
 	interval := healthdata.ResourceBySlug(resource).Shape != healthdata.Discrete

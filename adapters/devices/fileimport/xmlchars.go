@@ -7,11 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// mostReference is the length of the longest reference that is understood.
+// mostReference is the largest length of a supported reference.
 const mostReference = 12
 
-// reference returns the length of the reference that b begins with, 0 if there is no
-// valid one.
+// reference returns the length of the reference at the start of b; 0 if it is invalid.
 func reference(b []byte) int {
 	n := bytes.IndexByte(b[:min(len(b), mostReference)], ';')
 	if n < 2 || referenced(b[1:n]) < 0 {
@@ -53,8 +52,7 @@ func charAllowed(r rune) bool {
 		r >= 0xe000 && r <= 0xfffd || r >= 0x10000 && r <= utf8.MaxRune
 }
 
-// runeLen returns the length of the character that b begins with, 0 if it is not
-// valid UTF-8 or XML does not allow it.
+// runeLen returns the length of the character at the start of b; 0 if it is invalid UTF-8 or not allowed in XML.
 func runeLen(b []byte) int {
 	r, n := utf8.DecodeRune(b)
 	if r == utf8.RuneError && n <= 1 || !charAllowed(r) {
@@ -68,7 +66,7 @@ func localName[T string | []byte](name T) string {
 	return s[strings.IndexByte(s, ':')+1:]
 }
 
-// What a byte of text is.
+// The classes of bytes in text.
 const (
 	plain  = iota // stands for itself
 	markup        // < & > and quotes
@@ -116,9 +114,8 @@ func declared(b []byte, name string) string {
 	return string(value)
 }
 
-// documentType returns how long the rest of a document type is: up to its >, and if
-// it has an internal subset, up to the first ]> that stands in no comment and no
-// quoted text of the subset. Declarations inside are not read.
+// documentType returns the length of the rest of a document type declaration: up to its >, or with an internal subset
+// up to the first ]> outside of comments and quotes. It does not parse the declarations inside.
 func documentType(b []byte) (int, error) {
 	subset := false
 	for i := 0; i < len(b); i++ {

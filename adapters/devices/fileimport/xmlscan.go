@@ -32,7 +32,7 @@ type scanner struct {
 	rooted  bool // the root element has begun
 	started bool // the prolog has begun
 
-	// The element that next has just found.
+	// The element that next has returned.
 	name    []byte
 	attrs   []attr
 	pending bool // it was <x/>: its end has not been told yet
@@ -67,7 +67,7 @@ func newScanner(r io.Reader, format Format) *scanner {
 	return &scanner{r: r, format: format, buf: make([]byte, scanBuffer)}
 }
 
-// errMore says that a token is not wholly in the buffer.
+// errMore means that a token is not completely in the buffer.
 var errMore = errors.New("more input needed")
 
 // fault is a problem at a position of the buffer.
@@ -85,8 +85,7 @@ func (s *scanner) line() int { return s.lines + bytes.Count(s.buf[:s.pos], []byt
 
 func (s *scanner) here(msg string) error { return s.fault(s.pos, msg) }
 
-// fill reads more, after what is unread. At the end of the file it returns io.EOF, and
-// sets eof.
+// fill reads more bytes behind the unread ones. At the end of the file it returns io.EOF and sets eof.
 func (s *scanner) fill() error {
 	if s.pos > 0 {
 		s.lines += bytes.Count(s.buf[:s.pos], []byte{'\n'})
@@ -97,7 +96,7 @@ func (s *scanner) fill() error {
 	}
 	if s.end == len(s.buf) {
 		if len(s.buf) >= mostTag {
-			return s.fault(0, "a tag or a text is too long")
+			return s.fault(0, "a tag or text is too long")
 		}
 		s.buf = append(s.buf, make([]byte, len(s.buf))...)
 	}
@@ -121,8 +120,8 @@ func (s *scanner) fill() error {
 	return fmt.Errorf("read file: %w", io.ErrNoProgress)
 }
 
-// next returns startToken or endToken for the next element that begins or ends, with
-// its name and attributes in s, and endOfStream at the proper end of the document.
+// next returns startToken or endToken for the next start or end of an element, whose name and attributes are in s, and
+// endOfStream at the end of the document.
 func (s *scanner) next() (int, error) {
 	if s.pending {
 		s.pending = false
@@ -158,7 +157,7 @@ func (s *scanner) next() (int, error) {
 	}
 }
 
-// textOutside is told of text before or behind the root element.
+// textOutside is reported for text before or after the root element.
 const textOutside = "text outside the document's element"
 
 func (s *scanner) reportMalformed(what string) {
@@ -167,8 +166,8 @@ func (s *scanner) reportMalformed(what string) {
 	}
 }
 
-// step reads one piece of the document. It returns 0 and no error for what is not an
-// element, and errMore, without having moved, if the piece is not all there.
+// step reads one token. It returns 0 and no error for a token that is not a tag, and errMore, without moving, if the
+// token is incomplete.
 func (s *scanner) step() (int, error) {
 	if !s.started {
 		if s.end-s.pos < 5 && !s.eof {
@@ -215,7 +214,7 @@ func allSpace(b []byte) bool {
 	return true
 }
 
-// chars checks text between tags, and passes it on.
+// chars checks text between tags, and emits it.
 func (s *scanner) chars(b []byte) error {
 	if allSpace(b) && (s.text == nil || len(s.opens) == 0) {
 		return nil
@@ -255,7 +254,7 @@ func (s *scanner) chars(b []byte) error {
 	return nil
 }
 
-// badCharacter is told of characters and references that are dropped.
+// badCharacter is reported for dropped characters and references.
 const badCharacter = "character or reference that XML does not allow"
 
 // passRest passes over the rest of the document, and returns errMore.
@@ -270,8 +269,7 @@ func (s *scanner) passRest() error {
 	return errMore
 }
 
-// startTag reads a start tag. One that cannot be read is passed over up to its end; where another
-// tag begins before that, there is no element.
+// startTag reads a start tag. It skips a malformed tag up to its end, or up to the start of another tag.
 func (s *scanner) startTag(b []byte) (int, error) {
 	n, err := s.nameAt(b, 1)
 	if errors.Is(err, errMore) {
@@ -331,7 +329,7 @@ func (s *scanner) startTag(b []byte) (int, error) {
 	return startToken, nil
 }
 
-// tagRest reads attributes from b[i] on, and returns where the tag ends, and whether it is <x/>.
+// tagRest reads attributes from b[i] on, and returns the end of the tag and whether the tag is self-closing.
 func (s *scanner) tagRest(b []byte, i int) (end int, closed bool, err error) {
 	for {
 		space := i
@@ -357,19 +355,19 @@ func (s *scanner) tagRest(b []byte, i int) (end int, closed bool, err error) {
 			return 0, false, errMore
 		}
 		if b[i] != '>' {
-			return 0, false, s.fault(s.pos+i, "a / inside a tag")
+			return 0, false, s.fault(s.pos+i, "a slash inside a tag must be before its end")
 		}
 	}
 	return i + 1, closed, nil
 }
 
-// nameAt reads a name that begins at b[i] and returns where it ends.
+// nameAt reads a name at b[i] and returns its end.
 func (s *scanner) nameAt(b []byte, i int) (int, error) {
 	if i >= len(b) {
 		return 0, errMore
 	}
 	if !nameByte[b[i]] || b[i] == '-' || b[i] == '.' || b[i]-'0' <= 9 {
-		return 0, s.fault(s.pos+i, "a name was expected")
+		return 0, s.fault(s.pos+i, "a name is expected")
 	}
 	for i < len(b) && nameByte[b[i]] {
 		if b[i] < utf8.RuneSelf {
@@ -391,7 +389,7 @@ func (s *scanner) nameAt(b []byte, i int) (int, error) {
 	return i, nil
 }
 
-// attribute reads an attribute that begins at b[i] and returns where it ends.
+// attribute reads an attribute at b[i] and returns its end.
 func (s *scanner) attribute(b []byte, i int) (int, error) {
 	n, err := s.nameAt(b, i)
 	if err != nil {
@@ -412,7 +410,7 @@ func (s *scanner) attribute(b []byte, i int) (int, error) {
 		return 0, errMore
 	}
 	if b[n] != '"' && b[n] != '\'' {
-		return 0, s.fault(s.pos+n, "an attribute's value stands in quotes")
+		return 0, s.fault(s.pos+n, "the value of an attribute must be in quotes")
 	}
 	end, refs, err := s.quoted(b, n)
 	if err != nil {
@@ -421,7 +419,7 @@ func (s *scanner) attribute(b []byte, i int) (int, error) {
 	a.raw, a.refs = b[n+1:end-1], refs
 	for _, other := range s.attrs {
 		if string(other.name) == string(a.name) {
-			return 0, s.fault(s.pos+i, "an attribute stands twice")
+			return 0, s.fault(s.pos+i, "an attribute occurs twice")
 		}
 	}
 	if len(s.attrs) == mostAttrs {
@@ -464,7 +462,7 @@ func (s *scanner) quoted(b []byte, n int) (end int, refs bool, err error) {
 			}
 			n += max(m, 1)
 		case c == '<':
-			return 0, false, s.fault(s.pos+n, "a < inside an attribute")
+			return 0, false, s.fault(s.pos+n, "the character < inside an attribute must be escaped")
 		default:
 			s.dirty, refs = true, true
 			n++
@@ -473,8 +471,7 @@ func (s *scanner) quoted(b []byte, n int) (end int, refs bool, err error) {
 	return 0, false, errMore
 }
 
-// endTag reads an end tag. It ends all elements inside its own, one a call. One that matches no
-// start tag is passed over.
+// endTag reads an end tag. It closes all open elements inside, one per call. An end tag without a start tag is skipped.
 func (s *scanner) endTag(b []byte) (int, error) {
 	end := bytes.IndexByte(b, '>')
 	if end < 0 {
@@ -503,7 +500,7 @@ func (s *scanner) endTag(b []byte) (int, error) {
 	return endToken, nil
 }
 
-// opened reports whether an element that never stands in itself is open.
+// opened reports whether an element that cannot contain itself is open.
 func (s *scanner) opened(name []byte) bool {
 	if !slices.Contains(s.flat, string(name)) {
 		return false
@@ -615,7 +612,7 @@ func (s *scanner) declaration(b []byte) error {
 	return nil
 }
 
-// opaque reports whether a text has characters that XML does not allow.
+// opaque reports whether a text contains characters that XML does not allow.
 func (s *scanner) opaque(b []byte) bool {
 	for i := 0; i < len(b); {
 		switch {
@@ -634,7 +631,7 @@ func (s *scanner) opaque(b []byte) bool {
 	return false
 }
 
-// clean appends the characters that XML allows.
+// clean appends the characters of b that XML allows.
 func clean(out, b []byte) []byte {
 	for i := 0; i < len(b); {
 		n := 1
@@ -658,8 +655,7 @@ func (s *scanner) value(a attr) []byte {
 	return s.expand(a.raw)
 }
 
-// expand replaces references, and drops those that are undefined and characters that XML does not
-// allow.
+// expand replaces references, and drops undefined references and characters that XML does not allow.
 func (s *scanner) expand(b []byte) []byte {
 	out := s.scratch[:0]
 	for len(b) > 0 {

@@ -115,7 +115,7 @@ func agree(t require.TestingT, data []byte) {
 	require.Equal(t, want, got)
 }
 
-func TestScannerAgreesWithEncodingXML(t *testing.T) {
+func TestScanner_agreesWithEncodingXML(t *testing.T) {
 	piece := rapid.SampledFrom([]string{
 		"<a>", "</a>", "<b:c/>", "<a x='1'>", `<a x="&lt;&#65;" y='"'/>`, "text", "&amp;", "<!-- c -->", "<![CDATA[<&]]>",
 		"<?p i?>", " ", "\n", "é", "]]>", "<", ">", "&", "'", "\"", "=", "/", "a", "x='", "-", "--", "!", "?", "\x00", "\xff", ":",
@@ -126,7 +126,7 @@ func TestScannerAgreesWithEncodingXML(t *testing.T) {
 	})
 }
 
-func TestScannerAccepts(t *testing.T) {
+func TestScanner_acceptsWellFormedDocuments(t *testing.T) {
 	for _, text := range []string{
 		"<a/>", "<a></a>", " <a/>\n", "<?xml version='1.0'?>\n<a/>", "<?xml version=\"1.0\" encoding=\"utf-8\" standalone='yes'?><a/>",
 		"<!-- x --><a/><!-- y -->", "<a b='1'c='2'/>"[:0] + "<a b='1' c='2' />", "<a>x<b/>y</a>", "<é/>", "<a ü='ö'/>",
@@ -138,7 +138,7 @@ func TestScannerAccepts(t *testing.T) {
 	}
 }
 
-func TestScannerRefuses(t *testing.T) {
+func TestScanner_refusesMalformedDocuments(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "x", "<?>", "<?><a/>", "<!-->", "<!--->", "<a", "<a>", "</a>", "<a></b>", "<a/><b/>", "<a/>x", "x<a/>", "<a b/>", "<a b=1/>", "<a b='1' b='2'/>",
 		"<a b='1'c='2'/>", "<a b='<'/>", "<a b='&x;'/>", "<a>&x;</a>", "<a>]]></a>", "<a>\x01</a>", "<a>\xc0\x80</a>", "<1/>", "<a><!-- -- --></a>",
@@ -151,13 +151,13 @@ func TestScannerRefuses(t *testing.T) {
 	}
 }
 
-func TestScannerSaysWhere(t *testing.T) {
+func TestScanner_errorNamesTheLine(t *testing.T) {
 	text := "<a>\n" + strings.Repeat("<b c='x'/>\n", 100_000) + "<b c=x/>\n</a>"
 	_, err := scanAll(strings.NewReader(text))
 	require.EqualError(t, err, "line 100002: tag that cannot be read")
 }
 
-func TestStamps(t *testing.T) {
+func TestParseStamp_readsDateTimeAndOffsetOrRefuses(t *testing.T) {
 	unix, offset, ok := parseStamp([]byte("2016-04-01 07:23:29 -0430"))
 	require.True(t, ok)
 	require.Equal(t, time.Date(2016, 4, 1, 11, 53, 29, 0, time.UTC).Unix(), unix)

@@ -21,42 +21,42 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// Config is what a mount consists of.
+// Config is the configuration of a mount.
 type Config struct {
-	// API says who calls, what is recorded and what is limited. Its Authenticate is required.
+	// API authenticates, records and limits requests. Its Authenticate is required.
 	API httpapi.Config
-	// Health stores what files hold. Required.
+	// Health stores the data of the files. Required.
 	Health *healthdata.Service
-	// MaxBytes is the largest file, in bytes, as it is sent and without its content-encoding. Default
-	// API.MaxIngestBody, and 16 MiB without one.
+	// MaxBytes is the largest file, in bytes, both compressed and decoded. Default API.MaxIngestBody, or 16 MiB without
+	// one.
 	MaxBytes int64
-	// Now is the clock: times more than 24 hours ahead of it are left out. Default time.Now.
+	// Now is the clock. Data more than 24 hours in the future is left out. Default time.Now.
 	Now func() time.Time
 }
 
-// Result is the answer to a file. Its maps are absent where there is nothing to count.
+// Result is the answer to an uploaded file. Maps without entries are omitted.
 type Result struct {
-	// Format is what the file was taken for; zip for an archive.
+	// Format is the detected format of the file; zip for an archive.
 	Format fileimport.Format `json:"format"`
-	// New, Changed and Same count the items that are stored now, by what was stored before.
+	// New, Changed and Same count the stored items by comparison with the data before.
 	New     int `json:"new"`
 	Changed int `json:"changed"`
 	Same    int `json:"same"`
-	// Summaries, Samples and Streams count what the file holds, by resource.
+	// Summaries, Samples and Streams count the items in the file, by resource.
 	Summaries map[string]int `json:"summaries,omitempty"`
 	Samples   map[string]int `json:"samples,omitempty"`
 	Streams   int            `json:"workout_streams"`
-	// LeftOut counts what the file holds and the service has no place for, or that cannot be read or
-	// cannot be true, by the name that the file gives it.
+	// LeftOut counts the parts of the file that are unknown to the service, unreadable or impossible, by their name in
+	// the file.
 	LeftOut map[string]int `json:"left_out,omitempty"`
 	// Refused counts the items that the service refused, by resource.
 	Refused map[string]int `json:"refused,omitempty"`
-	// Notes say why, for a person to read. None has a value of the file.
+	// Notes explain the counts to a person. They contain no value of the file.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Handler serves POST /{user_id} with a file as its body, below where it is mounted. It is safe for
-// concurrent use. Invalid lists what is missing in c.
+// Handler serves POST /{user_id} with a file as the body. Safe for concurrent use. It returns Invalid with the missing
+// fields of c.
 func Handler(c Config) (http.Handler, error) {
 	var missing []string
 	if c.API.Authenticate == nil {
@@ -79,7 +79,7 @@ func Handler(c Config) (http.Handler, error) {
 
 type server struct{ Config }
 
-// take stores a file.
+// take stores the file of a request.
 func (s *server) take(w http.ResponseWriter, r *http.Request, by httpapi.Access) error {
 	opts, problems := s.options(r)
 	id, err := uuid.Parse(r.PathValue("user_id"))
@@ -163,7 +163,7 @@ func (s *server) options(r *http.Request) (*fileimport.Options, healthlab.Proble
 	return opts, problems
 }
 
-// problemsOf returns the answer to a file of which nothing is stored.
+// problemsOf returns the answer to a file of which nothing was stored.
 func problemsOf(report *fileimport.Report, err error) error {
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) || !errors.Is(err, healthlab.Invalid) {

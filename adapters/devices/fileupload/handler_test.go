@@ -130,7 +130,7 @@ func zipped(t *testing.T, text string) []byte {
 }
 
 // A file is stored, and the same file again, compressed this time, counts once.
-func TestResendCountsOnce(t *testing.T) {
+func TestUpload_resentFileCountsOnce(t *testing.T) {
 	m := newMount(t, 0)
 	first := m.stored("/"+m.ana.String(), "team", []byte(body), "content-type", "application/json")
 	require.Equal(t, "health_auto_export", string(first.Format))
@@ -143,7 +143,7 @@ func TestResendCountsOnce(t *testing.T) {
 }
 
 // One bad item costs itself, and the answer names it without its value.
-func TestBadItem(t *testing.T) {
+func TestUpload_invalidItemIsLeftOutAndNamedWithoutItsValue(t *testing.T) {
 	m := newMount(t, 0)
 	bad := strings.Replace(body, `"qty":60`, `"qty":"sixty-one"`, 1)
 	bad = strings.Replace(bad, `"Avg":61`, `"Avg":61000`, 1)
@@ -159,7 +159,7 @@ func TestBadItem(t *testing.T) {
 }
 
 // How long totals last is said by the app's header or by the query.
-func TestAggregation(t *testing.T) {
+func TestUpload_headerOrQuerySaysHowLongTotalsLast(t *testing.T) {
 	const one = `{"data":{"metrics":[{"name":"step_count","units":"count","data":[{"date":"2026-03-27 00:00:00 +0100","qty":9312}]}]}}`
 	m := newMount(t, 0)
 	path := "/" + m.ana.String()
@@ -170,7 +170,7 @@ func TestAggregation(t *testing.T) {
 }
 
 // Other formats are files as well.
-func TestRecording(t *testing.T) {
+func TestUpload_acceptsRecordingsOfOtherFormats(t *testing.T) {
 	const run = `<gpx version="1.1"><trk><type>running</type><trkseg>
 <trkpt lat="47.3700" lon="8.54"><time>2026-03-28T06:30:00Z</time><extensions><hr>118</hr></extensions></trkpt>
 <trkpt lat="47.3709" lon="8.54"><time>2026-03-28T06:30:30Z</time><extensions><hr>131</hr></extensions></trkpt>
@@ -186,7 +186,7 @@ func TestRecording(t *testing.T) {
 	require.Equal(t, map[string]int{"workouts": 1}, out.Summaries)
 }
 
-func TestRefused(t *testing.T) {
+func TestUpload_refusesCallersParametersAndFiles(t *testing.T) {
 	m := newMount(t, 4096)
 	path := "/" + m.ana.String()
 	for _, tt := range []struct {
@@ -228,13 +228,13 @@ func TestRefused(t *testing.T) {
 }
 
 // A caller that is bound to one user sends that user's files.
-func TestBoundCaller(t *testing.T) {
+func TestUpload_userBoundCallerSendsItsUsersFiles(t *testing.T) {
 	m := newMount(t, 0)
 	require.Equal(t, 6, m.stored("/"+m.ben.String(), "ben", []byte(body)).New)
 }
 
 // A request that ends does not leave the handler at work.
-func TestRequestThatEnds(t *testing.T) {
+func TestUpload_endedRequestStopsTheImport(t *testing.T) {
 	m := newMount(t, 0)
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(errors.New("hung up"))
@@ -246,7 +246,7 @@ func TestRequestThatEnds(t *testing.T) {
 	require.Empty(t, m.samples("steps"))
 }
 
-func TestConfig(t *testing.T) {
+func TestHandler_requiresAuthenticateAndHealth(t *testing.T) {
 	_, err := fileupload.Handler(fileupload.Config{})
 	require.ErrorIs(t, err, healthlab.Invalid)
 	require.ErrorContains(t, err, "API.Authenticate")

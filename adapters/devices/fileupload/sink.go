@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// sink stores what a file holds as the data of a user.
+// sink stores the data of a file for a user.
 type sink struct {
 	health *healthdata.Service
 	team   healthlab.TeamID
@@ -35,7 +35,7 @@ func (s *sink) Samples(ctx context.Context, resource string, source healthdata.S
 	return s.add(s.health.IngestSamples(ctx, s.team, s.user, resource, upload(source), samples))
 }
 
-// Stream stores the recording of a workout that was stored before, and so has its id.
+// Stream stores the recording of a workout that was stored before and therefore has an id.
 func (s *sink) Stream(ctx context.Context, workout *healthdata.Workout, stream healthdata.WorkoutStream) error {
 	c, err := s.health.IngestWorkoutStream(ctx, s.team, s.user, workout.ID, upload(workout.Source), &stream)
 	c.New, c.Changed, c.Same = 0, 0, 0 // of points; the workout is counted

@@ -9,7 +9,7 @@ import (
 )
 
 // One site is one account, however its address is written.
-func TestOneAddress(t *testing.T) {
+func TestAddress_anySpellingOfASiteIsOneAccount(t *testing.T) {
 	c := New(nil)
 	for _, typed := range []string{
 		"site.example", "https://site.example", "HTTPS://Site.Example/", "site.example:443", "https://site.example:443/api/v1?token=x", " https://site.example//#now",

@@ -13,14 +13,13 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// figure is a number, which some uploaders write as a text. Null and the empty text are
-// none.
+// figure is a number that some uploaders write as a text. Null and the empty text mean no number.
 type figure struct {
 	v    float64
 	here bool
 }
 
-// UnmarshalJSON reads one.
+// UnmarshalJSON reads a number or a text with a number.
 func (f *figure) UnmarshalJSON(b []byte) error {
 	s := strings.TrimSpace(strings.Trim(string(b), `"`))
 	if s == "" || s == "null" || s == "NaN" {
@@ -34,11 +33,10 @@ func (f *figure) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// loose is a text that nothing depends on: a number is one, too, and what is neither is
-// none.
+// loose is an optional text. A number is read as a text, and other values are ignored.
 type loose string
 
-// UnmarshalJSON reads one.
+// UnmarshalJSON reads a text or a number.
 func (l *loose) UnmarshalJSON(b []byte) error {
 	var text string
 	var n json.Number
@@ -49,7 +47,7 @@ func (l *loose) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// document is an entry or a treatment, as far as it is read.
+// document holds the used fields of an entry or a treatment.
 type document struct {
 	raw json.RawMessage // all of it
 
@@ -87,17 +85,17 @@ type document struct {
 // firstReading is the lowest value of a sensor: those below are codes of errors.
 const firstReading = 39
 
-// place tells samples apart.
+// place identifies a sample within a page.
 type place struct {
 	at     time.Time
 	source healthdata.SourceType
 }
 
-// instrument is what recorded a sample; the zero value is not known.
+// instrument identifies the device of a sample; the zero value means unknown.
 type instrument struct{ model, id string }
 
-// instrument is what a document names: of an injection the pump, else what uploaded it or
-// measured, in one word of the uploader's.
+// instrument returns the device of a document: of an injection the pump, else the uploader or meter, as named by the
+// uploader.
 func (d *document) instrument(source healthdata.SourceType) instrument {
 	switch source {
 	case healthdata.SourceInsulinPump:
@@ -123,7 +121,7 @@ func (i instrument) info() *healthdata.DeviceInfo {
 	return out
 }
 
-// mapper makes samples of one resource out of the documents of a page.
+// mapper converts the documents of a page to samples of one resource.
 type mapper struct {
 	resource string
 	site     *site
@@ -137,18 +135,18 @@ func newMapper(resource string, s *site) *mapper {
 	return &mapper{resource: resource, site: s, oldest: math.MaxInt64, known: map[string]int{}}
 }
 
-// read reads a document. What cannot be read is reported.
+// read reads a document and reports unreadable parts.
 func (m *mapper) read(raw json.RawMessage, entry bool) {
 	var d document
 	var p healthlab.Problems
 	if err := json.Unmarshal(raw, &d); err != nil {
-		p.Add("shape", "the site's document is not of Nightscout's shape")
+		p.Add("shape", "the document of the site must have the form that Nightscout documents")
 	}
 	t, ok := d.time(entry)
 	if ok {
 		m.oldest = min(m.oldest, d.found(entry, t))
 	} else if len(p) == 0 {
-		p.Add("instant", "the site's document has no instant that can be read", map[bool]string{true: "date", false: "created_at"}[entry])
+		p.Add("instant", "the document of the site must have a readable time", map[bool]string{true: "date", false: "created_at"}[entry])
 	}
 	if len(p) > 0 {
 		m.unparsed = append(m.unparsed, linking.UnparsedItem{Item: raw, Problems: p})
@@ -174,7 +172,7 @@ func (m *mapper) read(raw json.RawMessage, entry bool) {
 	m.docs = append(m.docs, d)
 }
 
-// time is when it was. ok is false if it is not known.
+// time returns the time of a document. ok is false if it is unknown.
 func (d *document) time(entry bool) (time.Time, bool) {
 	text := d.CreatedAt
 	if entry {
@@ -189,8 +187,8 @@ func (d *document) time(entry bool) (time.Time, bool) {
 	return t.Time, err == nil
 }
 
-// found is where a site finds a document that is from t: a treatment by the digits of its
-// text, whatever offset stands behind them.
+// found returns the time by which a site searches a document of time t: for treatments the digits of the time text,
+// without its offset.
 func (d *document) found(entry bool, t time.Time) int64 {
 	const digits = "2006-01-02T15:04:05"
 	if !entry && len(d.CreatedAt) >= len(digits) {
@@ -201,8 +199,8 @@ func (d *document) found(entry bool, t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// offset is seconds east of UTC: the document's own, else that with which its time is written.
-// Nil where it does not know.
+// offset returns seconds east of UTC: the offset of the document, else that of its time text; nil if neither is
+// present.
 func (d *document) offset() *int {
 	if !d.UTCOffset.here {
 		if _, seconds, err := healthlab.ParseTimeOffset(cmp.Or(d.DateString, d.CreatedAt)); err == nil && seconds != 0 {
@@ -216,13 +214,13 @@ func (d *document) offset() *int {
 	return &seconds
 }
 
-// reading is a sample, and what recorded it.
+// reading is a sample with the device that recorded it.
 type reading struct {
 	healthdata.Sample
 	with instrument
 }
 
-// pulled are the samples of the page, by what recorded them.
+// pulled returns the samples of the page, grouped by device.
 func (m *mapper) pulled() []linking.PullItem {
 	var order []place
 	made := map[place]*reading{}
@@ -265,8 +263,8 @@ func (m *mapper) pulled() []linking.PullItem {
 	return out
 }
 
-// join adds another document of the same instant: amounts add up, notes stand below each
-// other, and of measurements the later one in the answer stays.
+// join merges a second document of the same instant: amounts add up, notes are appended, and of measurements the later
+// one counts.
 func (m *mapper) join(old, s *healthdata.Sample) {
 	switch m.resource {
 	case "carbohydrates":
@@ -295,8 +293,8 @@ func (m *mapper) join(old, s *healthdata.Sample) {
 
 func ptr[T any](v T) *T { return &v }
 
-// sample makes a sample of a document. ok is false if it has none of the resource, or one
-// that cannot be read, which is reported.
+// sample returns the sample of a document. ok is false if the document has no value of the resource, or an unreadable
+// one, which is reported.
 func (m *mapper) sample(d *document) (s healthdata.Sample, source healthdata.SourceType, ok bool) {
 	s.Timestamp = healthlab.At(time.UnixMilli(int64(d.Date.v)))
 	switch m.resource {
@@ -335,15 +333,15 @@ func (m *mapper) glucose(d *document, s healthdata.Sample) (healthdata.Sample, h
 	ok := d.Glucose.v > 0
 	if ok && s.Unit == "" {
 		var p healthlab.Problems
-		p.Add("unit", "neither the site's document nor its settings name the unit", "units")
+		p.Add("unit", "the unit must be in the document or in the settings of the site", "units")
 		m.unparsed = append(m.unparsed, linking.UnparsedItem{Item: d.raw, Problems: p})
 		ok = false
 	}
 	return s, healthdata.SourceFingerprick, ok
 }
 
-// insulin is a bolus. Of a combined one, Nightscout has the part that was given at once as
-// insulin, and the rate of the rest.
+// insulin returns a bolus. Of a combination bolus, Nightscout stores the immediate part as insulin, and the rate of the
+// rest.
 func insulin(d *document, s healthdata.Sample) (healthdata.Sample, healthdata.SourceType, bool) {
 	amount, end, form := max(d.Insulin.v, 0), s.Timestamp, "standard"
 	if d.Relative.v > 0 && d.Duration.v > 0 && d.Duration.v <= 24*60 {
@@ -368,7 +366,7 @@ func insulin(d *document, s healthdata.Sample) (healthdata.Sample, healthdata.So
 	return s, source, amount > 0
 }
 
-// tags say what a note is about.
+// tags returns the tags of a note.
 func tags(d *document) []string {
 	var out []string
 	if d.Carbs.v > 0 {

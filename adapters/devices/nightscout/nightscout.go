@@ -24,7 +24,7 @@ import (
 // Slug is the provider's, in [Record].
 const Slug = "nightscout"
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the catalogue record of Nightscout. The caller may change it.
 func Record() healthdata.Provider {
 	return healthdata.Provider{
 		Slug: Slug, Name: "Nightscout", Group: "cgm", AuthType: "password", Category: "provider", Class: "cloud", UpdateModel: "poll",
@@ -39,24 +39,23 @@ func Record() healthdata.Provider {
 
 // Options adjusts a Connector. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Guard decides which addresses may be reached. Default: the strict one, https and
-	// public addresses only.
+	// Guard decides which addresses may be requested. Default: https to public addresses only.
 	Guard *webhook.Guard
-	// Timeout bounds one request, its answer included. Default 20 seconds.
+	// Timeout limits one request including its answer. Default 20 seconds.
 	Timeout time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
 
-// Connector is the way to all sites. Safe for concurrent use; it keeps nothing of a person.
-// Make it with [New].
+// Connector pulls data from Nightscout sites. Make it with [New]. Safe for concurrent use. It stores nothing of a
+// person.
 type Connector struct {
 	guard *webhook.Guard
 	http  *http.Client
 	now   func() time.Time
 }
 
-// New returns a Connector. It starts nothing.
+// New returns a Connector. It starts no goroutine.
 func New(opts *Options) *Connector {
 	o := Options{}
 	if opts != nil {
@@ -72,23 +71,21 @@ func New(opts *Options) *Connector {
 	return &Connector{guard: o.Guard, now: o.Now, http: webhook.NewClient(&webhook.ClientOptions{Guard: o.Guard, Timeout: o.Timeout})}
 }
 
-// Flows returns all that the connector can do. A site has nothing that ends a token: the
-// person takes it back there.
+// Flows returns the flows of the connector. It cannot revoke tokens; a person deletes a token at the site.
 func (c *Connector) Flows() linking.ProviderConnector {
 	return linking.ProviderConnector{Password: c, Puller: c}
 }
 
-// site is what a grant's secret holds, as JSON. Package linking seals it.
+// site is the content of a grant's secret, as JSON. Package linking encrypts it.
 type site struct {
 	healthlab.Private
 
-	// Base is the address, without a slash at its end.
+	// Base is the address of the site without a trailing slash.
 	Base string `json:"base"`
 	// Proof is a token, or with Hashed the SHA-1 of the secret in hex.
 	Proof  string `json:"proof"`
 	Hashed bool   `json:"hashed"`
-	// Zone is the profile's, and Unit the one that the site shows glucose in: mg/dL or
-	// mmol/L. Empty is not known.
+	// Zone is the zone of the profile, and Unit the glucose unit of the site: mg/dL or mmol/L. Empty means unknown.
 	Zone string `json:"zone"`
 	Unit string `json:"unit"`
 }
@@ -98,10 +95,10 @@ var (
 	hashForm  = regexp.MustCompile(`^[0-9a-f]{40}$`)
 )
 
-// defaultPorts are those that an address need not name.
+// defaultPorts maps a scheme to its default port.
 var defaultPorts = map[string]string{"https": "443", "http": "80"}
 
-// address reads what a person typed or pasted as a site's address.
+// address parses the address of a site as a person typed or pasted it.
 func (c *Connector) address(typed string) (string, error) {
 	s := strings.TrimSpace(typed)
 	if i := strings.IndexAny(s, "?#"); i >= 0 {
@@ -121,8 +118,7 @@ func (c *Connector) address(typed string) (string, error) {
 	return u.String(), nil
 }
 
-// SignIn asks the site whether it takes the token or the secret, and whether that may read.
-// See [linking.PasswordFlow].
+// SignIn checks that the site accepts the token or secret and that it may read. See [linking.PasswordFlow].
 func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	base, err := c.address(r.Username)
 	if err != nil {
@@ -151,13 +147,13 @@ func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (link
 	return linking.PasswordResponse{Grant: linking.Grant{ExternalUserID: base, Secret: doc}}, nil
 }
 
-// CompleteMFA is never called: a site asks for no code.
+// CompleteMFA is never called, because sites use no codes.
 func (*Connector) CompleteMFA(context.Context, linking.MFARequest) (linking.Grant, error) {
 	return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
 }
 
-// verify checks that a site accepts the token and lets it read. A wrong token is refused even
-// at a site that is readable without a token, because the site may require one later.
+// verify checks that a site accepts the token and lets it read. A wrong token is refused even if the site is readable
+// without one, because the site may require a token later.
 func (c *Connector) verify(ctx context.Context, s *site) error {
 	body, err := c.get(ctx, s, "/api/v1/verifyauth", nil)
 	var missing *statusError
@@ -194,9 +190,8 @@ func (c *Connector) verify(ctx context.Context, s *site) error {
 	return err
 }
 
-// settings learns the site's zone and unit. They are asked for once, so a site that does
-// not answer now is asked again with a new sign-in. One that has no profile, or a token that
-// may not read the two, leaves them unknown.
+// settings reads the zone and unit of the site at the sign-in. If the site does not answer, the sign-in fails. They are
+// unknown if the site has no profile or the token may not read it.
 func (c *Connector) settings(ctx context.Context, s *site) error {
 	body, err := c.get(ctx, s, "/api/v1/profile.json", url.Values{"count": {"1"}})
 	var missing *statusError
@@ -230,7 +225,7 @@ func (c *Connector) settings(ctx context.Context, s *site) error {
 	return err
 }
 
-// zoneOf is the zone of a profile; empty if it names none that there is.
+// zoneOf returns the zone of a profile; empty if it names no known zone.
 func zoneOf(doc json.RawMessage) string {
 	var profile struct {
 		Default string `json:"defaultProfile"`
@@ -248,7 +243,7 @@ func zoneOf(doc json.RawMessage) string {
 	return zone
 }
 
-// unitOf is our name of the unit of a glucose; empty if it is none.
+// unitOf returns the catalogue name of a glucose unit; empty if it is unknown.
 func unitOf(written string) string {
 	switch s := strings.ToLower(strings.TrimSpace(written)); {
 	case strings.HasPrefix(s, "mmol"):
@@ -259,10 +254,10 @@ func unitOf(written string) string {
 	return ""
 }
 
-// maxBody is the longest answer that is read: a page has some hundred kilobytes.
+// maxBody is the longest accepted answer, in bytes. A page has some hundred kilobytes.
 const maxBody = 8 << 20
 
-// get asks a site. The answer is a JSON document as far as it begins like one.
+// get requests a path of a site. It checks only that the answer begins like JSON.
 func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values) ([]byte, error) {
 	if q == nil {
 		q = url.Values{}
@@ -272,7 +267,7 @@ func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Base+path+"?"+q.Encode(), http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the address of the site must be a valid URL", healthlab.Invalid)
 	}
 	if s.Hashed {
 		req.Header.Set("Api-Secret", s.Proof)
@@ -295,7 +290,7 @@ func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values)
 	wait := webhook.ParseRetryAfter(resp.Header.Get("Retry-After"), c.now())
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized && json.Valid(body):
-		// The page of a host whose site sleeps or was switched off is none of Nightscout's.
+		// A sleeping or deleted site is answered by its host, with a page of another form.
 		return nil, fmt.Errorf("%w: the site does not accept the token", healthlab.Unauthenticated)
 	case resp.StatusCode == http.StatusTooManyRequests:
 		return nil, &linking.RateLimitError{Scope: linking.RateUser, Wait: wait} // every site is one person's
@@ -303,7 +298,7 @@ func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values)
 	return nil, &statusError{resp.StatusCode, wait}
 }
 
-// statusError is an answer that gives nothing now.
+// statusError is the error of an answer without data for the time being.
 type statusError struct {
 	status int
 	wait   time.Duration
@@ -316,11 +311,11 @@ func (e *statusError) Error() string {
 // Unwrap returns healthlab.Unavailable.
 func (*statusError) Unwrap() error { return healthlab.Unavailable }
 
-// RetryAfter is what the site asks for.
+// RetryAfter returns how long the site asks to wait.
 func (e *statusError) RetryAfter() time.Duration { return e.wait }
 
-// errShape says that an answer is not Nightscout's.
-var errShape = fmt.Errorf("%w: the site's answer is not of Nightscout's shape", healthlab.Unavailable)
+// errShape is the error of an answer that is not of Nightscout.
+var errShape = fmt.Errorf("%w: the answer of the site must have the form that Nightscout documents", healthlab.Unavailable)
 
 // unreachable names a failure of the network. The cause holds the address, and is left out.
 func unreachable(ctx context.Context, err error) error {

@@ -24,7 +24,7 @@ func hashed(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestRecord(t *testing.T) {
+func TestRecord_listsExactlyTheResourcesThatPullReads(t *testing.T) {
 	list, err := healthdata.NewProviders([]healthdata.Provider{nightscout.Record()})
 	require.NoError(t, err)
 	flows := nightscout.New(nil).Flows()
@@ -39,7 +39,7 @@ func TestRecord(t *testing.T) {
 }
 
 // What people type and paste as an address and a password.
-func TestSignIn(t *testing.T) {
+func TestSignIn_acceptsAddressesAndTokensAsPeoplePasteThem(t *testing.T) {
 	s := newServer(t)
 	c := s.connector()
 	for _, in := range []linking.PasswordRequest{
@@ -62,7 +62,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-func TestSignInRefused(t *testing.T) {
+func TestSignIn_refusesWrongAddressesAndTokens(t *testing.T) {
 	s := newServer(t)
 	c := s.connector()
 	refused := func(in linking.PasswordRequest) {
@@ -132,7 +132,7 @@ var failures = []struct {
 
 // A sign-in fails if the site does not return its unit and zone at that time, because they
 // are read only at the sign-in.
-func TestSignInNeedsSettings(t *testing.T) {
+func TestSignIn_failsIfTheSiteDoesNotAnswerForItsSettings(t *testing.T) {
 	for _, path := range []string{"/api/v1/status.json", "/api/v1/profile.json"} {
 		for _, tt := range failures {
 			t.Run(path+" "+tt.name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestSignInNeedsSettings(t *testing.T) {
 
 // A sign-in succeeds at a site that has no settings, or whose settings the token may not
 // read.
-func TestSignInWithoutSettings(t *testing.T) {
+func TestSignIn_succeedsWithoutReadableSettings(t *testing.T) {
 	say := func(body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }
 	}
@@ -188,7 +188,7 @@ func TestSignInWithoutSettings(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestPull_eachFailureHasItsErrorKind(t *testing.T) {
 	for _, tt := range failures {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

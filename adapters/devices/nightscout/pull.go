@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// pageSize is how many documents one request asks for.
+// pageSize is the number of documents of one request.
 const pageSize = 1000
 
 // The collections of a site.
@@ -22,13 +22,13 @@ const (
 	treatments = "treatments"
 )
 
-// collections are where a resource's data is.
+// collections lists the collections of a resource.
 var collections = map[string][]string{
 	"glucose": {entries, treatments}, "insulin_injection": {treatments}, "carbohydrates": {treatments}, "note": {treatments},
 }
 
-// cursor is how far a pull is: which collection, and the end, in Unix milliseconds, of what
-// is still to be read of it. A page has the newest documents before its end.
+// cursor is the position of a pull: the collection, and the end of its unread part, in Unix milliseconds. A page has
+// the newest documents before this end.
 type cursor struct {
 	collection int
 	until      int64
@@ -46,12 +46,12 @@ func readCursor(s string, end time.Time) (c cursor, err error) {
 		c.until, err = strconv.ParseInt(until, 10, 64)
 	}
 	if err != nil || c.collection < 0 {
-		return c, fmt.Errorf("%w: not a cursor of this connector", healthlab.Invalid)
+		return c, fmt.Errorf("%w: cursor: must be one that this connector returned", healthlab.Invalid)
 	}
 	return c, nil
 }
 
-// Pull reads one page of one collection, the newest documents first. See [linking.Puller].
+// Pull reads one page of one collection, newest documents first. See [linking.Puller].
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	page, err := c.pull(ctx, &r)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page linking.PullPage, err error) {
 	from := collections[r.Resource]
 	if from == nil {
-		return page, fmt.Errorf("%w: not a resource of a site", healthlab.Unimplemented)
+		return page, fmt.Errorf("%w: resource: a Nightscout site does not have this resource", healthlab.Unimplemented)
 	}
 	at, err := readCursor(r.Cursor, r.To)
 	if err != nil || at.collection >= len(from) {
@@ -71,7 +71,7 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	}
 	var s site
 	if json.Unmarshal(r.Secret, &s) != nil || s.Base == "" {
-		return page, fmt.Errorf("%w: not a secret of this connector", healthlab.Invalid)
+		return page, fmt.Errorf("%w: secret: must be one that the sign-in of this connector returned", healthlab.Invalid)
 	}
 	q := url.Values{"count": {strconv.Itoa(pageSize)}}
 	begin, texts := r.From.UnixMilli(), from[at.collection] == treatments
@@ -103,20 +103,20 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 }
 
 func second(ms int64) int64 {
-	// A site finds treatments by the text of their instant, in which 10:00:00Z stands behind 10:00:00.999Z, so
-	// that seconds alone are in order.
+	// A site compares treatments by the text of their time, where 10:00:00Z sorts after 10:00:00.999Z, so only whole
+	// seconds are in order.
 	return ms - (ms%1000+1000)%1000
 }
 
 func iso(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// next is the cursor behind a page of n documents, the oldest of which is from oldest;
-// empty at the end. Documents of the oldest instant, or second where the site finds texts,
-// come again, because a page may end in the middle of them.
+// next returns the cursor after a page of n documents, the oldest of which is from oldest; empty at the end. Documents
+// of the oldest instant are requested again, because a page may end in the middle of them; for treatments the oldest
+// second.
 func (c cursor) next(oldest int64, n int, begin int64, collections int, texts bool) (string, error) {
 	if n >= pageSize {
 		if oldest >= c.until || oldest < begin {
-			return "", fmt.Errorf("%w: the site does not keep to the range", healthlab.Invalid)
+			return "", fmt.Errorf("%w: the site returned documents outside of the requested range", healthlab.Invalid)
 		}
 		until := oldest + 1
 		if texts {
@@ -129,7 +129,7 @@ func (c cursor) next(oldest int64, n int, begin int64, collections int, texts bo
 		return cursor{c.collection, until}.String(), nil
 	}
 	if c.collection+1 < collections {
-		// The next collection is read from the end of the range on: what r.To says.
+		// The next collection is read from the end of the range, r.To.
 		return fmt.Sprintf("%d.", c.collection+1), nil
 	}
 	return "", nil

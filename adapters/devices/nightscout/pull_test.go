@@ -57,7 +57,7 @@ func withData(t testing.TB) *server {
 	return s
 }
 
-func TestGlucose(t *testing.T) {
+func TestPull_readsGlucoseOfSensorAndMeter(t *testing.T) {
 	s := withData(t)
 	c := s.connector()
 	got, requests := s.all(c, s.signedIn(c), "glucose", 1)
@@ -89,7 +89,7 @@ func TestGlucose(t *testing.T) {
 
 // A finger-prick value without a unit takes the unit of the site's settings. If those name
 // no known unit, the value is reported as unparsed: its unit is never guessed.
-func TestGlucoseWithoutUnit(t *testing.T) {
+func TestPull_glucoseWithoutAUnitTakesTheSitesUnit(t *testing.T) {
 	s := newServer(t)
 	s.treatments = read(t, `[
 		{"_id":"a","eventType":"BG Check","created_at":"2026-03-04T09:30:00.000Z","glucose":6.1,"glucoseType":"Finger","notes":"before lunch"},
@@ -142,7 +142,7 @@ func TestGlucoseWithoutUnit(t *testing.T) {
 	require.Len(t, got, 1)
 }
 
-func TestInsulinAndCarbohydrates(t *testing.T) {
+func TestPull_readsInsulinCarbohydratesAndNotes(t *testing.T) {
 	s := withData(t)
 	c := s.connector()
 	secret := s.signedIn(c)
@@ -178,7 +178,7 @@ func TestInsulinAndCarbohydrates(t *testing.T) {
 }
 
 // What a document says of the pump or the meter is handed over; what no device has is none.
-func TestInstruments(t *testing.T) {
+func TestPull_namesThePumpOrMeterAsDevice(t *testing.T) {
 	s := withData(t)
 	s.entries = append(s.entries, read(t, `[{"_id":"e1","type":"sgv","sgv":90,"date":1772618700000,"device":{"name":"x"}}]`)...)
 	c := s.connector()
@@ -202,7 +202,7 @@ func TestInstruments(t *testing.T) {
 }
 
 // Amounts of different treatments at one instant add up.
-func TestOneInstant(t *testing.T) {
+func TestPull_addsUpTreatmentsOfOneInstant(t *testing.T) {
 	s := newServer(t)
 	s.treatments = read(t, `[
 		{"_id":"a","eventType":"Carb Correction","created_at":"2026-03-04T07:00:00.000Z","carbs":10,"notes":"juice"},
@@ -223,7 +223,7 @@ func TestOneInstant(t *testing.T) {
 
 // Whatever a site holds, also many documents of one instant, every instant is read, and the
 // pages come to an end.
-func TestPagesMissNothing(t *testing.T) {
+func TestPull_pagesMissNoGlucoseReading(t *testing.T) {
 	s := newServer(t)
 	c := s.connector()
 	secret := s.signedIn(c)
@@ -263,7 +263,7 @@ func TestPagesMissNothing(t *testing.T) {
 
 // A site finds treatments by the text of their instant, which uploaders write with and
 // without a fraction. No amount is missed, wherever a page ends.
-func TestTreatmentPagesMissNothing(t *testing.T) {
+func TestPull_pagesMissNoTreatment(t *testing.T) {
 	s := newServer(t)
 	c := s.connector()
 	secret := s.signedIn(c)
@@ -328,7 +328,7 @@ func TestTreatmentPagesMissNothing(t *testing.T) {
 }
 
 // A site that does not keep to what was asked is not followed for ever.
-func TestPagesOfAnotherRange(t *testing.T) {
+func TestPull_failsIfTheSiteAnswersAnotherRange(t *testing.T) {
 	s := newServer(t)
 	c := s.connector()
 	secret := s.signedIn(c)
@@ -387,7 +387,7 @@ func FuzzDocuments(f *testing.F) {
 }
 
 // A document without utcOffset has the offset with which its time is written.
-func TestWrittenOffset(t *testing.T) {
+func TestPull_withoutUTCOffsetUsesTheOffsetOfTheTime(t *testing.T) {
 	s := newServer(t)
 	s.treatments = read(t, `[
 		{"_id":"a","eventType":"Carb Correction","created_at":"2026-03-04T07:30:00-0200","carbs":15},

@@ -14,8 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// verdict says what an answer without data means. Nil is one with data; nothing says that
-// it has none.
+// verdict returns the error of an answer without data. nothing reports that there is no data and no error.
 func (c *Connector) verdict(a *rest.Answer) (nothing bool, err error) {
 	if a.Status/100 == 2 {
 		return a.Status == http.StatusNoContent || len(strings.TrimSpace(string(a.Body))) == 0, nil
@@ -34,7 +33,7 @@ func (c *Connector) verdict(a *rest.Answer) (nothing bool, err error) {
 	case slices.Contains(c.config.API.NothingStatus, a.Status):
 		return true, nil
 	case a.Status == http.StatusForbidden && strings.Contains(a.Header.Get("WWW-Authenticate"), `error="insufficient_scope"`):
-		return false, fmt.Errorf("%w: the person has not granted what this resource needs", healthlab.Invalid) // RFC 6750, 3.1
+		return false, fmt.Errorf("%w: the person has not granted a scope that this resource requires", healthlab.Invalid) // RFC 6750, 3.1
 	case a.Status == http.StatusForbidden, a.Status == http.StatusRequestTimeout:
 		return false, rest.Unavailable("refuses for now", wait)
 	case a.Status/100 == 4:
@@ -45,7 +44,7 @@ func (c *Connector) verdict(a *rest.Answer) (nothing bool, err error) {
 	return false, rest.Unavailable("fails", wait)
 }
 
-// says reports whether a body has a text at a place. An empty place asks for nothing.
+// says reports whether a body has the text want at a place. An empty place always matches.
 func says(a *rest.Answer, place, want string) bool {
 	if place == "" {
 		return true
@@ -59,7 +58,7 @@ func says(a *rest.Answer, place, want string) bool {
 	return ok && got == want
 }
 
-// rates are what an answer's headers tell of limits.
+// rates returns the rate limits in the headers of an answer.
 func (c *Connector) rates(a *rest.Answer) []linking.RateLimit {
 	var out []linking.RateLimit
 	for _, r := range c.config.API.Rates {

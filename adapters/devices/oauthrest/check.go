@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// How a client says who it is.
+// The ways of client authentication.
 const (
 	authBasic = "basic"
 	authBody  = "body"
@@ -48,11 +48,10 @@ const (
 	defaultPages = 1000
 )
 
-// checker notes what is wrong with a configuration.
+// checker collects the problems of a configuration.
 type checker struct {
 	p healthlab.Problems
-	// floating says that the instants of the resource at hand are clock digits, by the
-	// affinity of the provider's record.
+	// floating means that the times of the current resource are local, as the affinity of the provider's record says.
 	floating bool
 }
 
@@ -70,7 +69,7 @@ func (k *checker) need(ok bool, what string, path ...any) {
 
 func (k *checker) place(place string, path ...any) {
 	if _, _, ok := steps(place); place != "" && !ok {
-		k.p.Add("place", "must be . or a JSON pointer, behind any number of ^", path...)
+		k.p.Add("place", "must be . or a JSON pointer, with any number of ^ before it", path...)
 	}
 }
 
@@ -79,11 +78,11 @@ func (k *checker) header(name, value string, path ...any) {
 	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" || name == "" ||
 		strings.ContainsFunc(value, odd) || slices.Contains([]string{"Authorization", "Host", "Cookie", "Content-Length"}, http.CanonicalHeaderKey(name)) {
-		k.p.Add("header", "not a header that a configuration can set", path...)
+		k.p.Add("header", "must not be a header that the connector sets itself", path...)
 	}
 }
 
-// check notes what is wrong with a configuration whose shape is right.
+// check returns the problems of a configuration that was decoded.
 func (c *Config) check() healthlab.Problems {
 	var k checker
 	c.checkProvider(&k)
@@ -95,7 +94,7 @@ func (c *Config) check() healthlab.Problems {
 	}
 	for i, r := range c.Provider.Resources {
 		if !slices.ContainsFunc(c.Resources, func(e Resource) bool { return e.Resource == r.Resource }) {
-			k.p.Add("no_entry", "nothing says where this resource is", "provider", "resources", i, "resource")
+			k.p.Add("no_entry", "resources must have an entry for this resource", "provider", "resources", i, "resource")
 		}
 	}
 	return k.p
@@ -109,10 +108,10 @@ func (c *Config) checkProvider(k *checker) {
 		}
 	}
 	if c.Provider.AuthType != "oauth" && c.Provider.AuthType != "team_oauth" {
-		k.p.Add("enum", "one of oauth, team_oauth", "provider", "auth_type")
+		k.p.Add("enum", "must be one of oauth, team_oauth", "provider", "auth_type")
 	}
 	if c.Provider.Class != "cloud" {
-		k.p.Add("enum", "must be cloud for a provider that is asked", "provider", "class")
+		k.p.Add("enum", "must be cloud for a provider that is pulled", "provider", "class")
 	}
 }
 
@@ -126,7 +125,7 @@ func (c *Config) checkOAuth(k *checker) {
 		k.need(false, "an address is needed", "oauth", "revocation_url")
 	}
 	if o.TokenSeconds < 0 {
-		k.p.Add("range", "at least 0", "oauth", "token_seconds")
+		k.p.Add("range", "must be at least 0", "oauth", "token_seconds")
 	}
 	ours := []string{
 		"response_type", "client_id", "client_secret", "redirect_uri", "state", "scope", "code", "code_challenge", "code_challenge_method",
@@ -135,7 +134,7 @@ func (c *Config) checkOAuth(k *checker) {
 	for group, params := range map[string]map[string]string{"authorize_params": o.AuthorizeParams, "token_params": o.TokenParams} {
 		for name := range params {
 			if slices.Contains(ours, name) {
-				k.p.Add("reserved", "this parameter is set by the flow", "oauth", group, name)
+				k.p.Add("reserved", "must be absent: the OAuth flow sets this parameter", "oauth", group, name)
 			}
 		}
 	}
@@ -154,7 +153,7 @@ func (c *Config) checkAPI(k *checker) {
 	a := &c.API
 	k.need(a.BaseURL != "", "an address is needed", "api", "base_url")
 	if strings.ContainsAny(a.BaseURL, "?#") {
-		k.p.Add("bad_url", "a base URL has no query", "api", "base_url")
+		k.p.Add("bad_url", "must be a base URL without a query", "api", "base_url")
 	}
 	if a.MaxBytes < 0 || a.MaxBytes > mostBytes {
 		k.p.Add("range", fmt.Sprintf("0 to %d", mostBytes), "api", "max_bytes")
@@ -164,7 +163,7 @@ func (c *Config) checkAPI(k *checker) {
 	}
 	for i, s := range a.NothingStatus {
 		if s < 400 || s > 499 || s == http.StatusUnauthorized || s == http.StatusTooManyRequests {
-			k.p.Add("range", "a status of 4xx, but not 401 or 429", "api", "nothing_status", i)
+			k.p.Add("range", "must be a status of 4xx other than 401 and 429", "api", "nothing_status", i)
 		}
 	}
 	failures := []string{
@@ -173,11 +172,11 @@ func (c *Config) checkAPI(k *checker) {
 	}
 	for i, o := range a.Over {
 		if o.Status < 400 || o.Status > 499 {
-			k.p.Add("range", "a status of 4xx", "api", "over", i, "status")
+			k.p.Add("range", "must be a status of 4xx", "api", "over", i, "status")
 		}
 		k.place(o.At, "api", "over", i, "at")
 		if (o.At == "") != (o.Equals == "") {
-			k.p.Add("together", "at and equals stand together", "api", "over", i)
+			k.p.Add("together", "at and equals must be set together", "api", "over", i)
 		}
 		k.oneOf(o.Type, []any{"api", "over", i, "type"}, failures...)
 	}
@@ -200,10 +199,10 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 		k.p.Add("unknown_resource", "must be a resource of the catalogue; the nearest names are "+healthdata.NearestNames(e.Resource, known), path("resource")...)
 		return
 	case !c.Provider.Supports(e.Resource):
-		k.p.Add("unknown_resource", "the provider's record does not list it", path("resource")...)
+		k.p.Add("unknown_resource", "must be a resource that provider.resources lists", path("resource")...)
 		return
 	case r.Class != healthdata.ClassTimeseries && r.Class != healthdata.ClassSummary && r.Slug != deviceSlug:
-		k.p.Add("unsupported", "not a resource that a configuration can fill", path("resource")...)
+		k.p.Add("unsupported", "must be a resource that a configuration can map", path("resource")...)
 		return
 	}
 	k.floating = c.Provider.Affinity(e.Resource) == healthdata.AffinityFloating
@@ -212,13 +211,13 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 	k.need(e.Items != "", "a place is needed", path("items")...)
 	k.place(e.Items, path("items")...)
 	if strings.HasPrefix(e.Items, "^") || strings.Contains(e.Items, "#") {
-		k.p.Add("place", "items are found from the answer on", path("items")...)
+		k.p.Add("place", "must not start with ^: items are found from the root of the answer", path("items")...)
 	}
 	for i, w := range e.Where {
 		k.need(w.At != "", "a place is needed", path("where", i, "at")...)
 		k.inner(w.At, e, path("where", i, "at"))
 		if (w.In == nil) == (w.NotIn == nil) {
-			k.p.Add("one_of", "one of in, not_in", path("where", i)...)
+			k.p.Add("one_of", "must be one of in, not_in", path("where", i)...)
 		}
 	}
 	if e.Owner != "" {
@@ -238,9 +237,9 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 			k.p.Add("one_of", "must have device, and neither sample nor summary, in a list of devices", at...)
 		}
 	case r.Class == healthdata.ClassTimeseries && (e.Sample == nil || e.Summary != nil):
-		k.p.Add("one_of", "must have sample, and no summary, for a timeseries", at...)
+		k.p.Add("one_of", "must have sample and must not have summary, for a timeseries", at...)
 	case r.Class == healthdata.ClassSummary && (e.Summary == nil || e.Sample != nil):
-		k.p.Add("one_of", "this resource has a summary, and no sample", at...)
+		k.p.Add("one_of", "must have summary and must not have sample, for this resource", at...)
 	case e.Sample != nil:
 		k.sample(e, r, path("sample"))
 	default:
@@ -251,21 +250,21 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 func (k *checker) device(e *Resource, path []any) {
 	d := e.Device
 	at := func(part any) []any { return append(slices.Clone(path), part) }
-	k.need(d.ID != nil || d.Model != nil, "must be set: a device is known by its id or its model", path...)
+	k.need(d.ID != nil || d.Model != nil, "must have an id or a model, because these identify a device", path...)
 	k.optional(d.ID, word, e, at("id"))
 	k.optional(d.Manufacturer, word, e, at("manufacturer"))
 	k.optional(d.Model, word, e, at("model"))
 	k.optional(d.Version, word, e, at("version"))
 }
 
-// checkWorkout checks that samples of single workouts name them, and others do not.
+// checkWorkout checks that samples of single workouts have the id of the workout, and that others do not.
 func (c *Config) checkWorkout(k *checker, e *Resource, r *healthdata.Resource, path func(...any) []any) {
 	k.optional(e.Workout, word, e, path("workout"))
 	k.optional(e.Sport, word, e, path("sport"))
 	switch {
 	case r.Key != healthdata.KeyWorkout:
 		if e.Workout != nil {
-			k.p.Add("not_allowed", "only samples of single workouts name them", path("workout")...)
+			k.p.Add("not_allowed", "must be absent: only samples of workouts have the id of a workout", path("workout")...)
 		}
 		if e.Sport != nil && r.Slug != "distance" {
 			k.p.Add("not_allowed", "not a field of this resource", path("sport")...)
@@ -293,23 +292,23 @@ func (c *Config) checkCombine(k *checker, e *Resource, r *healthdata.Resource, p
 	}
 	switch {
 	case !r.Diary():
-		k.p.Add("not_allowed", "only carbohydrates, insulin_injection and note are combined", path("combine")...)
+		k.p.Add("not_allowed", "must be absent: only carbohydrates, insulin_injection and note can be combined", path("combine")...)
 	case entries > 1:
-		k.p.Add("not_allowed", "what is combined has one entry: what stands in another one would replace it", path("combine")...)
+		k.p.Add("not_allowed", "a combined resource must have exactly one entry, because a second one would replace its samples", path("combine")...)
 	case e.Device != nil:
-		k.p.Add("not_allowed", "what several devices recorded is not combined", path("device")...)
+		k.p.Add("not_allowed", "a combined resource must have a constant source type and no device", path("device")...)
 	case k.floating && e.ranged() && e.Range.Format != formatDate:
-		k.p.Add("not_allowed", "of an affinity floating, what is combined is asked for by days", path("range", "format")...)
+		k.p.Add("not_allowed", "a combined resource of a provider with affinity floating must be requested by date", path("range", "format")...)
 	}
 }
 
 // deviceSlug is the resource of lists of devices.
 const deviceSlug = "device"
 
-// checkRequest checks what is asked for.
+// checkRequest checks path, query and range of a request.
 func (e *Resource) checkRequest(k *checker, path func(...any) []any) {
 	if !strings.HasPrefix(e.Path, "/") || strings.ContainsAny(e.Path, "?#") || strings.Contains(e.Path, "..") {
-		k.p.Add("path", "a path begins with a slash, and has no query", path("path")...)
+		k.p.Add("path", "must begin with a slash and have no query", path("path")...)
 	}
 	check := func(s string, at []any) {
 		for rest := s; ; {
@@ -319,7 +318,7 @@ func (e *Resource) checkRequest(k *checker, path func(...any) []any) {
 			}
 			name, tail, closed := strings.Cut(after, "}")
 			if !closed || !slices.Contains([]string{"user_id", "from", "to"}, name) {
-				k.p.Add("placeholder", "one of {user_id}, {from}, {to}", at...)
+				k.p.Add("placeholder", "must be one of {user_id}, {from}, {to}", at...)
 				return
 			}
 			rest = tail
@@ -331,10 +330,10 @@ func (e *Resource) checkRequest(k *checker, path func(...any) []any) {
 	}
 	k.oneOf(e.Range.Format, path("range", "format"), formatISO, formatUnix, formatUnixMS, formatDate)
 	if e.Range.Inclusive && e.Range.Format != formatDate {
-		k.p.Add("not_allowed", "goes with the format date", path("range", "inclusive")...)
+		k.p.Add("not_allowed", "must be used with the format date", path("range", "inclusive")...)
 	}
 	if e.Range.MaxDays < 0 {
-		k.p.Add("range", "at least 0", path("range", "max_days")...)
+		k.p.Add("range", "must be at least 0", path("range", "max_days")...)
 	}
 }
 
@@ -352,11 +351,11 @@ func (e *Resource) checkPaging(k *checker, path func(...any) []any) {
 	}
 	k.place(p.Next, path("paging", "next")...)
 	if p.Size < 0 || p.First < 0 || p.MaxPages < 0 || p.MaxPages > 100*defaultPages {
-		k.p.Add("range", "numbers of pages are not negative, nor huge", path("paging")...)
+		k.p.Add("range", "must be a page number from 0 to a bounded maximum", path("paging")...)
 	}
 	for _, name := range []string{p.Param, p.SizeParam} {
 		if _, twice := e.Query[name]; twice {
-			k.p.Add("reserved", "paging sets this parameter", path("query", name)...)
+			k.p.Add("reserved", "must be absent: paging sets this parameter", path("query", name)...)
 		}
 	}
 }
@@ -367,7 +366,7 @@ func (k *checker) optional(f *Field, to kind, e *Resource, path []any) {
 	}
 }
 
-// inner checks a place of an item where one value is needed.
+// inner checks a place of an item that must select one value.
 func (k *checker) inner(place string, e *Resource, path []any) {
 	out, _, ok := steps(place)
 	_, _, known := steps(e.Items)
@@ -375,9 +374,9 @@ func (k *checker) inner(place string, e *Resource, path []any) {
 	case !ok:
 		k.place(place, path...)
 	case known && out > depth(e.Items):
-		k.p.Add("place", "goes out of the answer", path...)
+		k.p.Add("place", "must not have more ^ than the item has parents", path...)
 	case stars(place) > 0:
-		k.p.Add("place", "a list, where one value is needed", path...)
+		k.p.Add("place", "must select one value, not a list", path...)
 	}
 }
 
@@ -385,13 +384,13 @@ func (k *checker) inner(place string, e *Resource, path []any) {
 func (k *checker) field(f *Field, to kind, list bool, e *Resource, path []any) {
 	at := func(part any) []any { return append(slices.Clone(path), part) }
 	if (f.At == "") == (f.Const == "") {
-		k.p.Add("one_of", "one of at, const", path...)
+		k.p.Add("one_of", "must have exactly one of at, const", path...)
 		return
 	}
 	if f.At != "" && list {
 		out, _, ok := steps(f.At)
 		if !ok || stars(f.At) != 1 || out > depth(e.Items) {
-			k.p.Add("place", "must have exactly one step that is *, which gives a list", at("at")...)
+			k.p.Add("place", "must have exactly one step *, so that it selects a list", at("at")...)
 		}
 	} else if f.At != "" {
 		k.inner(f.At, e, at("at"))
@@ -409,12 +408,12 @@ func (k *checker) field(f *Field, to kind, list bool, e *Resource, path []any) {
 	if f.Const != "" && to != word {
 		r := reader{it: &item{inside: []any{nil}}, zone: time.UTC}
 		if _, ok := r.read(f, to, ""); !ok {
-			k.p.Add("const", "cannot be read as what is needed here", at("const")...)
+			k.p.Add("const", "must be a constant of the type of this field", at("const")...)
 		}
 	}
 }
 
-// format checks that a field has only the keys that its kind knows.
+// format checks that a field has only keys of its kind.
 func (k *checker) format(f *Field, to kind, at func(any) []any) {
 	timed := to == instant
 	allowed := map[string]bool{
@@ -428,7 +427,7 @@ func (k *checker) format(f *Field, to kind, at func(any) []any) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if set[name] && !allowed[name] {
-			k.p.Add("not_allowed", "has no meaning for this field", at(name)...)
+			k.p.Add("not_allowed", "must be absent: it does not apply to this field", at(name)...)
 		}
 	}
 	k.oneOf(f.Format, at("format"), formatISO, formatUnix, formatUnixMS, formatFloating)
@@ -441,7 +440,7 @@ func (k *checker) format(f *Field, to kind, at func(any) []any) {
 		}
 	}
 	if f.Zone != "" && f.ZoneAt != "" {
-		k.p.Add("one_of", "one of zone, zone_at", at("zone_at")...)
+		k.p.Add("one_of", "must have only one of zone, zone_at", at("zone_at")...)
 	}
 	if f.Else != nil && f.Map == nil {
 		k.need(false, "else goes with a map", at("map")...)
@@ -456,7 +455,7 @@ func (k *checker) sample(e *Resource, r *healthdata.Resource, path []any) {
 	k.optional(s.Seconds, number, e, at("seconds"))
 	k.optional(s.TimezoneOffset, offset, e, at("timezone_offset"))
 	if s.End != nil && s.Seconds != nil {
-		k.p.Add("one_of", "one of end, seconds", at("seconds")...)
+		k.p.Add("one_of", "must have only one of end, seconds", at("seconds")...)
 	}
 	if r.Shape == healthdata.Interval && s.End == nil && s.Seconds == nil {
 		k.need(false, "an interval has an end, or a number of seconds", at("end")...)
@@ -498,7 +497,7 @@ func (k *checker) sample(e *Resource, r *healthdata.Resource, path []any) {
 	k.unit(e, r, at("unit"))
 }
 
-// unit checks that the units that an entry can give are known.
+// unit checks that the units of an entry are known.
 func (k *checker) unit(e *Resource, r *healthdata.Resource, path []any) {
 	f := &e.Sample.Unit
 	k.field(f, word, false, e, path)

@@ -10,17 +10,17 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Config says all that there is to say of one provider. It is read from JSON, strictly;
-// docs/providers.md explains every key with an example.
+// Config is the complete description of one provider. It is read from JSON, strictly; docs/providers.md explains every
+// key with an example.
 type Config struct {
-	// Provider is its record in the catalogue.
+	// Provider is the provider's record in the catalogue.
 	Provider healthdata.Provider `json:"provider"`
 	// OAuth is how people sign in.
 	OAuth OAuth `json:"oauth"`
-	// API is how data is asked for.
+	// API describes what all data requests share.
 	API API `json:"api"`
-	// Resources are where the data is, and what it means. One resource may have several
-	// entries, which are asked one after the other.
+	// Resources maps answers to resources. A resource may have several entries, which are requested one after the
+	// other.
 	Resources []Resource `json:"resources"`
 }
 
@@ -28,39 +28,35 @@ type Config struct {
 type OAuth struct {
 	AuthorizeURL string `json:"authorize_url"`
 	TokenURL     string `json:"token_url"`
-	// RevocationURL ends grants; empty where the provider has none. Revocation says how:
-	// rfc7009 (the default), or bearer for a POST with the access token.
+	// RevocationURL revokes grants; empty if the provider supports none. Revocation is the form of the request: rfc7009
+	// (the default), or bearer for a POST with the access token.
 	RevocationURL string `json:"revocation_url"`
 	Revocation    string `json:"revocation"`
-	// ClientAuth is how we say who we are at the token URL (RFC 6749 section 2.3): basic
-	// (the default), body, or none for a client without a secret.
+	// ClientAuth is the client authentication at the token URL (RFC 6749 section 2.3): basic (the default), body, or
+	// none for a client without a secret.
 	ClientAuth string `json:"client_auth"`
-	// PKCE is for providers that refuse RFC 7636. Default true.
+	// PKCE false is for providers that refuse RFC 7636. Default true.
 	PKCE *bool `json:"pkce"`
-	// ScopeSeparator stands between scopes. Default a space.
+	// ScopeSeparator separates scopes. Default a space.
 	ScopeSeparator string `json:"scope_separator"`
-	// MinimumScopes are the ones without which nothing works.
+	// MinimumScopes lists the scopes without which nothing works.
 	MinimumScopes []string `json:"minimum_scopes"`
-	// AuthorizeParams and TokenParams are sent besides, those of a token also when it is
-	// renewed.
+	// AuthorizeParams and TokenParams are additional parameters of the authorize and token requests. TokenParams are
+	// also sent when a token is renewed.
 	AuthorizeParams map[string]string `json:"authorize_params"`
 	TokenParams     map[string]string `json:"token_params"`
-	// TokenSeconds is how long an access token works where the answer does not say.
+	// TokenSeconds is the lifetime of an access token if the answer does not state it.
 	TokenSeconds int `json:"token_seconds"`
-	// OverErrors are error codes of the token URL that mean that the grant is over,
-	// besides invalid_grant.
+	// OverErrors lists the error codes of the token URL, besides invalid_grant, that mean that the grant has ended.
 	OverErrors []string `json:"over_errors"`
-	// Account is where the provider's own name for the person is. Without it, they have
-	// none.
+	// Account is the place of the provider's id of the person. Without it, people have no such id.
 	Account *Account `json:"account"`
-	// Setup lists what a team that registers a client of its own has to set up at the
-	// provider, besides the address to come back to.
+	// Setup lists what a team that registers its own client must configure at the provider, besides the redirect URL.
 	Setup []Setup `json:"setup"`
 }
 
-// Setup is something to set up at the provider. Type is one of the names linking.Setup…
-// (open), Key and Value are what it is called and what to enter, and Description tells a
-// person what to do.
+// Setup is one setting at the provider. Type is one of the names linking.Setup… or another one, Key is the name of the
+// setting, Value its value, and Description an instruction for a person.
 type Setup struct {
 	Type        string `json:"type"`
 	Key         string `json:"key"`
@@ -68,42 +64,42 @@ type Setup struct {
 	Description string `json:"description"`
 }
 
-// Account is where the provider's own name for a person is: at a place in the token's
-// answer or, with a URL, in the answer to a GET with the token.
+// Account is the place of the provider's id of the person: in the token answer or, with a URL, in the answer to a GET
+// request with the token.
 type Account struct {
 	URL string `json:"url"`
 	At  string `json:"at"`
 }
 
-// API is what all requests for data have in common.
+// API describes what all data requests share.
 type API struct {
-	// BaseURL is what paths are put behind.
+	// BaseURL is the prefix of the paths.
 	BaseURL string `json:"base_url"`
-	// Headers are sent besides Accept and Authorization.
+	// Headers are sent in addition to Accept and Authorization.
 	Headers map[string]string `json:"headers"`
 	// MaxBytes is the longest answer that is read. Default 8 MiB, at most 64.
 	MaxBytes int `json:"max_bytes"`
-	// NothingStatus are answers that mean that there is no data, besides 204.
+	// NothingStatus lists statuses, besides 204, that mean no data.
 	NothingStatus []int `json:"nothing_status"`
-	// Over are answers that mean that the grant is over.
+	// Over lists answers that mean that the grant has ended.
 	Over []Over `json:"over"`
-	// Rates say where answers tell of limits.
+	// Rates lists the headers of rate limits.
 	Rates []RateHeaders `json:"rate_headers"`
 	// RateScope is whom an answer of 429 is about: app (the default) or user.
 	RateScope string `json:"rate_scope"`
 }
 
-// Over is an answer that means that the grant is over.
+// Over describes an answer that means that the grant has ended.
 type Over struct {
 	Status int `json:"status"`
-	// At and Equals tell apart answers of one status; empty takes all of them.
+	// At and Equals select among answers of one status by a value in the body. Empty selects all.
 	At     string `json:"at"`
 	Equals string `json:"equals"`
-	// Type is one of the names healthdata.Failure…; default deregistered_per_provider.
+	// Type is one of the names healthdata.Failure…. Default deregistered_per_provider.
 	Type string `json:"type"`
 }
 
-// RateHeaders are the headers that tell of one limit.
+// RateHeaders names the headers of one rate limit.
 type RateHeaders struct {
 	// Scope is app or user.
 	Scope     string `json:"scope"`
@@ -113,44 +109,40 @@ type RateHeaders struct {
 	ResetUnix bool   `json:"reset_unix"`
 }
 
-// Resource is where data is, and what it means.
+// Resource maps the items of one request to a resource.
 type Resource struct {
 	// Resource is the slug in the catalogue.
 	Resource string `json:"resource"`
-	// Path comes behind the base URL. It and the values of Query may hold {user_id},
-	// {from} and {to}.
+	// Path is appended to the base URL. Path and the values of Query may contain {user_id}, {from} and {to}.
 	Path  string            `json:"path"`
 	Query map[string]string `json:"query"`
 	Range Range             `json:"range"`
-	// Paging is how an answer goes on.
+	// Paging describes how the next page is requested.
 	Paging Paging `json:"paging"`
-	// Items is where the items are in the answer. An element of a list that leaves out what
-	// leads on has none.
+	// Items is the place of the items in the answer. A list element without it has no items.
 	Items string `json:"items"`
-	// Where keeps the items that fulfil all of it.
+	// Where lists conditions; an item must fulfil all of them.
 	Where []Where `json:"where"`
-	// Owner is where an item says whose it is.
+	// Owner is the place of the provider's id of the person in an item.
 	Owner string `json:"owner"`
-	// SourceType is how it was recorded. Default unknown.
+	// SourceType is the way in which an item was recorded. Default unknown.
 	SourceType *Field `json:"source_type"`
-	// Device is what recorded it, where an item says.
+	// Device is the device that recorded an item.
 	Device *Device `json:"device"`
-	// Workout is where a sample of a single workout names it, by the id that the entry of
-	// workouts has, and Sport is what it was.
+	// Workout is the place of the workout id in a sample of a single workout, as the entry of workouts has it. Sport is
+	// the sport of that workout.
 	Workout *Field `json:"workout"`
 	Sport   *Field `json:"sport"`
-	// Combine says that people write this down, that the provider stamps it with the
-	// beginning of its hour, and that the entries of one hour are one sample. Items come in
-	// the order of time, either way.
+	// Combine is for entries that people type and that the provider stamps with the start of the hour: the entries of
+	// one hour become one sample. Items must be sorted by time, ascending or descending.
 	Combine bool `json:"combine"`
-	// Sample or Summary says what an item means: one of the two.
+	// Exactly one of Sample and Summary maps an item.
 	Sample  *Sample  `json:"sample"`
 	Summary *Summary `json:"summary"`
 }
 
-// Device is where an item says what recorded it. ID is the provider's own id of the device;
-// without one, it is known by its manufacturer and model. What is not there, or is no text,
-// is not known, and refuses nothing.
+// Device maps the device of an item. ID is the provider's id of the device; without one, a device is identified by
+// manufacturer and model. An absent or non-text value means unknown.
 type Device struct {
 	ID           *Field `json:"id"`
 	Manufacturer *Field `json:"manufacturer"`
@@ -162,23 +154,23 @@ type Device struct {
 type Range struct {
 	// Format is iso (the default), unix, unix_ms, or date for local days.
 	Format string `json:"format"`
-	// Inclusive says that the day {to} belongs to the answer; for the format date.
+	// Inclusive means that the answer includes the day {to}, for the format date.
 	Inclusive bool `json:"inclusive"`
-	// MaxDays is the longest range of one request; 0 for any. Of the format date it counts
-	// days of the calendar, else 24 hours.
+	// MaxDays is the longest range of one request; 0 means no limit. With the format date it counts calendar days, else
+	// 24 hours.
 	MaxDays int `json:"max_days"`
 }
 
-// Paging is how an answer goes on.
+// Paging describes how the next page is requested.
 type Paging struct {
 	// Kind is none (the default), cursor, next_url, link, page or offset.
 	Kind string `json:"kind"`
-	// Next is where the answer has the cursor or the URL.
+	// Next is the place of the cursor or URL in the answer.
 	Next string `json:"next"`
 	// Param is the query parameter of the cursor, the page or the offset.
 	Param string `json:"param"`
-	// SizeParam and Size ask for pages of a size; a page of kind page or offset whose
-	// outermost list, the first * of Items, has less elements is the last one.
+	// SizeParam and Size request pages of a size. A page of kind page or offset is the last one if the outermost list,
+	// the first * of Items, has fewer elements.
 	SizeParam string `json:"size_param"`
 	Size      int    `json:"size"`
 	// First is the number of the first page.
@@ -195,7 +187,7 @@ type Where struct {
 	NotIn []string `json:"not_in"`
 }
 
-// Sample says what an item means that is one measurement.
+// Sample maps an item to one measurement.
 type Sample struct {
 	Timestamp Field `json:"timestamp"`
 	// End or Seconds bounds an interval.
@@ -215,13 +207,13 @@ type Sample struct {
 	DeliveryMode   *Field `json:"delivery_mode"`
 	DeliveryForm   *Field `json:"delivery_form"`
 	BolusPurpose   *Field `json:"bolus_purpose"`
-	// Tags are those of a note: a place through a list.
+	// Tags is the place of the tags of a note; it selects a list.
 	Tags *Field `json:"tags"`
 }
 
-// Summary says what an item means that is an object of its own.
+// Summary maps an item to a summary.
 type Summary struct {
-	// ID is where the provider's own id of it is.
+	// ID is the place of the provider's id of the item.
 	ID string `json:"id"`
 	// Fields are the published fields by name, inner ones behind a dot.
 	Fields map[string]Field `json:"fields"`
@@ -229,23 +221,22 @@ type Summary struct {
 
 // Field is how a value is found and read.
 type Field struct {
-	// At is where it stands, and Const what it always is.
+	// At is the place of the value, and Const a constant value.
 	At    string `json:"at"`
 	Const string `json:"const"`
-	// DateAt is where the day stands of which At has the time.
+	// DateAt is the place of the date, if At has only a time of day.
 	DateAt string `json:"date_at"`
-	// Format of an instant is iso (the default), unix, unix_ms or floating; the last one
-	// for all instants of a resource whose affinity is floating, and for no others.
+	// Format is the format of an instant: iso (the default), unix, unix_ms or floating. All instants of a resource with
+	// affinity floating must use floating, and no others.
 	Format string `json:"format"`
-	// Zone is what clock digits without an offset are in: UTC (the default), user for the
-	// user's own, or an IANA name; ZoneAt is where such a name or an offset stands.
+	// Zone is the zone of local times: UTC (the default), user for the zone of the user, or an IANA name. ZoneAt is the
+	// place of such a name or of an offset.
 	Zone   string `json:"zone"`
 	ZoneAt string `json:"zone_at"`
 	// Times and Plus turn a number into ours: number × times + plus.
 	Times *float64 `json:"times"`
 	Plus  float64  `json:"plus"`
-	// Map turns words into ours. A word that it does not have is Else, or the item is
-	// refused.
+	// Map translates words. A word that is not in Map becomes Else, or the item is refused.
 	Map  map[string]string `json:"map"`
 	Else *string           `json:"else"`
 }
@@ -267,7 +258,7 @@ func ReadConfig(r io.Reader) (Config, error) {
 	}
 	v, err := tree(doc, &p)
 	if err != nil {
-		p.Add("json", "not one JSON document")
+		p.Add("json", "must be one JSON document")
 		return Config{}, fmt.Errorf("read provider: %w", p.Err())
 	}
 	var c Config
@@ -282,7 +273,7 @@ func ReadConfig(r io.Reader) (Config, error) {
 	return c, nil
 }
 
-// comparePaths orders paths, so that the same mistakes are reported in the same order.
+// comparePaths orders paths, so that equal mistakes are reported in the same order.
 func comparePaths(a, b []any) int {
 	return slices.CompareFunc(a, b, func(x, y any) int {
 		i, one := x.(int)

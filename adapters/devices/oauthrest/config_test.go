@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/devices/oauthrest"
 )
 
-func TestExampleConfig(t *testing.T) {
+func TestReadConfig_readsTheExampleFile(t *testing.T) {
 	f, err := os.Open(exampleFile)
 	require.NoError(t, err)
 	defer f.Close()
@@ -71,7 +71,7 @@ func edited(t testing.TB, value any, path ...any) string {
 type object = map[string]any
 
 // Every mistake is named by its place and its rule, and no value is repeated.
-func TestConfigMistakes(t *testing.T) {
+func TestReadConfig_namesEveryMistakeByPathWithoutItsValue(t *testing.T) {
 	heart, oxygen, weight, activity, sleep := 0, 1, 2, 3, 4
 	r := func(i int, more ...any) []any { return append([]any{"resources", i}, more...) }
 	for _, tt := range []struct {
@@ -166,7 +166,7 @@ func places(t *testing.T, err error) string {
 	return strings.Join(out, ", ")
 }
 
-func TestConfigDocuments(t *testing.T) {
+func TestReadConfig_refusesMalformedJSON(t *testing.T) {
 	for _, tt := range []struct{ doc, want string }{
 		{``, " json"},
 		{`{"provider":`, " json"},
@@ -184,7 +184,7 @@ func TestConfigDocuments(t *testing.T) {
 }
 
 // The guard decides which addresses there may be.
-func TestAddressesAreGuarded(t *testing.T) {
+func TestNew_guardDecidesTheAllowedAddresses(t *testing.T) {
 	for _, tt := range []struct {
 		value string
 		path  []any

@@ -17,23 +17,20 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Client is what the provider knows us by. It stands outside of the configuration, which
-// is no secret.
+// Client is the OAuth client at the provider. It is separate from Config, which contains no secret.
 type Client = rest.Client
 
 // Options adjusts a Connector. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Guard decides which addresses may be reached. Default: the strict one, https and
-	// public addresses only.
+	// Guard decides which addresses may be requested. Default: https to public addresses only.
 	Guard *webhook.Guard
-	// Timeout bounds one request, its answer included. Default 20 seconds.
+	// Timeout limits one request including its answer. Default 20 seconds.
 	Timeout time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
 
-// Connector is one provider. Safe for concurrent use; it keeps nothing of a person. Make
-// it with [New].
+// Connector pulls data from one provider. Make it with [New]. Safe for concurrent use. It stores nothing of a person.
 type Connector struct {
 	*rest.Flow
 	config  Config
@@ -42,9 +39,8 @@ type Connector struct {
 	entries map[string][]*mapper
 }
 
-// New returns the connector of a configuration, as [ReadConfig] returns one, and starts
-// nothing. Invalid names every address that the guard refuses by its place, and a client
-// that is not complete.
+// New returns the connector of a configuration that [ReadConfig] returned. It sends no requests. It returns Invalid
+// with the place of every address that the guard refuses, and for an incomplete client.
 func New(config Config, client Client, opts *Options) (*Connector, error) {
 	o := Options{}
 	if opts != nil {
@@ -83,8 +79,8 @@ func (c *Config) takes(client Client) bool {
 	return client.ID != "" && (client.Secret == "") == (c.OAuth.ClientAuth == authNone)
 }
 
-// ForClient is the provider as another client knows it. A client has no details, and a secret
-// unless client_auth is none. Errors as of linking.ProviderConnector.
+// ForClient returns a connector for another OAuth client of the provider. The client must have no details, and a secret
+// unless client_auth is none. Errors are those of linking.ProviderConnector.
 func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConnector, error) {
 	var p healthlab.Problems
 	own, as := *c, Client{ID: client.ID, Secret: client.Secret}
@@ -98,7 +94,7 @@ func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConne
 		p.Add("secret", "must be empty for this provider", "client_secret")
 	}
 	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
-		p.Add("unknown", "is not a detail of this provider", "details", name[:min(len(name), 64)])
+		p.Add("unknown", "must be absent: this provider has no such detail", "details", name[:min(len(name), 64)])
 	}
 	if err := p.Err(); err != nil {
 		return linking.ProviderConnector{}, fmt.Errorf("client: %w", err)
@@ -106,7 +102,7 @@ func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConne
 	return own.Flows(), nil
 }
 
-// addresses notes the addresses that a guard refuses.
+// addresses reports the addresses that a guard refuses.
 func (c *Config) addresses(guard *webhook.Guard) (p healthlab.Problems) {
 	check := func(address string, path ...any) {
 		if address == "" {
@@ -126,13 +122,13 @@ func (c *Config) addresses(guard *webhook.Guard) (p healthlab.Problems) {
 	return p
 }
 
-// problemsOf returns the problems that an error lists.
+// problemsOf returns the problems in an error.
 func problemsOf(err error) healthlab.Problems {
 	var invalid *healthlab.InvalidError
 	if errors.As(err, &invalid) {
 		return invalid.Problems
 	}
-	return healthlab.Problems{{Code: "invalid", Msg: "not valid"}}
+	return healthlab.Problems{{Code: "invalid", Msg: "must be valid"}}
 }
 
 // Flows returns all that the connector can do, for linking and pull.
@@ -147,12 +143,11 @@ func (c *Connector) Flows() linking.ProviderConnector {
 	return out
 }
 
-// get asks for a document with an access token. The answer is its status, its headers and
-// its body, which is read as far as the limit allows.
+// get requests a document with an access token. It reads the body up to the limit.
 func (c *Connector) get(ctx context.Context, where *url.URL, token string) (*rest.Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
 	}
 	for name, value := range c.config.API.Headers {
 		req.Header.Set(name, value)

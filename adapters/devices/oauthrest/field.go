@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// kind is what a field is read as.
+// kind is the type as which a field is read.
 type kind uint8
 
 const (
@@ -36,7 +36,7 @@ const (
 // zoneUser is the user's own zone.
 const zoneUser = "user"
 
-// reader reads the fields of one item, and notes what is wrong with them.
+// reader reads the fields of one item, and collects their problems.
 type reader struct {
 	it   *item
 	zone *time.Location // the user's
@@ -50,7 +50,7 @@ func (r *reader) raw(f *Field) (any, bool) {
 	return r.it.find(f.At)
 }
 
-// text is a scalar as JSON writes it, without quotes.
+// text returns a JSON scalar as a text.
 func text(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -63,7 +63,7 @@ func text(v any) (string, bool) {
 	return "", false
 }
 
-// number reads a number, also one that stands in a text.
+// number reads a number, or a text that contains one.
 func (r *reader) number(f *Field, name string) (float64, bool) {
 	v, ok := r.raw(f)
 	if !ok {
@@ -81,7 +81,7 @@ func (r *reader) number(f *Field, name string) (float64, bool) {
 	return n + f.Plus, true
 }
 
-// word reads a word, by the field's map if it has one.
+// word reads a text, translated by the map of the field.
 func (r *reader) word(f *Field, name string) (string, bool) {
 	v, ok := r.raw(f)
 	if !ok {
@@ -105,7 +105,7 @@ func (r *reader) word(f *Field, name string) (string, bool) {
 	return "", false
 }
 
-// instant reads an instant, and the offset that was written with it, nil if none was.
+// instant reads a time with its written offset; the offset is nil if there is none.
 func (r *reader) instant(f *Field, name string) (t healthlab.Time, off *int, ok bool) {
 	v, ok := r.raw(f)
 	if !ok {
@@ -195,8 +195,7 @@ func (r *reader) local(f *Field, digits healthlab.Time) (healthlab.Time, *int, b
 	return t, &seconds, true
 }
 
-// zoneOffset is the offset of an instant that was given in UTC, if the item names its
-// zone.
+// zoneOffset returns the offset of a time in the zone that the item names.
 func (r *reader) zoneOffset(f *Field, t healthlab.Time) (*int, bool) {
 	if f.ZoneAt == "" {
 		return nil, true
@@ -229,7 +228,7 @@ func zoneOf(v any) (loc *time.Location, fixed *int, ok bool) {
 // maxOffset is the widest offset from UTC that we accept, in seconds.
 const maxOffset = 18 * 60 * 60
 
-// offsetOf reads an offset: seconds, or a text that is one or ends in one.
+// offsetOf reads an offset: seconds, or a text that is or ends in an offset.
 func offsetOf(v any) (int, bool) {
 	switch v := v.(type) {
 	case json.Number:

@@ -11,17 +11,17 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// group is what items have in common that go into one Pulled.
+// group identifies items that share one Pulled.
 type group struct {
 	owner  string
 	owned  bool
 	source healthdata.SourceType
 	device instrument
-	// workout and sport are those of samples of one workout; empty where there is none.
+	// workout and sport identify the workout of samples of one workout; empty for others.
 	workout, sport string
 }
 
-// instrument is what recorded an item, as far as it says; empty texts are not known.
+// instrument identifies the device of an item. Empty texts are unknown.
 type instrument struct{ id, manufacturer, model, version string }
 
 func (i instrument) info() *healthdata.DeviceInfo {
@@ -37,7 +37,7 @@ func (i instrument) info() *healthdata.DeviceInfo {
 	return &healthdata.DeviceInfo{ID: known(i.id), Manufacturer: known(i.manufacturer), Model: known(i.model), Version: known(i.version)}
 }
 
-// instrument reads what recorded an item. What cannot be read is not known.
+// instrument reads the device of an item. Unreadable values are unknown.
 func (m *mapper) instrument(it *item, zone *time.Location) (i instrument) {
 	d := m.entry.Device
 	if d == nil {
@@ -58,11 +58,11 @@ func (m *mapper) instrument(it *item, zone *time.Location) (i instrument) {
 	return i
 }
 
-// gathering puts items into groups, in the order of the answer.
+// gathering collects items in groups, in the order of the answer.
 type gathering struct {
 	groups []group
 	pulled []linking.PullItem
-	// last is the timestamp of the sample that was added last.
+	// last is the time of the last added sample.
 	last healthlab.Time
 }
 
@@ -106,7 +106,7 @@ func (g *gathering) seed(before []held) {
 	}
 }
 
-// takeLast takes out the samples of the last timestamp.
+// takeLast removes and returns the samples of the last timestamp.
 func (g *gathering) takeLast() (back []held) {
 	for i := range g.pulled {
 		of := g.groups[i]
@@ -123,8 +123,7 @@ func (g *gathering) takeLast() (back []held) {
 	return back
 }
 
-// combine makes one sample of the entries of one hour, and leaves out the hours of which
-// only a part was asked for.
+// combine merges the entries of each hour into one sample, and drops hours that were requested only in part.
 func (g *gathering) combine(resource string, whole func(time.Time) bool) {
 	for i := range g.pulled {
 		p := &g.pulled[i]
@@ -176,7 +175,7 @@ func (m *mapper) one(r *reader, g *gathering, of group) {
 	switch {
 	case m.entry.Resource == deviceSlug:
 		if of.device == (instrument{}) {
-			r.p.Add("missing", "the provider's device has no id and no model", "device")
+			r.p.Add("missing", "the device of the provider must have an id or a model", "device")
 		}
 	case m.entry.Sample != nil:
 		sample, found = m.sample(r)
@@ -202,7 +201,7 @@ func (m *mapper) one(r *reader, g *gathering, of group) {
 	}
 }
 
-// keeps reports whether an item fulfils the entry's conditions.
+// keeps reports whether an item fulfils the conditions of the entry.
 func (m *mapper) keeps(it *item) bool {
 	for _, w := range m.entry.Where {
 		v, _ := it.find(w.At)
@@ -214,5 +213,5 @@ func (m *mapper) keeps(it *item) bool {
 	return true
 }
 
-// errShape says that an answer is not what the configuration expects.
-var errShape = fmt.Errorf("%w: the provider's answer is not of the configured shape", healthlab.Unavailable)
+// errShape is the error of an answer without the configured form.
+var errShape = fmt.Errorf("%w: the answer of the provider does not have the configured form", healthlab.Unavailable)

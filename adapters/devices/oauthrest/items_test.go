@@ -22,7 +22,7 @@ func ptr[T any](v T) *T { return &v }
 
 // Items name the device that recorded them. An attribute that is no text is left out, and a
 // device without an id or a model is left out; the item is kept.
-func TestPullDevices(t *testing.T) {
+func TestPull_itemsNameTheDeviceThatRecordedThem(t *testing.T) {
 	f := newFjord(t)
 	f.data = func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/sleeps") {
@@ -59,7 +59,7 @@ func TestPullDevices(t *testing.T) {
 
 // A provider may list devices in an answer of its own; a device without an id or a model is
 // reported as unparsed.
-func TestPullListOfDevices(t *testing.T) {
+func TestPull_readsAListOfDevices(t *testing.T) {
 	f := newFjord(t)
 	f.answers(http.StatusOK, `{"devices":[{"kind":"ring","serial":"R-7","model":"Ring 2","firmware":"2.5"},{"kind":"lamp","model":"Lamp"},{"kind":"scale","firmware":"1"}]}`)
 	c := f.connector(nil)
@@ -87,7 +87,7 @@ func TestPullListOfDevices(t *testing.T) {
 }
 
 // Samples of a workout name it by the id that the provider gave it.
-func TestPullSamplesOfWorkouts(t *testing.T) {
+func TestPull_samplesNameTheirWorkout(t *testing.T) {
 	f := newFjord(t)
 	const entries = `[
     {"resource": "workouts", "path": "/w", "items": "/*", "source_type": {"const": "ring"}, "summary": {"id": "/id", "fields": {
@@ -173,7 +173,7 @@ func diary(t testing.TB, entries []diaryEntry, size int, newestFirst bool) http.
 
 // Entries of one hour become one sample, wherever pages and parts of the range end; an hour
 // is never returned in two parts.
-func TestPullCombinesADiary(t *testing.T) {
+func TestPull_combinesEntriesOfAnHourIntoOneSample(t *testing.T) {
 	f := newFjord(t)
 	c := f.connector(nil)
 	rapid.Check(t, func(r *rapid.T) {
@@ -221,7 +221,7 @@ func TestPullCombinesADiary(t *testing.T) {
 }
 
 // Days have whole hours, and a note has what was written in one, with all its tags.
-func TestPullCombinesNotes(t *testing.T) {
+func TestPull_combinesNotesOfAnHourWithTheirTags(t *testing.T) {
 	f := newFjord(t)
 	f.answers(http.StatusOK, `{"entries":[
 		{"hour":"2026-03-04T08:00:00+01:00","text":"porridge","about":["meal"]},
@@ -240,7 +240,7 @@ func TestPullCombinesNotes(t *testing.T) {
 	require.Equal(t, []string{"2026-03-01", "2026-03-04"}, []string{q.Get("first"), q.Get("last")})
 }
 
-func TestConfigOfDevicesAndDiaries(t *testing.T) {
+func TestReadConfig_refusesInvalidDevicesAndDiaries(t *testing.T) {
 	f := newFjord(t)
 	for name, c := range map[string]struct{ old, new, want string }{
 		"no device":            {`"device": {"id": {"at": "/ring/serial"}, "model": {"at": "/ring/model"}}`, `"device": {}`, "resources[4].device"},

@@ -131,7 +131,7 @@ func (l *life) beats() int {
 // The life of a connection: sign-in, data, rotation of tokens, an outage that ends nothing, a
 // revocation by the provider that ends the connection, linking again, and a disconnect that
 // revokes the grant.
-func TestLife(t *testing.T) {
+func TestConnection_survivesRotationAndOutageUntilRevoked(t *testing.T) {
 	l := newLife(t)
 	l.f.beating()
 	require.Equal(t, linking.ResultSuccess, l.link().State)
@@ -175,7 +175,7 @@ func TestLife(t *testing.T) {
 }
 
 // A failed sign-in has an error for the person, and stores nothing.
-func TestLifeNeverBegins(t *testing.T) {
+func TestSignIn_failedStoresNoConnection(t *testing.T) {
 	l := newLife(t)
 	for _, tt := range badTokens {
 		if tt.kind == nil || tt.name == "too late" {

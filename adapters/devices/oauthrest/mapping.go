@@ -14,14 +14,13 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// target is what a field of a summary takes.
+// target is a field of a summary.
 type target struct {
 	kind kind
 	list bool
 }
 
-// targets returns the fields of a summary that a configuration can fill, by name. Inner
-// ones stand behind a dot.
+// targets returns the fields of a summary that a configuration can fill, by name. Nested names are joined with dots.
 func targets(r *healthdata.Resource) map[string]target {
 	out := map[string]target{}
 	var walk func(t reflect.Type, prefix string)
@@ -87,7 +86,7 @@ func kindOf(t reflect.Type) (kind, bool) {
 	}
 }
 
-// read reads a field as a JSON value. ok is false where there is nothing.
+// read reads a field as a JSON value. ok is false if it is absent.
 func (r *reader) read(f *Field, k kind, name string) (any, bool) {
 	switch k {
 	case instant:
@@ -115,7 +114,7 @@ func (r *reader) read(f *Field, k kind, name string) (any, bool) {
 
 func wrap[T any](v T, ok bool) (any, bool) { return v, ok }
 
-// list reads a field whose place goes through a list.
+// list reads a field whose place selects a list.
 func (r *reader) list(f *Field, k kind, name string) (any, bool) {
 	v, ok := r.it.find(f.At)
 	all, isList := v.([]any)
@@ -140,7 +139,7 @@ func (r *reader) list(f *Field, k kind, name string) (any, bool) {
 	return out, true
 }
 
-// sample maps an item. ok is false if it has no measurement, which is no mistake.
+// sample maps an item to a sample. ok is false if the item has no measurement, which is not an error.
 func (m *mapper) sample(r *reader) (s healthdata.Sample, ok bool) {
 	c := m.entry.Sample
 	t, written, _ := r.instant(&c.Timestamp, "timestamp")
@@ -234,7 +233,7 @@ func texts(list any) (out []string) {
 	return out
 }
 
-// maxSeconds is the longest interval that is read: a year.
+// maxSeconds is the longest accepted interval, a year.
 const maxSeconds = 366 * 24 * 60 * 60
 
 // summary maps an item.
@@ -270,7 +269,7 @@ func (m *mapper) summary(r *reader) healthdata.Summary {
 		err = json.Unmarshal(b, s)
 	}
 	if err != nil {
-		r.p.Add("shape", "the provider's item does not fit the resource")
+		r.p.Add("shape", "the item of the provider must have the fields of the resource")
 	}
 	if w, ok := s.(*healthdata.Workout); ok {
 		w.Sport = healthdata.SportOf(w.Sport.Slug)
@@ -279,14 +278,14 @@ func (m *mapper) summary(r *reader) healthdata.Summary {
 		v, _ := r.it.find(m.entry.Summary.ID)
 		id, ok := text(v)
 		if !ok || id == "" || len(id) > 256 {
-			r.p.Add("missing", "the provider's item has no id", "external_id")
+			r.p.Add("missing", "the item of the provider must have an id", "external_id")
 		}
 		healthdata.HeadOf(s).ExternalID = id
 	}
 	return s
 }
 
-// mapper turns answers of one entry into what linking takes.
+// mapper converts answers of one entry to items of package linking.
 type mapper struct {
 	entry    *Resource
 	resource *healthdata.Resource

@@ -42,7 +42,7 @@ func signIn(t *testing.T, f *fjord, c *oauthrest.Connector) (linking.Grant, erro
 	})
 }
 
-func TestAuthorize(t *testing.T) {
+func TestAuthorize_buildsThePageURL(t *testing.T) {
 	f := newFjord(t)
 	page, err := f.connector(func(c *oauthrest.Config) { c.OAuth.ScopeSeparator = "," }).Authorize(t.Context(), linking.AuthorizeRequest{
 		State: "a.b+c", RedirectURL: redirect, Challenge: challenge(), Scopes: []string{"body", "heart"},
@@ -57,7 +57,7 @@ func TestAuthorize(t *testing.T) {
 	}, u.Query())
 }
 
-func TestSignIn(t *testing.T) {
+func TestExchange_returnsGrantAccountAndScopes(t *testing.T) {
 	no := false
 	for _, tt := range []struct {
 		name    string
@@ -94,7 +94,7 @@ func TestSignIn(t *testing.T) {
 }
 
 // A sign-in is refused with the code, verifier or address of another one, or with a used code.
-func TestSignInRefused(t *testing.T) {
+func TestExchange_refusesForeignOrUsedCodes(t *testing.T) {
 	f := newFjord(t)
 	c := f.connector(nil)
 	page, err := c.Authorize(t.Context(), linking.AuthorizeRequest{State: "s", RedirectURL: redirect, Challenge: challenge()})
@@ -168,7 +168,7 @@ var badTokens = []struct {
 	{"too late", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 0, context.DeadlineExceeded},
 }
 
-func TestTokenURLFails(t *testing.T) {
+func TestTokenURL_failureIsNoLinkErrorOfThePerson(t *testing.T) {
 	for _, tt := range badTokens {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -196,7 +196,7 @@ func TestTokenURLFails(t *testing.T) {
 	}
 }
 
-func TestRefreshRotates(t *testing.T) {
+func TestRefresh_returnsTheRotatedTokens(t *testing.T) {
 	f := newFjord(t)
 	c := f.connector(func(c *oauthrest.Config) { c.OAuth.OverErrors = []string{"consent_withdrawn"} })
 	g, err := signIn(t, f, c)
@@ -231,7 +231,7 @@ func TestRefreshRotates(t *testing.T) {
 
 // Additional token parameters are sent with a code or with a refresh token, each only where
 // it is configured.
-func TestTokenParams(t *testing.T) {
+func TestTokenParams_areSentOnlyWhereConfigured(t *testing.T) {
 	for _, auth := range []string{"basic", "body", "none"} {
 		t.Run(auth, func(t *testing.T) {
 			f := newFjord(t)
@@ -279,7 +279,7 @@ func requireOver(t *testing.T, err error, want string) {
 	require.NotContains(t, err.Error(), "MARK")
 }
 
-func TestRevoke(t *testing.T) {
+func TestRevoke_sendsTheConfiguredToken(t *testing.T) {
 	secret := []byte(`{"access_token":"access-1","refresh_token":"refresh-1"}`)
 	for _, tt := range []struct {
 		name string
@@ -305,7 +305,7 @@ func TestRevoke(t *testing.T) {
 }
 
 // Calls name the team's client, with each way of client authentication.
-func TestAnotherClient(t *testing.T) {
+func TestForClient_callsNameTheTeamsClient(t *testing.T) {
 	for _, auth := range []string{"basic", "body"} {
 		f := newFjord(t)
 		ours := f.connector(func(c *oauthrest.Config) { c.OAuth.ClientAuth = auth })
@@ -351,7 +351,7 @@ func TestAnotherClient(t *testing.T) {
 	require.Equal(t, []linking.SetupStep{linking.SetupStep(step)}, told)
 }
 
-func TestTokensMove(t *testing.T) {
+func TestEncodeDecode_keepTokensAndRefuseInvalidOnes(t *testing.T) {
 	var c oauthrest.Connector
 	for _, want := range []linking.Tokens{{Access: "access-1", Refresh: "refresh-1"}, {Access: "token"}} {
 		secret, err := c.Encode(want)

@@ -9,17 +9,17 @@ import (
 // list element, or the whole answer, that the item is in; the step * is every element of
 // a list; the step # is the element of another list at the item's own position.
 
-// item is a value of an answer with what it is in.
+// item is a value of an answer with the values around it.
 type item struct {
 	// inside are the answer, the list elements from the outside in, and the item.
 	inside []any
-	// position is where the innermost list element stands in its list.
+	// position is the index of the innermost list element.
 	position int
 }
 
 func (it *item) value() any { return it.inside[len(it.inside)-1] }
 
-// steps returns how far out a place begins, and its steps. ok is false if it is no place.
+// steps returns the number of levels that a place goes out, and its steps. ok is false if it is malformed.
 func steps(place string) (out int, list []string, ok bool) {
 	if place == "." {
 		return 0, nil, true
@@ -41,7 +41,7 @@ func steps(place string) (out int, list []string, ok bool) {
 	return out, list, true
 }
 
-// stars counts the lists that a place goes through.
+// stars counts the lists that a place selects.
 func stars(place string) int {
 	_, list, _ := steps(place)
 	n := 0
@@ -63,8 +63,7 @@ func depth(place string) int {
 	return n
 }
 
-// find returns the value at a place; of one with *, the list of values. ok is false where
-// there is nothing.
+// find returns the value at a place, or the list of values at a place with *. ok is false if there is none.
 func (it *item) find(place string) (any, bool) {
 	out, list, ok := steps(place)
 	if !ok || out >= len(it.inside) {
@@ -120,7 +119,7 @@ func (it *item) element(s string, n int) (int, bool) {
 	return at, at < n
 }
 
-// maxElements bounds the positions that a place can name.
+// maxElements is the largest index in a place.
 const maxElements = 1 << 24
 
 func unescape(s string) string {

@@ -16,22 +16,21 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// cursor is how far a pull is: which entry of the resource, which part of the range, which
-// page of the answer.
+// cursor is the position of a pull: the entry of the resource, the part of the range and the page of the answer.
 type cursor struct {
-	// Entry counts the entries that are done.
+	// Entry counts the finished entries.
 	Entry int `json:"e,omitempty"`
 	// Until is the end of the part, as Unix microseconds; 0 is the end of the range.
 	Until int64 `json:"u,omitempty"`
-	// Page counts the pages of the part that are done, and Token is the provider's own
-	// name of the next one.
+	// Page counts the finished pages of the part, and Token is the provider's cursor of the next page.
 	Page  int    `json:"p,omitempty"`
 	Token string `json:"t,omitempty"`
 	// Held are the entries of a diary that the page before ended with.
 	Held []held `json:"h,omitempty"`
 }
 
-// maxCursor is the longest cursor of a provider, and maxHeld of what is held back.
+// maxCursor is the longest accepted cursor of a provider, and maxHeld the largest number of samples that are carried
+// over.
 const (
 	maxCursor = 8 << 10
 	maxHeld   = 256 << 10
@@ -51,15 +50,15 @@ func readCursor(s string) (c cursor, err error) {
 		err = json.Unmarshal(b, &c)
 	}
 	if err != nil || len(s) > 2*(maxCursor+maxHeld) || c.Entry < 0 || c.Page < 0 {
-		return c, fmt.Errorf("%w: not a cursor of this connector", healthlab.Invalid)
+		return c, fmt.Errorf("%w: cursor: must be one that this connector returned", healthlab.Invalid)
 	}
 	return c, nil
 }
 
-// errLoop says that the pages of an answer never end.
-var errLoop = fmt.Errorf("%w: the provider's pages do not come to an end", healthlab.Invalid)
+// errLoop is the error of pages that never end.
+var errLoop = fmt.Errorf("%w: the pages of the provider do not end: a cursor repeats or there are too many pages", healthlab.Invalid)
 
-// part is what one request asks for.
+// part describes one request.
 type part struct {
 	*linking.PullRequest
 	m        *mapper
@@ -68,10 +67,10 @@ type part struct {
 	now      time.Time
 }
 
-// Pulls reports whether the configuration says where devices are listed.
+// Pulls reports whether the configuration has an entry that lists devices.
 func (c *Connector) Pulls(resource string) bool { return len(c.entries[resource]) > 0 }
 
-// Pull makes one request. See [linking.Puller].
+// Pull sends one request. See [linking.Puller].
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	page, err := c.pull(ctx, r)
 	if err != nil {
@@ -87,7 +86,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	case err != nil:
 		return page, err
 	case len(entries) == 0:
-		return page, fmt.Errorf("%w: nothing says where this resource is", healthlab.Unimplemented)
+		return page, fmt.Errorf("%w: resource: the configuration has no entry for this resource", healthlab.Unimplemented)
 	case at.Entry >= len(entries):
 		return page, nil // there were more of them
 	}
@@ -143,16 +142,16 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	return page, nil
 }
 
-// carried refuses more than a cursor can hold.
+// carried returns the samples to carry over in the cursor. It fails if there are too many.
 func carried(back []held) ([]held, error) {
 	b, err := json.Marshal(back)
 	if err != nil || len(b) > maxHeld {
-		return nil, fmt.Errorf("%w: the provider has more in one hour than anybody writes down", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the provider returned too many entries of one hour to combine", healthlab.Invalid)
 	}
 	return back, nil
 }
 
-// bounds cuts the range to what the provider takes at a time, the newest first.
+// bounds limits the range to what one request may cover, the newest part first.
 func (p *part) bounds() {
 	if p.at.Until != 0 {
 		p.to = time.UnixMicro(p.at.Until).UTC()
@@ -173,7 +172,7 @@ func (p *part) bounds() {
 func (p *part) end() time.Time { return p.to.Add(time.Second - time.Microsecond).Truncate(time.Second) }
 
 func (p *part) margin() time.Duration {
-	// Entries of one hour are combined, so whole hours are asked for; a day has whole hours.
+	// Combined entries need whole hours; a range of days has whole hours.
 	if e := p.m.entry; !e.Combine || !e.ranged() || e.Range.Format == formatDate {
 		return 0
 	}
@@ -190,7 +189,7 @@ func (p *part) last() healthlab.Date {
 	return healthlab.DateOf(p.to.Add(-time.Microsecond).In(p.Zone))
 }
 
-// ranged reports whether an entry asks for a range at all.
+// ranged reports whether the request of an entry has a range.
 func (e *Resource) ranged() bool {
 	has := func(s string) bool { return strings.Contains(s, "{from}") || strings.Contains(s, "{to}") }
 	for _, v := range e.Query {
@@ -260,12 +259,11 @@ func (c *Connector) nextPage(p *part, asked *url.URL, a *rest.Answer, doc any, c
 	return token, nil
 }
 
-// ours refuses an address that is not at the provider's own host: the token is for no
-// other host.
+// ours refuses an address on another host, because the token must not be sent there.
 func (c *Connector) ours(u *url.URL) error {
 	base, err := url.Parse(c.config.API.BaseURL)
 	if err != nil || u.Scheme != base.Scheme || !strings.EqualFold(u.Host, base.Host) {
-		return fmt.Errorf("%w: the provider's next page is at another host", healthlab.Invalid)
+		return fmt.Errorf("%w: the URL of the next page must be at the host of the provider", healthlab.Invalid)
 	}
 	return nil
 }
@@ -295,14 +293,14 @@ func nextLink(headers []string) string {
 	return ""
 }
 
-// address is what a request asks for.
+// address returns the URL of a request.
 func (c *Connector) address(p *part) (*url.URL, error) {
 	e := p.m.entry
 	g := &e.Paging
 	if p.at.Token != "" && (g.Kind == pageURL || g.Kind == pageLink) {
 		u, err := url.Parse(p.at.Token)
 		if err != nil {
-			return nil, fmt.Errorf("%w: not a cursor of this connector", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: cursor: must be one that this connector returned", healthlab.Invalid)
 		}
 		return u, c.ours(u)
 	}
@@ -315,13 +313,13 @@ func (c *Connector) address(p *part) (*url.URL, error) {
 		all += v
 	}
 	if user == "" && strings.Contains(all, "{user_id}") {
-		return nil, fmt.Errorf("%w: the provider has no name for the person", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the connection has no account id of the provider, which {user_id} requires", healthlab.Invalid)
 	}
 	from, to := p.written()
 	u, err := url.Parse(strings.TrimSuffix(c.config.API.BaseURL, "/") +
 		strings.NewReplacer("{user_id}", url.PathEscape(user), "{from}", url.PathEscape(from), "{to}", url.PathEscape(to)).Replace(e.Path))
 	if err != nil || user == "." || user == ".." {
-		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
 	}
 	q := url.Values{}
 	fill := strings.NewReplacer("{user_id}", user, "{from}", from, "{to}", to)
@@ -343,7 +341,7 @@ func (c *Connector) address(p *part) (*url.URL, error) {
 	return u, nil
 }
 
-// written are the bounds of a part as the provider wants them.
+// written returns the bounds of a part in the provider's format.
 func (p *part) written() (from, to string) {
 	r := &p.m.entry.Range
 	start, end := p.from.Add(-p.margin()), p.end().Add(p.margin())

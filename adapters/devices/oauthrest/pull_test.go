@@ -48,7 +48,7 @@ func all(t *testing.T, c *oauthrest.Connector, r linking.PullRequest) (items []l
 }
 
 // A cursor leads from page to page; items say whose they are and what recorded them.
-func TestPullSamplesByCursor(t *testing.T) {
+func TestPull_followsCursors(t *testing.T) {
 	f := newFjord(t)
 	f.data = func(w http.ResponseWriter, r *http.Request) {
 		require.Equal(t, "/v1/users/ann%2F7/heart", r.URL.EscapedPath())
@@ -103,7 +103,7 @@ func at(s string) healthlab.Time {
 }
 
 // Values that stand beside their times in another list, and a range in parts of a week.
-func TestPullParallelListsInParts(t *testing.T) {
+func TestPull_readsParallelListsInPartsOfAWeek(t *testing.T) {
 	f := newFjord(t)
 	var asked []string
 	f.data = func(w http.ResponseWriter, r *http.Request) {
@@ -132,7 +132,7 @@ func TestPullParallelListsInParts(t *testing.T) {
 }
 
 // Links lead on, local clocks are read in the user's zone, units are the item's own.
-func TestPullByLink(t *testing.T) {
+func TestPull_followsLinkHeaders(t *testing.T) {
 	f := newFjord(t)
 	f.data = func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("after") == "" {
@@ -151,7 +151,7 @@ func TestPullByLink(t *testing.T) {
 }
 
 // Days are asked for in the user's zone, and numbered pages end with one that is not full.
-func TestPullSummariesByPage(t *testing.T) {
+func TestPull_numberedPagesEndWithOneThatIsNotFull(t *testing.T) {
 	const day = `{"day":"2026-03-03","steps":8123.4,"kilometres":5.5,"energy":{"active_kj":1000},"resting":52,"zone":"Europe/Vienna"}`
 	f := newFjord(t)
 	var pages []string
@@ -180,7 +180,7 @@ func TestPullSummariesByPage(t *testing.T) {
 }
 
 // A page is full by the elements that the provider counts, however few readings are in them.
-func TestPullFullPagesOfLists(t *testing.T) {
+func TestPull_pageIsFullByTheProvidersElements(t *testing.T) {
 	for kind, want := range map[string][]string{"page": {"0", "1", "2"}, "offset": {"0", "2", "4"}} {
 		t.Run(kind, func(t *testing.T) {
 			f := newFjord(t)
@@ -209,7 +209,7 @@ func TestPullFullPagesOfLists(t *testing.T) {
 
 // A night without readings is skipped. A night of a shape that the configuration does not
 // describe fails the pull.
-func TestPullLeavesOutEmptyElements(t *testing.T) {
+func TestPull_skipsEmptyElementsAndFailsOnUnknownShapes(t *testing.T) {
 	f := newFjord(t)
 	c := f.connector(nil)
 	for _, night := range []string{`{"zone":"UTC"}`, `{}`, `null`, `{"spo2":null}`, `{"spo2":{}}`, `{"spo2":{"times":null}}`, `{"spo2":{"times":[]}}`} {
@@ -227,7 +227,7 @@ func TestPullLeavesOutEmptyElements(t *testing.T) {
 }
 
 // A link may have several relations (RFC 8288 section 3.3).
-func TestPullByLinkOfSeveralRelations(t *testing.T) {
+func TestPull_followsLinksWithSeveralRelations(t *testing.T) {
 	for link, requests := range map[string]int{
 		`<?after=2>; rel="last next"`: 2, `<?after=2>; rel="next  last"`: 2, `<?after=2>; rel=NEXT`: 2, `<?after=2>; rel="NeXt alternate"`: 2,
 		`<?after=2>; rel="last"`: 1, `<?after=2>; rel="next-archive"`: 1, `<?after=2>; rel=""`: 1, `<?after=2>; rev="next"`: 1,
@@ -269,7 +269,7 @@ func (f *fjord) days(t *testing.T, from, to time.Time, zone *time.Location, most
 }
 
 // A range of days is cut by days: as many as the provider takes, and no more.
-func TestPullDaysInParts(t *testing.T) {
+func TestPull_cutsRangesOfDaysToTheProvidersMaximum(t *testing.T) {
 	f := newFjord(t)
 	date := func(month time.Month, day int) healthlab.Date {
 		return healthlab.Date{Year: 2026, Month: month, Day: day}
@@ -304,7 +304,7 @@ func TestPullDaysInParts(t *testing.T) {
 }
 
 // A part of a range is no longer than the provider takes either when its end was rounded.
-func TestPullPartsAreRounded(t *testing.T) {
+func TestPull_roundedPartsStayWithinTheMaximum(t *testing.T) {
 	f := newFjord(t)
 	var asked [][2]int64
 	f.data = func(w http.ResponseWriter, r *http.Request) {
@@ -324,7 +324,7 @@ func TestPullPartsAreRounded(t *testing.T) {
 }
 
 // The address of the next page comes from the answer, and stays at the provider.
-func TestPullByNextURL(t *testing.T) {
+func TestPull_followsNextURLsOfTheProviderAlone(t *testing.T) {
 	f := newFjord(t)
 	next := `"/v1/more?x=1"`
 	f.data = func(w http.ResponseWriter, r *http.Request) {
@@ -358,7 +358,7 @@ func TestPullByNextURL(t *testing.T) {
 }
 
 // Endless pages are detected, whether the cursor repeats or always changes.
-func TestPullLoops(t *testing.T) {
+func TestPull_detectsEndlessPages(t *testing.T) {
 	f := newFjord(t)
 	n := 0
 	f.data = func(w http.ResponseWriter, r *http.Request) {
@@ -391,7 +391,7 @@ func TestPullLoops(t *testing.T) {
 }
 
 // For each kind of answer without data: the error kind of the pull.
-func TestPullFails(t *testing.T) {
+func TestPull_eachFailureHasItsErrorKind(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		status int
@@ -441,7 +441,7 @@ func TestPullFails(t *testing.T) {
 }
 
 // No data is no failure.
-func TestPullNothing(t *testing.T) {
+func TestPull_noDataIsNoFailure(t *testing.T) {
 	for status, body := range map[int]string{200: `{"user":"ann/7","samples":[]}`, 204: "", 404: "MARK"} {
 		f := newFjord(t)
 		f.answers(status, body)
@@ -452,7 +452,7 @@ func TestPullNothing(t *testing.T) {
 	}
 }
 
-func TestPullTimeouts(t *testing.T) {
+func TestPull_timeoutCancelAndLostConnectionHaveTheirErrors(t *testing.T) {
 	f := newFjord(t)
 	f.data = func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
@@ -474,7 +474,7 @@ func TestPullTimeouts(t *testing.T) {
 }
 
 // A pull with an invalid cursor, secret, account or resource fails before a request is sent.
-func TestPullRefuses(t *testing.T) {
+func TestPull_invalidRequestFailsBeforeItIsSent(t *testing.T) {
 	f := newFjord(t)
 	f.answers(200, `{}`)
 	c := f.connector(nil)
@@ -495,7 +495,7 @@ func TestPullRefuses(t *testing.T) {
 }
 
 // Several entries of a resource are asked one after the other.
-func TestPullEntries(t *testing.T) {
+func TestPull_readsEachEntryOfAResource(t *testing.T) {
 	f := newFjord(t)
 	f.answers(200, `{"user":"ann/7","samples":[{"time":"2026-03-04T08:00:00Z","bpm":60,"device":"ring"}]}`)
 	c := f.connector(func(c *oauthrest.Config) {
@@ -508,7 +508,7 @@ func TestPullEntries(t *testing.T) {
 }
 
 // Printing a connector shows no secret.
-func TestNothingShows(t *testing.T) {
+func TestClient_printsNoSecret(t *testing.T) {
 	client := oauthrest.Client{ID: "MARK", Secret: "MARK"}
 	b, err := json.Marshal(fmt.Sprintf("%v %+v %#v", client, client, client))
 	require.NoError(t, err)

@@ -15,10 +15,10 @@ import (
 // maxDepth is how deep a document may nest.
 const maxDepth = 64
 
-var errDocument = errors.New("not a JSON document")
+var errDocument = errors.New("must be a JSON document")
 
-// tree reads one JSON document as maps, lists, texts, json.Number, bool and nil. In
-// strict mode a key that stands twice is noted with its place.
+// tree decodes one JSON document to maps, lists, texts, json.Number, bool and nil. If twice is not nil, duplicate keys
+// are reported with their place.
 func tree(doc []byte, twice *healthlab.Problems) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
@@ -51,7 +51,7 @@ func node(d *json.Decoder, twice *healthlab.Problems, path []any) (any, error) {
 			}
 			at := under(path, name)
 			if _, ok := out[name]; ok && twice != nil {
-				twice.Add("duplicate", "must not come twice", at...)
+				twice.Add("duplicate", "must occur only once", at...)
 			}
 			if out[name], err = node(d, twice, at); err != nil {
 				return nil, err
@@ -79,8 +79,7 @@ func node(d *json.Decoder, twice *healthlab.Problems, path []any) (any, error) {
 
 func under(path []any, part any) []any { return append(path[:len(path):len(path)], part) }
 
-// assign puts a document into a Go value, and notes every key that the value does not
-// have and every value of another type, with its place.
+// assign stores a document in a Go value. It reports unknown keys and values of another type with their place.
 func assign(p *healthlab.Problems, to reflect.Value, v any, path []any) {
 	wrong := func(what string) { p.Add("type", "must be "+what, path...) }
 	if to.Kind() == reflect.Pointer {
@@ -134,7 +133,7 @@ func assignStruct(p *healthlab.Problems, to reflect.Value, m map[string]any, pat
 	for name, v := range m {
 		i, ok := fields[name]
 		if !ok {
-			p.Add("unknown_key", "there is no such key", under(path, name)...)
+			p.Add("unknown_key", "must not be present: this key is unknown", under(path, name)...)
 			continue
 		}
 		assign(p, to.Field(i), v, under(path, name))
@@ -172,6 +171,6 @@ func assignLeaf(to reflect.Value, v any, wrong func(string)) {
 		}
 		wrong("a number")
 	default:
-		wrong("something that this program knows")
+		wrong("a type that this program can decode")
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 // BodyTimes limits how long the body of a request may take to arrive.
 type BodyTimes struct {
-	// Whole is the limit for the whole body, from the first read of it. Default 2 minutes.
+	// Whole limits the time from the first read of the body to its end. Default 2 minutes.
 	Whole time.Duration
-	// Pause is the limit between two parts of it. Default 15 seconds.
+	// Pause limits the time between two parts of the body. Default 15 seconds.
 	Pause time.Duration
 }
 
@@ -29,11 +29,10 @@ func (t BodyTimes) withDefaults() BodyTimes {
 
 type limitedKey struct{}
 
-// LimitBodies limits the time that bodies take. A read of a body that takes longer fails with
-// os.ErrDeadlineExceeded. A body of which the handler has not read the end when it answers is not
-// read further, and the connection is closed after the answer. Of nested calls the outermost
-// holds. Servers whose connections have no deadlines, such as httptest.ResponseRecorder, get
-// the header Connection alone.
+// LimitBodies limits how long the bodies of a handler's requests may take to arrive. A read that takes longer fails
+// with os.ErrDeadlineExceeded. If the handler answers before it has read the whole body, the rest is not read, and the
+// connection is closed after the answer. Of nested calls the outermost applies. If the ResponseWriter supports no
+// deadlines, as httptest.ResponseRecorder, only the header Connection is set.
 func LimitBodies(h http.Handler, times BodyTimes) http.Handler {
 	times = times.withDefaults()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +53,7 @@ func LimitBodies(h http.Handler, times BodyTimes) http.Handler {
 	})
 }
 
-// body is the body of a request, with limits of time.
+// body is a request body with time limits.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -64,7 +63,7 @@ type body struct {
 	whole   atomic.Bool // its end was read
 }
 
-// Read reads a part within the limits.
+// Read reads the next bytes within the time limits.
 func (b *body) Read(p []byte) (int, error) {
 	if !b.whole.Load() {
 		now := clock()
@@ -86,10 +85,10 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close does nothing: net/http closes the body after the handler, and reads it first.
+// Close does nothing, because net/http closes the body after the handler.
 func (b *body) Close() error { return nil }
 
-// answer closes the connection after an answer that begins before the end of the body.
+// answer is a ResponseWriter that closes the connection if the answer begins before the end of the body.
 type answer struct {
 	http.ResponseWriter
 	body    *body
@@ -124,13 +123,13 @@ func (a *answer) FlushError() error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// Flush is FlushError for handlers that ask for an http.Flusher.
+// Flush calls FlushError, for handlers that use http.Flusher.
 func (a *answer) Flush() { _ = a.FlushError() }
 
 // Unwrap lets http.ResponseController through.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// end stops the reading of a body that the handler left: net/http would wait for up to 256 KiB of it.
+// end stops net/http from reading up to 256 KiB of a body that the handler did not read.
 func (a *answer) end() {
 	a.start()
 	if a.closes && !a.body.whole.Load() {

@@ -12,19 +12,18 @@ import (
 const (
 	// writePart is how many bytes are sent within WritePause.
 	writePart = 64 << 10
-	// writeStall is how long a caller takes nothing before its connection counts as waiting.
+	// writeStall is the time after which a connection counts as waiting, if the caller reads nothing.
 	writeStall = time.Second
-	// lingerTime and lingerBytes bound what is read of a body that the handler left, after the
-	// answer: a connection that is closed with unread bytes is reset, and the caller may lose
-	// the answer.
+	// lingerTime and lingerBytes limit how much of an unread body is read after the answer. Closing a connection with
+	// unread bytes resets it, and the caller may lose the answer.
 	lingerTime  = 500 * time.Millisecond
 	lingerBytes = 256 << 10
 )
 
-// clock is that of the system, by which connections have deadlines.
+// clock is the system clock, which connection deadlines use.
 var clock = time.Now
 
-// conn is a connection that knows whether it waits for its caller.
+// conn is a connection that records whether it waits for its caller.
 type conn struct {
 	net.Conn
 	connections *connections
@@ -42,8 +41,8 @@ type conn struct {
 	writeEnd time.Time // deadline of the server
 }
 
-// waitsSince returns since when a connection waits for its caller: between requests, for a
-// header or a body, for the caller to take an answer, or for the rest of a body that is left.
+// waitsSince returns the time since which a connection waits for its caller: between requests, for a header or body,
+// for the caller to read an answer, or for the rest of an unread body.
 func (c *conn) waitsSince(now time.Time) (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +55,7 @@ func (c *conn) waitsSince(now time.Time) (time.Time, bool) {
 	return c.moved, c.writing && now.Sub(c.moved) >= writeStall
 }
 
-// enters notes a state of net/http.
+// enters records a change of the connection state reported by net/http.
 func (c *conn) enters(state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +72,7 @@ func (c *conn) handles(n int) {
 	c.moved = clock()
 }
 
-// waits counts a read of a body that begins or ends. c may be nil.
+// waits counts the body reads in progress. c may be nil.
 func (c *conn) waits(n int) {
 	if c == nil {
 		return
@@ -83,7 +82,7 @@ func (c *conn) waits(n int) {
 	c.waiting += n
 }
 
-// leavesBody notes that a body was not read to its end. c may be nil.
+// leavesBody records that a body was not read to its end. c may be nil.
 func (c *conn) leavesBody() {
 	if c == nil {
 		return
@@ -93,7 +92,7 @@ func (c *conn) leavesBody() {
 	c.leaves = true
 }
 
-// Read reads what has come.
+// Read reads the bytes that have arrived.
 func (c *conn) Read(p []byte) (int, error) {
 	c.reads(true)
 	n, err := c.Conn.Read(p)
@@ -101,7 +100,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reads notes that a read begins or ends.
+// reads records the start or the end of a read.
 func (c *conn) reads(reading bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +109,7 @@ func (c *conn) reads(reading bool) {
 	}
 }
 
-// Write sends part after part, each within the limit and before the deadline of the server.
+// Write sends the bytes in parts. Each part has the time limit WritePause, and the server's deadline applies to all.
 func (c *conn) Write(p []byte) (sent int, err error) {
 	defer c.sends(false)
 	for {
@@ -126,7 +125,7 @@ func (c *conn) Write(p []byte) (sent int, err error) {
 	}
 }
 
-// sends notes that a part is being sent, or none, and returns the deadline of the part.
+// sends records the start or the end of sending a part, and returns the deadline of the part.
 func (c *conn) sends(writing bool) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +137,7 @@ func (c *conn) sends(writing bool) time.Time {
 	return end
 }
 
-// SetWriteDeadline sets the deadline of the server, which holds beside the limit of parts.
+// SetWriteDeadline sets the server's deadline for writes, in addition to the limit of each part.
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +153,7 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// CloseWrite says that the server sends nothing more.
+// CloseWrite closes the sending side of the connection.
 func (c *conn) CloseWrite() error {
 	c.mu.Lock()
 	c.ending = true
@@ -166,7 +165,7 @@ func (c *conn) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// Close closes the connection and gives its place back. It is called once.
+// Close closes the connection and frees its place in the connection limits. It must be called once.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	leaves := c.leaves

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
 
-// connections are the connections of a server, by address.
+// connections holds the open connections of a server by address.
 type connections struct {
 	most, mostOfOne int
 	proxies         []netip.Prefix
@@ -27,7 +27,7 @@ type listener struct {
 	connections *connections
 }
 
-// Accept returns the next connection. If there is no room for one, it is closed.
+// Accept returns the next connection. It closes a connection that exceeds the limits.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.Listener.Accept()
@@ -54,9 +54,9 @@ func (l lineListener) Accept() (net.Conn, error) {
 	return &lineConn{Conn: c}, nil
 }
 
-// admit adds a connection. Where a bound is reached, the connection that waits longest for its
-// caller is closed: one of the same address, else one of the address that has most. It returns
-// false if none waits.
+// admit adds a connection. If a limit is reached, it closes the connection that has waited longest for its caller: one
+// of the same address if there is one, else one of the address with the most connections. It returns false if no
+// connection waits.
 func (s *connections) admit(c *conn) bool {
 	at := netip.Addr{}
 	if tcp, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
@@ -99,7 +99,7 @@ func longestWaiting(list map[*conn]struct{}) (found *conn) {
 	return found
 }
 
-// largest returns the connections of the address that has most of those that have one that waits.
+// largest returns the connections of the address with the most connections, among addresses with a waiting connection.
 func (s *connections) largest() (most map[*conn]struct{}) {
 	for _, list := range s.of {
 		if len(list) > len(most) && longestWaiting(list) != nil {
@@ -117,7 +117,7 @@ func (s *connections) add(c *conn) {
 	s.total++
 }
 
-// remove forgets a connection, once.
+// remove deletes a connection from the limits. It may be called more than once.
 func (s *connections) remove(c *conn) {
 	list := s.of[c.address]
 	if _, there := list[c]; !there {
@@ -129,7 +129,7 @@ func (s *connections) remove(c *conn) {
 	}
 }
 
-// closeWaiting closes the connections that have waited for their callers since before an instant.
+// closeWaiting closes the connections that have waited for their callers since before the given time.
 func (s *connections) closeWaiting(before time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 )
 
 // The bounds of connections leave file handles to the rest of the program.
-func TestConnectionsLeaveFileHandles(t *testing.T) {
+func TestConnectionLimits_leaveFileHandlesToTheProgram(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name          string

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// secureListener makes the handshakes of TLS, each beside the others. net/http makes them itself,
-// but then it reads the requests of HTTP/1.1 from the connection of TLS alone.
+// secureListener performs TLS handshakes concurrently. net/http would perform them itself, but then it would read
+// HTTP/1.1 requests directly from the TLS connection.
 type secureListener struct {
 	net.Listener
 	config *tls.Config
@@ -45,7 +45,7 @@ func (l *secureListener) run() {
 	}
 }
 
-// hand hands a result to Accept. It returns false if the listener is closed.
+// hand passes a connection or error to Accept. It returns false if the listener is closed.
 func (l *secureListener) hand(a accepted) bool {
 	select {
 	case l.ready <- a:
@@ -72,7 +72,7 @@ func (l *secureListener) handshake(c net.Conn) {
 	}
 }
 
-// Accept returns the next connection whose handshake has ended.
+// Accept returns the next connection after its handshake.
 func (l *secureListener) Accept() (net.Conn, error) {
 	select {
 	case a := <-l.ready:

@@ -14,10 +14,9 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Options are the limits of a [Server]. The zero value has the defaults.
+// Options holds the limits of a [Server]. Zero fields mean the defaults.
 type Options struct {
-	// Header is how long the header of a request may take to arrive, and the handshake of TLS.
-	// Default 10 seconds.
+	// Header is how long the TLS handshake and the header of a request may take to arrive. Default 10 seconds.
 	Header time.Duration
 	// Body limits the time of bodies.
 	Body BodyTimes
@@ -26,24 +25,24 @@ type Options struct {
 	// Write is how long an answer may take, from the end of the request's header. A handler
 	// can set another end with http.ResponseController. Default 4 minutes.
 	Write time.Duration
-	// WritePause is how long the caller may take for 64 KiB of an answer. Default 20 seconds.
+	// WritePause is how long the caller may take to read 64 KiB of an answer. Default 20 seconds.
 	WritePause time.Duration
 
-	// Connections bounds the connections of all addresses. Default 4000. If the process has a
-	// limit of file handles, the bound is at most that limit less Reserve, or three quarters
-	// of it, whichever is less.
+	// Connections is the largest number of connections. Default 4000. If the process has a limit of file handles, it is
+	// at most that limit minus Reserve, and at most three quarters of the limit.
 	Connections int
-	// AddressConnections bounds the connections of one address, of IPv6 those of the first 64
-	// bits. Default half of the connections of all.
+	// AddressConnections is the largest number of connections of one address; of IPv6 the first 64 bits count. Default
+	// half of Connections.
 	AddressConnections int
-	// Reserve is how many file handles the rest of the program needs, for its database, files
-	// and requests of its own. Default 96.
+	// Reserve is the number of file handles for the rest of the program: database, files and outgoing requests. Default
+	// 96.
 	Reserve int
 	// Proxies are addresses for which AddressConnections does not hold.
 	Proxies []netip.Prefix
 }
 
-// withDefaults returns the limits of a process with a limit of file handles; 0 for none.
+// withDefaults returns the options with defaults for zero fields. handles is the limit of file handles of the process;
+// 0 means no limit.
 func (o Options) withDefaults(handles int) Options {
 	o.Header = cmp.Or(o.Header, 10*time.Second)
 	o.Body = o.Body.withDefaults()
@@ -66,7 +65,7 @@ type Server struct {
 	connections *connections
 }
 
-// New makes a server of a handler. Nil options are the defaults.
+// New returns a server for a handler. Nil options mean the defaults.
 func New(h http.Handler, o *Options) *Server {
 	if o == nil {
 		o = &Options{}
@@ -103,8 +102,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.http.Serve(lineListener{&listener{Listener: l, connections: s.connections}})
 }
 
-// ServeTLS answers over TLS with the certificate and the key of two PEM files. Else it is as
-// [Server.Serve], but a request of HTTP/2 whose target is no URL is reset.
+// ServeTLS answers over TLS with the certificate and key of two PEM files. It otherwise behaves like [Server.Serve],
+// but resets an HTTP/2 request whose target is not a URL.
 func (s *Server) ServeTLS(l net.Listener, certificate, key string) error {
 	pair, err := tls.LoadX509KeyPair(certificate, key)
 	if err != nil {
@@ -114,12 +113,12 @@ func (s *Server) ServeTLS(l net.Listener, certificate, key string) error {
 	return s.http.Serve(secure(&listener{Listener: l, connections: s.connections}, config, s.options.Header))
 }
 
-// stopPause is how long a connection may wait for its caller while the server stops.
+// stopPause is how long a connection may wait for its caller during a shutdown.
 const stopPause = time.Second
 
-// Shutdown stops accepting connections and waits for the requests that have begun, but for
-// those whose callers have sent and taken nothing for a second. It returns the error of ctx
-// if requests go on when ctx ends, and cuts them off.
+// Shutdown stops accepting connections and waits for running requests. It does not wait for a request whose caller has
+// sent and read nothing for a second. If requests still run when ctx ends, it closes their connections and returns the
+// error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.http.Shutdown(ctx) }()
@@ -139,7 +138,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// follow counts the requests of a connection.
+// follow counts the running requests of a connection.
 func follow(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connOf(r.Context())
@@ -149,7 +148,7 @@ func follow(next http.Handler) http.Handler {
 	})
 }
 
-// checkTarget answers requests whose target is no URL.
+// checkTarget refuses requests whose target is not a URL.
 func checkTarget(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if line, _ := r.Context().Value(lineKey{}).(*lineConn); line != nil && line.malformed {
@@ -160,7 +159,7 @@ func checkTarget(next http.Handler) http.Handler {
 	})
 }
 
-// refuseTarget answers a request whose target is no URL.
+// refuseTarget answers a request whose target is not a URL.
 func refuseTarget(w http.ResponseWriter, r *http.Request) {
 	server.Identify(w, r)
 	w.Header().Set("Cache-Control", "no-store")
@@ -181,8 +180,7 @@ func connOf(ctx context.Context) *conn {
 	return c
 }
 
-// layers returns the layers of a connection that a listener of this package accepted. line is
-// nil for HTTP/2.
+// layers returns the wrappers around a connection that a listener of this package accepted. line is nil for HTTP/2.
 func layers(c net.Conn) (line *lineConn, under *conn) {
 	for {
 		switch layer := c.(type) {

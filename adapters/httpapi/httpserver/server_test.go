@@ -157,7 +157,7 @@ func slowBodies(path string) map[string]string {
 
 // A refusal is sent at once and the connection closed, although the body never comes. The handler
 // alone, on another server, does the same.
-func TestBodiesAreNotReadAfterARefusal(t *testing.T) {
+func TestRefusal_isSentAtOnceWithoutReadingTheBody(t *testing.T) {
 	t.Parallel()
 	_, ours := serve(t, site(), httpserver.Options{})
 	other := httptest.NewServer(httpserver.LimitBodies(site(), httpserver.BodyTimes{}))
@@ -176,7 +176,7 @@ func TestBodiesAreNotReadAfterARefusal(t *testing.T) {
 }
 
 // A body that a handler reads may pause for a while, and take a while as a whole.
-func TestBodiesHaveLimitsOfTime(t *testing.T) {
+func TestBody_pausingOrLastingTooLongIsRefused(t *testing.T) {
 	t.Parallel()
 	times := httpserver.BodyTimes{Pause: 100 * time.Millisecond}
 	_, ours := serve(t, site(), httpserver.Options{Body: times})
@@ -221,7 +221,7 @@ func TestBodiesHaveLimitsOfTime(t *testing.T) {
 }
 
 // A body in time is read, and its connection is kept: the limits of the body end with it.
-func TestBodiesInTime(t *testing.T) {
+func TestBody_arrivingInTimeKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	const pause = 50 * time.Millisecond
 	long := make(chan struct{})
@@ -248,7 +248,7 @@ func TestBodiesInTime(t *testing.T) {
 }
 
 // A caller that sends a long body to a refusal reads the answer.
-func TestRefusedCallersReadTheAnswer(t *testing.T) {
+func TestRefusal_reachesACallerThatSendsALongBody(t *testing.T) {
 	t.Parallel()
 	_, address := serve(t, site(), httpserver.Options{})
 	for _, size := range []int{1, 1000, 100_000, 1 << 20} {
@@ -262,7 +262,7 @@ func TestRefusedCallersReadTheAnswer(t *testing.T) {
 }
 
 // Headers, idle connections and answers have limits of time of their own.
-func TestOtherLimitsOfTime(t *testing.T) {
+func TestHeaderIdleAndAnswer_haveTimeLimitsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	const short = 100 * time.Millisecond
 	for what, tt := range map[string]struct {
@@ -325,7 +325,7 @@ func waitingKinds() map[string]string {
 
 // Connections that send nothing more never keep a caller of the same address out, nor one of another
 // address.
-func TestWaitingConnectionsGiveWay(t *testing.T) {
+func TestIdleConnections_neverKeepAnotherCallerOut(t *testing.T) {
 	t.Parallel()
 	for what, first := range waitingKinds() {
 		t.Run(what, func(t *testing.T) {
@@ -342,7 +342,7 @@ func TestWaitingConnectionsGiveWay(t *testing.T) {
 }
 
 // A bound closes the connection of its own address that waits longest, and no other.
-func TestTheLongestWaitingConnectionIsClosed(t *testing.T) {
+func TestAddressLimit_closesTheLongestIdleConnectionOfTheAddress(t *testing.T) {
 	t.Parallel()
 	_, address := serve(t, site(), httpserver.Options{Connections: 20, AddressConnections: 3})
 	other := dial(t, "127.0.0.2", address, get)
@@ -366,7 +366,7 @@ func TestTheLongestWaitingConnectionIsClosed(t *testing.T) {
 }
 
 // Requests that are being answered are not closed; if there are no other connections, a new one is.
-func TestAnsweredRequestsAreNotClosed(t *testing.T) {
+func TestConnectionLimit_neverClosesARequestInProgress(t *testing.T) {
 	t.Parallel()
 	begun, release := make(chan struct{}), make(chan struct{})
 	mux := site()
@@ -391,7 +391,7 @@ func TestAnsweredRequestsAreNotClosed(t *testing.T) {
 }
 
 // The bound of an address does not hold for proxies, and that of all does.
-func TestProxies(t *testing.T) {
+func TestAddressLimit_doesNotApplyToProxies(t *testing.T) {
 	t.Parallel()
 	_, address := serve(t, site(), httpserver.Options{Connections: 10, AddressConnections: 1, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/30")}})
 	var open []net.Conn
@@ -413,7 +413,7 @@ func TestProxies(t *testing.T) {
 
 // A stop takes little more than a second beside any number of connections that wait, and lets a
 // request end that is being answered.
-func TestShutdownBesideWaitingConnections(t *testing.T) {
+func TestShutdown_waitsForRequestsButNotForIdleConnections(t *testing.T) {
 	t.Parallel()
 	begun, release := make(chan struct{}), make(chan struct{})
 	mux := site()
@@ -450,7 +450,7 @@ func TestShutdownBesideWaitingConnections(t *testing.T) {
 }
 
 // A stop cuts off requests that go on.
-func TestShutdownCutsOff(t *testing.T) {
+func TestShutdown_cutsOffRequestsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -485,7 +485,7 @@ func detail(t *testing.T, answer *http.Response) (kind string) {
 }
 
 // A target that is no URL is answered as JSON, and the connection goes on; over TLS too.
-func TestMalformedTargets(t *testing.T) {
+func TestMalformedURL_isAnsweredAsJSONAndKeepsTheConnection(t *testing.T) {
 	t.Parallel()
 	_, address := serve(t, site(), httpserver.Options{})
 	secured, trust := serveTLS(t, httpserver.Options{})
@@ -526,7 +526,7 @@ func TestMalformedTargets(t *testing.T) {
 }
 
 // Targets that are URLs arrive as they are.
-func TestTargetsArrive(t *testing.T) {
+func TestRequestURI_reachesTheHandlerUnchanged(t *testing.T) {
 	t.Parallel()
 	_, address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.RequestURI) }), httpserver.Options{})
 	c := dial(t, here, address, "")
@@ -590,7 +590,7 @@ func serveTLS(t *testing.T, o httpserver.Options) (address string, trust *x509.C
 }
 
 // TLS and HTTP/2 have the bounds and the limits of time, too.
-func TestTLS(t *testing.T) {
+func TestTLS_andHTTP2HaveTheSameLimits(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		t.Run(protocol, func(t *testing.T) {

@@ -8,12 +8,11 @@ import (
 	"net/url"
 )
 
-// longestLine is how many bytes of a request line are held; net/http refuses longer headers.
+// longestLine is the largest buffered request line, in bytes. net/http refuses longer headers.
 const longestLine = 64 << 10
 
-// lineConn is a connection of HTTP/1.1 whose request lines have targets that net/http can read. In
-// place of one that is no URL it puts / and notes that: net/http would answer it with a text and
-// close the connection. Its fields belong to the goroutine that reads.
+// lineConn is an HTTP/1.1 connection that replaces a malformed request target by / and records it, because net/http
+// would answer such a request with plain text and close the connection. Only the reading goroutine uses its fields.
 type lineConn struct {
 	net.Conn
 	read      bool   // the request line
@@ -28,12 +27,12 @@ type secureConn struct {
 	secured *tls.Conn
 }
 
-// ConnectionState is what net/http puts into a request.
+// ConnectionState returns the TLS state that net/http copies into each request.
 func (c *secureConn) ConnectionState() tls.ConnectionState { return c.secured.ConnectionState() }
 
 func (c *lineConn) next() { c.read, c.method, c.malformed = false, false, false }
 
-// CloseWrite says that the server sends nothing more.
+// CloseWrite closes the sending side of the connection.
 func (c *lineConn) CloseWrite() error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {
@@ -42,8 +41,8 @@ func (c *lineConn) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// Read reads bytes for net/http. The request line is held until it has come, but for its first
-// word, after which net/http limits the time of the header.
+// Read reads bytes for net/http. It buffers the request line until its end, except the first word, with which net/http
+// starts the time limit of the header.
 func (c *lineConn) Read(p []byte) (int, error) {
 	for !c.read && !c.lineReady(len(p)) {
 		n, err := c.Conn.Read(p)
@@ -67,8 +66,8 @@ func (c *lineConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// lineReady reports whether held bytes can be handed on: the line with a target that is a URL,
-// or its first word if there is room for it.
+// lineReady reports whether buffered bytes can be returned: a checked request line, or its first word if room bytes
+// suffice.
 func (c *lineConn) lineReady(room int) bool {
 	end := bytes.IndexByte(c.held, '\n')
 	switch space := bytes.IndexByte(c.held, ' '); {
@@ -83,8 +82,8 @@ func (c *lineConn) lineReady(room int) bool {
 	return true
 }
 
-// mendTarget puts / in the place of the target of a request line that ends before end, if it is
-// no URL. The line begins with the target if the method was handed on.
+// mendTarget replaces a malformed target of the request line before end by /. methodGone means that the buffer starts
+// with the target.
 func mendTarget(held []byte, end int, methodGone bool) (mended []byte, malformed bool) {
 	line := bytes.TrimSuffix(held[:end], []byte("\r"))
 	from := 0

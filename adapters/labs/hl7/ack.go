@@ -15,7 +15,7 @@ const (
 	rejected = "AR" // not received here, or not now
 )
 
-// Codes of errors in acknowledgements, from the standard's table of them.
+// Error codes of acknowledgements (HL7 table 0357).
 const (
 	codeSegmentSequence = "100"
 	codeDataType        = "102"
@@ -35,7 +35,7 @@ var codeTexts = map[string]string{
 func (o *Options) answer(m *er7.Message, code string, problems ...error) []byte {
 	out, err := o.answerIn(er7.ASCII, m, code, problems)
 	if err != nil {
-		// The sender's names have letters that ASCII does not have.
+		// The sender's names may contain letters outside of ASCII.
 		out, err = o.answerIn(er7.UTF8, m, code, problems)
 	}
 	if out == nil || err != nil {
@@ -92,7 +92,7 @@ func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, problems
 	return b.Build()
 }
 
-// unsupportedError is a message of a kind that is not read.
+// unsupportedError is the error of a message of an unsupported kind.
 type unsupportedError struct{}
 
 func (*unsupportedError) Error() string {
@@ -104,7 +104,7 @@ func (*unsupportedError) Unwrap() error { return healthlab.Invalid }
 // acknowledgement is an answer of the laboratory.
 type acknowledgement struct {
 	code string
-	// sample is the number that it gave the order; empty if it did not.
+	// sample is the laboratory's number of the order; empty if the answer has none.
 	sample string
 	// errors are the codes of the errors.
 	errors []string
@@ -133,7 +133,7 @@ func readAcknowledgement(m *er7.Message) acknowledgement {
 	return v
 }
 
-// has reports whether the laboratory named one of the error codes.
+// has reports whether the acknowledgement contains one of the error codes.
 func (v acknowledgement) has(codes ...string) bool {
 	for _, f := range v.errors {
 		for _, c := range codes {
@@ -150,7 +150,7 @@ func (v acknowledgement) err() error {
 	switch v.code {
 	case "AA", "CA":
 		if v.has("UA", "UC") {
-			return fmt.Errorf("%w: the laboratory is unable to do it", healthlab.Invalid)
+			return fmt.Errorf("%w: the laboratory answered that it cannot accept the order (ORC-1 is UA)", healthlab.Invalid)
 		}
 		return nil
 	case "AE", "CE":
@@ -161,7 +161,7 @@ func (v acknowledgement) err() error {
 	case "AR", "CR":
 		// The type, the version or the receiver is not set up, or the laboratory is busy:
 		// the order stays open.
-		return fmt.Errorf("%w: the laboratory does not take messages of this kind now", healthlab.Unavailable)
+		return fmt.Errorf("%w: the laboratory rejects messages of this kind at the moment (MSA-1 is AR)", healthlab.Unavailable)
 	}
-	return fmt.Errorf("%w: the laboratory's answer says neither yes nor no", healthlab.Unavailable)
+	return fmt.Errorf("%w: the answer of the laboratory neither accepts nor refuses the message", healthlab.Unavailable)
 }

@@ -28,7 +28,7 @@ func read(t *testing.T, header string, o *hl7.Options, segments ...string) hl7.I
 const oru = "MSH|^~\\&|LIS|N|||20260303||ORU^R01"
 
 // Units are read whole, and ranges as reports print them; the result is interpreted.
-func TestUnitsAndRangesAsWritten(t *testing.T) {
+func TestRead_unitsAndRangesAreReadAsPrinted(t *testing.T) {
 	for _, c := range []struct{ value, unit, bounds, wantUnit, want string }{
 		{"4.4", "10^3/uL", "3.6-10.0", "10^3/uL", "normal"}, {"4.7", "x10^6/uL", "3.8-5.2", "x10^6/uL", "normal"}, {"4.4", "10*3/uL", "5.0-10.0", "10*3/uL", "abnormal"},
 		{"130", "mg/dL", "70–99", "mg/dL", "abnormal"}, {"130", "mg/dL", "70-99 mg/dL", "mg/dL", "abnormal"}, {"130", "mg/dL", "(70-99)", "mg/dL", "abnormal"},
@@ -49,7 +49,7 @@ func TestUnitsAndRangesAsWritten(t *testing.T) {
 }
 
 // Values of every type are published without the separators of the format.
-func TestValuesOfEveryType(t *testing.T) {
+func TestRead_valuesOfEveryTypeLoseTheSeparators(t *testing.T) {
 	for _, c := range []struct{ kind, value, want string }{
 		{"AD", "1 Main St^^Reno^NV", "1 Main St Reno NV"}, {"CE", "A^Able^L", "Able"}, {"CF", "A^Able^L", "Able"}, {"CK", "77^1^M10", "77"}, {"CN", "9^Doe^Jo", "Jo Doe"},
 		{"CNE", "A^Able^L", "Able"}, {"CP", "12^UP", "12 UP"}, {"CQ", "12^mL&millilitre", "12 mL"}, {"CWE", "A^Able^L", "Able"}, {"CX", "77^^^LAB^MR", "77"},
@@ -68,7 +68,7 @@ func TestValuesOfEveryType(t *testing.T) {
 }
 
 // Times come out with the precision that they were written with, in every place.
-func TestTimesAsWritten(t *testing.T) {
+func TestRead_timesKeepTheirPrecision(t *testing.T) {
 	for _, c := range []struct {
 		written, text, instant string
 		precision              labresult.Precision
@@ -110,7 +110,7 @@ func TestTimesAsWritten(t *testing.T) {
 }
 
 // The offset of MSH-7 is that of times without one, unless the laboratory's zone has it.
-func TestOffsetOfTheHeader(t *testing.T) {
+func TestRead_timesWithoutOffsetUseTheHeadersOrTheLabsZone(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -127,7 +127,7 @@ func TestOffsetOfTheHeader(t *testing.T) {
 }
 
 // What is known of the equipment, the specimen and its container.
-func TestEquipmentAndSpecimen(t *testing.T) {
+func TestReport_keepsEquipmentSpecimenAndContainer(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	obx := "OBX|1|NM|2276-4^Ferritin^LN||95|ug/L|13-150|N|||F||||||IA^Immunoassay^L|AU-12^NORTHLAB^1.2.3^ISO~PIP-7"
@@ -150,7 +150,7 @@ func TestEquipmentAndSpecimen(t *testing.T) {
 }
 
 // Notes are kept with what they follow, in both orders of specimens and tests.
-func TestNotesAtEveryLevel(t *testing.T) {
+func TestReport_notesStayWithOrderTestSpecimenOrResult(t *testing.T) {
 	for name, c := range map[string]struct {
 		event    string
 		segments []string
@@ -178,7 +178,7 @@ func TestNotesAtEveryLevel(t *testing.T) {
 }
 
 // The specimens of a test have their own notes.
-func TestNotesOfSeveralSpecimens(t *testing.T) {
+func TestReport_eachSpecimenKeepsItsNotes(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("95", "N", "F"), "SPM|1|^S1||SER^Serum^L", "NTE|1||first tube", "SPM|2|^S2||PLAS^Plasma^L", "NTE|1||second tube", "NTE|2||pink")))
@@ -188,7 +188,7 @@ func TestNotesOfSeveralSpecimens(t *testing.T) {
 }
 
 // An ORC that follows an OBR of another order begins a test of its own.
-func TestOrderAfterTestOfAnotherOrder(t *testing.T) {
+func TestRead_ORCAfterAnotherOrdersOBRBeginsATest(t *testing.T) {
 	in := read(t, strings.Replace(oru, "ORU^R01", "OUL^R22", 1), nil, "SPM|1|^S1", "OBR|1|N1|F1|a^A|||||||||||||||||||||F", "ORC|RE|N2|F2", "OBR|2|N2|F2|b^B|||||||||||||||||||||F", "OBX|1|NM|x^X^L||1||||||F")
 	require.Len(t, in.Tests, 2)
 	require.Equal(t, []string{"N1"}, in.Tests[0].Numbers)
@@ -197,7 +197,7 @@ func TestOrderAfterTestOfAnotherOrder(t *testing.T) {
 }
 
 // Documents come embedded, in the encoding that they name; a reference is refused by itself.
-func TestDocumentsAsWritten(t *testing.T) {
+func TestDocument_embeddedIsDecodedAndReferenceRefused(t *testing.T) {
 	pdf := base64.StdEncoding.EncodeToString([]byte("%PDF-1.7 x"))
 	for _, c := range []struct{ kind, value, status, answer, content string }{
 		{"ED", "^application^pdf^Base64^" + pdf, "F", "AA", "application/pdf"},

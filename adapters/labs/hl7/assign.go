@@ -10,11 +10,11 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
-// group is the tests of one message that report the same order and patient.
+// group is the tests of one message for the same order and patient.
 type group struct {
-	// held is the order that they name; nil for none.
+	// held is the state of the named order; nil without one.
 	held *dossier
-	// foreign are reported numbers that are not the order's.
+	// foreign lists reported order numbers that do not belong to the order.
 	foreign []string
 	patient orders.ReportedPatient
 	// contradicts: a reported number, or a part of the patient, is not the order's.
@@ -105,7 +105,7 @@ func (g *group) take(d delivery, results bool, opts *Options) (m *exchange.Messa
 	return m, review
 }
 
-// key names what a group reports of patient and numbers.
+// key identifies the patient and order numbers that a group reports.
 func (g *group) key() string {
 	patient, err := json.Marshal(g.patient)
 	if err != nil {
@@ -118,7 +118,7 @@ func (g *group) key() string {
 	return shortID(parts...)
 }
 
-// reason says why a group without a known order, or that contradicts it, waits in the journal.
+// reason returns why a group waits for review in the journal.
 func (g *group) reason() string {
 	switch {
 	case g.held == nil:

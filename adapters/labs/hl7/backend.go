@@ -12,10 +12,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
-// Sender sends a message to the laboratory and returns the first answer that accept takes.
-// It may send the message several times; after an error it may have arrived or not. An empty
-// answer means that there will be none. Implementations, such as mllp.Client and [Folder],
-// must be safe for concurrent use.
+// Sender sends a message to the laboratory and returns the first answer that accept accepts. It may send the message
+// several times. After an error the message may have arrived or not. An empty answer means that the laboratory sends
+// none. Implementations, such as mllp.Client and [Folder], must be safe for concurrent use.
 type Sender interface {
 	Send(ctx context.Context, message []byte, accept func(answer []byte) bool) ([]byte, error)
 }
@@ -29,8 +28,8 @@ type Backend struct {
 	opts    Options
 }
 
-// New returns a laboratory behind a sender. Its journal in the store has the name
-// [Options].LabSlug: two laboratories of one store need two slugs.
+// New returns a backend that sends orders with s. Its journal in the store is named [Options].LabSlug, so two
+// laboratories of one store need two slugs.
 func New(s Sender, store labjournal.Store, o *Options) *Backend {
 	opts := o.withDefaults()
 	of := func(d *dossier) orders.OrderID { return d.Order }
@@ -167,7 +166,7 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	switch refusal := v.err(); {
 	case refusal == nil, v.has(codeUnknownKey): // the order is unknown there
 	case errors.Is(refusal, healthlab.Invalid):
-		return fmt.Errorf("cancel order: %w: the laboratory does not take it back", healthlab.Precondition)
+		return fmt.Errorf("cancel order: %w: the laboratory refuses the cancellation", healthlab.Precondition)
 	default:
 		return fmt.Errorf("cancel order: %w", refusal)
 	}
@@ -184,8 +183,8 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	return nil
 }
 
-// cancellation returns the message that cancels an order: the header of the one that placed
-// it with another id, the patient, and each test.
+// cancellation returns the message that cancels an order: the header of the order message with a new id, the patient,
+// and each test.
 func (b *Backend) cancellation(d dossier) ([]byte, error) {
 	placed, err := er7.Parse(d.Request, nil)
 	if err != nil {

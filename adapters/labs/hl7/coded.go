@@ -5,7 +5,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// term reads a coded value with all of its codes; nil if there is none.
+// term reads a coded value with all of its codes; nil if it is empty.
 func term(p er7.Part) *labresult.Coded {
 	c := p.Coded()
 	out := labresult.Coded{Text: c.Display(), Codes: codesOf(c)}
@@ -15,7 +15,7 @@ func term(p er7.Part) *labresult.Coded {
 	return &out
 }
 
-// terms reads the coded values of a field that repeats.
+// terms reads the coded values of a repeating field.
 func terms(p er7.Part) []labresult.Coded {
 	var out []labresult.Coded
 	for _, one := range p.Repetitions() {
@@ -26,7 +26,7 @@ func terms(p er7.Part) []labresult.Coded {
 	return out
 }
 
-// codesOf returns what a coded value has besides its text.
+// codesOf returns the codes of a coded value.
 func codesOf(c er7.Coded) []labresult.Code {
 	var out []labresult.Code
 	for _, code := range c.Codes {

@@ -22,7 +22,7 @@ import (
 )
 
 // One connection sends every kind of bad input and then a good report, which is accepted.
-func TestBadInputOverOneConnection(t *testing.T) {
+func TestConnection_acceptsAGoodReportAfterBadInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		n := b.submit(submission())
@@ -77,7 +77,7 @@ func TestBadInputOverOneConnection(t *testing.T) {
 
 // A laboratory accepts an order and loses the connection before it answers: it gets the same
 // message again, and has one order in the end.
-func TestOneOrderAtTheLaboratory(t *testing.T) {
+func TestSubmit_lostAnswerResendsTheSameMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		got := map[string]int{} // by control id: how a laboratory tells repeats
@@ -124,7 +124,7 @@ func TestOneOrderAtTheLaboratory(t *testing.T) {
 
 // Two processes share one journal, and a laboratory sends every message twice at the same
 // time: the service gets each report once.
-func TestAtOnce(t *testing.T) {
+func TestReport_sentTwiceToTwoProcessesIsHandledOnce(t *testing.T) {
 	j := memory.New(&memory.Options{UsersElsewhere: true}).LabJournal()
 	one := newBenchOn(t, j, nil)
 	two := hl7.New(one.lab, j, nil)

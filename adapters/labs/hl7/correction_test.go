@@ -14,7 +14,7 @@ import (
 
 // A correction that comes before all results is one: the order stays partial, and the result, the
 // history and the event say what it replaces. With the last result, it completes and corrects.
-func TestCorrectionOfAPartialOrder(t *testing.T) {
+func TestCorrection_ofAPartialOrderKeepsItPartial(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, second []string
 		status        orders.LowLevel

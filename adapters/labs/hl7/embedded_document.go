@@ -4,7 +4,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
 )
 
-// document reads a document that stands in place of a result.
+// document reads an embedded document in an OBX.
 func (r *reader) document(t *TestReport, s er7.Segment) {
 	r.note = &t.Notes
 	if !t.brings(s) {
@@ -14,7 +14,7 @@ func (r *reader) document(t *TestReport, s er7.Segment) {
 		e, err := p.Embedded()
 		if err != nil {
 			r.in.Refused = append(r.in.Refused, &er7.SyntaxError{
-				Segment: s.Name(), Number: s.Number(), Field: 5, Problem: "an embedded document must be in the encoding that it names",
+				Segment: s.Name(), Number: s.Number(), Field: 5, Problem: "an embedded document must be encoded as OBX-5.4 says",
 			})
 			continue
 		}
@@ -24,8 +24,7 @@ func (r *reader) document(t *TestReport, s er7.Segment) {
 	}
 }
 
-// reference refuses a reference to a document that stands in place of a result: what it points
-// to is not read.
+// reference refuses a reference to a document in an OBX, because its target is not read.
 func (r *reader) reference(t *TestReport, s er7.Segment) {
 	r.note = &t.Notes
 	if t.brings(s) && !s.Field(5).Empty() {
@@ -36,8 +35,7 @@ func (r *reader) reference(t *TestReport, s er7.Segment) {
 }
 
 func (t *TestReport) brings(obx er7.Segment) bool {
-	// A document that is deleted or wrong is withdrawn; one that is not verified, or that will not come, brings
-	// nothing.
+	// A deleted or wrong document is withdrawn. An unverified or cancelled one is ignored.
 	status := obx.Field(11).Text()
 	t.Withdrawn = t.Withdrawn || status == "D" || status == "W"
 	return status != "D" && status != "W" && status != "R" && status != "X"

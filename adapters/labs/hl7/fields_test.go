@@ -58,7 +58,7 @@ func codedTexts(list []labresult.Coded) []string {
 	return out
 }
 
-func TestCulture(t *testing.T) {
+func TestReport_cultureKeepsIsolatesSusceptibilitiesAndSpecimens(t *testing.T) {
 	m := reportOf(t, "culture.hl7")
 	require.Equal(t, orders.FinalResult, m.On)
 	require.Equal(t, "Patient took antibiotics before collection\nVisit note: seen by night staff", *m.Results.Metadata.Notes)
@@ -96,7 +96,7 @@ func TestCulture(t *testing.T) {
 	require.NotEqual(t, urine.DateCollected, blood.DateCollected)
 }
 
-func TestMissingResults(t *testing.T) {
+func TestReport_missingResultsHaveTheirReasons(t *testing.T) {
 	m := reportOf(t, "missing.hl7")
 	require.Equal(t, orders.FinalResult, m.On)
 	require.Equal(t, map[string]string{"Ferritin": "9.5"}, values(m))
@@ -119,7 +119,7 @@ func TestMissingResults(t *testing.T) {
 }
 
 // Words for results that are missing, and words that are results.
-func TestNotPerformed(t *testing.T) {
+func TestReport_wordsForNotPerformedMakeAResultMissing(t *testing.T) {
 	for value, missing := range map[string]bool{
 		"TNP": true, "tnp": true, "QNS": true, "Canc": true, "CANCELLED": true, "Canceled by physician": true, "TNP - hemolyzed": true, "*QNS*": true,
 		"Test not performed. Lipemic": true, "NOT DONE": true, "DNR": true, "Quantity not sufficient": true, "SPECIMEN REJECTED": true, "": true,
@@ -140,7 +140,7 @@ func TestNotPerformed(t *testing.T) {
 }
 
 // A value that cannot be calculated is missing, and says nothing of the sample.
-func TestNotCalculated(t *testing.T) {
+func TestReport_valueThatCannotBeCalculatedIsMissing(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|$|||CM", ferrF, "OBX|1|ST|2276-4^Ferritin^LN||Unable to calculate||||||F")))
@@ -150,7 +150,7 @@ func TestNotCalculated(t *testing.T) {
 }
 
 // An empty result that is not final may still come.
-func TestPreliminaryWithoutValue(t *testing.T) {
+func TestReport_emptyPreliminaryResultIsAwaited(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	require.Equal(t, "AA", b.send(b.report(n, ana, ferrP, ferritin("", "", "P"))))
@@ -159,7 +159,7 @@ func TestPreliminaryWithoutValue(t *testing.T) {
 	require.Empty(t, b.told()[0].Results.MissingResults)
 }
 
-func TestRejectedSample(t *testing.T) {
+func TestReport_rejectedSampleRejectsTheOrderWithReasons(t *testing.T) {
 	m := reportOf(t, "rejected.hl7")
 	require.Equal(t, orders.SampleRejected, m.On)
 	require.Equal(t, orders.SampleStabilityExceeded, m.Detail)
@@ -170,7 +170,7 @@ func TestRejectedSample(t *testing.T) {
 }
 
 // A rejected sample is also told beside results of another one.
-func TestRejectedSampleOfOneTest(t *testing.T) {
+func TestReport_rejectedSampleOfOneTestKeepsTheOthers(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	require.Equal(t, "AA", b.send(b.report(n, ana, "NTE|1||one tube was frozen", ironF, iron, strings.TrimSuffix(ferrF, "F")+"X", "SPM|1|^S3||SER^Serum^HL70487|||||||||||||||||RB^Broken container^HL70490")))
@@ -182,7 +182,7 @@ func TestRejectedSampleOfOneTest(t *testing.T) {
 	require.Equal(t, []string{"Broken container HL70490:RB"}, codedTexts(m.Results.SampleInformation["S3"].RejectReasons))
 }
 
-func TestSpecimenOfOldVersion(t *testing.T) {
+func TestReport_specimenInOBR15IsRead(t *testing.T) {
 	m := reportOf(t, "old_version.hl7")
 	sample := m.Results.SampleInformation["F1"]
 	require.Equal(t, "Throat swab HL70070:THRT", codedText(*sample.SpecimenType))
@@ -192,7 +192,7 @@ func TestSpecimenOfOldVersion(t *testing.T) {
 }
 
 // In messages about specimens, each precedes its tests.
-func TestSpecimenBeforeTests(t *testing.T) {
+func TestReport_specimenBeforeItsTestsIsJoined(t *testing.T) {
 	m := reportOf(t, "specimen_first.hl7")
 	of := map[string]string{}
 	for _, r := range m.Results.Results {
@@ -204,7 +204,7 @@ func TestSpecimenBeforeTests(t *testing.T) {
 }
 
 // A correction without the specimen keeps what is known of it, whichever comes first.
-func TestSpecimenOfEarlierMessage(t *testing.T) {
+func TestCorrection_withoutASpecimenKeepsTheKnownOne(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		b := newBench(t, nil)
 		n := b.submit(submission())
@@ -223,7 +223,7 @@ func TestSpecimenOfEarlierMessage(t *testing.T) {
 }
 
 // A message may have results without an OBR.
-func TestResultsOfAnOrderWithoutATest(t *testing.T) {
+func TestReport_resultsWithoutAnOBRBelongToTheOrder(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|$|F1||CM", iron, "NTE|1||fasting")))
@@ -234,7 +234,7 @@ func TestResultsOfAnOrderWithoutATest(t *testing.T) {
 }
 
 // A batch is read by Handle, by ReceiveAll and by ReadAll.
-func TestBatch(t *testing.T) {
+func TestBatch_isReadMessageByMessage(t *testing.T) {
 	envelope := func(messages ...[]byte) []byte {
 		text := "FHS|^~\\&|LIS\rBHS|^~\\&|LIS\r"
 		for _, m := range messages {
@@ -400,7 +400,7 @@ func requireTexts(t *testing.T, want, got []string) {
 
 // No value of the fields is lost: of the messages of testdata, and of every recorded message
 // where there are any.
-func TestNoFieldIsLost(t *testing.T) {
+func TestReport_keepsEveryFieldOfSampleMessages(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.hl7"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -463,7 +463,7 @@ func TestNoFieldIsLost(t *testing.T) {
 }
 
 // All results go to the service with what was reported: it decides whose they are.
-func TestReviewTeam(t *testing.T) {
+func TestReviewTeam_resultsOfNoOrderGoToTheTeamsReview(t *testing.T) {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	b := newBench(t, func(o *hl7.Options) { o.ReviewTeam, o.LabSlug = team, "northlab" })
 	s := submission()
@@ -586,7 +586,7 @@ func randomReport(r *rand.Rand, number string) []string {
 
 // No value of a final report is lost, however tests, isolates and samples share numbers and
 // codes: the results of the order have all of them.
-func TestNoFieldOfRandomReportsIsLost(t *testing.T) {
+func TestReport_keepsEveryFieldOfRandomMessages(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range prove.Sequential(300, 300, 20_000) {
 		b := newBench(t, nil)

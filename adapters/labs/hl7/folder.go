@@ -21,17 +21,16 @@ import (
 type FolderOptions struct {
 	// Every is the interval between reads of the incoming folder. Default 10 s.
 	Every time.Duration
-	// Settle is how long a file must not have changed before it is read, since it may
-	// still be written. Default 5 s.
+	// Settle is how long a file must be unchanged before it is read, because the laboratory may still write it. Default
+	// 5 s.
 	Settle time.Duration
 	// MaxBytes bounds a file. Default [er7.DefaultMaxBytes].
 	MaxBytes int
-	// Charset is that of messages that do not say. It is to be that of [Options].
-	// Default UTF-8.
+	// Charset is the character set of messages that declare none. It must equal that of [Options]. Default UTF-8.
 	Charset er7.Charset
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives what went wrong. Default: slog.Default().
+	// Log receives errors. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -45,8 +44,8 @@ type Folder struct {
 	opts    FolderOptions
 }
 
-// NewFolder returns a folder that writes to one directory and reads from another;
-// either may be empty. They must be there.
+// NewFolder returns a folder that writes to one directory and reads from another. Either may be empty. The directories
+// must exist.
 func NewFolder(out, in string, o *FolderOptions) *Folder {
 	f := &Folder{out: out, in: in}
 	if o != nil {
@@ -68,8 +67,7 @@ func NewFolder(out, in string, o *FolderOptions) *Folder {
 	return f
 }
 
-// Send implements [Sender]. The same message becomes the same file again. There is no
-// answer.
+// Send implements [Sender]. The same message is written to the same file. There is no answer.
 func (f *Folder) Send(ctx context.Context, message []byte, _ func([]byte) bool) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -98,8 +96,8 @@ func write(name string, data []byte) error {
 	return nil
 }
 
-// Run reads what the laboratory puts into the folder, until ctx ends; take is
-// [Backend.Receive]. A file whose messages could not all be kept is tried again.
+// Run reads the files of the laboratory until ctx ends. take is [Backend.Receive]. A file with a message that could not
+// be stored is tried again.
 func (f *Folder) Run(ctx context.Context, take func(context.Context, *er7.Message) error) error {
 	for {
 		if _, err := f.Sweep(ctx, take); err != nil && ctx.Err() == nil {
@@ -115,8 +113,7 @@ func (f *Folder) Run(ctx context.Context, take func(context.Context, *er7.Messag
 	}
 }
 
-// Sweep reads what is in the folder now, and returns how many files it is done with:
-// for hosts that bring their own scheduler.
+// Sweep reads the present files once, and returns how many were finished, for hosts with their own scheduler.
 func (f *Folder) Sweep(ctx context.Context, take func(context.Context, *er7.Message) error) (int, error) {
 	entries, err := os.ReadDir(f.in)
 	if err != nil {
@@ -144,8 +141,7 @@ func (f *Folder) Sweep(ctx context.Context, take func(context.Context, *er7.Mess
 	return n, errors.Join(errs...)
 }
 
-// file receives the messages of a file and returns the directory that it moves to. After an
-// error it stays.
+// file receives the messages of a file, and returns the directory to which the file moves. After an error it stays.
 func (f *Folder) file(ctx context.Context, name string, take func(context.Context, *er7.Message) error) (string, error) {
 	file, err := os.Open(name) //nolint:gosec // the host names the folder
 	if err != nil {
@@ -177,7 +173,7 @@ func (f *Folder) file(ctx context.Context, name string, take func(context.Contex
 	return verdict, nil
 }
 
-// move puts a file into a directory beside it, under a name that is free.
+// move moves a file to a directory beside it, under an unused name.
 func (f *Folder) move(name, to string) error {
 	dir := filepath.Join(f.in, to)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// flags is what the standard's abnormal flags mean.
+// flags maps the standard's abnormal flags.
 var flags = map[string]labresult.Interpretation{
 	"N": labresult.Normal, "NEG": labresult.Normal, "ND": labresult.Normal, "NR": labresult.Normal,
 	"S": labresult.Normal, "MS": labresult.Normal, "VS": labresult.Normal,
@@ -18,8 +18,7 @@ var flags = map[string]labresult.Interpretation{
 	"LL": labresult.Critical, "HH": labresult.Critical, "AA": labresult.Critical,
 }
 
-// interpret maps the laboratory's flags: the worst of them counts. Without a flag there is no
-// interpretation.
+// interpret sets the interpretation from the laboratory's flags. The worst flag counts. Without a flag there is none.
 func (r *reader) interpret(l *labresult.Result, f er7.Part) {
 	var own []string
 	worst := []labresult.Result{}

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// dossier is the state of one order at the laboratory, as the journal keeps it.
+// dossier is the state of one order at the laboratory, as stored in the journal.
 type dossier struct {
 	// Number is the placer order number.
 	Number string
@@ -17,10 +17,10 @@ type dossier struct {
 	User   healthlab.UserID
 	Order  orders.OrderID
 	Method catalogue.CollectionMethod
-	// Patient is the order's, and tells apart reports about other people: see [group.take].
+	// Patient is the patient of the order, compared with reported patients: see [group.take].
 	Patient *people.PatientDetails
 	Tests   []orderedTest
-	// Request is the message as it was sent, so that it can be sent again unchanged.
+	// Request is the sent order message, so that it can be sent again unchanged.
 	Request []byte
 	// Answered: the laboratory took the order. Refused: it did not, for good.
 	Answered, Refused bool
@@ -29,22 +29,22 @@ type dossier struct {
 	// Cancelled: the laboratory took the cancellation.
 	Cancelled bool
 	State     orderState
-	// Others are the states that follow from reports with the order's number that may be about
-	// another person, by what they report of patient and numbers.
+	// Others holds the states of reports that have the order's number but may concern another person, by the reported
+	// patient and numbers.
 	Others map[string]orderState
 }
 
-// orderedTest is one test that was ordered.
+// orderedTest is one ordered test.
 type orderedTest struct {
-	// Code is what it was ordered by.
+	// Code is the code in the order.
 	Code   string
 	Marker labresult.SourceMarker
 }
 
-// delivery is one message as it came in.
+// delivery is one received message.
 type delivery struct {
 	labjournal.Delivery
-	// Numbers are the order numbers in it.
+	// Numbers lists the order numbers in the message.
 	Numbers []string
 }
 

@@ -20,7 +20,7 @@ import (
 
 // A second process continues with the journal of the first: it sends no order twice, handles
 // no message twice, and has the messages that wait for review.
-func TestJournalOfTwoProcesses(t *testing.T) {
+func TestJournal_secondProcessContinuesWhereTheFirstStopped(t *testing.T) {
 	j := memory.New(&memory.Options{UsersElsewhere: true}).LabJournal()
 	b := newBenchOn(t, j, nil)
 	s := submission()
@@ -64,7 +64,7 @@ func TestJournalOfTwoProcesses(t *testing.T) {
 }
 
 // A cursor that outlived its journal hides nothing of the next one.
-func TestCursorOfAnotherJournal(t *testing.T) {
+func TestUpdates_cursorOfAnotherJournalHidesNothing(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"))))
@@ -79,7 +79,7 @@ func TestCursorOfAnotherJournal(t *testing.T) {
 
 // Orders are written as files and results are read from files: no half-written file is read,
 // and no file is deleted.
-func TestFolder(t *testing.T) {
+func TestFolder_writesOrdersAndReadsOnlyFinishedFiles(t *testing.T) {
 	out, in := t.TempDir(), t.TempDir()
 	now := time.Now()
 	f := hl7.NewFolder(out, in, &hl7.FolderOptions{Now: func() time.Time { return now }, Settle: time.Second})
@@ -144,7 +144,7 @@ func TestFolder(t *testing.T) {
 }
 
 // Files are read in the laboratory's character set, as what comes over a connection is.
-func TestFolderCharset(t *testing.T) {
+func TestFolder_filesAreReadInTheLabsCharacterSet(t *testing.T) {
 	in, now := t.TempDir(), time.Now()
 	f := hl7.NewFolder("", in, &hl7.FolderOptions{Now: func() time.Time { return now.Add(time.Minute) }, Charset: er7.Latin1})
 	b := newBench(t, func(o *hl7.Options) { o.Charset = er7.Latin1 })

@@ -175,7 +175,7 @@ func ferritin(value, flag, status string) string {
 	return "OBX|1|NM|2276-4^Ferritin^LN^ferr^Ferritin^L||" + value + "|ug/L^ug/L^UCUM|13-150|" + flag + "|||" + status + "|||202603021230-0700|||||||||North Lab"
 }
 
-func TestBackend(t *testing.T) {
+func TestBackend_passesTheLabBackendSuite(t *testing.T) {
 	orderstest.RunLabBackend(t, func(t testing.TB) orderstest.LabHarness {
 		b := newBench(t, func(o *hl7.Options) {
 			o.Statuses = map[string]orders.Trigger{"KS": orders.KitShipped, "KD": orders.KitDelivered}

@@ -93,8 +93,7 @@ func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options
 	return &m
 }
 
-// collectedAt returns when a sample was taken, for the days that follow from it: of a date
-// without a time its beginning in UTC.
+// collectedAt returns the collection time of a sample; for a date the start of the day in UTC.
 func collectedAt(at *labresult.TimestampWithOffset) time.Time {
 	switch at.Precision {
 	case labresult.YearPrecision, labresult.MonthPrecision, labresult.DayPrecision:
@@ -133,8 +132,8 @@ func (d *dossier) updateReport(tests []TestReport, changed bool) {
 	}
 }
 
-// digestOf returns the same text for messages that say the same. It leaves out the head of
-// the report but for its notes, since the head changes with every message.
+// digestOf returns an equal text for messages with equal content. Of the report head it includes only the notes,
+// because the rest changes with every message.
 func digestOf(done, stopped bool, r *labresult.Report) string {
 	b := make([]byte, 0, 4096)
 	add := func(parts ...string) {

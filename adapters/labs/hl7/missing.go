@@ -11,8 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// rejected reports whether the laboratory reports no result of any test, and says that it
-// will not or why.
+// rejected reports whether the laboratory reports no result, and that none will follow or why.
 func (d *dossier) rejected() bool {
 	s := &d.State
 	lost := s.unreported()
@@ -39,7 +38,7 @@ func (d *dossier) rejected() bool {
 	return true
 }
 
-// rejectDetail returns the first known reason of a rejected order; empty if there is none.
+// rejectDetail returns the first known reason of a rejected order; empty without one.
 func (d *dossier) rejectDetail() orders.StatusDetail {
 	s := &d.State
 	for _, k := range s.inOrder() {
@@ -149,7 +148,7 @@ func notPerformed(r labresult.Result) bool {
 	return r.Type == labresult.Comment && (says(r.Result) || slices.ContainsFunc(r.Codes, func(c labresult.Code) bool { return says(c.Code) || says(c.Text) }))
 }
 
-// absence matches the words for a test that was not performed.
+// absence matches texts for a test that was not performed.
 var absence = regexp.MustCompile(`(?i)^(TNP|DNP|QNS|NSQ|DNR|CANC|CNCL|CXL|CANCEL|CANCELED|CANCELLED|NOT (PERFORMED|DONE|TESTED|CALCULATED)|` +
 	`TEST (NOT (PERFORMED|DONE)|CANCELED|CANCELLED)|UNABLE TO (PERFORM|REPORT|CALCULATE)|QUANTITY (NOT SUFFICIENT|INSUFFICIENT)|` +
 	`INSUFFICIENT (QUANTITY|SAMPLE|SPECIMEN|VOLUME)|NO (SAMPLE|SPECIMEN)|(SAMPLE|SPECIMEN) (REJECTED|NOT RECEIVED))([^\pL\pN]|$)`)

@@ -51,7 +51,7 @@ func (r *reader) observation(s er7.Segment) {
 	value(&result, kind, s.Field(5))
 	key := text(result.LOINC) + "|" + text(result.ProviderID) + "|" + result.Slug + "|" + result.Group
 	if goesOn(kind) && len(t.Observations) > 0 {
-		// Text of several lines comes as several segments.
+		// Consecutive segments of a text are lines of one result.
 		if last := &t.Observations[len(t.Observations)-1]; last.Key == key && last.Status == status {
 			last.Result.Result = strings.TrimLeft(last.Result.Result+"\n"+result.Result, "\n")
 			if !reflect.DeepEqual(last.Result.Methods, result.Methods) {
@@ -82,7 +82,7 @@ func (r *reader) observation(s er7.Segment) {
 	r.note = notes(&t.Observations[len(t.Observations)-1].Result)
 }
 
-// testWithoutOBR begins a report for results that no OBR precedes.
+// testWithoutOBR starts a test for results without a preceding OBR.
 func (r *reader) testWithoutOBR(obx er7.Segment) *TestReport {
 	r.in.Tests = append(r.in.Tests, TestReport{Segment: obx.Number(), At: r.in.Sent, Reported: r.sent, Patient: r.patient, Head: r.headWithNotes()})
 	r.between, r.seen = false, map[string]int{}
@@ -119,7 +119,7 @@ func (r *reader) codes(l *labresult.Result, c er7.Coded) {
 	}
 }
 
-// value reads a result by its type.
+// value sets a result by the type of the OBX.
 func value(l *labresult.Result, kind string, f er7.Part) {
 	l.Type, l.Value = labresult.Comment, minusOne()
 	if f.Empty() || f.Null() {
@@ -237,7 +237,7 @@ func slug(name string) string {
 	return strings.TrimSuffix(b.String(), "-")
 }
 
-// laboratory notes who did the work.
+// laboratory records the performing laboratory.
 func (r *reader) laboratory(t *TestReport, l *labresult.Result, s er7.Segment) {
 	name := s.Field(23).Component(1).Text()
 	if name == "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// OrderMessage is the kind of message that orders go out as.
+// OrderMessage is the HL7 message type of orders.
 type OrderMessage string
 
 // The kinds of order messages.
@@ -30,68 +30,58 @@ const (
 // Party names an application and the place it works for, as message headers do.
 type Party struct{ Application, Facility string }
 
-// Options says how one laboratory speaks. The zero value, and nil, mean the defaults.
+// Options describes the HL7 dialect of one laboratory. The zero value, and nil, mean the defaults.
 type Options struct {
 	// Us and Lab name the two ends in message headers.
 	Us, Lab Party
-	// LabSlug is the laboratory's slug in the catalogue, and names its journal. A result for an order at another
-	// one is held for review. Default: results do not say whose they are, and a result
-	// under review is the laboratory's of the order that it names.
+	// LabSlug is the laboratory's slug in the catalogue, and the name of its journal. A result for an order at another
+	// laboratory is held for review. Default: results name no laboratory.
 	LabSlug string
 	// ReviewTeam reviews results that name no order of ours, through the exchange.Service.
 	// Those that name an order of another patient, or
 	// a cancelled one, are reviewed by the order's team, with or without a review team.
 	// Default: results that name no order wait in the journal, for [Backend.Review].
 	ReviewTeam healthlab.TeamID
-	// Message is what orders go out as. Default [OML].
+	// Message is the message type of orders. Default [OML].
 	Message OrderMessage
-	// Version is the HL7 version that orders declare. Default 2.5.1.
+	// Version is the HL7 version declared in orders. Default 2.5.1.
 	Version string
 	// Processing is P for production, T for tests, D for debugging. Default P.
 	Processing string
-	// Charset is that of orders, and of what the laboratory sends without saying.
-	// Default UTF-8.
+	// Charset is the character set of orders, and of messages that declare none. Default UTF-8.
 	Charset er7.Charset
-	// MaxBytes bounds a message that comes in. Default [er7.DefaultMaxBytes].
+	// MaxBytes is the largest received message. Default [er7.DefaultMaxBytes].
 	MaxBytes int
-	// Zone is that of times without an offset, and of those we write. Times of a message whose
-	// MSH-7 has another offset than the zone had then have that offset. Default UTC.
+	// Zone is the time zone of sent times and of received times without an offset. If the offset of MSH-7 differs from
+	// that of the zone, the message's times have the offset of MSH-7. Default UTC.
 	Zone *time.Location
-	// Number names an order for the laboratory: the placer order number. It must be the
-	// same for the same order, and differ from all others. Default: 16 letters and
-	// digits made from the order's id.
+	// Number returns the placer order number of an order. It must be unique and always the same for an order. Default:
+	// 16 letters and digits derived from the order id.
 	Number func(o orders.Order) string
-	// CodeSystem is what orders call the laboratory's own codes. Default L.
+	// CodeSystem is the name of the laboratory's code system in orders. Default L.
 	CodeSystem string
-	// TestCode is how the laboratory calls a marker. Default: its provider id, else its
-	// slug, in the code system above.
+	// TestCode returns the laboratory's code of a marker. Default: its provider id, else its slug, in CodeSystem.
 	TestCode func(m catalogue.Marker) er7.Code
-	// LOINC maps the laboratory's own result codes to LOINC. A code that comes with a
-	// LOINC code needs no entry.
+	// LOINC maps the laboratory's result codes to LOINC. Codes that are sent with a LOINC code need no entry.
 	LOINC map[string]string
-	// Tests maps what reports call a test to how it was ordered (the code of the
-	// marker), where the two differ.
+	// Tests maps test codes of reports to the ordered codes, if they differ.
 	Tests map[string]string
-	// Flags maps the laboratory's own flags to interpretations, beside those of the
-	// standard.
+	// Flags maps additional flags of the laboratory to interpretations.
 	Flags map[string]labresult.Interpretation
-	// Statuses maps the statuses of a status message (ORC-25, else ORC-5) to what they
-	// mean for an order. Default: IP is SampleReceived.
+	// Statuses maps the status of a status message (ORC-25, else ORC-5) to a trigger. Default: IP is SampleReceived.
 	Statuses map[string]orders.Trigger
-	// Insurance returns the record that an order is billed to, such as what [InsuranceOf]
-	// makes of orders.Service.Insurance. Default: orders go out without insurance.
+	// Insurance returns the insurance of an order; see [InsuranceOf]. Default: orders have no insurance.
 	Insurance func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Insurance, error)
-	// Documents keeps the documents that come in messages. [Reports] puts them where an
-	// orders.Service finds them. Default: they stay in the journal, in the message that
-	// they came in.
+	// Documents stores received documents. [Reports] stores them for an orders.Service. Default: they stay in the
+	// messages of the journal.
 	Documents Documents
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives what went wrong. Default: slog.Default().
+	// Log receives errors. Default: slog.Default().
 	Log *slog.Logger
 }
 
-// Insurance is who pays for an order.
+// Insurance is the insurance of an order in HL7 terms.
 type Insurance struct {
 	healthlab.Private
 
@@ -99,14 +89,14 @@ type Insurance struct {
 	PlanID, CompanyID, CompanyName string
 	CompanyAddress                 er7.Address
 	GroupNumber, PolicyNumber      string
-	// Insured is who is insured, and Relationship who that is to the patient: SEL for
-	// the patient, SPO, CHD or OTH.
+	// Insured is the insured person, and Relationship the relation to the patient: SEL for the patient, SPO, CHD or
+	// OTH.
 	Insured      er7.Name
 	InsuredDOB   healthlab.Date
 	Relationship string
 }
 
-// InsuranceOf returns a coverage as an order message has it.
+// InsuranceOf converts a coverage to the fields of an order message.
 func InsuranceOf(c people.Coverage) Insurance {
 	r := c.Record
 	relationship := map[people.Relationship]string{people.RelationSelf: "SEL", people.RelationSpouse: "SPO"}[r.Relationship]
@@ -120,9 +110,8 @@ func InsuranceOf(c people.Coverage) Insurance {
 	}
 }
 
-// Documents keeps documents. Put may be called again with the same document, which is
-// identified by its id. It must be safe for concurrent use; after an error the message is
-// not acknowledged, and comes again.
+// Documents stores documents. Put may be called again with the same document id. It must be safe for concurrent use.
+// After an error the message is not acknowledged and will be sent again.
 type Documents interface {
 	Put(ctx context.Context, d Document) error
 }
@@ -148,7 +137,7 @@ func (keep Reports) Put(ctx context.Context, d Document) error {
 	return err
 }
 
-// Document is one that came with a result. Printing or logging it shows nothing.
+// Document is a document of a result. Printing or logging it shows no content.
 type Document struct {
 	healthlab.Private
 
@@ -156,7 +145,7 @@ type Document struct {
 	ID    string
 	Team  healthlab.TeamID
 	Order orders.OrderID
-	// Title is what the laboratory calls it.
+	// Title is the title of the document given by the laboratory.
 	Title       string
 	ContentType string
 	Data        []byte

@@ -22,7 +22,7 @@ const (
 	cancelOrder control = "CA"
 )
 
-// request has the content of an order message.
+// request holds the content of an order message.
 type request struct {
 	exchange.Submission
 	control   control
@@ -107,8 +107,7 @@ func (r request) patient(b *er7.Builder) {
 	}
 }
 
-// test writes one marker that is ordered. What is said of the order as a whole stands
-// with the first.
+// test writes one ordered marker. Segments about the whole order follow the first marker.
 func (r request) test(b *er7.Builder, n int, m catalogue.Marker) {
 	o := r.Order
 	placed := er7.FormatStamp(o.CreatedAt.In(r.opts.Zone))
@@ -178,8 +177,7 @@ func (r request) answers(b *er7.Builder, m catalogue.Marker) {
 	}
 }
 
-// question returns a question of the catalogue; one with the id as text if the catalogue does
-// not have it.
+// question returns a question of the catalogue, or one with the id as its text if the catalogue lacks it.
 func question(m catalogue.Marker, id int64) catalogue.Question {
 	if m.AOE != nil {
 		for _, q := range m.AOE.Questions {
@@ -221,7 +219,7 @@ func text(s *string) string {
 
 func words(s string) string { return strings.ReplaceAll(s, "_", " ") }
 
-// dossierOf is what is kept of an order.
+// dossier returns the initial state of an order.
 func (r request) dossier(m *er7.Message) dossier {
 	d := dossier{Number: r.number, Team: r.Order.TeamID, User: r.Order.UserID, Order: r.Order.ID, Method: r.Order.LabTest.Method, Request: m.Bytes()}
 	if r.Order.Details.Type != "" {

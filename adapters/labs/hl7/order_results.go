@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// results returns the report of the order so far, and whether it has a result.
+// results returns the current report of the order, and whether it has a result.
 func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 	s := &d.State
 	out := labresult.Report{Metadata: s.Head, Results: []labresult.Result{}, SampleInformation: map[string]labresult.SampleData{}}
@@ -63,7 +63,7 @@ func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 	return out, len(out.Results) > 0
 }
 
-// corrects reports whether the message that was taken last corrects a value.
+// corrects reports whether the last message corrects a value.
 func (s *orderState) corrects() bool {
 	for _, h := range s.Results {
 		if h.Corrects {

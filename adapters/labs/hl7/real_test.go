@@ -32,7 +32,7 @@ func realData(t *testing.T) string {
 }
 
 // A backend without orders reads every recorded message and puts all of it into review.
-func TestRealMessages(t *testing.T) {
+func TestBackend_withoutOrdersPutsRecordedMessagesIntoReview(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(realData(t), "*.hl7"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)

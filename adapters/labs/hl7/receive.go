@@ -80,8 +80,7 @@ func (b *Backend) handleBatch(ctx context.Context, raw []byte) []byte {
 	return fmt.Appendf(out, "BTS|%d\r", n)
 }
 
-// header reads as much of a malformed message as its acknowledgement needs; nil if
-// that cannot be read either.
+// header parses the header of a malformed message for its acknowledgement; nil if that fails too.
 func (b *Backend) header(message []byte) *er7.Message {
 	i := strings.IndexAny(string(message), "\r\n")
 	if i < 0 {
@@ -104,8 +103,8 @@ func (b *Backend) Receive(ctx context.Context, m *er7.Message) error {
 	return errors.Join(append(notTaken, err)...)
 }
 
-// ReceiveAll parses and receives a message or a batch (FHS, BHS). It joins the errors of
-// messages that are malformed or that [Backend.Receive] refuses; the others were received.
+// ReceiveAll parses and receives a message or a batch (FHS, BHS). It joins the errors of messages that are malformed or
+// refused by [Backend.Receive]. All other messages were received.
 func (b *Backend) ReceiveAll(ctx context.Context, raw []byte) error {
 	batch, err := er7.ParseBatch(raw, b.opts.parsing())
 	if err != nil {
@@ -118,7 +117,7 @@ func (b *Backend) ReceiveAll(ctx context.Context, raw []byte) error {
 	return err
 }
 
-// receive is Receive. notTaken names the results that are refused; the others are kept.
+// receive is Receive. notTaken lists the refused results; the others are stored.
 func (b *Backend) receive(ctx context.Context, m *er7.Message) (notTaken []error, err error) {
 	in, err := Read(m, &b.opts)
 	if err != nil {
@@ -166,8 +165,8 @@ func (in Incoming) numbers() []string {
 	return out
 }
 
-// take stores a delivery and its effects. of has the order numbers by the laboratory's.
-// Documents come first: storing them twice has no effect.
+// take stores a delivery and its effects. of maps the laboratory's order numbers to order numbers. Documents are stored
+// first, because storing them twice has no effect.
 func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[string]string, d delivery) error {
 	if err := b.putDocuments(ctx, in, of, d); err != nil {
 		return fmt.Errorf("take in HL7 message: %w", err)
@@ -206,7 +205,7 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[
 	return nil
 }
 
-// orderNumbers returns our order numbers by those of the laboratory, for the tests of a message.
+// orderNumbers maps the laboratory's order numbers in a message to placer order numbers.
 func (b *Backend) orderNumbers(ctx context.Context, in Incoming) (map[string]string, error) {
 	of := map[string]string{}
 	for _, t := range in.Tests {

@@ -17,14 +17,13 @@ import (
 type Incoming struct {
 	healthlab.Private
 
-	// ControlID is what the laboratory calls the message, and Sent when it wrote it;
-	// zero if it does not say.
+	// ControlID is the control id of the message, and Sent its time; zero if absent.
 	ControlID string
 	Sent      time.Time
 	// Tests are the reports of the message, one for each OBR, in order.
 	Tests []TestReport
-	// Refused are the results that cannot be taken in: embedded documents that cannot be
-	// decoded, and references to documents. The rest of the message was read.
+	// Refused lists the results that cannot be stored: undecodable embedded documents, and references to documents. The
+	// rest of the message was read.
 	Refused []*er7.SyntaxError
 }
 
@@ -32,49 +31,47 @@ type Incoming struct {
 type TestReport struct {
 	healthlab.Private
 
-	// Segment is the number of its OBR in the message; of results without an OBR, that of the
-	// first OBX.
+	// Segment is the number of the OBR in the message, or without an OBR that of the first OBX.
 	Segment int
-	// Patient is the patient that the message names.
+	// Patient is the patient in the message.
 	Patient orders.ReportedPatient
-	// Head is what is known of the report as a whole.
+	// Head is the metadata of the whole report.
 	Head labresult.Metadata
-	// Numbers are the placer order numbers of OBR and ORC; without them, that of the parent
-	// order. Two numbers contradict each other.
+	// Numbers lists the placer order numbers of OBR and ORC, or else that of the parent order. Two numbers contradict
+	// each other.
 	Numbers []string
 	// Filler is the laboratory's number.
 	Filler string
-	// Codes are what the laboratory calls the test, and Name in words.
+	// Codes lists the laboratory's codes of the test, and Name is its name.
 	Codes []string
 	Name  string
-	// Status is that of the report: P, F, C, X and so on.
+	// Status is the status of the report: P, F, C, X and so on.
 	Status string
-	// Control and OrderStatus are those of the order (ORC-1; ORC-25, else ORC-5).
+	// Control and OrderStatus are the fields of the order (ORC-1; ORC-25, else ORC-5).
 	Control, OrderStatus string
-	// At is when the results were reported or changed, and Reported the same as it was said; nil
-	// if not known.
+	// At is when the results were reported or changed, and Reported the same as text; nil if unknown.
 	At       time.Time
 	Reported *labresult.TimestampWithOffset
-	// Parent is the result that led to the test; nil for none.
+	// Parent is the result that led to the test; nil without one.
 	Parent *labresult.ParentResult
 	// Collected, Received: of the first sample; nil if not known.
 	Collected, Received *labresult.TimestampWithOffset
 	// Sample is the id of the first sample.
 	Sample string
-	// Specimens are the samples that the message describes.
+	// Specimens lists the samples in the message.
 	Specimens    []Specimen
 	Notes        string
 	Observations []Observation
-	// Documents came with the test; Withdrawn: the laboratory took one back.
+	// Documents lists the documents of the test. Withdrawn reports that the laboratory withdrew one.
 	Documents    []Document
 	Withdrawn    bool
 	Laboratories map[string]labresult.PerformingLaboratory
 	CLIA         string
-	// occurrence counts the tests before it that have the same numbers, codes and parent.
+	// occurrence counts preceding tests with the same numbers, codes and parent.
 	occurrence int
-	// amount is how much was collected for the test, where no sample says it.
+	// amount is the collected amount of the test, if no sample has one.
 	amount string
-	// source is the sample as messages before version 2.5 describe it; nil if they do not.
+	// source is the sample in the form before version 2.5; nil if absent.
 	source *Specimen
 }
 
@@ -97,20 +94,20 @@ func (t *TestReport) key() string {
 	return key
 }
 
-// Observation is one OBX: a result, or the statement that there is none.
+// Observation is one OBX: a result, or a missing result.
 type Observation struct {
 	healthlab.Private
 
-	// Key identifies it within its test.
+	// Key identifies the observation within its test.
 	Key string
-	// Status is that of the observation: P, F, C, X, D and so on.
+	// Status is the status of the observation: P, F, C, X, D and so on.
 	Status string
 	// Result has no text if the OBX has no value.
 	Result labresult.Result
 }
 
-// Read reads a result message (ORU, OUL) into plain values. Options may be nil.
-// Invalid if it is no such message, or not one that can be understood.
+// Read converts a result message (ORU, OUL) to plain values. Options may be nil. It returns Invalid for another or a
+// malformed message.
 func Read(m *er7.Message, o *Options) (Incoming, error) {
 	opts := o.withDefaults()
 	code, _ := m.Type()
@@ -142,8 +139,8 @@ func Read(m *er7.Message, o *Options) (Incoming, error) {
 	return r.in, nil
 }
 
-// ReadAll reads the result messages of a file or a batch (FHS, BHS), or a single one, as
-// [Read] does. Invalid if one of them cannot be read.
+// ReadAll reads the result messages of a file or batch (FHS, BHS), like [Read]. It returns Invalid if one of them is
+// malformed.
 func ReadAll(raw []byte, o *Options) ([]Incoming, error) {
 	opts := o.withDefaults()
 	batch, err := er7.ParseBatch(raw, opts.parsing())
@@ -168,30 +165,30 @@ func ReadAll(raw []byte, o *Options) ([]Incoming, error) {
 type reader struct {
 	opts *Options
 	in   Incoming
-	// zone is that of times without an offset.
+	// zone is the time zone of times without an offset.
 	zone   *time.Location
 	sender *string
-	// patient and head are those of the patient whose tests come next.
+	// patient and head belong to the patient of the next tests.
 	patient orders.ReportedPatient
 	head    labresult.Metadata
 	orc     er7.Segment
 	open    bool // no OBR has followed the ORC yet
-	// alone: an OBR without an ORC before it was the last segment.
+	// alone means that the last segment was an OBR without an ORC before.
 	alone bool
-	// specimens are those before the OBR, as OUL messages have them.
+	// specimens holds the samples before the OBR in OUL messages.
 	specimens []*heldSpecimen
-	// specimenFirst: a sample comes before its tests, not after its test.
+	// specimenFirst means that samples precede their tests.
 	specimenFirst bool
 	seen          map[string]int // observations of the test by key
 	byKey         map[string]int // tests by key
-	// sent is when the message was written; nil if it does not say.
+	// sent is the time of the message; nil if absent.
 	sent *labresult.TimestampWithOffset
 	// between is set after a patient and before the first test.
 	between bool
 	// The notes before the first test: of the message, of the patient or the visit, and
 	// of the order.
 	messageNotes, patientNotes, orderNotes string
-	// note is where an NTE goes; nil for nowhere.
+	// note is the target of an NTE segment; nil if notes are dropped.
 	note *string
 }
 
@@ -306,8 +303,8 @@ func (r *reader) order(t *TestReport, obr er7.Segment) {
 	}
 }
 
-// ofTest adds an ORC that follows its OBR, as in messages about specimens, to the test; false
-// if it names another order.
+// ofTest adds an ORC after its OBR, as in messages about specimens, to the test. It returns false if the ORC has
+// another order number.
 func (r *reader) ofTest(orc er7.Segment) bool {
 	t := r.test()
 	placer, filler := orc.Field(2).Text(), orc.Field(3).Text()
@@ -377,7 +374,7 @@ func (r *reader) number(t *TestReport) {
 	r.byKey[key]++
 }
 
-// parent reads the result and the order that led to a test; nil if there is none.
+// parent reads the result and order that led to a test; nil without one.
 func parent(obr er7.Segment) *labresult.ParentResult {
 	result, order := obr.Field(26), obr.Field(29)
 	p := labresult.ParentResult{
@@ -412,14 +409,14 @@ func (r *reader) moment(p er7.Part) *labresult.TimestampWithOffset {
 	return &labresult.TimestampWithOffset{Timestamp: healthlab.At(s.Time), TimezoneOffset: offset, Precision: precisions[s.Precision]}
 }
 
-// precisions of times; those of seconds and fractions have no name.
+// precisions maps precisions of times. Seconds and fractions have no name.
 var precisions = map[er7.Precision]labresult.Precision{
 	er7.Year: labresult.YearPrecision, er7.Month: labresult.MonthPrecision, er7.Day: labresult.DayPrecision,
 	er7.Hour: labresult.HourPrecision, er7.Minute: labresult.MinutePrecision,
 }
 
-// zoneOf returns the zone of the times of a message that have no offset: that of MSH-7, as the
-// standard says, unless the laboratory's zone had this offset when the message was written.
+// zoneOf returns the zone of a message's times without an offset: the offset of MSH-7, as the standard requires, unless
+// the laboratory's zone had the same offset when the message was written.
 func zoneOf(sent er7.Stamp, zone *time.Location) *time.Location {
 	_, offset := sent.Time.Zone()
 	if _, usual := sent.Time.In(zone).Zone(); !sent.Offset || usual == offset {

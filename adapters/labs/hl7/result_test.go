@@ -27,7 +27,7 @@ import (
 )
 
 // Results name the laboratory of the options, and their text has no NUL.
-func TestTextAndLabOfResults(t *testing.T) {
+func TestReport_namesTheLabAndReplacesNUL(t *testing.T) {
 	for _, lab := range []string{"", "northlab"} {
 		b := newBench(t, func(o *hl7.Options) { o.LabSlug = lab })
 		n := b.submit(submission())
@@ -40,7 +40,7 @@ func TestTextAndLabOfResults(t *testing.T) {
 }
 
 // The life of a report: a part of it, all of it, a correction, and something withdrawn.
-func TestPartialFinalCorrected(t *testing.T) {
+func TestReport_goesFromPartialToFinalToCorrected(t *testing.T) {
 	b := newBench(t, nil)
 	s := submission()
 	n := b.submit(s)
@@ -91,7 +91,7 @@ func TestPartialFinalCorrected(t *testing.T) {
 
 // In whatever order and how often messages arrive, the end result is the same, and older data
 // never replaces newer data.
-func TestAnyOrder(t *testing.T) {
+func TestReports_inAnyOrderGiveTheSameEndResult(t *testing.T) {
 	s := submission()
 	first := newBench(t, nil)
 	n := first.submit(s)
@@ -124,7 +124,7 @@ func TestAnyOrder(t *testing.T) {
 }
 
 // Of two reports of the same time, the correction counts, whichever comes first.
-func TestCorrectionOfTheSameTime(t *testing.T) {
+func TestCorrection_ofTheSameTimeCounts(t *testing.T) {
 	for _, first := range []string{"C", "F"} {
 		b := newBench(t, nil)
 		n := b.submit(submission())
@@ -140,7 +140,7 @@ func TestCorrectionOfTheSameTime(t *testing.T) {
 	}
 }
 
-func TestRepeats(t *testing.T) {
+func TestReport_repeatedMessageChangesNothing(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	raw := b.report(n, ana, ferrP, ferritin("9", "L", "P"))
@@ -158,7 +158,7 @@ func TestRepeats(t *testing.T) {
 
 // A result that fits no order for certain waits for review: it is neither attached by a guess
 // nor lost.
-func TestReview(t *testing.T) {
+func TestReport_uncertainOrderWaitsForReview(t *testing.T) {
 	b := newBench(t, nil)
 	mine, other := submission(), submission()
 	other.Order.PatientDetails.LastName, other.Order.PatientDetails.FirstName, other.Order.PatientDetails.DOB = ptr("Poe"), ptr("Eve"), healthlab.Date{Year: 1990, Month: 1, Day: 1}
@@ -202,7 +202,7 @@ func TestReview(t *testing.T) {
 
 // Results with an order's number go to the service with what was reported of patient and
 // numbers. Those that contradict the order are not mixed with those that do not.
-func TestContradictingReports(t *testing.T) {
+func TestReport_contradictingItsOrderIsKeptApart(t *testing.T) {
 	b := newBench(t, nil)
 	mine, other := submission(), submission()
 	b.lab.answer = func(m *er7.Message) (string, error) {
@@ -252,7 +252,7 @@ func TestContradictingReports(t *testing.T) {
 }
 
 // Results of a cancelled order go to the service, which holds them for review.
-func TestResultOfACancelledOrder(t *testing.T) {
+func TestReport_ofACancelledOrderWaitsForReview(t *testing.T) {
 	b := newBench(t, nil)
 	s := submission()
 	n := b.submit(s)
@@ -269,7 +269,7 @@ func TestResultOfACancelledOrder(t *testing.T) {
 }
 
 // One message may hold tests of several orders, and some of none.
-func TestSeveralOrders(t *testing.T) {
+func TestReport_ofSeveralOrdersIsSplit(t *testing.T) {
 	b := newBench(t, nil)
 	mine, other := submission(), submission()
 	n, m := b.submit(mine), b.submit(other)
@@ -291,7 +291,7 @@ func TestSeveralOrders(t *testing.T) {
 }
 
 // A message may hold several patients: segments of one patient do not apply to the next.
-func TestSeveralPatients(t *testing.T) {
+func TestReport_ofSeveralPatientsKeepsThemApart(t *testing.T) {
 	b := newBench(t, nil)
 	mine, other := submission(), submission()
 	other.Order.PatientDetails = &people.PatientDetails{FirstName: ptr("Eve"), LastName: ptr("Poe"), DOB: healthlab.Date{Year: 1990, Month: 1, Day: 1}}
@@ -319,7 +319,7 @@ func TestSeveralPatients(t *testing.T) {
 }
 
 // Results that are not verified are not shown.
-func TestNotVerified(t *testing.T) {
+func TestReport_unverifiedResultIsNotShown(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	require.Equal(t, "AA", b.send(b.report(n, ana, ferrP, ferritin("9", "L", "R"), ironF, iron)))
@@ -329,7 +329,7 @@ func TestNotVerified(t *testing.T) {
 
 // A laboratory that calls its tests otherwise in reports: by configuration, the order
 // is final when all that was ordered is there.
-func TestOtherNamesOfTests(t *testing.T) {
+func TestOptions_testsMapsReportedTestCodes(t *testing.T) {
 	for name, tests := range map[string]map[string]string{"mapped": {"FE1": "4598", "FE2": "iron"}, "half": {"FE1": "4598"}, "not": nil} {
 		b := newBench(t, func(o *hl7.Options) { o.Tests = tests })
 		n := b.submit(submission())
@@ -350,7 +350,7 @@ func TestOtherNamesOfTests(t *testing.T) {
 	}
 }
 
-func TestCancelledByTheLaboratory(t *testing.T) {
+func TestReport_cancelledTestsMakeResultsMissing(t *testing.T) {
 	gone := strings.Replace(ferrF, "|||F", "|||X", 1)
 	goneIron := strings.Replace(ironF, "|||F", "|||X", 1)
 	b := newBench(t, nil)
@@ -398,7 +398,7 @@ func TestCancelledByTheLaboratory(t *testing.T) {
 	}
 }
 
-func TestStatusMessages(t *testing.T) {
+func TestStatusMessage_triggersTheMappedStep(t *testing.T) {
 	b := newBench(t, nil)
 	b.lab.answer = func(*er7.Message) (string, error) { return "MSA|CA|$ID", nil }
 	n := b.submit(submission())
@@ -412,7 +412,7 @@ func TestStatusMessages(t *testing.T) {
 	require.Equal(t, "LAB7", b.told()[2].SampleID, "the number that it gave first")
 }
 
-func TestObservations(t *testing.T) {
+func TestRead_eachKindOfObservationBecomesAResult(t *testing.T) {
 	for name, tt := range map[string]struct {
 		segment string
 		want    string // name, type, result, value, unit, range, bounds, above, below, interpretation, loinc, provider
@@ -467,7 +467,7 @@ func TestObservations(t *testing.T) {
 	}
 }
 
-func TestTextOfSeveralSegmentsAndNotes(t *testing.T) {
+func TestRead_textOfSeveralSegmentsIsJoined(t *testing.T) {
 	m, err := er7.Parse([]byte(strings.Join([]string{
 		"MSH|^~\\&|LIS|N|||20260302||ORU^R01", "PID|1", "OBX|1|NM|age||41||||||F", "NTE|1||of the patient",
 		"OBR|1|N1|F1|t^T", "NTE|1||about the test~second line", "OBX|1|TX|c^Comment||line one||||||F", "OBX|2|TX|c^Comment||||||||F", "OBX|3|TX|c^Comment||line three||||||F",
@@ -502,7 +502,7 @@ func (s *documentRecorder) Put(_ context.Context, d hl7.Document) error {
 	return s.err
 }
 
-func TestDocuments(t *testing.T) {
+func TestDocument_isStoredAndRetriedAfterAFailure(t *testing.T) {
 	kept := &documentRecorder{err: errors.New("disk full")}
 	b := newBench(t, func(o *hl7.Options) { o.Documents = kept })
 	s := submission()
@@ -529,7 +529,7 @@ func TestDocuments(t *testing.T) {
 }
 
 // A document that cannot be decoded is refused, and the rest of its message is kept.
-func TestBadDocument(t *testing.T) {
+func TestDocument_undecodableIsRefusedAndTheRestKept(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	raw := b.report(n, ana, ferrF, ferritin("9", "L", "F"), "OBX|2|ED|PDF^Report^L||LIS^AP^PDF^Base64^not base64||||||F", ironF, iron)
@@ -544,7 +544,7 @@ func TestBadDocument(t *testing.T) {
 }
 
 // The laboratory's own report is shown while it says all that the results say.
-func TestReportFile(t *testing.T) {
+func TestReportFile_isShownWhileItMatchesTheResults(t *testing.T) {
 	pdf := func(name string) string {
 		return "OBX|9|ED|PDF^Report^L||LIS^AP^PDF^Base64^" + base64.StdEncoding.EncodeToString([]byte("%PDF-1.7\n"+name)) + "||||||F"
 	}
@@ -603,7 +603,7 @@ func TestReportFile(t *testing.T) {
 
 // Reports go to the service; a report that the service refuses does not stop the laboratory's
 // feed.
-func TestReports(t *testing.T) {
+func TestReports_refusedReportDoesNotStopTheFeed(t *testing.T) {
 	var kept []string
 	var fault error
 	reports := hl7.Reports(func(_ context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error {
@@ -621,7 +621,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-func TestAcknowledgements(t *testing.T) {
+func TestHandle_acknowledgesEachKindOfMessage(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	good := string(b.report(n, ana, ferrP, ferritin("9", "L", "P")))
@@ -661,7 +661,7 @@ func TestAcknowledgements(t *testing.T) {
 	require.Equal(t, "207", m.Segment("ERR").Field(3).Text())
 }
 
-func TestNothingOfAPatientInPrint(t *testing.T) {
+func TestPrint_holdsNothingOfThePatient(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	m, err := er7.Parse(b.report(n, ana, ferrF, ferritin("9", "L", "F")), nil)

@@ -12,7 +12,7 @@ import (
 
 // The reasons for review.
 const (
-	// ReviewNoMatch: the message names no order, or an unknown one.
+	// ReviewNoMatch means that the message names no order or an unknown one.
 	ReviewNoMatch = "no_match"
 	// ReviewPatient: the patient is not the order's, and the message has documents or no result.
 	ReviewPatient = "patient_mismatch"
@@ -30,8 +30,8 @@ func (b *Backend) Review(ctx context.Context, after int64, n int) ([]labjournal.
 	return b.journal.Store.Review(ctx, b.journal.Lab, after, n)
 }
 
-// Deliveries returns the messages of the laboratory that were taken in for an order, as they
-// came, the oldest first. NotFound if the order was never submitted.
+// Deliveries returns the received messages of an order, unchanged, the oldest first. It returns NotFound if the order
+// was never submitted.
 func (b *Backend) Deliveries(ctx context.Context, team healthlab.TeamID, order orders.OrderID) ([]labjournal.Delivery, error) {
 	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
 	held, err := b.journal.Get(ctx, number)
@@ -44,9 +44,8 @@ func (b *Backend) Deliveries(ctx context.Context, team healthlab.TeamID, order o
 	return b.journal.Store.Deliveries(ctx, b.journal.Lab, number)
 }
 
-// Attach assigns a message under review to an order. The order gets all tests of the message
-// that had none, whatever numbers they have. NotFound if the message is not under review, or
-// the order was never submitted.
+// Attach assigns a message under review to an order. The order gets all tests of the message that have no order,
+// whatever their numbers. It returns NotFound if the message is not under review, or the order was never submitted.
 func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID, order orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
 	held, err := b.journal.Get(ctx, number)

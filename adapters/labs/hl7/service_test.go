@@ -221,7 +221,7 @@ func (f reportedFact) write(r *rand.Rand, value, at string) []string {
 
 // Reports with twins, namesakes, swapped and missing parts over HL7: not one result reaches an
 // order of another person, and each exact one reaches its order.
-func TestNoReportGoesToTheWrongPerson(t *testing.T) {
+func TestMatching_neverAttachesResultsToAnotherPerson(t *testing.T) {
 	const each = 50
 	exact, attached, wrong, checked := 0, 0, 0, 0
 	for round := range prove.Sequential(1_000, 2_000, 102_000) / each { // some that cannot be told apart are left out
@@ -368,7 +368,7 @@ func (s *serviceBench) taken(raw []byte, values []string, ids []orders.OrderID, 
 }
 
 // Of every random message, what is stored, under review and refused adds up to what came.
-func TestNoResultOfARandomMessageIsLost(t *testing.T) {
+func TestService_noResultOfARandomMessageIsLost(t *testing.T) {
 	const each = 20
 	results := 0
 	for round := range prove.Sequential(400, 1_000, 20_000) / each {
@@ -423,7 +423,7 @@ func randomMessage(r *rand.Rand, n int, numbers []string) (segments, values []st
 }
 
 // The same for all messages of the project and all recorded ones.
-func TestNoResultOfASampleMessageIsLost(t *testing.T) {
+func TestService_noResultOfASampleMessageIsLost(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.hl7"))
 	require.NoError(t, err)
 	recorded, err := filepath.Glob(filepath.Join(realDataDir(), "*.hl7"))

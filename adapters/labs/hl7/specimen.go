@@ -10,14 +10,14 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Specimen is what a message says of one sample.
+// Specimen is one sample of a message.
 type Specimen struct {
 	healthlab.Private
 
 	ID                  string
 	Collected, Received *labresult.TimestampWithOffset
 	Type, Site          *labresult.Coded
-	// TypeModifiers and SiteModifiers are those of Type and Site.
+	// TypeModifiers and SiteModifiers modify Type and Site.
 	TypeModifiers, SiteModifiers     []labresult.Coded
 	CollectionMethod, CollectionSite *labresult.Coded
 	Conditions, RejectReasons        []labresult.Coded
@@ -30,8 +30,7 @@ type Specimen struct {
 	Notes string
 }
 
-// specimen reads an SPM, which stands before its tests in some messages and after its test in
-// others.
+// specimen reads an SPM, which precedes or follows its tests, depending on the message type.
 func (r *reader) specimen(s er7.Segment) {
 	t := r.test()
 	if r.specimenFirst || t == nil {
@@ -46,7 +45,7 @@ func (r *reader) specimen(s er7.Segment) {
 	r.note = &t.Specimens[len(t.Specimens)-1].Notes
 }
 
-// heldSpecimen is an SPM that precedes its tests, with the notes after it.
+// heldSpecimen is an SPM that precedes its tests, with its notes.
 type heldSpecimen struct {
 	segment er7.Segment
 	notes   string
@@ -69,7 +68,7 @@ func amount(p er7.Part) string {
 	return strings.TrimSpace(p.Component(1).Text() + " " + p.Component(2).Unit())
 }
 
-// lines reads a field that repeats as lines of text.
+// lines reads a repeating field as lines of text.
 func lines(p er7.Part) string {
 	var out []string
 	for _, one := range p.Repetitions() {
@@ -80,8 +79,8 @@ func lines(p er7.Part) string {
 	return strings.Join(out, "\n")
 }
 
-// addSpecimen adds a sample. Its id defaults to the laboratory's number of the test. The first
-// sample is that of the results.
+// addSpecimen adds a sample. Its default id is the laboratory's number of the test. The results belong to the first
+// sample.
 func (t *TestReport) addSpecimen(s Specimen) {
 	first := len(t.Specimens) == 0
 	switch {

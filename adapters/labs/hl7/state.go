@@ -9,27 +9,27 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// orderState is everything that the messages of a laboratory have reported of one order. The
-// order of the messages and repeats do not change it.
+// orderState is the merged state of all messages about one order. It does not depend on the order of messages or on
+// repeats.
 type orderState struct {
-	// Head is that of the newest report, and HeadAt when it was reported.
+	// Head is the metadata of the newest report, and HeadAt its time.
 	Head   labresult.Metadata
 	HeadAt time.Time
 	// Tests and Results are by keys of their own.
 	Tests   map[string]heldTest
 	Results map[string]heldResult
-	// Closed: the laboratory has reported everything. Stopped: it has cancelled the order.
+	// Closed means that the laboratory has reported everything, and Stopped that it has cancelled the order.
 	Closed, Stopped bool
 	// Seq is the highest heldResult.Seq.
 	Seq int
-	// SentDigest is that of the last message to the orders.Service, FinalSent says whether a
-	// final result was among them, and Count is how many there were.
+	// SentDigest is the digest of the last message to the orders.Service, FinalSent whether a final result was sent,
+	// and Count the number of messages.
 	SentDigest string `json:"Told"`
 	FinalSent  bool   `json:"ToldDone"`
 	Count      int
-	// Report is the id of the PDF document that covers all results; empty for none.
+	// Report is the id of the PDF document that covers all results; empty without one.
 	Report string
-	// Notes are those on the patient and the visits, with when each was first reported.
+	// Notes maps the notes on the patient and the visits to the time when each was first reported.
 	Notes map[string]time.Time
 }
 
@@ -40,8 +40,7 @@ type heldTest struct {
 	Status string
 	At     time.Time
 	Notes  string
-	// Sample is the id of the first sample and Data what is known of it; More are the
-	// other samples by id.
+	// Sample is the id of the first sample and Data its description. More holds the other samples by id.
 	Sample string
 	Data   labresult.SampleData
 	More   map[string]labresult.SampleData
@@ -50,19 +49,18 @@ type heldTest struct {
 	Document bool
 }
 
-// heldResult is the newest report of one result. Seq is its place in the order in which
-// results were first reported.
+// heldResult is the newest report of one result. Seq is its position in the order of first reports.
 type heldResult struct {
 	Test   string
 	Status string
 	At     time.Time
 	Seq    int
 	Result labresult.Result
-	// Corrects: the message that was taken last corrects a value with it.
+	// Corrects means that the last message corrects a value of this result.
 	Corrects bool `json:",omitempty"`
 }
 
-// take adds what a message says of the order and, if it has results, of its tests.
+// take merges a message into the state of the order and, if results is true, of its tests.
 func (d *dossier) take(tests []TestReport, results bool) {
 	s := &d.State
 	s.Tests, s.Results, s.Notes = maps.Clone(s.Tests), maps.Clone(s.Results), maps.Clone(s.Notes)
@@ -159,8 +157,7 @@ func (s *orderState) test(t TestReport) {
 	}
 }
 
-// samples returns what a report says of its samples: of the first one, and of the others by
-// id.
+// samples returns the samples of a report: the first one, and the others by id.
 func (t *TestReport) samples() (first labresult.SampleData, more map[string]labresult.SampleData) {
 	data := func(s Specimen) labresult.SampleData {
 		return labresult.SampleData{
@@ -197,7 +194,7 @@ func clinical(notes, volume string) *labresult.ClinicalInformation {
 	return &labresult.ClinicalInformation{Notes: optional(notes), TotalVolume: optional(volume)}
 }
 
-// describe fills in the unknown fields of a sample from another description of it.
+// describe fills missing fields of a sample from another description of the sample.
 func describe(s *labresult.SampleData, from labresult.SampleData) {
 	s.ControlNumber = cmp.Or(s.ControlNumber, from.ControlNumber)
 	s.DateCollected, s.DateReceived = cmp.Or(s.DateCollected, from.DateCollected), cmp.Or(s.DateReceived, from.DateReceived)
@@ -286,7 +283,7 @@ func (d *dossier) complete(opts *Options) bool {
 	return true
 }
 
-// is reports whether a reported test is one that was ordered.
+// is reports whether a reported test is an ordered one.
 func (t heldTest) is(o orderedTest, opts *Options) bool {
 	for _, c := range t.Codes {
 		if c == o.Code || opts.Tests[c] == o.Code && o.Code != "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-func TestOrderMessage(t *testing.T) {
+func TestSubmit_sendsAnOMLOrderMessage(t *testing.T) {
 	b := newBench(t, func(o *hl7.Options) {
 		o.Insurance = func(context.Context, healthlab.TeamID, uuid.UUID) (hl7.Insurance, error) {
 			return hl7.Insurance{PlanID: "P1", CompanyID: "C9", CompanyName: "Payor", GroupNumber: "G", PolicyNumber: "77", Relationship: "SEL",
@@ -66,7 +66,7 @@ func TestOrderMessage(t *testing.T) {
 	}, got)
 }
 
-func TestOlderOrderMessage(t *testing.T) {
+func TestSubmit_sendsAnORMMessageOfVersion231(t *testing.T) {
 	b := newBench(t, func(o *hl7.Options) {
 		o.Message, o.Version, o.Charset = hl7.ORM, "2.3.1", er7.Latin1
 		o.Number = func(o orders.Order) string { return "N" + o.ID.String()[:8] }
@@ -95,7 +95,7 @@ func TestOlderOrderMessage(t *testing.T) {
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestSubmit_eachAnswerHasItsOutcome(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer string
 		fault  error  // of the laboratory's connection
@@ -153,7 +153,7 @@ func TestAnswers(t *testing.T) {
 
 // A laboratory that does not say which character set it writes in writes in the one that
 // the options name, answers included.
-func TestAnswersInTheLaboratorysCharset(t *testing.T) {
+func TestAnswer_usesTheLabsCharacterSet(t *testing.T) {
 	b := newBench(t, func(o *hl7.Options) { o.Charset = er7.Latin1 })
 	b.lab.answer = func(*er7.Message) (string, error) { return "MSA|AA|$ID\rPID|1||||S\xf6hne\rORC|OK|x|LAB77", nil }
 	s := submission()
@@ -169,7 +169,7 @@ func TestAnswersInTheLaboratorysCharset(t *testing.T) {
 	require.Equal(t, "AE R1", answer.Segment("MSA").Field(1).Text()+" "+answer.Segment("MSA").Field(2).Text())
 }
 
-func TestCancel(t *testing.T) {
+func TestCancel_eachAnswerHasItsOutcome(t *testing.T) {
 	b := newBench(t, nil)
 	s := submission()
 	number := b.submit(s)
@@ -198,7 +198,7 @@ func TestCancel(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid, "it is not placed again")
 }
 
-func TestInsuranceOf(t *testing.T) {
+func TestInsuranceOf_mapsCoverageToInsurance(t *testing.T) {
 	in := hl7.InsuranceOf(people.Coverage{Record: people.InsuranceRecord{
 		MemberID: "77", PayorCode: "P1", Relationship: people.RelationSpouse, GroupID: ptr("G"),
 		Insured: people.PersonDetails{FirstName: "Bo", LastName: "Roe", DOB: healthlab.Date{Year: 1980, Month: 1, Day: 2}},

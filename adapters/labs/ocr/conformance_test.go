@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 )
 
-func TestConformance(t *testing.T) {
+func TestEngine_passesTheTextExtractorSuite(t *testing.T) {
 	e := engine(t)
 	rows := sheet(4).SubImage(image.Rect(0, 4*110, 4*480, 4*170)) // a heading and two results
 	file := asPNG(t, rows)

@@ -2,7 +2,7 @@ package ocr
 
 import "image"
 
-// smooth takes the grain out: a small soft blur.
+// smooth applies a small blur that removes noise.
 func smooth(g *image.Gray) {
 	w, h := g.Rect.Dx(), g.Rect.Dy()
 	sum := make([]uint16, w*h)
@@ -20,12 +20,10 @@ func smooth(g *image.Gray) {
 	}
 }
 
-// degrain takes strong grain out before anything is made of the brightness of single
-// pixels: the paper of a grainy scan is as bright as its mean, not as its brightest
-// grains. Print is some pixels thick at the size that we read, and survives. It reports
-// whether there was strong grain.
+// degrain removes strong noise from the picture and reports whether there was any. Otherwise the paper would be as
+// bright as its brightest pixels. Print is several pixels wide at this size and remains.
 func degrain(g *image.Gray) bool {
-	// What is left of the noise after a pass is soft, and would not be seen as noise.
+	// The remaining noise after a pass is soft and would not be detected as noise.
 	passes := min(3, int(graininess(g)/11))
 	for range passes {
 		smooth(g)
@@ -59,7 +57,7 @@ func graininess(g *image.Gray) float64 {
 	return 0
 }
 
-// calm takes out the grain that evening made strong, where it brightened dark paper.
+// calm removes the noise that even has amplified on dark paper.
 func calm(g *image.Gray) {
 	const grainy = 9
 	for range 3 {

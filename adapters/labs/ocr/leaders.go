@@ -8,9 +8,8 @@ import (
 // dot is a small dark spot: a point, a part of a leader, a speck.
 type dot struct{ x, y, x1, y1 int }
 
-// eraseLeaders paints rows of dots white: those that lead the eye from a name to its
-// value, and dotted lines. To a reader of letters they are a word of noise that swallows
-// what stands beside it. A decimal point stands alone, and stays.
+// eraseLeaders paints rows of dots white: leaders between a name and its value, and dotted lines. OCR reads them as
+// noise together with the text beside them. A decimal point is a single dot and stays.
 func eraseLeaders(g *image.Gray) {
 	dots := dotsOf(g)
 	slices.SortFunc(dots, func(a, b dot) int { return a.x - b.x })
@@ -41,11 +40,10 @@ func eraseLeaders(g *image.Gray) {
 	}
 }
 
-// fewest is how many dots make a leader.
+// fewest is the smallest number of dots of a leader.
 const fewest = 6
 
-// follows reports whether a dot is the next of a row: level with the last one, and as far
-// from it as those before were from each other.
+// follows reports whether a dot continues a row: on the same level and at the same distance.
 func follows(row []dot, next dot) bool {
 	last := row[len(row)-1]
 	step := next.x - last.x
@@ -61,8 +59,7 @@ func follows(row []dot, next dot) bool {
 
 func abs(n int) int { return max(n, -n) }
 
-// dotsOf finds the dark spots that are as small as a point of print at the size that we
-// read.
+// dotsOf returns the dark spots of the size of a printed point.
 func dotsOf(g *image.Gray) []dot {
 	const largest = 10
 	w, h := g.Rect.Dx(), g.Rect.Dy()

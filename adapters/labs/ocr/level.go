@@ -12,7 +12,7 @@ type ink struct {
 	sums   []float64
 }
 
-// maxInk is the most points that are looked at.
+// maxInk is the largest number of analysed points.
 const maxInk = 60000
 
 // inkOf collects the dark points of a picture.
@@ -37,8 +37,8 @@ func inkOf(g *image.Gray) *ink {
 	return k
 }
 
-// score says how much the sums of the rows differ from each other once every point is moved
-// up by off, a part of the height: lines of print that are level give high sums beside low ones.
+// score returns how much row sums differ after each point is moved up by off, a fraction of the height. Level lines of
+// print have a high score.
 func (k *ink) score(off func(p point) float64) float64 {
 	clear(k.sums)
 	rows := float64(k.rows)
@@ -77,11 +77,10 @@ func (s *shape) at(p point) float64 {
 	return v
 }
 
-// steps are the first steps in which the terms are refined.
+// steps holds the initial step sizes of the refinement of each term.
 var steps = [6]float64{0.002, 0.0012, 0.003, 0.003, 0.002, 0.002}
 
-// levelled returns the map from a page whose lines of print are level to the picture; nil if
-// they are level in the picture.
+// levelled returns a map from a page with level lines to the picture; nil if the lines are already level.
 func levelled(g *image.Gray) func(point) point {
 	k := inkOf(g)
 	if len(k.points) < 200 {
@@ -97,7 +96,7 @@ func levelled(g *image.Gray) func(point) point {
 		}
 		return false
 	}
-	// Slope and sag decide together which lines meet.
+	// Slope and sag must be searched together, because both move lines.
 	for slope := -0.055; slope <= 0.0551; slope += 0.005 {
 		for sag := -0.03; sag <= 0.0301; sag += 0.003 {
 			try(shape{slope, sag})
@@ -130,7 +129,7 @@ func levelled(g *image.Gray) func(point) point {
 	if steep < 1 {
 		return nil
 	}
-	// Print is as upright as its lines are level.
+	// The text is as upright as its lines are level.
 	slope := found[0] * h / w
 	return func(q point) point {
 		x := q.x - slope*(q.y-h/2)

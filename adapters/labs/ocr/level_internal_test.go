@@ -9,7 +9,7 @@ import (
 )
 
 // Lines of print that rise and sag are level after the map, to a pixel or two.
-func TestLevelled(t *testing.T) {
+func TestLevel_straightensCurvedAndTurnedLines(t *testing.T) {
 	const w, h = 1800, 2400
 	for name, line := range map[string]func(x, y float64) float64{
 		"level":  func(_, y float64) float64 { return y },

@@ -5,8 +5,7 @@ import (
 	"math"
 )
 
-// even takes shadows and the colour of the paper out: every pixel is divided by the
-// brightest of its neighbourhood.
+// even removes shadows and the colour of the paper: it divides every pixel by the brightest one nearby.
 func even(g *image.Gray) {
 	const block = 24
 	w, h := g.Rect.Dx(), g.Rect.Dy()

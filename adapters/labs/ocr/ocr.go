@@ -1,5 +1,5 @@
-// Package ocr reads the words of pictures for package labreport, with tesseract as a
-// process: nothing to link, and nothing that a picture can harm but that process.
+// Package ocr reads the words of pictures for package labreport. It runs tesseract as a separate process, so that a
+// harmful picture affects only that process.
 package ocr
 
 import (
@@ -28,32 +28,27 @@ import (
 type Options struct {
 	// Command is the program. Default "tesseract", found in the path.
 	Command string
-	// Readability says how well a page was read, more is better, so that the best of
-	// several ways to read it is kept; [labreport.Reader.Readability]. Default: one way
-	// only.
+	// Readability rates how well a page was read; higher is better. The best of several readings is kept. Use
+	// [labreport.Reader.Readability]. Default: one reading only.
 	Readability func(labreport.Page) float64
-	// DoubtfulNumbers returns the places of numbers whose decimal point may be lost:
-	// [labreport.Reader.DoubtfulNumbers]. They are read again at a higher resolution. Default:
-	// nothing is read again.
+	// DoubtfulNumbers returns the places of numbers that may have lost their decimal point. They are read again at a
+	// higher resolution. Use [labreport.Reader.DoubtfulNumbers]. Default: nothing is read again.
 	DoubtfulNumbers func(labreport.Page) []labreport.Box
-	// Language says which language a page is in, by what a first reading made of it:
-	// [labreport.Reader.Language]. Where tesseract has the data of that language, the
-	// page is read with it from then on. Default: every page is read as Languages say.
+	// Language returns the language of a page from its first reading. If tesseract has data of that language, the page
+	// is read again with it. Use [labreport.Reader.Language]. Default: every page is read in Languages.
 	Language func(labreport.Page) string
 	// Workers is how many pages are read at a time. Default: the number of
 	// processors, at most 2.
 	Workers int
-	// Timeout is the most that one run of tesseract may take. Default 15 s.
+	// Timeout is the longest run of tesseract. Default 15 s.
 	Timeout time.Duration
-	// PageTimeout is the most that all runs for one page may take together. Default
-	// 25 s.
+	// PageTimeout is the longest time of all runs for one page. Default 25 s.
 	PageTimeout time.Duration
-	// Languages are further languages to read, as tesseract names them ("deu").
-	// Default: English alone, which reads Latin letters, umlauts by their shape.
+	// Languages are additional tesseract languages ("deu"). Default: English only.
 	Languages []string
 }
 
-// maxPixels is the most pixels that a picture may have, of three bytes each; of a deeper one fewer.
+// maxPixels is the largest number of pixels of a picture with three bytes per pixel; fewer for a deeper one.
 const maxPixels = 40_000_000
 
 // Engine reads pictures. It is safe for concurrent use.
@@ -64,8 +59,8 @@ type Engine struct {
 	listing sync.Once
 	have    map[string]string // tesseract's names of the languages that it has, by ours; set by listing
 	slots   chan struct{}
-	// own holds one processor free of our own work on pictures, for whatever else the
-	// program does: tesseract gives way by its priority, goroutines do not.
+	// own is a semaphore that keeps one processor free of image processing, because goroutines have no priority as
+	// tesseract has.
 	own chan struct{}
 }
 
@@ -74,8 +69,8 @@ var (
 	_ labreport.Renderer      = (*Engine)(nil)
 )
 
-// New returns an Engine. [healthlab.Unimplemented] if tesseract is not installed: a
-// host then goes on without, and pictures fail with a clear reason.
+// New returns an Engine. It returns [healthlab.Unimplemented] if tesseract is not installed; a host may then run
+// without OCR, and pictures are refused with a reason.
 func New(opts *Options) (*Engine, error) {
 	var o Options
 	if opts != nil {
@@ -102,8 +97,7 @@ func New(opts *Options) (*Engine, error) {
 	return &Engine{o: o, path: path, langs: langs, slots: make(chan struct{}, o.Workers), own: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))}, nil
 }
 
-// Check implements [labreport.TextExtractor]: a picture is one page. It decodes the picture,
-// so that a truncated one is refused.
+// Check implements [labreport.TextExtractor]. A picture has one page. It decodes the picture to refuse a truncated one.
 func (e *Engine) Check(ctx context.Context, file labreport.File) (int, error) {
 	if _, err := e.decode(ctx, file); err != nil {
 		return 0, fmt.Errorf("check picture: %w", err)
@@ -119,7 +113,7 @@ func (e *Engine) decode(ctx context.Context, file labreport.File) (g *image.Gray
 	err = e.alone(ctx, func() error {
 		img, _, err := image.Decode(bytes.NewReader(file.Data))
 		if err != nil {
-			return fmt.Errorf("%w: not a picture that can be read", healthlab.Invalid)
+			return fmt.Errorf("%w: the file must be a readable PNG or JPEG picture", healthlab.Invalid)
 		}
 		g = grey(img, orientation(file.Data))
 		return nil
@@ -127,8 +121,7 @@ func (e *Engine) decode(ctx context.Context, file labreport.File) (g *image.Gray
 	return g, err
 }
 
-// RenderPage implements [labreport.Renderer]: it returns the picture itself, upright, on
-// white, with less resolution if it is larger than pixels.
+// RenderPage implements [labreport.Renderer]. It returns the picture upright on white, scaled down to at most pixels.
 func (e *Engine) RenderPage(ctx context.Context, file labreport.File, page, pixels int) (image.Image, error) {
 	if page != 1 {
 		return nil, fmt.Errorf("render picture: %w: page %d", healthlab.NotFound, page)
@@ -140,7 +133,7 @@ func (e *Engine) RenderPage(ctx context.Context, file labreport.File, page, pixe
 	err := e.alone(ctx, func() error {
 		img, _, err := image.Decode(bytes.NewReader(file.Data))
 		if err != nil {
-			return fmt.Errorf("render picture: %w: not a picture that can be read", healthlab.Invalid)
+			return fmt.Errorf("render picture: %w: the file must be a readable PNG or JPEG picture", healthlab.Invalid)
 		}
 		out = smaller(img, orientation(file.Data), pixels)
 		return nil
@@ -152,7 +145,7 @@ func (e *Engine) RenderPage(ctx context.Context, file labreport.File, page, pixe
 func (e *Engine) header(file labreport.File) error {
 	c, format, err := image.DecodeConfig(bytes.NewReader(file.Data))
 	if err != nil || "image/"+format != file.Type {
-		return fmt.Errorf("%w: not a picture that can be read", healthlab.Invalid)
+		return fmt.Errorf("%w: the file must be a readable PNG or JPEG picture", healthlab.Invalid)
 	}
 	if c.Width <= 0 || c.Height <= 0 || c.Width > 12000 || c.Height > 12000 || c.Width > maxPixels/c.Height ||
 		c.Width*c.Height*depth(c.ColorModel) > 3*maxPixels {
@@ -161,7 +154,7 @@ func (e *Engine) header(file labreport.File) error {
 	return nil
 }
 
-// depth is how many bytes a pixel takes when it is decoded.
+// depth returns the bytes per pixel of a decoded picture.
 func depth(m color.Model) int {
 	switch m {
 	case color.GrayModel:
@@ -212,7 +205,7 @@ func (e *Engine) Page(ctx context.Context, img image.Image) (labreport.Page, err
 	return e.read(ctx, grey(img, 1))
 }
 
-// alone does work of our own that takes long.
+// alone runs long image processing within the limit of own.
 func (e *Engine) alone(ctx context.Context, work func() error) error {
 	select {
 	case e.own <- struct{}{}:
@@ -240,7 +233,7 @@ var (
 // sureEnough is the mean confidence of the first reading with which two are enough.
 const sureEnough = 0.95
 
-// read reads a page, and the places that are doubtful again.
+// read reads a page, and reads its doubtful places a second time.
 func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error) {
 	ctx, stop := context.WithTimeout(ctx, e.o.PageTimeout)
 	defer stop()
@@ -264,11 +257,11 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 	return page, nil
 }
 
-// maxReread is how many places of a page are read again.
+// maxReread is the largest number of places of a page that are read a second time.
 const maxReread = 6
 
-// reread reads the words of a box again at three times the size. If the digits are the same
-// and a point is set, the second reading stands and the first is its alternative.
+// reread reads the words of a box again at three times the size. If the digits are equal and a decimal point appears,
+// the second reading counts and the first is its alternative.
 func (e *Engine) reread(ctx context.Context, p *prepared, words []labreport.Word, box labreport.Box) {
 	w, h := float64(p.flat.Rect.Dx()), float64(p.flat.Rect.Dy())
 	const scale = 3
@@ -309,8 +302,8 @@ func digits(s string) string {
 	}, s)
 }
 
-// readBest reads a page in several ways and lets them vote. The result is the one that
-// reads best: the vote, or one of the readings alone.
+// readBest reads a page in several ways and merges the readings. It returns the best of the merged and the single
+// readings.
 func (e *Engine) readBest(ctx context.Context, p *prepared) (labreport.Page, error) {
 	page := labreport.Page{Number: 1, Width: float64(p.flat.Rect.Dx()), Height: float64(p.flat.Rect.Dy()), Image: true, Original: p.original}
 	judge := e.o.Readability
@@ -356,7 +349,7 @@ func (e *Engine) readBest(ctx context.Context, p *prepared) (labreport.Page, err
 		if i == 1 && confidence(readings[0]) >= sureEnough {
 			break // the second reading confirms the first
 		}
-		// Three that agree on most need no fourth.
+		// Three readings that mostly agree need no fourth.
 		if i == 2 && e.o.Readability != nil {
 			if s := consider(vote(readings)); s >= 0.97*bestScore && confidence(best.Words) > 0.8 {
 				break
@@ -388,9 +381,7 @@ func (e *Engine) attempt(ctx context.Context, p *prepared, t try, langs string) 
 	return e.tesseract(ctx, img, t.psm, langs)
 }
 
-// inItsLanguage reads a page once more if its first reading shows that it is in another
-// language: what was read as English is the shape of its letters. It returns the words to
-// go on with, and the language.
+// inItsLanguage reads a page again if its first reading shows another language. It returns the words and the language.
 func (e *Engine) inItsLanguage(ctx context.Context, p *prepared, first labreport.Page, langs string) ([]labreport.Word, string) {
 	if e.o.Language == nil {
 		return first.Words, langs
@@ -407,7 +398,7 @@ func (e *Engine) inItsLanguage(ctx context.Context, p *prepared, first labreport
 	return words, own
 }
 
-// confidence is the mean over the words that matter, those with a letter or a digit.
+// confidence returns the mean confidence of the words with a letter or digit.
 func confidence(words []labreport.Word) float64 {
 	sum, n := 0.0, 0.0
 	for _, w := range words {
@@ -435,7 +426,7 @@ func empty(g *image.Gray) bool {
 	return true
 }
 
-// blank reports whether a page has next to no ink.
+// blank reports whether a page has almost no ink.
 func (e *Engine) blank(g *image.Gray) bool {
 	dark := 0
 	for i := 0; i < len(g.Pix); i += 7 {

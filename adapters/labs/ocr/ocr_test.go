@@ -94,7 +94,7 @@ func read(t testing.TB, e *ocr.Engine, f labreport.File) (labreport.Data, labrep
 	return d, page
 }
 
-func TestReadsAPicture(t *testing.T) {
+func TestExtract_readsResultsOfAPicture(t *testing.T) {
 	d, page := read(t, engine(t), asPNG(t, sheet(4)))
 	require.True(t, page.Image)
 	values := map[string]string{}
@@ -109,7 +109,7 @@ func TestReadsAPicture(t *testing.T) {
 
 // A sheet that lies turned on a dark table is cut out, and the receipt still points
 // at the place on the photo.
-func TestReadsAPhoto(t *testing.T) {
+func TestExtract_cutsASheetOutOfAPhoto(t *testing.T) {
 	flat := sheet(4)
 	photo := image.NewRGBA(image.Rect(0, 0, flat.Rect.Dx()+400, flat.Rect.Dy()+400))
 	draw.Draw(photo, photo.Rect, image.NewUniform(color.RGBA{60, 50, 40, 255}), image.Point{}, draw.Src)
@@ -139,7 +139,7 @@ func TestReadsAPhoto(t *testing.T) {
 	t.Fatal("no glucose")
 }
 
-func TestAnEmptyPageHasNoWords(t *testing.T) {
+func TestPage_emptyHasNoWords(t *testing.T) {
 	e := engine(t)
 	img := image.NewGray(image.Rect(0, 0, 800, 1000))
 	draw.Draw(img, img.Rect, image.White, image.Point{}, draw.Src)
@@ -162,7 +162,7 @@ func bombPNG(w, h uint32) []byte {
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(chunk))
 }
 
-func TestHostilePictures(t *testing.T) {
+func TestExtract_hostilePicturesAreRefused(t *testing.T) {
 	e := engine(t)
 	for name, c := range map[string]struct {
 		f    labreport.File
@@ -196,12 +196,12 @@ func TestHostilePictures(t *testing.T) {
 	}
 }
 
-func TestWithoutTesseract(t *testing.T) {
+func TestNew_withoutTesseractIsUnimplemented(t *testing.T) {
 	_, err := ocr.New(&ocr.Options{Command: "no-such-program-here"})
 	require.ErrorIs(t, err, healthlab.Unimplemented)
 }
 
-func TestStopsWithItsContext(t *testing.T) {
+func TestPage_stopsWithItsContext(t *testing.T) {
 	e := engine(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -211,7 +211,7 @@ func TestStopsWithItsContext(t *testing.T) {
 
 // A program that does not list its languages delays nothing: the page is read in
 // the language that it was begun with.
-func TestLanguagesNotListed(t *testing.T) {
+func TestPage_readsWithoutAListOfLanguages(t *testing.T) {
 	silent := filepath.Join(t.TempDir(), "tesseract")
 	require.NoError(t, os.WriteFile(silent, []byte("#!/bin/sh\n[ \"$1\" = --list-langs ] && exec sleep 60\ncat > /dev/null\nprintf '5\\t1\\t1\\t1\\t1\\t1\\t10\\t10\\t40\\t12\\t96\\tKreatinin\\n'\n"), 0o700))
 	e, err := ocr.New(&ocr.Options{Command: silent, Timeout: time.Second, Language: func(labreport.Page) string { return "de" }})
@@ -224,7 +224,7 @@ func TestLanguagesNotListed(t *testing.T) {
 }
 
 // A run that takes too long ends the readings of its page; the best one so far is the answer.
-func TestReadingThatTakesTooLong(t *testing.T) {
+func TestPage_timeoutReturnsTheBestReading(t *testing.T) {
 	slow := filepath.Join(t.TempDir(), "tesseract")
 	require.NoError(t, os.WriteFile(slow, []byte("#!/bin/sh\ncase \"$*\" in *\"--psm 11\"*) exec sleep 60 ;; esac\ncat > /dev/null\nprintf '5\\t1\\t1\\t1\\t1\\t1\\t10\\t10\\t40\\t12\\t96\\tSodium\\n'\n"), 0o700))
 	e, err := ocr.New(&ocr.Options{Command: slow, Timeout: 2 * time.Second})
@@ -235,7 +235,7 @@ func TestReadingThatTakesTooLong(t *testing.T) {
 }
 
 // Pictures that are cut off, empty or too large are refused before they are read.
-func TestChecksPictures(t *testing.T) {
+func TestCheck_refusesTruncatedEmptyAndLargePictures(t *testing.T) {
 	e := engine(t)
 	good := asPNG(t, sheet(1))
 	var b bytes.Buffer
@@ -270,7 +270,7 @@ func BenchmarkScannedPage(b *testing.B) {
 
 // A number whose decimal point may be lost is read again at a higher resolution: a second
 // reading with a point stands, and the first one is its alternative.
-func TestReadsDoubtfulNumbersAgain(t *testing.T) {
+func TestPage_doubtfulNumberIsReadAgainEnlarged(t *testing.T) {
 	// The program prints one word, at the same place of a picture of any size.
 	const printed = `printf '4\t1\t1\t1\t1\t0\t%s\t%s\t%s\t%s\t-1\t\n5\t1\t1\t1\t1\t1\t%s\t%s\t%s\t%s\t96\t%s\n' `
 	for name, c := range map[string]struct{ again, text, alternative string }{

@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// prepared is a page with the pictures that are made of it for reading.
+// prepared is a page with the pictures derived for reading.
 type prepared struct {
 	raw      *image.Gray
 	flat     *image.Gray // evened, straightened, enlarged
@@ -16,8 +16,8 @@ type prepared struct {
 	grainy   bool
 }
 
-// scaled returns the straightened page, without the rules of its tables, at a part of
-// its size, with the grain taken out. Readings at two sizes make different mistakes.
+// scaled returns the straightened page without table lines and noise, scaled by part. Readings at two sizes make
+// different mistakes.
 func (p *prepared) scaled(part float64) *image.Gray {
 	src := p.unruledPage()
 	if part == 1 {
@@ -37,8 +37,7 @@ func (p *prepared) unruledPage() *image.Gray {
 	return p.unruled
 }
 
-// tall is how many pixels the long side of a page has when it is read: 300 dots an
-// inch on letter paper.
+// tall is the height of a page for reading, in pixels: 300 dots per inch on letter paper.
 const tall = 3300
 
 func prepare(g *image.Gray) *prepared {
@@ -90,7 +89,7 @@ func (p *prepared) original(b labreport.Box) labreport.Box {
 	return labreport.Box{X: x0, Y: y0, Width: x1 - x0, Height: y1 - y0}
 }
 
-// copyOf returns a copy without space between its rows.
+// copyOf returns a copy without padding between rows.
 func copyOf(g *image.Gray) *image.Gray {
 	w, h := g.Rect.Dx(), g.Rect.Dy()
 	out := image.NewGray(image.Rect(0, 0, w, h))
@@ -100,8 +99,7 @@ func copyOf(g *image.Gray) *image.Gray {
 	return out
 }
 
-// warp makes a picture whose pixels come from the places that from names, read
-// between the pixels.
+// warp returns a picture of w by h pixels, each interpolated at the place that from returns.
 func warp(g *image.Gray, w, h int, from func(point) point) *image.Gray {
 	w, h = max(w, 1), max(h, 1)
 	out := image.NewGray(image.Rect(0, 0, w, h))

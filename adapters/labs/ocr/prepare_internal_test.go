@@ -22,7 +22,7 @@ func paper(w, h int, brightness uint8) *image.Gray {
 
 // Pictures of any size and shape are prepared, and each place of the page is a place of the
 // picture.
-func TestPreparesOddPictures(t *testing.T) {
+func TestPrepare_acceptsPicturesOfAnySizeAndShape(t *testing.T) {
 	triangle := paper(800, 800, 40)
 	for y := range 760 {
 		for x := 400 - y/2; x <= 400+y/2; x++ {
@@ -57,7 +57,7 @@ func TestPreparesOddPictures(t *testing.T) {
 	require.False(t, found)
 }
 
-func TestConvex(t *testing.T) {
+func TestConvex_refusesCrossedDentedAndShortQuadrilaterals(t *testing.T) {
 	require.True(t, convex([4]point{{0, 0}, {10, 1}, {11, 9}, {1, 10}}, 5))
 	for name, c := range map[string][4]point{
 		"two corners in one place": {{0, 0}, {0, 0}, {10, 10}, {0, 10}}, "crossed": {{0, 0}, {10, 10}, {10, 0}, {0, 10}}, "anticlockwise": {{0, 0}, {0, 10}, {10, 10}, {10, 0}},
@@ -68,7 +68,7 @@ func TestConvex(t *testing.T) {
 }
 
 // The lines of a table are erased, and print and thick bars stay.
-func TestErasesRules(t *testing.T) {
+func TestEraseRules_removesTableLinesAndKeepsPrint(t *testing.T) {
 	g := paper(600, 500, 255)
 	fill := func(x0, y0, x1, y1 int) {
 		draw.Draw(g, image.Rect(x0, y0, x1, y1), image.Black, image.Point{}, draw.Src)
@@ -88,7 +88,7 @@ func TestErasesRules(t *testing.T) {
 }
 
 // Every orientation of EXIF comes out upright.
-func TestUpright(t *testing.T) {
+func TestUpright_turnsEveryEXIFOrientation(t *testing.T) {
 	want := []uint8{1, 2, 3, 4, 5, 6} // 3 by 2
 	for i, stored := range [][]uint8{
 		{1, 2, 3, 4, 5, 6}, {3, 2, 1, 6, 5, 4}, {6, 5, 4, 3, 2, 1}, {4, 5, 6, 1, 2, 3}, // 3 by 2

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-func TestRenderPage(t *testing.T) {
+func TestRenderPage_returnsAtMostTheAskedPixels(t *testing.T) {
 	e := engine(t)
 	img := image.NewNRGBA(image.Rect(0, 0, 60, 40))
 	draw.Draw(img, image.Rect(0, 0, 30, 20), image.NewUniform(color.NRGBA{R: 200, A: 255}), image.Point{}, draw.Src)

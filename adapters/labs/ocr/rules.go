@@ -16,8 +16,8 @@ func eraseRules(g *image.Gray) *image.Gray {
 	return out
 }
 
-// raster is a picture as lines of pixels, its rows or its columns. along and across are the
-// steps to the next pixel of a line and to the next line.
+// raster views a picture as rows or columns of pixels. along and across are the offsets to the next pixel of a line and
+// to the next line.
 type raster struct {
 	pix                          []uint8
 	along, across, length, lines int

@@ -70,7 +70,7 @@ func sheet(g *image.Gray) (corners [4]point, ok bool) {
 	if got := float64(area) * float64(step*step); quad <= 0 || got/quad < 0.85 || got/quad > 1.15 {
 		return corners, false
 	}
-	// A little inside, so that no dark edge remains.
+	// The corners are moved inward slightly, so that no dark edge remains.
 	cx := (corners[0].x + corners[1].x + corners[2].x + corners[3].x) / 4
 	cy := (corners[0].y + corners[1].y + corners[2].y + corners[3].y) / 4
 	for i, c := range corners {
@@ -119,8 +119,8 @@ func darkBorder(lum []int, sw, sh, cut int) bool {
 	return edgeDark*10 >= edge*6
 }
 
-// convex reports whether four corners turn to the right at each of them, with sides of at least
-// a length. Others have no map to a rectangle.
+// convex reports whether four corners form a convex quadrilateral with sides of at least a length. Others cannot be
+// mapped to a rectangle.
 func convex(c [4]point, least float64) bool {
 	for i := range 4 {
 		a, b, d := c[i], c[(i+1)%4], c[(i+2)%4]

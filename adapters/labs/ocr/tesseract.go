@@ -41,14 +41,14 @@ func (e *Engine) tesseract(ctx context.Context, img *image.Gray, psm, langs stri
 		case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return nil, ctx.Err()
 		case run.Err() != nil:
-			return nil, fmt.Errorf("%w: the picture takes too long to read", healthlab.Exhausted)
+			return nil, fmt.Errorf("%w: OCR of the picture exceeded its time limit", healthlab.Exhausted)
 		}
 		return nil, fmt.Errorf("%w: tesseract cannot read the picture", healthlab.Invalid)
 	}
 	return parseTSV(&out, float64(w), float64(h)), nil
 }
 
-// installed asks the program which of the languages that reports are read in it has.
+// installed returns the supported report languages for which the program has data.
 func (e *Engine) installed(ctx context.Context) map[string]string {
 	args := []string{"--list-langs"}
 	ctx, stop := context.WithTimeout(ctx, e.o.Timeout)
@@ -85,8 +85,8 @@ func (l *limited) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// parseTSV reads tesseract's table of words. The box of a word reaches as high as
-// its line, so that words of a line are level.
+// parseTSV reads tesseract's table of words. The box of a word has the height of its line, so that words of a line are
+// level.
 func parseTSV(r io.Reader, w, h float64) []labreport.Word {
 	type word struct {
 		x, y, w, h float64
@@ -143,7 +143,7 @@ func parseTSV(r io.Reader, w, h float64) []labreport.Word {
 		if l, ok := lines[v.line]; ok && l[1] <= 2.2*typical && l[1] >= v.h {
 			y, height = l[0], l[1]
 		} else if v.h < 0.8*typical {
-			// "-" or ".": as high as a letter round its middle
+			// A hyphen or point gets the height of a letter around its middle.
 			y, height = v.y+v.h/2-typical/2, typical
 		}
 		out = append(out, labreport.Word{Text: v.text, Confidence: v.conf, Box: labreport.Box{X: v.x / w, Y: y / h, Width: v.w / w, Height: height / h}})

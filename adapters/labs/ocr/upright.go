@@ -47,8 +47,7 @@ func uprightRect(w, h, orientation int) image.Rectangle {
 	return image.Rect(0, 0, w, h)
 }
 
-// lyingAt returns the pixel of a picture of w by h that stands at x, y once it is upright, by
-// its EXIF orientation.
+// lyingAt returns the stored pixel that appears at x, y of the upright picture of w by h, by the EXIF orientation.
 func lyingAt(x, y, w, h, orientation int) (int, int) {
 	switch orientation {
 	case 2:

@@ -20,7 +20,7 @@ func vote(readings [][]labreport.Word) []labreport.Word {
 			all = append(all, ref{i, k})
 		}
 	}
-	// Words of different readings that cover each other belong together.
+	// Words of different readings that overlap are grouped.
 	parent := make([]int, len(all))
 	for i := range parent {
 		parent[i] = i
@@ -72,7 +72,7 @@ func cover(a, b labreport.Box) bool {
 	return w > 0.4*min(a.Width, b.Width) && h > 0.45*min(a.Height, b.Height)
 }
 
-// elect picks the words of one place.
+// elect returns the best words of one place.
 func elect(group [][]labreport.Word) []labreport.Word {
 	type party struct {
 		words  []labreport.Word
@@ -105,7 +105,7 @@ func elect(group [][]labreport.Word) []labreport.Word {
 		p.weight += 0.25 + conf
 		p.doubt *= 1 - 0.9*conf
 		p.voters++
-		// Of the same letters, those in fewer words.
+		// Among readings with the same letters, the one with fewer words is used.
 		if p.words == nil || len(words) < len(p.words) || len(words) == len(p.words) && conf > p.best {
 			p.words, p.best = words, conf
 		}
@@ -119,8 +119,8 @@ func elect(group [][]labreport.Word) []labreport.Word {
 			won, wonText = p, n
 		}
 	}
-	// A point is the first thing to get lost, and next to never made up: a reading that
-	// has the same digits with one goes before those without.
+	// A reading with a decimal point is preferred to one with the same digits without, because points are often lost
+	// and rarely invented.
 	if !strings.ContainsAny(wonText, ".,") && strings.ContainsAny(wonText, "0123456789") {
 		for _, n := range names {
 			if p := parties[n]; p.best >= 0.6 && strings.ContainsAny(n, ".,") && withoutPoints.Replace(n) == wonText {

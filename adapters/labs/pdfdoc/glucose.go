@@ -38,8 +38,8 @@ var (
 	median    = rgb{10, 60, 120}
 )
 
-// bandLooks are the colour, the name and the goal of each band. Goals are those of the consensus for most
-// adults with diabetes, in percent of readings.
+// bandLooks holds the colour, name and goal of each glucose band. Goals are those of the international consensus for
+// most adults with diabetes, in percent of readings.
 var bandLooks = map[aggregate.Band]struct {
 	name, goal string
 	colour     rgb
@@ -51,17 +51,17 @@ var bandLooks = map[aggregate.Band]struct {
 	aggregate.VeryHigh: {"Very high", "below 5 %", rgb{230, 130, 40}},
 }
 
-// glucosePage is one profile being laid out.
+// glucosePage is the layout of one glucose profile.
 type glucosePage struct {
 	*layout
 	profile *glucoseprofile.Profile
 	most    float64 // the top of the scale
 }
 
-// PrintProfile implements [glucoseprofile.Printer]: one page of paper A4.
+// PrintProfile implements [glucoseprofile.Printer]. It prints one A4 page.
 func (p *Printer) PrintProfile(ctx context.Context, subject string, profile *glucoseprofile.Profile) ([]byte, error) {
 	if len(profile.Clock) != glucoseprofile.Quarters || len(profile.Bands) == 0 {
-		return nil, fmt.Errorf("print glucose profile: %w: a profile has %d quarters and its bands", healthlab.Invalid, glucoseprofile.Quarters)
+		return nil, fmt.Errorf("print glucose profile: %w: the profile must have %d quarters of an hour and all bands", healthlab.Invalid, glucoseprofile.Quarters)
 	}
 	f := fpdf.NewCustom(&fpdf.InitType{UnitStr: "mm", Size: fpdf.SizeType{Wd: profileWidth, Ht: profileHeight}})
 	at := profile.To.At(time.UTC)
@@ -101,7 +101,7 @@ func (g *glucosePage) number(v float64) string {
 	return strconv.FormatFloat(v, 'f', 1, 64)
 }
 
-// scale returns the top of the charts: 20 mmol/L or 350 mg/dL, and more where the values need it.
+// scale returns the top of the charts: 20 mmol/L or 350 mg/dL, or more if a value is higher.
 func (g *glucosePage) scale() float64 {
 	top, step := 20.0, 5.0
 	if g.profile.Unit == glucoseprofile.Milligrams {
@@ -138,7 +138,7 @@ func (g *glucosePage) colour(c rgb) {
 	g.f.SetFillColor(c.r, c.g, c.b)
 }
 
-// titles writes who and when.
+// titles prints the subject and the dates.
 func (g *glucosePage) titles(subject string) {
 	p := g.profile
 	days := 0
@@ -147,7 +147,7 @@ func (g *glucosePage) titles(subject string) {
 	}
 	g.at(margin, margin, style{title, true}, "Ambulatory glucose profile")
 	g.at(margin, 25, style{body, false}, fmt.Sprintf("%s to %s, %d days, %d with readings", p.From, p.To, days, p.DaysWithReadings))
-	// A long name is cut to one line.
+	// A long name is truncated to one line.
 	for _, line := range g.wrap(subject, style{body, true}, g.inner())[:1] {
 		g.draw(margin, 31, style{body, true}, line)
 	}
@@ -295,7 +295,7 @@ func (g *glucosePage) clock() {
 
 func quarterOf(q *glucoseprofile.Quarter) float64 { return float64(q.Minute)/15 + 0.5 }
 
-// runs returns the stretches of the clock that have readings.
+// runs returns the parts of the day with readings.
 func (g *glucosePage) runs() (out [][]*glucoseprofile.Quarter) {
 	open := false
 	for i := range g.profile.Clock {
@@ -313,7 +313,7 @@ func (g *glucosePage) runs() (out [][]*glucoseprofile.Quarter) {
 	return out
 }
 
-// area fills what lies between two percentiles.
+// area fills the area between two percentiles.
 func (g *glucosePage) area(run []*glucoseprofile.Quarter, x func(float64) float64, c rgb, ends func(*glucoseprofile.Quarter) (low, high float64)) {
 	if len(run) < 2 {
 		return
@@ -360,7 +360,7 @@ func (g *glucosePage) daily() {
 
 var weekdays = [...]string{"Su", "Mo", "Tu", "We", "Th", "Fr", "Sa"}
 
-// notes says what the page is.
+// notes prints the explanation of the page.
 func (g *glucosePage) notes() {
 	g.colour(grey)
 	y := 277.0

@@ -50,7 +50,7 @@ func glucoseOf(unit glucoseprofile.Unit, factor float64) *glucoseprofile.Profile
 }
 
 // One page in both units, the same each time, with its numbers as text.
-func TestGlucoseProfile(t *testing.T) {
+func TestPrintProfile_isOnePageInBothUnits(t *testing.T) {
 	for unit, words := range map[glucoseprofile.Unit][]string{
 		glucoseprofile.Millimoles: {"Mean glucose 8.4 mmol/L", "In range 3.9 - 10.0", "Very low up to 2.9", "Very high from 14.0", "By the time of day, mmol/L"},
 		glucoseprofile.Milligrams: {"Mean glucose 151 mg/dL", "In range 70 - 180", "Very low up to 53", "Very high from 251", "By the time of day, mg/dL"},
@@ -70,7 +70,7 @@ func TestGlucoseProfile(t *testing.T) {
 }
 
 // A profile without readings says so, and values above the scale stretch it.
-func TestGlucoseProfileAtItsEnds(t *testing.T) {
+func TestPrintProfile_printsEmptyAndExtremeProfiles(t *testing.T) {
 	empty := glucoseOf(glucoseprofile.Millimoles, 1)
 	empty.Mean, empty.GMI, empty.CV, empty.SensorActive, empty.Readings, empty.DaysWithReadings = nil, nil, nil, nil, 0, 0
 	for i := range empty.Bands {

@@ -16,7 +16,7 @@ import (
 )
 
 // What result and range do not decide is unknown in the API, in lists, in events and on paper.
-func TestUndecidedResultsAreUnknownEverywhere(t *testing.T) {
+func TestUndecidedResult_isUnknownInAPIEventAndPrint(t *testing.T) {
 	const n, a, u = labresult.Normal, labresult.Abnormal, labresult.UnknownInterpretation
 	result := func(text, bounds string) labresult.Result {
 		r := labresult.Result{Name: "Ferritin", Slug: "ferritin", Result: text}

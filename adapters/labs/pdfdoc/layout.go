@@ -42,8 +42,7 @@ type style struct {
 
 func (s style) line() float64 { return s.size * point * leading }
 
-// layout is one document being laid out. Pages are lists of what is to be drawn, for
-// how many there are is known at the end.
+// layout is the layout of one document. Pages are lists of drawing operations until the number of pages is known.
 type layout struct {
 	ctx           context.Context //nolint:containedctx // it lives as long as one call
 	p             *Printer
@@ -123,7 +122,7 @@ func (l *layout) later(draw func()) {
 	l.pages[n] = append(l.pages[n], draw)
 }
 
-// font chooses a font, which comes into the file when it is first used.
+// font selects a font and embeds it at its first use.
 func (l *layout) font(face int, st style) {
 	family, variant, cut := fmt.Sprintf("f%d", face), "", &l.p.faces[face].regular
 	if st.bold && face == 0 {
@@ -136,7 +135,7 @@ func (l *layout) font(face int, st style) {
 	l.f.SetFont(family, variant, st.size)
 }
 
-// pieces cuts prepared text where the font changes.
+// pieces splits prepared text where the font changes.
 func (l *layout) pieces(s string, each func(face int, text string)) {
 	start, last := 0, -1
 	for i, r := range s {
@@ -210,7 +209,7 @@ func (l *layout) breaks(text string, st style, width float64) bool {
 	return slices.ContainsFunc(strings.Fields(ready), func(word string) bool { return l.measure(word, st) > width })
 }
 
-// draw puts a line on the page, with its upper edge at y.
+// draw prints a line with its upper edge at y.
 func (l *layout) draw(x, y float64, st style, line set) {
 	base := y + st.size*point
 	l.pieces(string(line), func(face int, text string) {
@@ -220,7 +219,7 @@ func (l *layout) draw(x, y float64, st style, line set) {
 	})
 }
 
-// lines lays out lines below each other, over pages.
+// lines prints lines one below the other, across pages.
 func (l *layout) lines(x float64, st style, lines []set) {
 	for _, line := range lines {
 		l.ensureHeight(st.line())
@@ -230,7 +229,7 @@ func (l *layout) lines(x float64, st style, lines []set) {
 	}
 }
 
-// head is the title with the number beside it, and the remarks.
+// head prints the title, the number and the remarks.
 func (l *layout) head() {
 	left := l.inner()
 	if bars, width := l.bars(l.d.Number, 84); bars != nil {
@@ -253,7 +252,7 @@ func (l *layout) head() {
 	}
 }
 
-// foot says which page it is.
+// foot prints the page number.
 func (l *layout) foot(page, of int) {
 	st := style{small, false}
 	y := l.height - margin + 2
@@ -334,10 +333,10 @@ func (l *layout) kept(height, line float64) float64 {
 	return line
 }
 
-// signStart is the room for a line to write on and what is written there.
+// signStart is the height of a signature line with its label.
 const signStart = 18.0
 
-// item is a paragraph with something before it.
+// item prints a paragraph with a mark before it.
 func (l *layout) item(text string, mark func(x, y float64)) {
 	const indent = 8
 	st := style{body, false}
@@ -352,8 +351,8 @@ func (l *layout) item(text string, mark func(x, y float64)) {
 // fieldName is how wide the name of a field is.
 const fieldName = 28.0
 
-// fields are set two to a row. One with a long value, or with a word that half a row
-// would break, such as an id, has a row to itself.
+// fields prints two fields per row. A field with a long value, or with a word that half a row would break, has its own
+// row.
 func (l *layout) fields(fields []documents.Field) {
 	type cell struct{ name, value []set }
 	const named = fieldName
@@ -385,7 +384,7 @@ func (l *layout) fields(fields []documents.Field) {
 	flush()
 }
 
-// columns returns where the columns of a table begin and how wide they are.
+// columns returns the positions and widths of the columns of a table.
 func (l *layout) columns(t *documents.Table) (xs, ws []float64) {
 	total := 0
 	for _, w := range t.Widths {
@@ -427,7 +426,7 @@ func (l *layout) remark(r documents.Row) []set {
 	return l.wrap(r.Remark, style{small, false}, l.inner()-6)
 }
 
-// table repeats its columns' names on each page.
+// table prints a table and repeats the column names on each page.
 func (l *layout) table(t *documents.Table) {
 	xs, ws := l.columns(t)
 	names := func() {
@@ -466,7 +465,7 @@ func (l *layout) tall(ws []float64, text []string, st style) float64 {
 	return float64(n) * st.line()
 }
 
-// cells lays out texts beside each other.
+// cells prints texts side by side.
 func (l *layout) cells(xs, ws []float64, text []string, st style) {
 	var columns []column
 	for i, c := range text {
@@ -475,15 +474,15 @@ func (l *layout) cells(xs, ws []float64, text []string, st style) {
 	l.beside(columns, st.line())
 }
 
-// column is lines below each other, beside others.
+// column is a list of lines, printed beside other columns.
 type column struct {
 	x, down float64
 	st      style
 	lines   []set
 }
 
-// beside lays out columns, one after the other, so that text is selected as it is read.
-// They stay together on a page where they can.
+// beside prints columns one after the other, so that selected text is in reading order. It keeps them on one page if
+// possible.
 func (l *layout) beside(columns []column, line float64) {
 	n := 0
 	for _, c := range columns {
@@ -506,11 +505,11 @@ func (l *layout) beside(columns []column, line float64) {
 	}
 }
 
-// Barcodes: the thinnest line that scanners read from paper, and the widest that helps.
+// The thinnest bar that scanners can read on paper, and the widest useful one, in millimetres.
 const thinnest, thickest = 0.19, 0.33
 
-// bars returns the lines of a number as a Code 128 barcode, and how wide it is with its
-// quiet zones; nil if it does not fit.
+// bars returns the bars of a number as a Code 128 barcode and its width with quiet zones; nil if the width exceeds
+// most.
 func (l *layout) bars(number string, most float64) ([]bool, float64) {
 	const quiet = 20 // modules, of both sides
 	if number == "" || strings.ContainsFunc(number, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -549,7 +548,7 @@ func (l *layout) stripes(x, y, width, height float64, bars []bool) {
 	}
 }
 
-// stock is the measures of what labels are printed on, in millimetres.
+// stock holds the measures of label paper, in millimetres.
 type stock struct {
 	page          fpdf.SizeType
 	width, height float64
@@ -568,8 +567,8 @@ const (
 	labelBars                  = 8.0
 )
 
-// labels fills pages with labels, row by row. One whose text does not fit takes the room
-// of several below each other; on a roll its page is as tall.
+// labels prints labels row by row. A label that does not fit takes several rows; on a roll its page is as tall as the
+// label.
 func (l *layout) labels() error {
 	s := stocks[l.d.Stock]
 	pageTop := (s.page.Ht - s.height*math.Floor(s.page.Ht/s.height)) / 2
@@ -596,8 +595,7 @@ func (l *layout) labels() error {
 	return l.f.Error()
 }
 
-// fitLabel returns the largest size of letters with which a label has room on its stock,
-// or the least, and the height that it needs.
+// fitLabel returns the largest font size at which a label fits its stock, or the smallest, and the needed height.
 func (l *layout) fitLabel(label documents.Label, s stock) (size, height float64) {
 	for size = labelLetters; ; size -= 0.5 {
 		lines := len(l.wrap(label.Number, style{size, false}, s.width-2*s.pad))
@@ -611,7 +609,7 @@ func (l *layout) fitLabel(label documents.Label, s stock) (size, height float64)
 	}
 }
 
-// label draws what identifies the tube first: the barcode with its number, and the name.
+// label prints what identifies the tube first: the barcode with its number, and the name.
 func (l *layout) label(label documents.Label, size, x, y float64, s stock) {
 	at := y + s.pad
 	if bars, wide := l.bars(label.Number, s.width-2); bars != nil {
@@ -633,8 +631,7 @@ const (
 	pictureWidth, pictureY = 60.0, 22.0
 )
 
-// picture shows a signature. It is decoded here: what comes from outside does not go
-// into the file as it is.
+// picture prints a signature. It re-encodes the picture, so that no foreign bytes enter the file.
 func (l *layout) picture(p *people.ImageBlob) {
 	img, err := decode(p.Content)
 	if err != nil {
@@ -657,7 +654,7 @@ func (l *layout) picture(p *people.ImageBlob) {
 	l.y += h*scale + 2
 }
 
-// decode reads a picture and puts it on white.
+// decode reads a picture and draws it on white.
 func decode(b []byte) (*image.RGBA, error) {
 	c, _, err := image.DecodeConfig(bytes.NewReader(b))
 	if err != nil {

@@ -139,7 +139,7 @@ func record(t testing.TB) (orders.Record, []string) {
 	}
 }
 
-func TestRequisitionHasEverything(t *testing.T) {
+func TestRequisition_printsEveryFieldOfTheOrder(t *testing.T) {
 	r, p := newReader(t), printer(t)
 	for _, paper := range []orders.Paper{orders.Letter, orders.A4} {
 		d := newFixture(t, p, paper)
@@ -164,7 +164,7 @@ func TestRequisitionHasEverything(t *testing.T) {
 	}
 }
 
-func TestReportHasEverything(t *testing.T) {
+func TestResultReport_printsEveryFieldOfTheResults(t *testing.T) {
 	r, d := newReader(t), newFixture(t, printer(t), orders.Letter)
 	o, _ := record(t)
 	at := healthlab.At(noon)
@@ -200,7 +200,7 @@ func TestReportHasEverything(t *testing.T) {
 	require.Equal(t, []string{"SBX4F00A1B2C3"}, scanned(t, r.picture(t, pdf, 1, 200)))
 }
 
-func TestOtherForms(t *testing.T) {
+func TestOtherForms_printCoverageNoticeAndInstructions(t *testing.T) {
 	r, d := newReader(t), newFixture(t, printer(t), orders.Letter)
 	o, _ := record(t)
 	o.HasABN = true
@@ -228,7 +228,7 @@ func TestOtherForms(t *testing.T) {
 
 // A requisition always has a place for the physician, and a line for the signature
 // that is missing; times are those of the user's zone.
-func TestRequisitionToBeSigned(t *testing.T) {
+func TestRequisition_hasPlacesForMissingSignatures(t *testing.T) {
 	r := newReader(t)
 	phoenix, err := time.LoadLocation("America/Phoenix")
 	require.NoError(t, err)
@@ -255,7 +255,7 @@ func TestRequisitionToBeSigned(t *testing.T) {
 
 // For any name, address and order number the form is made, shows all of them, and is the
 // same when it is made twice.
-func TestAnyText(t *testing.T) {
+func TestPrint_showsAnyTextAndIsReproducible(t *testing.T) {
 	r, p := newReader(t), printer(t)
 	d := newFixture(t, p, orders.Letter)
 	word := rapid.OneOf(
@@ -303,7 +303,7 @@ func TestAnyText(t *testing.T) {
 	}
 }
 
-func TestDocumentsThatCannotBe(t *testing.T) {
+func TestPrint_refusesInvalidTables(t *testing.T) {
 	p := printer(t)
 	for name, table := range map[string]documents.Table{
 		"no columns":   {Rows: []documents.Row{{}}},

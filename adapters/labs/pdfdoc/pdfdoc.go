@@ -41,36 +41,33 @@ import (
 
 // Options adjusts a Printer. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Fonts are further fonts, for letters that DejaVu Sans lacks: the contents of
-	// TrueType files (with outlines of the glyf kind). The first that has a letter is
-	// taken. Default: none.
+	// Fonts are additional TrueType files (with glyf outlines) for letters that DejaVu Sans lacks. The first font with
+	// a letter is used. Default: none.
 	Fonts [][]byte
 }
 
 // Printer lays out documents. It is immutable and safe for concurrent use.
 type Printer struct {
 	faces []*face
-	// first is the number of the first font that has a letter, and one more; 0 for
-	// letters that cannot be set.
+	// first maps a letter to the index of the first font that has the letter, plus one; 0 if no font has the letter.
 	first [1 << 16]uint8
 	forms map[rune]joining
 }
 
 var _ documents.Printer = (*Printer)(nil)
 
-// face is a font with its bold cut, which is the same where there is none.
+// face is a font with its bold variant, or the same font twice.
 type face struct {
 	regular, bold cut
 }
 
-// cut is a file of a font, and how wide each letter is, in thousandths of the font's size;
-// -1 for letters that it lacks.
+// cut is a font file with the width of each letter in thousandths of the font size; -1 for missing letters.
 type cut struct {
 	file   []byte
 	widths [1 << 16]int16
 }
 
-// maxFonts bounds how many fonts there can be.
+// maxFonts is the largest number of fonts.
 const maxFonts = 100
 
 // New returns a Printer. Invalid if a font cannot be used.
@@ -80,7 +77,7 @@ func New(opts *Options) (*Printer, error) {
 		files = append(files, opts.Fonts...)
 	}
 	if len(files) > maxFonts {
-		return nil, fmt.Errorf("%w: at most %d fonts", healthlab.Invalid, maxFonts)
+		return nil, fmt.Errorf("%w: Options.Fonts: must have at most %d fonts", healthlab.Invalid, maxFonts)
 	}
 	p := &Printer{}
 	for i, file := range files {
@@ -106,7 +103,7 @@ func New(opts *Options) (*Printer, error) {
 	return p, nil
 }
 
-// read notes which letters a font has.
+// read records the letters of a font.
 func (c *cut) read(file []byte) error {
 	font, err := sfnt.Parse(file)
 	if err != nil {
@@ -140,7 +137,7 @@ func (p *Printer) Print(ctx context.Context, d documents.Document) ([]byte, erro
 		}
 	}
 	if _, ok := stocks[d.Stock]; len(d.Labels) > 0 && !ok {
-		return nil, fmt.Errorf("print document: %w: labels have a stock: roll or sheet", healthlab.Invalid)
+		return nil, fmt.Errorf("print document: %w: Stock: must be roll or sheet for labels", healthlab.Invalid)
 	}
 	size := fpdf.SizeType{Wd: 215.9, Ht: 279.4}
 	if d.Paper == orders.A4 {
@@ -174,16 +171,16 @@ func checkTable(t *documents.Table) error {
 		return nil
 	}
 	if len(t.Columns) == 0 || len(t.Widths) != len(t.Columns) {
-		return fmt.Errorf("print document: %w: a table has a width for each of its columns", healthlab.Invalid)
+		return fmt.Errorf("print document: %w: Table.Widths: must have one width per column", healthlab.Invalid)
 	}
 	for _, w := range t.Widths {
 		if w <= 0 {
-			return fmt.Errorf("print document: %w: a column is wider than nothing", healthlab.Invalid)
+			return fmt.Errorf("print document: %w: Table.Widths: must be greater than 0", healthlab.Invalid)
 		}
 	}
 	for _, r := range t.Rows {
 		if len(r.Cells) != len(t.Columns) {
-			return fmt.Errorf("print document: %w: a row has a cell for each column", healthlab.Invalid)
+			return fmt.Errorf("print document: %w: Table.Rows: each row must have one cell per column", healthlab.Invalid)
 		}
 	}
 	return nil

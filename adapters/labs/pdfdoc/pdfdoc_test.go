@@ -222,7 +222,7 @@ func words() []documents.Field {
 	return out
 }
 
-func TestScripts(t *testing.T) {
+func TestPrint_setsEveryScriptOfItsFonts(t *testing.T) {
 	r := newReader(t)
 	d := documents.Document{Kind: documents.RequisitionForm, Title: "Scripts", Number: "A-1", At: noon, Sections: []documents.Section{{Heading: "Words", Fields: words()}}}
 	pdf, err := printer(t).Print(t.Context(), d)
@@ -238,7 +238,7 @@ func TestScripts(t *testing.T) {
 }
 
 // What no font has is printed by its number, and the page says so.
-func TestLettersThatNoFontHas(t *testing.T) {
+func TestPrint_letterWithoutAFontIsPrintedByItsNumber(t *testing.T) {
 	r := newReader(t)
 	d := documents.Document{Title: "Letters", Sections: []documents.Section{{Fields: []documents.Field{
 		{Name: "Street", Value: "中文 7"}, {Name: "City", Value: "दिल्ली"}, {Name: "Note", Value: "fine 🙂"},
@@ -265,7 +265,7 @@ func TestLettersThatNoFontHas(t *testing.T) {
 	require.NotContains(t, string(pdf), file)
 }
 
-func TestFontsThatCannotBeUsed(t *testing.T) {
+func TestNew_refusesInvalidFonts(t *testing.T) {
 	for name, file := range map[string][]byte{"no font": []byte("hello"), "empty": nil} {
 		_, err := pdfdoc.New(&pdfdoc.Options{Fonts: [][]byte{file}})
 		require.ErrorIs(t, err, healthlab.Invalid, name)
@@ -298,7 +298,7 @@ func long() documents.Document {
 
 // Wherever a page ends, a heading of a section, of columns or of a group has a row below it on
 // its page.
-func TestHeadingsHaveARowBelow(t *testing.T) {
+func TestPrint_keepsAHeadingWithItsFirstRow(t *testing.T) {
 	r, p := newReader(t), printer(t)
 	tall := strings.Repeat("A remark of several lines about the first row. ", 14)
 	table := func(group bool, row documents.Row) *documents.Table {
@@ -383,7 +383,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestLabels(t *testing.T) {
+func TestPrint_labelsFitTheirStock(t *testing.T) {
 	r := newReader(t)
 	for stock, pages := range map[documents.LabelStock]int{documents.LabelRoll: 30, documents.LabelSheet: 2} {
 		d := documents.Document{Kind: documents.SpecimenLabels, Title: "Specimen labels", At: noon, Stock: stock}

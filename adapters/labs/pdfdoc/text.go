@@ -10,17 +10,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Scripts whose letters change shape or place with their neighbours in ways that we do
-// not set.
+// intricate lists scripts whose letters depend on their neighbours in unsupported ways.
 var intricate = []*unicode.RangeTable{
 	unicode.Bengali, unicode.Devanagari, unicode.Gujarati, unicode.Gurmukhi, unicode.Kannada, unicode.Khmer,
 	unicode.Malayalam, unicode.Mongolian, unicode.Myanmar, unicode.Nko, unicode.Oriya, unicode.Sinhala,
 	unicode.Syriac, unicode.Tamil, unicode.Telugu, unicode.Thaana, unicode.Tibetan,
 }
 
-// prepare makes a line of text ready to be set: composed, with spaces for what separates,
-// without what is not seen, Arabic letters joined, and numbers for letters that no font
-// has. It reports whether there were any of these.
+// prepare normalises a line of text for printing: composed letters, plain spaces, no invisible characters, joined
+// Arabic letters, and code points in place of letters without a font. unknown reports whether there were any of the
+// latter.
 func (p *Printer) prepare(s string) (text string, unknown bool) {
 	s = norm.NFC.String(strings.ToValidUTF8(s, "\ufffd"))
 	s = strings.Map(func(r rune) rune {
@@ -63,8 +62,8 @@ func (p *Printer) face(r rune) int {
 	return int(p.first[r]) - 1
 }
 
-// joining is how an Arabic letter looks: by itself, at the end of a word, at its
-// beginning and inside. Zero where there is no such form.
+// joining holds the isolated, final, initial and medial form of an Arabic letter. Zero means that the form does not
+// exist.
 type joining [4]rune
 
 const (
@@ -74,8 +73,8 @@ const (
 	medial
 )
 
-// joiningForms reads the forms of Arabic letters off the compatibility characters of
-// Unicode, which stand in the order isolated, final, initial, medial.
+// joiningForms returns the forms of Arabic letters, derived from the compatibility characters of Unicode in the order
+// isolated, final, initial, medial.
 func (p *Printer) joiningForms() map[rune]joining {
 	out := map[rune]joining{}
 	for _, part := range [][2]rune{{0xfb50, 0xfbb1}, {0xfbd3, 0xfbe7}, {0xfbfc, 0xfbff}, {0xfe80, 0xfef4}} {
@@ -101,13 +100,12 @@ func (p *Printer) joiningForms() map[rune]joining {
 	return out
 }
 
-// lamAlef are the letters that are written as one with a lam before them: by themselves,
-// and at the end of a word.
+// lamAlef maps letters to their ligature with a preceding lam: isolated and final.
 var lamAlef = map[rune][2]rune{0x622: {0xfef5, 0xfef6}, 0x623: {0xfef7, 0xfef8}, 0x625: {0xfef9, 0xfefa}, 0x627: {0xfefb, 0xfefc}}
 
 const lam, tatweel = 0x644, 0x640
 
-// join gives Arabic letters the form that their neighbours ask for.
+// join replaces Arabic letters by the form that their neighbours require.
 func (p *Printer) join(text []rune) []rune {
 	// neighbour finds the next letter in a direction, past marks that do not count.
 	neighbour := func(i, step int) rune {
@@ -157,8 +155,7 @@ func (p *Printer) join(text []rune) []rune {
 	return out
 }
 
-// rightToLeft reports whether a text is read from right to left: its first letter that
-// has a direction says so.
+// rightToLeft reports whether the first letter with a direction is right-to-left.
 func rightToLeft(s string) bool {
 	for _, r := range s {
 		switch p, _ := bidi.LookupRune(r); p.Class() {
@@ -178,8 +175,7 @@ func hasRightToLeft(s string) bool {
 	})
 }
 
-// visual puts a prepared line into the order in which it stands on paper, from left to
-// right. The text that it is a line of is read from right to left if rtl.
+// visual reorders a prepared line for printing from left to right. rtl is the direction of the paragraph.
 func visual(line string, rtl bool) string {
 	if !hasRightToLeft(line) {
 		return line
@@ -227,14 +223,13 @@ func visual(line string, rtl bool) string {
 	return b.String()
 }
 
-// run is a part of a line that is read in one direction.
+// run is a part of a line with one direction.
 type run struct {
 	text string
 	back bool // from right to left
 }
 
-// split cuts the number off the head of a run that follows one from right to left: it
-// belongs to that one.
+// split separates the leading number of a run, which belongs to the preceding right-to-left run.
 func split(r run, after bool) []run {
 	if r.back || !after || number(r.text) {
 		return []run{r}

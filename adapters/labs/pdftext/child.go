@@ -11,17 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// childName is the name under which the program is started a second time. It is the
-// first argument, and nothing else tells the child what it is.
+// childName is the first argument of the child process. It is what makes a started program a child.
 const childName = "healthlab-pdftext-child"
 
-// called says that this process has called Child.
+// called reports that this process has called Child.
 var called atomic.Bool
 
-// Child must be the first thing in main of every program that uses this package, and
-// in TestMain of its tests. In the program itself it returns at once. In the child
-// process, which is the same program started again to read hostile files apart from
-// everything else, it never returns.
+// Child must be the first call in main of every program that uses this package, and in TestMain of its tests. In the
+// program itself it returns at once. In the child process, the same program started again to read untrusted files in
+// isolation, it never returns.
 func Child() {
 	called.Store(true)
 	if len(os.Args) == 3 && os.Args[0] == childName {
@@ -44,7 +42,7 @@ type request struct {
 // reply is the answer to one request.
 type reply struct {
 	Err string
-	// Broken says that the engine may be damaged: the child is not to be used again.
+	// Broken means that the engine may be damaged, so that the child must not be used again.
 	Broken        bool
 	Doc           int // its number, of a document that was opened
 	Pages         int
@@ -83,15 +81,14 @@ func serve(in io.Reader, out io.Writer, cache, memoryBytes string) {
 }
 
 func limitMemory(memory int64) {
-	// The first start on a machine compiles the engine, which takes longer than a file may; only files are
-	// hostile.
+	// Only files are untrusted, so the first start may take longer: it compiles the engine.
 	debug.FreeOSMemory()
 	debug.SetMemoryLimit(memory * 3 / 4)
 	debug.SetGCPercent(40)
 	limitSelf(memory)
 }
 
-// answer does one request. A panic of the engine is a file that it cannot read.
+// answer executes one request. It converts a panic of the engine to an unreadable file.
 func answer(e *engine, q request) (a reply) {
 	defer func() {
 		if recover() != nil {
@@ -116,7 +113,7 @@ func answer(e *engine, q request) (a reply) {
 	if errors.Is(err, errPassword) {
 		a.Err = "password"
 	} else if err != nil {
-		// A page that the engine gives up on may be the end of the engine.
+		// The engine may be damaged after a page on which it failed.
 		a.Err, a.Broken = "file", q.Op != "open" || !errors.Is(err, errFile)
 	}
 	return a

@@ -6,7 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/labreporttest"
 )
 
-func TestConformance(t *testing.T) {
+func TestExtractor_passesTheTextExtractorSuite(t *testing.T) {
 	x := newExtractor(t, nil)
 	labreporttest.RunTextExtractor(t, func(testing.TB) labreporttest.ExtractorHarness {
 		return labreporttest.ExtractorHarness{

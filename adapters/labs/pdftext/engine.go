@@ -30,8 +30,8 @@ type engine struct {
 	last int
 }
 
-// newEngine compiles PDFium, or takes it from the cache. The module insists on being
-// allowed 2 GiB of memory, so the limit is the process's, not the engine's.
+// newEngine compiles PDFium or loads it from the cache. The module requires 2 GiB of address space, so the memory limit
+// is that of the process.
 func newEngine(cache string) (*engine, error) {
 	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(true).
 		// PDFium's setjmp is compiled to exceptions of WebAssembly.
@@ -57,11 +57,10 @@ var errPassword = errors.New("the file needs a password")
 
 var errFile = errors.New("the file cannot be opened")
 
-// ownFaults are what the engine says of a file that it refuses. Any other error is one
-// of the engine itself.
+// ownFaults lists the engine's errors for invalid files. Any other error is a fault of the engine.
 var ownFaults = []error{pdfiumerrors.ErrUnknown, pdfiumerrors.ErrFile, pdfiumerrors.ErrFormat, pdfiumerrors.ErrSecurity, pdfiumerrors.ErrPage}
 
-// open opens a file, gives it a number and counts its pages.
+// open opens a file, assigns a number to it and counts its pages.
 func (e *engine) open(pdf []byte) (number, pages int, err error) {
 	doc, err := e.inst.OpenDocument(&requests.OpenDocument{File: &pdf})
 	if err != nil {
@@ -71,7 +70,7 @@ func (e *engine) open(pdf []byte) (number, pages int, err error) {
 		if slices.ContainsFunc(ownFaults, func(f error) bool { return errors.Is(err, f) }) {
 			return 0, 0, errFile
 		}
-		return 0, 0, errors.New("the engine fails")
+		return 0, 0, errors.New("the PDF engine failed")
 	}
 	n, err := e.inst.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc.Document})
 	if err != nil || n.PageCount <= 0 {
@@ -96,8 +95,7 @@ type pageText struct {
 	Words         []wordBox
 	// Bad counts characters without a meaning: a font without a mapping to letters.
 	Bad int
-	// Turn is how far, in degrees clockwise, the page was turned from how it is
-	// shown, so that its print runs from left to right.
+	// Turn is the clockwise rotation, in degrees, that makes the text run from left to right.
 	Turn int
 }
 
@@ -109,7 +107,7 @@ type wordBox struct {
 // most is how many characters of a page are read.
 const most = 40000
 
-// text reads the words of a page, by its characters.
+// text returns the words of a page, made from its characters.
 func (e *engine) text(number, index int) (pageText, error) {
 	var out pageText
 	doc, ok := e.docs[number]
@@ -201,14 +199,13 @@ type char struct {
 	x0, y0, x1, y1 float64
 }
 
-// direction votes on how far a page must be turned so that its print runs from left to
-// right: by the base line of one character in eight.
+// direction determines the rotation of a page by the baselines of one character in eight.
 type direction struct {
 	votes map[int]int
 	seen  int
 }
 
-// count adds the character at an index. move is the map to the page as it is shown, of
+// count adds the direction of the character at an index. move maps the page's coordinates to the displayed page of
 // width by height points.
 func (d *direction) count(e *engine, page references.FPDF_TEXTPAGE, index int, move func(x, y float64) (float64, float64), width, height float64) {
 	if d.seen++; d.seen%8 != 1 {
@@ -256,8 +253,7 @@ func (c char) turn(degrees int, w, h float64) char {
 	return c
 }
 
-// transform returns the map from the page's own coordinates to fractions of the
-// page as it is shown, turned and cut.
+// transform returns the map from the page's coordinates to fractions of the displayed page, rotated and cropped.
 func (e *engine) transform(page requests.Page) (func(x, y float64) (float64, float64), error) {
 	const scale = 1 << 20
 	at := func(x, y float64) (float64, float64, error) {
@@ -306,7 +302,7 @@ func (e *engine) render(number, index, dpi, pixels int) (*image.Gray, error) {
 	defer r.Cleanup()
 	src, ok := r.Result.RenderedImage.(*image.RGBA)
 	if !ok {
-		return nil, errors.New("the engine draws in another format")
+		return nil, errors.New("the PDF engine returned a bitmap of an unknown format")
 	}
 	b := src.Bounds()
 	g := image.NewGray(image.Rect(0, 0, b.Dx(), b.Dy()))
@@ -320,7 +316,7 @@ func (e *engine) render(number, index, dpi, pixels int) (*image.Gray, error) {
 	return g, nil
 }
 
-// cacheDir is where compiled code may be kept: a folder of this user alone.
+// cacheDir returns the folder for compiled code, which only the current user can read.
 func cacheDir() string {
 	base, err := os.UserCacheDir()
 	if err != nil {

@@ -12,9 +12,8 @@ func attributes(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// limitSelf gives the process its limits: its data may grow by memory, which is more than the
-// parent allows; no core file, which would hold health data; no large files; and
-// everything else on the machine goes first.
+// limitSelf limits the process: its memory, no core file (which would contain health data), no large files, and the
+// lowest priority.
 func limitSelf(memory int64) {
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 10)
 	data, _ := pages(os.Getpid(), 5)

@@ -2,6 +2,5 @@
 
 package pdftext
 
-// overhead is how many times more memory and time a program takes under the race detector;
-// this one is built without.
+// overhead is the factor of memory and time under the race detector. This program is built without it.
 const overhead = 1

@@ -32,31 +32,29 @@ type Options struct {
 	// OCR reads the words of the picture of a page. Default: none; files without a
 	// text layer are then refused with [healthlab.Unimplemented].
 	OCR func(ctx context.Context, page image.Image) (labreport.Page, error)
-	// Workers is how many child processes there may be. Each does one thing at a time,
-	// for any number of files by turns: one that takes long, or waits for OCR, does not
-	// keep others from being checked. Default 1.
+	// Workers is the largest number of child processes. Each handles one request at a time for any number of files in
+	// turn, so a slow file or one that waits for OCR does not block others. Default 1.
 	Workers int
-	// PageTimeout is the most that reading or rendering one page may take. Default
-	// 15 s.
+	// PageTimeout is the longest time to read or render one page. Default 15 s.
 	PageTimeout time.Duration
-	// MaxPages is the most pages a file may have. Default 30.
+	// MaxPages is the largest number of pages of a file. Default 30.
 	MaxPages int
 	// DPI is the resolution of rendered pages. Default 300.
 	DPI int
 }
 
 const (
-	// memoryBytes is the most that one child may use.
+	// memoryBytes is the memory limit of one child.
 	memoryBytes = 288 << 20 * overhead
 	// inflateBytes is the most that the compressed parts of a file may become.
 	inflateBytes = 64 << 20
-	// startTimeout is the most that starting a child may take. The first start compiles the
-	// engine, which takes some 400 MB for that time.
+	// startTimeout is the longest time to start a child. The first start compiles the engine, which takes about 400 MB
+	// meanwhile.
 	startTimeout = 60 * time.Second * overhead
 )
 
-// Extractor implements [labreport.TextExtractor] for PDF files. It is safe for
-// concurrent use. Close it to end its child processes.
+// Extractor implements [labreport.TextExtractor] for PDF files. Safe for concurrent use. Call Close to end its child
+// processes.
 type Extractor struct {
 	o     Options
 	slots chan struct{} // one for each child that is at work
@@ -94,8 +92,7 @@ func New(opts *Options) (*Extractor, error) {
 	return &Extractor{o: o, slots: make(chan struct{}, o.Workers)}, nil
 }
 
-// Close ends the child processes that wait for work. Files that are being read are
-// finished first by their callers.
+// Close ends idle child processes. Files in progress are finished first.
 func (x *Extractor) Close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -151,7 +148,7 @@ func (s *session) extract(ctx context.Context, page func(labreport.Page) error) 
 			blind++
 		}
 		if blind == s.pages {
-			return fmt.Errorf("%w: the pages are pictures and there is no OCR", healthlab.Unimplemented)
+			return fmt.Errorf("%w: the pages are pictures; set Options.OCR to read them", healthlab.Unimplemented)
 		}
 		if err := page(p); err != nil {
 			return err
@@ -160,8 +157,7 @@ func (s *session) extract(ctx context.Context, page func(labreport.Page) error) 
 	return nil
 }
 
-// page reads one page: its text, or what OCR sees on it. False means that the page
-// is a picture and there is no OCR.
+// page reads the text of one page, by OCR if needed. ok is false for a picture without OCR.
 func (s *session) page(ctx context.Context, index int) (labreport.Page, bool, error) {
 	a, err := s.call(ctx, request{Op: "text", Page: index})
 	if err != nil {
@@ -204,8 +200,8 @@ func (s *session) page(ctx context.Context, index int) (labreport.Page, bool, er
 // inkDPI is the resolution at which a page is searched for pictures.
 const inkDPI = 50
 
-// inkBesides reports whether the picture of a page shows more than its words: at least one pixel in 500 is dark
-// outside the boxes of the words.
+// inkBesides reports whether a page shows more than its words: at least one pixel in 500 is dark outside of the words'
+// boxes.
 func inkBesides(img *image.Gray, p labreport.Page) bool {
 	w, h := img.Rect.Dx(), img.Rect.Dy()
 	covered := make([]bool, w*h)
@@ -232,7 +228,7 @@ func inkBesides(img *image.Gray, p labreport.Page) bool {
 	return dark*500 >= w*h && dark > 0
 }
 
-// turnBack maps a box of a page that was turned clockwise to the page as it is shown.
+// turnBack maps a box of a rotated page to the page as it is shown.
 func turnBack(b labreport.Box, degrees int) labreport.Box {
 	switch degrees {
 	case 90:
@@ -265,7 +261,7 @@ func picture(t pageText) bool {
 	return t.Bad > (letters+digits)/2
 }
 
-// maxPixels is the most pixels of a page that OCR reads.
+// maxPixels is the largest number of pixels of a page for OCR.
 const maxPixels = 12 << 20
 
 // render draws a page, counted from 0.

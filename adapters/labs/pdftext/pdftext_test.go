@@ -49,7 +49,7 @@ func pagesOf(t testing.TB, x *pdftext.Extractor, data []byte) []labreport.Page {
 }
 
 // A report is read the same plain, compressed and turned.
-func TestReadsAReport(t *testing.T) {
+func TestExtract_readsPlainCompressedAndTurnedReports(t *testing.T) {
 	x := newExtractor(t, nil)
 	for name, data := range map[string][]byte{"plain": reportPDF(false, ""), "compressed": reportPDF(true, ""), "turned": reportPDF(true, "/Rotate 180"), "on its side": reportPDF(true, "/Rotate 90"), "other side": reportPDF(false, "/Rotate 270")} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestReadsAReport(t *testing.T) {
 	}
 }
 
-func TestRenderPage(t *testing.T) {
+func TestRenderPage_returnsAtMostTheAskedPixels(t *testing.T) {
 	x := newExtractor(t, nil)
 	f := file(reportPDF(true, ""))
 	for _, pixels := range []int{10_000, 500_000} {
@@ -102,7 +102,7 @@ func TestRenderPage(t *testing.T) {
 }
 
 // A file may place each glyph by itself, in any order, and draw bold print twice.
-func TestReadsTextInPieces(t *testing.T) {
+func TestExtract_joinsGlyphsPlacedInAnyOrder(t *testing.T) {
 	x := newExtractor(t, nil)
 	want := wordTexts(pagesOf(t, x, reportPDF(false, ""))[0])
 	r := rand.New(rand.NewPCG(7, 7))
@@ -152,7 +152,7 @@ func glyphsOf(lines []set) (out []set) {
 	return out
 }
 
-func TestPagesWithoutTextGoToOCR(t *testing.T) {
+func TestExtract_pageWithoutTextGoesToOCR(t *testing.T) {
 	data := writePDF("", false, []set{{50, 700, "stamp"}})
 	x := newExtractor(t, &pdftext.Options{OCR: func(_ context.Context, img image.Image) (labreport.Page, error) {
 		require.InDelta(t, 2550, img.Bounds().Dx(), 2)
@@ -169,7 +169,7 @@ func TestPagesWithoutTextGoToOCR(t *testing.T) {
 
 // A page that shows more than its words is not read, without OCR and with one that sees
 // nothing. A blank page and one of a few words are read.
-func TestPagesThatAreNotRead(t *testing.T) {
+func TestExtract_pageThatShowsMoreThanItsWordsIsUnread(t *testing.T) {
 	data := writePDF("", false, reportLines(), nil, []set{{50, 700, "End of report"}}, []set{{50, 100, ""}}, []set{{50, 750, "Page 5 of 5"}, {50, 100, ""}}, append(reportLines(), set{50, 100, ""}))
 	for name, c := range map[string]struct {
 		o    *pdftext.Options
@@ -191,7 +191,7 @@ func TestPagesThatAreNotRead(t *testing.T) {
 
 // While a page of one file waits for OCR, the child process reads other files. If that process
 // has ended meanwhile, another one reads the rest of the file.
-func TestFileWaitingForOCRFreesItsProcess(t *testing.T) {
+func TestExtract_fileWaitingForOCRFreesItsProcess(t *testing.T) {
 	waits, goOn := make(chan struct{}), make(chan struct{})
 	x := newExtractor(t, &pdftext.Options{OCR: func(_ context.Context, _ image.Image) (labreport.Page, error) {
 		waits <- struct{}{}
@@ -227,7 +227,7 @@ func TestFileWaitingForOCRFreesItsProcess(t *testing.T) {
 }
 
 // Many files by turns in two children: each gets its own words.
-func TestManyFilesAtOnce(t *testing.T) {
+func TestExtract_concurrentFilesKeepTheirWords(t *testing.T) {
 	x := newExtractor(t, &pdftext.Options{Workers: 2, OCR: func(context.Context, image.Image) (labreport.Page, error) {
 		return labreport.Page{}, nil
 	}})
@@ -256,7 +256,7 @@ func TestManyFilesAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-func TestTheCallersErrorComesBack(t *testing.T) {
+func TestExtract_returnsTheCallersError(t *testing.T) {
 	x := newExtractor(t, nil)
 	stop := errors.New("enough")
 	require.ErrorIs(t, x.Extract(t.Context(), file(reportPDF(true, "")), func(labreport.Page) error { return stop }), stop)
@@ -369,7 +369,7 @@ func mutate(r *rand.Rand, good []byte) []byte {
 
 // Files from strangers end in words, a refusal or a failure, in time and within the
 // memory that was granted; and the next good file is read as if nothing was.
-func TestHostileFiles(t *testing.T) {
+func TestExtract_hostileFilesEndInTimeAndMemory(t *testing.T) {
 	x := newExtractor(t, &pdftext.Options{PageTimeout: 12 * time.Second,
 		OCR: func(context.Context, image.Image) (labreport.Page, error) {
 			return labreport.Page{Width: 1, Height: 1, Image: true}, nil
@@ -413,7 +413,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-func TestRefusesBeforeTheEngineSeesIt(t *testing.T) {
+func TestCheck_refusesBombsAndEncryptedFiles(t *testing.T) {
 	x := newExtractor(t, nil)
 	all := hostile()
 	for _, name := range []string{"bomb", "bomb in bomb", "picture bomb"} {
@@ -433,7 +433,7 @@ func TestRefusesBeforeTheEngineSeesIt(t *testing.T) {
 
 // A file that is nothing but beginnings of parts is looked at no longer than another one
 // of its size.
-func TestManyBeginnings(t *testing.T) {
+func TestCheck_takesLinearTimeOnHostileFiles(t *testing.T) {
 	x := newExtractor(t, nil)
 	size := labreport.MaxFileBytes * prove.Count(1, 16) / 16
 	stored := func(inner string) string { // as a piece of a zlib stream that is not compressed
@@ -462,7 +462,7 @@ func TestManyBeginnings(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestStopsWithItsContext(t *testing.T) {
+func TestCheck_stopsWithItsContext(t *testing.T) {
 	x := newExtractor(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

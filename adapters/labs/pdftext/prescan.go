@@ -18,7 +18,7 @@ var (
 	endAt    = []byte("endstream")
 )
 
-// budget is what may still be done to find out how large a file becomes.
+// budget limits the work of measuring a file.
 type budget struct {
 	parts    int   // with a content
 	in       int64 // bytes to be unpacked: each once, and again where parts lie in parts
@@ -60,7 +60,7 @@ func prescan(ctx context.Context, pdf []byte, limit int64) error {
 		}
 		picture := reImage.Match(dict)
 		if flate > 1 && !picture {
-			return fmt.Errorf("%w: a part is compressed more than once", healthlab.Exhausted)
+			return fmt.Errorf("%w: a part of the PDF file is compressed more than once", healthlab.Exhausted)
 		}
 		if end < at {
 			end = len(pdf)
@@ -78,10 +78,10 @@ func prescan(ctx context.Context, pdf []byte, limit int64) error {
 	return nil
 }
 
-var errGrows = fmt.Errorf("%w: the file grows too large when it is unpacked", healthlab.Exhausted)
+var errGrows = fmt.Errorf("%w: the PDF file is too large after decompression", healthlab.Exhausted)
 
-// inflate counts the bytes that data becomes. Damaged data counts as far as it can
-// be read: the engine decides about it.
+// inflate counts the bytes of decompressed data. Of damaged data it counts the readable part; the engine reports the
+// damage.
 func (b *budget) inflate(data []byte, picture bool) error {
 	from := bytes.NewReader(data[:min(int64(len(data)), b.in+1)])
 	z, err := zlib.NewReader(from)

@@ -10,8 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// session is one file that is being read, by one goroutine. It holds a child only while
-// the child works for it: between two calls, others use the child.
+// session reads one file in one goroutine. It occupies a child only during a call.
 type session struct {
 	x     *Extractor
 	data  []byte
@@ -23,7 +22,7 @@ type session struct {
 // open begins to read a file.
 func (x *Extractor) open(ctx context.Context, file labreport.File) (*session, error) {
 	if file.Type != "application/pdf" || !bytes.Contains(file.Data[:min(1024, len(file.Data))], []byte("%PDF-")) {
-		return nil, fmt.Errorf("%w: not a PDF", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the file must be a PDF", healthlab.Invalid)
 	}
 	if err := prescan(ctx, file.Data, inflateBytes); err != nil {
 		return nil, err
@@ -35,18 +34,17 @@ func (x *Extractor) open(ctx context.Context, file labreport.File) (*session, er
 	return s, nil
 }
 
-// call asks a child something about the file.
+// call sends a request about the file to a child.
 func (s *session) call(ctx context.Context, q request) (reply, error) {
 	a, shared, err := s.try(ctx, q)
 	if err != nil && shared && ctx.Err() == nil {
-		// Another file may have ended the child. Alone in a new one, this file answers
-		// for itself.
+		// Another file may have crashed the child, so the request is repeated in a new child that has only this file.
 		a, _, err = s.try(ctx, q)
 	}
 	return a, err
 }
 
-// try is one attempt. shared says that the child ended, and had another file open too.
+// try sends a request once. shared reports that the child ended while it had another file open too.
 func (s *session) try(ctx context.Context, q request) (a reply, shared bool, err error) {
 	select {
 	case s.x.slots <- struct{}{}:
@@ -83,8 +81,7 @@ func (s *session) try(ctx context.Context, q request) (a reply, shared bool, err
 	return a, false, err
 }
 
-// close ends the reading. The child lets go of the file now, if it has nothing else to
-// do, or with its next request.
+// close ends the reading. An idle child closes the file now, a busy one with its next request.
 func (s *session) close(ctx context.Context) {
 	w := s.w
 	s.forget()
@@ -113,7 +110,7 @@ func (s *session) forget() {
 }
 
 func (x *Extractor) take(ctx context.Context, prefer *worker) (*worker, error) {
-	// The caller holds a slot.
+	// The caller holds a slot of the pool.
 	if w := x.pick(prefer); w != nil {
 		return w, nil
 	}
@@ -138,9 +135,8 @@ func (x *Extractor) pick(prefer *worker) *worker {
 	return w
 }
 
-// put keeps a living child for the next piece of work. One that has read many files, or
-// still has much in memory when none is open, is replaced, so that nothing that leaks
-// grows for ever.
+// put returns a child to the pool. It replaces a child that has read many files or still uses much memory without an
+// open file, so that leaks stay bounded.
 func (x *Extractor) put(w *worker) {
 	if w.dead.Load() {
 		return

@@ -20,9 +20,8 @@ func (r run) mid() float64    { return (r.y0 + r.y1) / 2 }
 // wordGap is the gap between two words, in heights of the font.
 const wordGap = 0.22
 
-// wordsOf groups the characters of a page into words by their position. It joins pieces of
-// a word that the file draws apart or in another order, and drops a word that is drawn
-// twice for bold print.
+// wordsOf groups the characters of a page into words by position. It joins parts of a word drawn separately, and
+// removes a word drawn twice for bold print.
 func wordsOf(chars []char) []run {
 	var b builder
 	for _, c := range chars {
@@ -33,8 +32,7 @@ func wordsOf(chars []char) []run {
 	return join(b.runs, b.spaces)
 }
 
-// builder joins characters that follow each other in the stream: a run ends at a printed
-// space, a gap, or a jump up or down.
+// builder joins consecutive characters of the stream. A word ends at a space, a gap or a vertical jump.
 type builder struct {
 	runs, spaces []run
 	cur          strings.Builder
@@ -82,8 +80,7 @@ func (b *builder) flush() {
 	b.open = false
 }
 
-// join joins runs of one height that stand on one line without a gap or a printed space
-// between them. The order of the first pieces is kept.
+// join joins parts of equal height on one line without a gap or space between. It keeps the order of the first parts.
 func join(runs, spaces []run) []run {
 	order := make([]int, len(runs))
 	for i := range order {
@@ -147,7 +144,7 @@ func touch(a, b run) bool {
 	return math.Abs(a.height()-b.height()) < 0.15*h && math.Abs(a.mid()-b.mid()) < 0.12*h && gap < 0.8*wordGap*h && gap > -0.2*h
 }
 
-// parted reports whether a printed space stands between a and b. The spaces are sorted.
+// parted reports whether a printed space is between a and b. The spaces are sorted.
 func parted(spaces []run, a, b run) bool {
 	h := max(a.height(), b.height())
 	from, _ := slices.BinarySearchFunc(spaces, a.x1-0.5*h, func(s run, x float64) int { return cmp.Compare(s.x0, x) })

@@ -27,7 +27,7 @@ func texts(runs []run) (out []string) {
 	return out
 }
 
-func TestWordsOf(t *testing.T) {
+func TestWordsOf_splitsCharactersIntoWords(t *testing.T) {
 	for name, c := range map[string]struct {
 		chars []char
 		want  []string

@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// worker is one child process. One goroutine uses it at a time.
+// worker is one child process. Only one goroutine may use it at a time.
 type worker struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -30,9 +30,8 @@ type worker struct {
 	done  chan struct{}
 	files int
 
-	// open is how many files the child has open, closing those among them that are
-	// not needed any more. Their readers let go of them, also while the child works for
-	// another.
+	// open counts the open files of the child, and closing lists those to close. Readers add to closing while the child
+	// works for others.
 	mu      sync.Mutex
 	open    int
 	closing []int
@@ -57,7 +56,7 @@ func (w *worker) opened() {
 	w.files++
 }
 
-// unneeded returns the files that the child is to close now.
+// unneeded returns and clears the list of files to close.
 func (w *worker) unneeded() []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +70,7 @@ func (w *worker) unneeded() []int {
 func start(ctx context.Context) (*worker, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("%w: no path of this program", healthlab.Unavailable)
+		return nil, fmt.Errorf("%w: the path of the running program is unknown", healthlab.Unavailable)
 	}
 	c := exec.CommandContext(context.WithoutCancel(ctx), exe) //nolint:gosec // this program itself; it outlives the call
 	c.Args = []string{childName, cacheDir(), strconv.FormatInt(memoryBytes, 10)}
@@ -99,7 +98,7 @@ func start(ctx context.Context) (*worker, error) {
 	return w, nil
 }
 
-// watch ends a child that uses too much memory. It returns when the child is gone.
+// watch kills a child that exceeds the memory limit. It returns when the child has ended.
 func (w *worker) watch(limit int64) {
 	t := time.NewTicker(15 * time.Millisecond)
 	defer t.Stop()
@@ -117,7 +116,7 @@ func (w *worker) watch(limit int64) {
 	}
 }
 
-// kill ends the child and everything it holds.
+// kill ends the child and frees its resources.
 func (w *worker) kill() {
 	if w.dead.Swap(true) {
 		return
@@ -134,7 +133,7 @@ func (w *worker) call(ctx context.Context, q request, timeout time.Duration) (re
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		// A request that cannot be sent has no answer: that is the error.
+		// If the request cannot be sent, receive returns the error.
 		if w.enc.Encode(q) == nil {
 			_ = w.out.Flush()
 		}
@@ -153,7 +152,7 @@ func (w *worker) call(ctx context.Context, q request, timeout time.Duration) (re
 		return a, fmt.Errorf("%w: %w", healthlab.Invalid, labreport.ErrPassword)
 	}
 	if a.Err != "" {
-		return a, fmt.Errorf("%w: not a PDF that can be read", healthlab.Invalid)
+		return a, fmt.Errorf("%w: the file must be a readable PDF", healthlab.Invalid)
 	}
 	return a, nil
 }
@@ -178,13 +177,13 @@ func (w *worker) receive(ctx context.Context, timeout time.Duration) (reply, err
 		case r.err == nil:
 			return r.a, nil
 		case w.fat.Load():
-			return reply{}, fmt.Errorf("%w: the file asks for too much memory", healthlab.Exhausted)
+			return reply{}, fmt.Errorf("%w: reading the PDF file needs more memory than the limit", healthlab.Exhausted)
 		}
-		return reply{}, fmt.Errorf("%w: the file ends the pdf reader", healthlab.Invalid)
+		return reply{}, fmt.Errorf("%w: the PDF reader crashed on the file", healthlab.Invalid)
 	case <-t.C:
 		w.kill()
 		<-got
-		return reply{}, fmt.Errorf("%w: the file takes too long to read", healthlab.Exhausted)
+		return reply{}, fmt.Errorf("%w: reading the PDF file exceeded its time limit", healthlab.Exhausted)
 	case <-ctx.Done():
 		w.kill()
 		<-got

@@ -1,5 +1,5 @@
-// Package memstore is a [store.Store] in memory, for the tables that it is given. A program that uses it
-// links no domain package beside those whose tables it names.
+// Package memstore is a [store.Store] in memory for given tables. A program that uses it links only the domain packages
+// of these tables.
 //
 //	engine, err := memstore.New(healthdata.UserTables(), nil)
 package memstore
@@ -23,8 +23,7 @@ type Engine struct {
 	last atomic.Pointer[ordered]
 }
 
-// ordered is one state of an Engine: ordered maps of rows and of marks. A state that was
-// published is not written again.
+// ordered is one state of an Engine: ordered maps of rows and marks. A published state is immutable.
 type ordered struct {
 	rows  *btree.Map[string, store.Row]
 	marks *btree.Map[string, string]
@@ -36,7 +35,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// New returns an empty store for the tables. It fails if two tables have one name.
+// New returns an empty store for the tables. It fails if two tables have the same name.
 func New(tables []store.Definition, opts *Options) (*Engine, error) {
 	defs, err := store.Definitions(tables)
 	if err != nil {
@@ -50,7 +49,7 @@ func New(tables []store.Definition, opts *Options) (*Engine, error) {
 	return e, nil
 }
 
-// Update implements [store.Store]. It runs run once.
+// Update implements [store.Store]. It calls run once.
 func (e *Engine) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	if joined, err := store.Join(ctx, e, run); joined {
 		return err
@@ -73,7 +72,7 @@ func (e *Engine) Update(ctx context.Context, run func(context.Context, store.Tx)
 	return nil
 }
 
-// commit runs an update and publishes what it wrote. It gives the turn back.
+// commit runs an update and publishes its writes. It releases the lock.
 func (e *Engine) commit(ctx context.Context, b *store.Buffer, run func(context.Context, store.Tx) error) error {
 	defer func() { <-e.turn }()
 	if err := b.Run(ctx, e, run); err != nil {
@@ -110,7 +109,7 @@ func (e *Engine) Read(ctx context.Context, q ...store.Query) ([][]store.Row, err
 	return out, err
 }
 
-// Kept returns all rows as they are kept, ordered by table, team and ID. They must not be changed.
+// Kept returns all rows as they are stored, ordered by table, team and ID. The caller must not change them.
 func (e *Engine) Kept() []store.Row { return e.last.Load().rows.Values() }
 
 // Get returns a row.
@@ -119,25 +118,25 @@ func (o *ordered) Get(key string) (store.Row, bool, error) {
 	return r, ok, nil
 }
 
-// Set keeps a row.
+// Set stores a row.
 func (o *ordered) Set(key string, r store.Row) error { o.rows.Set(key, r); return nil }
 
 // Remove removes a row.
 func (o *ordered) Remove(key string) error { o.rows.Delete(key); return nil }
 
-// Mark keeps a mark.
+// Mark stores a mark.
 func (o *ordered) Mark(mark, key string) error { o.marks.Set(mark, key); return nil }
 
 // Unmark removes a mark.
 func (o *ordered) Unmark(mark string) error { o.marks.Delete(mark); return nil }
 
-// Walk goes through rows.
+// Walk iterates over rows.
 func (o *ordered) Walk(from, to string, desc bool, each func(store.Row) bool) error {
 	walk(o.rows, from, to, desc, func(_ string, r store.Row) bool { return each(r) })
 	return nil
 }
 
-// WalkMarks goes through marks.
+// WalkMarks iterates over marks.
 func (o *ordered) WalkMarks(from, to string, desc bool, each func(mark, key string) bool) error {
 	walk(o.marks, from, to, desc, each)
 	return nil

@@ -20,11 +20,11 @@ func newEngine(t testing.TB) *memstore.Engine {
 	return e
 }
 
-func TestEngine(t *testing.T) {
+func TestEngine_passesTheStoreSuite(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Harness { return storetest.Harness{Store: newEngine(t)} })
 }
 
-func TestEngine_encrypted(t *testing.T) {
+func TestEngine_encryptedPassesTheStoreSuite(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Harness {
 		sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 		require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestEngine_encrypted(t *testing.T) {
 }
 
 // A context that has ended before an update is its error, whatever run would return.
-func TestEngine_updateOfAnEndedContext(t *testing.T) {
+func TestEngine_updateOfAnEndedContextFails(t *testing.T) {
 	e, err := memstore.New(nil, nil)
 	require.NoError(t, err)
 	ctx, end := context.WithCancel(t.Context())

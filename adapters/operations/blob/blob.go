@@ -49,7 +49,7 @@ type Place interface {
 	List(ctx context.Context, name func(string) error) error
 }
 
-// Store keeps files encrypted in a place. It is safe for concurrent use.
+// Store stores encrypted files in a place. Safe for concurrent use.
 type Store struct {
 	place Place
 	seal  healthlab.Sealer
@@ -58,9 +58,8 @@ type Store struct {
 
 // Options adjusts a Store. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Keys encrypts each file with the key of the user whom it is about. Default: none; the
-	// sealer encrypts all files. A Store opens what it would write: with Keys it opens no file of
-	// the sealer.
+	// Keys encrypts each file with the key of its user. Default: none; the sealer encrypts all files. With Keys a Store
+	// does not open files of the sealer, and without Keys it opens only these.
 	Keys *personkey.Keys
 }
 
@@ -72,7 +71,7 @@ var (
 // New returns a Store. place and seal are required.
 func New(place Place, seal healthlab.Sealer, opts *Options) (*Store, error) {
 	if place == nil || seal == nil {
-		return nil, fmt.Errorf("%w: place and seal are required", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: place and seal must not be nil", healthlab.Invalid)
 	}
 	s := &Store{place: place, seal: seal}
 	if opts != nil {
@@ -85,10 +84,10 @@ func (s *Store) envelope(ctx context.Context, team healthlab.TeamID, user health
 	return &envelope{ctx: ctx, seal: s.seal, keys: s.keys, owner: personkey.Ref{Team: team, User: user}, key: key}
 }
 
-// Put keeps the content under a key, in place of what was there: all of it or, after
-// any error, nothing of it. Invalid if the key is not letters, digits, hyphens,
-// underscores and single slashes between them, or longer than 512 bytes. An error of
-// content is returned unchanged (errors.Is works). NotFound if the user's key was deleted.
+// Put stores content under a key and replaces existing content. After any error nothing is stored. It returns Invalid
+// if the key has other characters than letters, digits, hyphens, underscores and single slashes between them, or more
+// than 512 bytes. An error of content is returned unchanged (errors.Is works). It returns NotFound if the user's key
+// was deleted.
 func (s *Store) Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error {
 	if err := checkKey(key); err != nil {
 		return fmt.Errorf("keep file: %w", err)
@@ -125,7 +124,7 @@ func (s *Store) Get(ctx context.Context, team healthlab.TeamID, user healthlab.U
 	return &opened{plain: plain, sealed: sealed, e: e}, nil
 }
 
-// Delete removes a file. One that is not there is no error.
+// Delete removes a file. It returns nil if the file does not exist.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := checkKey(key); err != nil {
 		return fmt.Errorf("delete file: %w", err)
@@ -143,12 +142,12 @@ const longest = 512
 
 func checkKey(key string) error {
 	if len(key) > longest || !reKey.MatchString(key) {
-		return fmt.Errorf("%w: a file's key is letters, digits, hyphens, underscores and single slashes between them, in at most %d bytes", healthlab.Invalid, longest)
+		return fmt.Errorf("%w: key: must consist of letters, digits, hyphens, underscores and single slashes between them, in at most %d bytes", healthlab.Invalid, longest)
 	}
 	return nil
 }
 
-// envelope encrypts and opens the key of one file.
+// envelope encrypts and decrypts the key of one file.
 type envelope struct {
 	ctx    context.Context //nolint:containedctx // age's interfaces have no context; the envelope lives as long as one call
 	seal   healthlab.Sealer
@@ -206,8 +205,8 @@ func (e *envelope) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	return key, nil
 }
 
-// fault says what is wrong with a file that does not open. Whatever the sealer or the
-// place did not say is the file's own.
+// fault returns the error of a file that cannot be opened. An error that neither the sealer nor the place returned
+// means damage.
 func (e *envelope) fault(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -253,7 +252,7 @@ func (w *whole) Read(b []byte) (int, error) {
 	return w.r.Read(b)
 }
 
-// noted remembers what a place said, which age would take for damage.
+// noted stores the error of a place, because package age would report it as damage.
 type noted struct {
 	r   io.Reader
 	err *error

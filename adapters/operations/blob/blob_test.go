@@ -115,7 +115,7 @@ func places(t *testing.T) map[string]func(t testing.TB) blob.Place {
 	return all
 }
 
-func TestBlobs(t *testing.T) {
+func TestStore_passesTheBlobStoreSuite(t *testing.T) {
 	for name, place := range places(t) {
 		t.Run(name, func(t *testing.T) {
 			labreporttest.RunBlobStore(t, func(t *testing.T) labreport.BlobStore { return store(t, place(t), sealer(t, "a")) })
@@ -139,7 +139,7 @@ func onDisk(t testing.TB, dir string) map[string][]byte {
 	return out
 }
 
-func TestWhatLiesThereIsSealed(t *testing.T) {
+func TestPut_storesSealedFilesAlone(t *testing.T) {
 	dir := t.TempDir()
 	s := store(t, directory(t, dir), sealer(t, "march"))
 	const marker = "Ferritin 18 ng/mL"
@@ -166,7 +166,7 @@ func TestWhatLiesThereIsSealed(t *testing.T) {
 }
 
 // A file opens under its own name alone.
-func TestAFileIsBoundToItsKey(t *testing.T) {
+func TestGet_fileMovedToAnotherKeyIsInvalid(t *testing.T) {
 	dir := t.TempDir()
 	s := store(t, directory(t, dir), sealer(t, "a"))
 	require.NoError(t, s.Put(t.Context(), team, user, "team-1", strings.NewReader("x")))
@@ -177,7 +177,7 @@ func TestAFileIsBoundToItsKey(t *testing.T) {
 
 // A damaged file never returns wrong content: a read returns a prefix of what was written,
 // and only a complete read ends without an error.
-func TestDamageNeverPassesForContent(t *testing.T) {
+func TestGet_damagedFileNeverReturnsWrongContent(t *testing.T) {
 	dir := t.TempDir()
 	s := store(t, directory(t, dir), sealer(t, "a"))
 	content := bytes.Repeat([]byte("0123456789abcdef"), 9000) // three pieces
@@ -221,7 +221,7 @@ func TestDamageNeverPassesForContent(t *testing.T) {
 	})
 }
 
-func TestRotation(t *testing.T) {
+func TestRotate_reencryptsFilesWithTheNewKey(t *testing.T) {
 	for name, place := range places(t) {
 		t.Run(name, func(t *testing.T) {
 			p := place(t)
@@ -253,7 +253,7 @@ func (mute) Seal(context.Context, []byte, []byte) (healthlab.Sealed, error) {
 	return healthlab.Sealed{}, healthlab.Unavailable
 }
 
-func TestASealerThatFailsKeepsNothing(t *testing.T) {
+func TestPut_failingSealerStoresNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := store(t, directory(t, dir), mute{sealer(t, "a")})
 	require.ErrorIs(t, s.Put(t.Context(), team, user, "k", strings.NewReader("x")), healthlab.Unavailable)
@@ -295,7 +295,7 @@ type tell func()
 func (f tell) Read([]byte) (int, error) { f(); return 0, io.EOF }
 
 // A process that is killed while it writes leaves the old content or the new.
-func TestACrashLeavesNoHalfFile(t *testing.T) {
+func TestPut_crashLeavesTheOldOrTheNewContent(t *testing.T) {
 	dir := t.TempDir()
 	r := rand.New(rand.NewPCG(7, 7))
 	self, err := os.Executable()
@@ -332,7 +332,7 @@ func TestACrashLeavesNoHalfFile(t *testing.T) {
 	}
 }
 
-func TestFaultsOfPlaces(t *testing.T) {
+func TestOpen_refusesUnusablePlacesWithoutNamingThem(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err := blob.OpenDirectory(file, nil)

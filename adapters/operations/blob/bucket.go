@@ -28,18 +28,16 @@ type Bucket struct {
 
 var _ Place = (*Bucket)(nil)
 
-// NewBucket returns a bucket that exists already. prefix goes before every name, such as
-// "healthlab/"; it may be empty. Nothing is asked of the service yet. Invalid if there
-// is no client or no name.
+// NewBucket returns a Place in an existing bucket. prefix precedes every name, such as "healthlab/"; it may be empty.
+// No request is sent. It returns Invalid without a client or a name.
 func NewBucket(client *minio.Client, name, prefix string) (*Bucket, error) {
 	if client == nil || name == "" {
-		return nil, fmt.Errorf("%w: a bucket needs a client and a name", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: client and bucket name must be set", healthlab.Invalid)
 	}
 	return &Bucket{client: client, name: name, prefix: prefix}, nil
 }
 
-// part is how much of a file is in memory while it is sent. A file that fits is sent as
-// one object.
+// part is the largest part of a file in memory while it is sent. A smaller file is sent as one object.
 const part = 8 << 20
 
 // Write implements [Place].
@@ -66,7 +64,7 @@ func (b *Bucket) Write(ctx context.Context, name string, content io.Reader) erro
 	return service(ctx, "write object", err)
 }
 
-// Open implements [Place]. It is one request, for two might see two contents.
+// Open implements [Place]. It sends one request, because two could see different contents.
 func (b *Bucket) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	body, _, _, err := minio.Core{Client: b.client}.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
 	if err != nil {
@@ -115,8 +113,7 @@ func (b *Bucket) List(ctx context.Context, name func(string) error) error {
 	return ctx.Err()
 }
 
-// service says what an error of the service means. Its own words may name the object,
-// so only its code is kept.
+// service converts an error of the service. It keeps only the code, because the message may name the object.
 func service(ctx context.Context, verb string, err error) error {
 	if err == nil {
 		return nil
@@ -128,7 +125,7 @@ func service(ctx context.Context, verb string, err error) error {
 	case minio.NoSuchKey:
 		return fmt.Errorf("%s: %w: %s", verb, healthlab.NotFound, code)
 	case "":
-		return fmt.Errorf("%s: %w: the service does not answer", verb, healthlab.Unavailable)
+		return fmt.Errorf("%s: %w: the object storage does not answer", verb, healthlab.Unavailable)
 	case minio.AccessDenied, minio.NoSuchBucket:
 		return fmt.Errorf("%s: %s", verb, code)
 	default:

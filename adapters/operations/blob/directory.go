@@ -17,11 +17,10 @@ import (
 
 // DirectoryOptions adjusts a Directory. The zero value, and nil, mean the defaults.
 type DirectoryOptions struct {
-	// Now is the clock that tells a write under way from one that a crash left.
-	// Default time.Now.
+	// Now is the clock that distinguishes a running write from one that a crash left. Default time.Now.
 	Now func() time.Time
-	// Plain keeps files under their names without an ending, for content that is not
-	// encrypted. A name then cannot be the folder of another. Default: names end in .age.
+	// Plain stores files under their names without a suffix, for unencrypted content. A name then cannot be the folder
+	// of another. Default: names end in .age.
 	Plain bool
 }
 
@@ -36,16 +35,16 @@ type Directory struct {
 var _ Place = (*Directory)(nil)
 
 const (
-	// sealedSuffix ends the name of each file, so that "a" and "a/b" may both be there.
+	// sealedSuffix is the suffix of each file name, so that "a" and "a/b" can both exist.
 	sealedSuffix = ".age"
-	// unfinished is the folder of files that are being written. A key never has a dot.
+	// unfinished is the folder of files that are being written. Keys have no dot.
 	unfinished = ".unfinished"
-	// abandoned is when a file there is what a crash left.
+	// abandoned is the age from which an unfinished file counts as left by a crash.
 	abandoned = 24 * time.Hour
 )
 
-// OpenDirectory opens a folder, and makes it if it is not there. What a crash left
-// unfinished a day ago or longer is removed. Unavailable if the folder cannot be used.
+// OpenDirectory opens or creates a folder. It removes unfinished files older than a day. It returns Unavailable if the
+// folder cannot be used.
 func OpenDirectory(dir string, opts *DirectoryOptions) (*Directory, error) {
 	now, suffix := time.Now, sealedSuffix
 	if opts != nil && opts.Now != nil {
@@ -91,7 +90,7 @@ func (d *Directory) tidy(now time.Time) error {
 	return nil
 }
 
-// Write implements [Place]: beside, to the disk, and then under its name.
+// Write implements [Place]. It writes a temporary file, flushes the file to the disk, and renames it.
 func (d *Directory) Write(ctx context.Context, name string, content io.Reader) (err error) {
 	temp := unfinished + "/" + rand.Text()
 	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -116,7 +115,7 @@ func (d *Directory) Write(ctx context.Context, name string, content io.Reader) (
 	return d.publish(temp, name)
 }
 
-// publish gives a finished file its name.
+// publish renames a finished file to its name.
 func (d *Directory) publish(temp, name string) error {
 	folder := path.Dir(name)
 	// A removal may take an empty folder away between the two steps.
@@ -132,10 +131,10 @@ func (d *Directory) publish(temp, name string) error {
 			return place("write file", err)
 		}
 	}
-	return fmt.Errorf("write file: %w: its folder is removed again and again", healthlab.Unavailable)
+	return fmt.Errorf("write file: %w: the folder of the file was removed repeatedly while it was written", healthlab.Unavailable)
 }
 
-// syncFolders writes the entries of a folder, and of those that it is in, to the disk.
+// syncFolders flushes the entries of a folder and its parents to the disk.
 func (d *Directory) syncFolders(folder string) error {
 	for ; ; folder = path.Dir(folder) {
 		f, err := d.root.Open(folder)
@@ -166,7 +165,7 @@ func (d *Directory) Open(ctx context.Context, name string) (io.ReadCloser, error
 	return f, nil
 }
 
-// Remove implements [Place]. Folders that are empty then go too.
+// Remove implements [Place]. It also removes folders that become empty.
 func (d *Directory) Remove(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -208,7 +207,7 @@ func (d *Directory) List(ctx context.Context, name func(string) error) error {
 	return place("list files", err)
 }
 
-// place says what an error of the system means, without the path that it names.
+// place converts a file system error, without its path.
 func place(verb string, err error) error {
 	kind := healthlab.Unavailable
 	if errors.Is(err, fs.ErrNotExist) {

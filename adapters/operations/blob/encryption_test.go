@@ -25,7 +25,7 @@ func personal(t testing.TB, place blob.Place, host healthlab.Sealer) (*blob.Stor
 	return s, keys
 }
 
-func TestEncryption(t *testing.T) {
+func TestStoreWithPersonKeys_passesTheEncryptionSuite(t *testing.T) {
 	for name, place := range places(t) {
 		t.Run(name, func(t *testing.T) {
 			labreporttest.RunBlobEncryption(t, func(t testing.TB) labreporttest.EncryptedBlobs {
@@ -54,7 +54,7 @@ func TestEncryption(t *testing.T) {
 }
 
 // A store with keys of persons opens no file of the host's sealer, and the other way round.
-func TestStoresWithAndWithoutKeys(t *testing.T) {
+func TestStoreWithPersonKeys_opensNoFileOfTheHostsSealer(t *testing.T) {
 	place := directory(t, t.TempDir())
 	host := store(t, place, sealer(t, "a"))
 	s, keys := personal(t, place, sealer(t, "a"))

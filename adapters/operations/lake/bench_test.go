@@ -117,7 +117,7 @@ func (d discard) Write(ctx context.Context, name string, content io.Reader) erro
 }
 
 // A sample takes at most 4 bytes.
-func TestSize(t *testing.T) {
+func TestExport_sampleTakesAtMostFourBytes(t *testing.T) {
 	w := newWearers(t, prove.Count(4, 200), 31)
 	e, err := lake.New(discard{newPlace()}, w, func(context.Context) ([]healthlab.TeamID, error) { return nil, nil },
 		bytes.Repeat([]byte{9}, 32), &lake.Options{Log: slog.New(slog.DiscardHandler), Workers: runtime.GOMAXPROCS(0)})

@@ -36,7 +36,7 @@ type export struct {
 	shown    time.Time                 // when the progress was last logged
 }
 
-// data is what was found of a partition.
+// data is the content found in a partition.
 type data struct {
 	print Fingerprint
 	users []healthlab.UserID // in the order of creation; none for orders
@@ -116,11 +116,10 @@ func (x *export) changed() []partition {
 	return out
 }
 
-// manifestEvery is the longest that written parts wait for the manifest.
+// manifestEvery is the longest time until written parts are in the manifest.
 const manifestEvery = time.Minute
 
-// write writes the partitions, several at a time. The manifest follows every minute, so that
-// a crash loses little.
+// write writes the partitions concurrently. It writes the manifest every minute, so that a crash loses little.
 func (x *export) write(ctx context.Context, changed []partition) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(x.opts.Workers)
@@ -147,7 +146,7 @@ func (x *export) write(ctx context.Context, changed []partition) error {
 	return group.Wait()
 }
 
-// progressEvery is how often an export logs how far it is.
+// progressEvery is the interval of progress log lines.
 const progressEvery = time.Minute
 
 func (x *export) progress(ctx context.Context, step string, done, of int) {
@@ -158,11 +157,11 @@ func (x *export) progress(ctx context.Context, step string, done, of int) {
 	}
 }
 
-// errNoRows ends the writing of a file that has no rows.
+// errNoRows means that a file would have no rows.
 var errNoRows = errors.New("no rows")
 
-// writePart writes a month of a resource as a new file; nil if it has no rows. The
-// fingerprint is that of what was written, which may be newer than what was found.
+// writePart writes a month of a resource as a new file; nil if it has no rows. The fingerprint is that of the written
+// rows, which may be newer than the scanned ones.
 func (x *export) writePart(ctx context.Context, p partition) (*File, Fingerprint, error) {
 	found := x.found[p]
 	if found == nil {
@@ -225,7 +224,7 @@ func (x *export) fillTable(ctx context.Context, t *table, p partition, found *da
 	return nil
 }
 
-// access records that a user's data is written. An export records it with the user's first part.
+// access records the access to a user's data, once per export with the user's first part.
 func (x *export) access(ctx context.Context, user healthlab.UserID) error {
 	x.mu.Lock()
 	known := x.accessed[user]
@@ -253,7 +252,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// scan finds the partitions that have data, with their fingerprints.
+// scan returns the partitions with data and their fingerprints.
 func (x *export) scan(ctx context.Context) error {
 	users, err := x.users(ctx)
 	if err != nil {
@@ -306,8 +305,8 @@ func (x *export) scan(ctx context.Context) error {
 // userPage is the number of users that are read at a time.
 const userPage = 500
 
-// users lists the live users. Pages overlap by one user: if it is not the last of the page
-// before, a user was deleted in between, and the list begins anew.
+// users lists the live users. Pages overlap by one user; if that user is missing, a user was deleted meanwhile, and the
+// list starts again.
 func (x *export) users(ctx context.Context) ([]healthlab.UserID, error) {
 	for {
 		var out []healthlab.UserID
@@ -334,8 +333,8 @@ func (x *export) users(ctx context.Context) ([]healthlab.UserID, error) {
 	}
 }
 
-// pseudonym returns the id that stands for an id of a kind in the files. It is keyed, and
-// differs between teams. With [Options.Identified] it is the id itself.
+// pseudonym returns the pseudonym of an id of a kind. It is a keyed hash that differs between teams. With
+// [Options.Identified] it is the id itself.
 func (x *export) pseudonym(kind, id string) string {
 	if x.opts.Identified || id == "" {
 		return id

@@ -12,10 +12,10 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// Fingerprint stands for the data of a month of a resource. Two states of the data have
-// different fingerprints, but for what [Options.Verify] says of headers.
+// Fingerprint identifies the data of a month of a resource. Different data has different fingerprints, except as
+// described at [Options.Verify].
 type Fingerprint struct {
-	// Headers covers the headers of stored samples, and all else as it is.
+	// Headers covers the headers of stored samples, and the full content of everything else.
 	Headers print `json:"headers"`
 	// Content covers the samples too.
 	Content print `json:"content"`
@@ -65,8 +65,8 @@ func hash(parts ...[]byte) print {
 	return print{binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:])}
 }
 
-// chunkPrint is the fingerprint of a chunk. position is that of a pending segment, from 1,
-// and 0 for the body. Content is zero for a chunk of the body without data.
+// chunkPrint returns the fingerprint of a chunk. position is that of a pending segment, from 1, or 0 for the body.
+// Content is zero for a chunk of the body without data.
 func chunkPrint(user healthlab.UserID, key healthdata.SeriesKey, c *series.Chunk, position int) Fingerprint {
 	name := []byte(key.Resource + "\x00" + key.Provider + "\x00" + string(key.SourceType) + "\x00" + key.Part +
 		"\x00" + key.Origin.App + "\x00" + string(key.Origin.Device[:]))

@@ -59,17 +59,17 @@ type Orders interface {
 type Options struct {
 	// Orders are exported if set. Default: none.
 	Orders Orders
-	// Identified exports the ids of users, orders, devices and workouts as they are, dates of
-	// birth, and free text. Default: pseudonyms, and neither dates of birth nor free text.
+	// Identified exports ids of users, orders, devices and workouts unchanged, with dates of birth and free text.
+	// Default: pseudonyms, without dates of birth and free text.
 	Identified bool
 	// Every is the time from the start of one export to the next. Default 1 hour.
 	Every time.Duration
 	// Grace is how long a part stays after the manifest no longer names it, for readers that
 	// have the previous manifest. Default 1 hour; below zero none.
 	Grace time.Duration
-	// Verify is the interval after which an export reads the content of all data. The exports
-	// between read the headers of stored samples, which show every change but one that keeps
-	// count, sum, extremes and ends of a chunk. Default 20 hours.
+	// Verify is the interval after which an export compares the content of all data. Exports between compare the
+	// headers of stored samples, which miss only a change that keeps count, sum, extremes and ends of a chunk. Default
+	// 20 hours.
 	Verify time.Duration
 	// Workers is how many months are written at a time. Default: the number of processors.
 	Workers int
@@ -78,19 +78,18 @@ type Options struct {
 	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives what was exported, how far a longer export is each minute, and failures. Default slog.Default().
+	// Log receives the exported amounts, the progress once a minute, and failures. Default slog.Default().
 	Log *slog.Logger
 }
 
 // keyBytes is the least length of the key of pseudonyms.
 const keyBytes = 32
 
-// orphanAge is the age at which a part that no manifest names is removed. It is longer than
-// an export takes.
+// orphanAge is the age at which a part that no manifest names is removed. It is longer than any export.
 const orphanAge = 6 * time.Hour
 
-// Exporter exports teams. One process at a time may export a team; two lose no data, but one
-// undoes what the other has exported, until the next export.
+// Exporter exports teams. Only one process at a time should export a team: two lose no data, but one overwrites the
+// manifest of the other until the next export.
 type Exporter struct {
 	place  Place
 	health Health
@@ -104,7 +103,7 @@ type Exporter struct {
 // if something is missing.
 func New(place Place, health Health, teams func(context.Context) ([]healthlab.TeamID, error), key []byte, opts *Options) (*Exporter, error) {
 	if place == nil || health == nil || teams == nil || len(key) < keyBytes {
-		return nil, fmt.Errorf("%w: a lake needs a place, health data, teams and a key of at least %d bytes", healthlab.Invalid, keyBytes)
+		return nil, fmt.Errorf("%w: place, health and teams must not be nil, and key must have at least %d bytes", healthlab.Invalid, keyBytes)
 	}
 	e := &Exporter{place: place, health: health, teams: teams, key: key}
 	if opts != nil {
@@ -166,9 +165,8 @@ func (e *Exporter) exportAll(ctx context.Context) error {
 	return failed
 }
 
-// Export brings the files of one team up to date and returns its manifest. After an error the
-// files are those of an earlier manifest, or of one that has a part of the changes; the call
-// may be repeated.
+// Export updates the files of one team and returns the manifest. After an error the manifest is an earlier one, or has
+// a part of the changes; the call may be repeated.
 func (e *Exporter) Export(ctx context.Context, team healthlab.TeamID) (Manifest, error) {
 	x, err := e.begin(ctx, team)
 	if err == nil {

@@ -222,7 +222,7 @@ func (x *exported) same(m lake.Manifest) {
 // Random writes, corrections, removals and deletions, with exports that are killed at any
 // step: the files of the manifest can always be read, no sample is there twice, and a whole
 // export equals the API.
-func TestExportEqualsAPI(t *testing.T) {
+func TestExport_equalsTheAPIAfterCrashes(t *testing.T) {
 	for range prove.Count(1, 40) {
 		rapid.Check(t, func(t *rapid.T) {
 			x := newExported(context.Background(), t)
@@ -319,7 +319,7 @@ func (x *exported) must() {
 }
 
 // Without verification an export sees writes, corrections, removals and deletions too.
-func TestExportFollowsHeaders(t *testing.T) {
+func TestExport_withoutVerificationFollowsChanges(t *testing.T) {
 	x := newExported(t.Context(), t)
 	day := time.Date(2026, 3, 5, 8, 0, 0, 0, time.UTC)
 	first, second := x.addUser(), x.addUser()
@@ -352,7 +352,7 @@ func TestExportFollowsHeaders(t *testing.T) {
 
 // The files have pseudonyms, unless the options ask for ids. A change of the options exports
 // everything.
-func TestPseudonyms(t *testing.T) {
+func TestExport_usesPseudonymsUnlessIdentified(t *testing.T) {
 	x := newExported(t.Context(), t)
 	user := x.addUser()
 	x.ingest(user, "steps", "count", []time.Time{time.Date(2026, 3, 5, 8, 0, 0, 0, time.UTC)}, []float64{10})
@@ -371,7 +371,7 @@ func TestPseudonyms(t *testing.T) {
 
 // A user's data is written once the access is recorded; an export that writes nothing of a user
 // records none.
-func TestAccessIsRecordedFirst(t *testing.T) {
+func TestExport_recordsAccessBeforeWritingAUser(t *testing.T) {
 	x := newExported(t.Context(), t)
 	x.opts.Workers = 1
 	var mu sync.Mutex

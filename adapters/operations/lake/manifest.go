@@ -20,25 +20,22 @@ import (
 type Manifest struct {
 	Version int              `json:"version"`
 	Team    healthlab.TeamID `json:"team"`
-	// WrittenAt is when it was written, VerifiedAt when the content of all data was last
-	// compared.
+	// WrittenAt is the time of the manifest, and VerifiedAt when the content of all data was last compared.
 	WrittenAt  time.Time `json:"written_at"`
 	VerifiedAt time.Time `json:"verified_at"`
-	// Files has one file for each month of a resource that has rows, by resource and month.
+	// Files lists one file for each month of a resource with rows, by resource and month.
 	Files []File `json:"files"`
 	// Schemas are the columns of the files by resource.
 	Schemas map[string][]Column `json:"schemas"`
-	// Retired are files that an earlier manifest named, and when it was replaced. Do not read
-	// them.
+	// Retired lists files of earlier manifests with the time of their replacement. They must not be read.
 	Retired []RetiredFile `json:"retired"`
-	// Settings stands for the options and the key. If it differs, everything is exported.
+	// Settings is a fingerprint of the options and the key. If it changes, everything is exported again.
 	Settings print `json:"settings"`
-	// Fingerprints are those of the data behind each month of a resource.
+	// Fingerprints maps each month of a resource to the fingerprint of its data.
 	Fingerprints map[string]Fingerprint `json:"fingerprints"`
 }
 
-// manifestVersion is the version of the manifest and of the columns. A change of it exports
-// everything.
+// manifestVersion is the version of the manifest and the columns. A new version exports everything again.
 const manifestVersion = 1
 
 // File is one Parquet file.
@@ -53,7 +50,7 @@ type File struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// RetiredFile is a file that is removed after [Options.Grace].
+// RetiredFile is a replaced file that is removed after [Options.Grace].
 type RetiredFile struct {
 	Path string    `json:"path"`
 	At   time.Time `json:"at"`
@@ -82,8 +79,8 @@ func folder(team healthlab.TeamID) string { return "team=" + team.String() + "/"
 
 func manifestName(team healthlab.TeamID) string { return folder(team) + "manifest.json" }
 
-// readManifest returns the manifest of a team, an empty one if there is none. It has no
-// fingerprints if it is of another version, key or options.
+// readManifest returns the manifest of a team; an empty one if there is none. It drops the fingerprints of a manifest
+// of another version, key or options.
 func (e *Exporter) readManifest(ctx context.Context, team healthlab.TeamID) (Manifest, error) {
 	settings := hash([]byte{manifestVersion}, e.key, []byte(strconv.FormatBool(e.opts.Identified)))
 	fresh := Manifest{
@@ -125,7 +122,7 @@ func (x *export) writeManifest(ctx context.Context) error {
 	return x.place.Write(ctx, manifestName(x.team), bytes.NewReader(text))
 }
 
-// replace records the new file of a partition, nil for none, and retires the old one.
+// replace records the new file of a partition, or nil for none, and retires the old file.
 func (x *export) replace(p partition, f *File, print Fingerprint) {
 	if old, ok := x.files[p]; ok {
 		x.manifest.Retired = append(x.manifest.Retired, RetiredFile{Path: old.Path, At: x.opts.Now().UTC()})
@@ -140,8 +137,8 @@ func (x *export) replace(p partition, f *File, print Fingerprint) {
 	}
 }
 
-// removeRetired removes the retired files whose grace is over, and parts that no manifest
-// names. The manifest forgets a retired file after the file is gone.
+// removeRetired removes retired files after their grace period, and parts that no manifest names. The manifest keeps a
+// retired file until it is removed.
 func (x *export) removeRetired(ctx context.Context) error {
 	now := x.opts.Now()
 	var kept []RetiredFile

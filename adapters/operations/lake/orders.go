@@ -57,9 +57,8 @@ var resultColumns = []Column{
 	{Name: "corrected_at", Type: tables.TypeInstant},
 }
 
-// eachOrder visits the orders that were created from from to before, each once, the oldest
-// first. Every page begins at the creation of the last order that was seen, so that orders
-// which are deleted in the meantime shift nothing.
+// eachOrder visits the orders created from from to before, each once, oldest first. Every page begins at the creation
+// time of the last visited order, so that deletions between pages skip nothing.
 func (x *export) eachOrder(ctx context.Context, from, before time.Time, visit func(*orders.Order) error) error {
 	q := orders.Query{
 		Team: x.team, CreatedFrom: from, CreatedBefore: before, Sort: orders.SortCreatedAt,
@@ -99,7 +98,7 @@ func orderPrint(o *orders.Order) (print, error) {
 	return hash(o.UserID.UUID[:], text), err
 }
 
-// results returns the results of an order, nil if it has none.
+// results returns the results of an order; nil without any.
 func (x *export) results(ctx context.Context, o *orders.Order) (*orders.OrderResults, error) {
 	r, err := x.opts.Orders.Results(ctx, x.team, o.ID)
 	if errors.Is(err, healthlab.NotFound) || errors.Is(err, healthlab.Precondition) {

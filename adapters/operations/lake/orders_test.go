@@ -29,7 +29,7 @@ import (
 
 // The service exports orders, results and summaries to a folder. The rows equal the answers of
 // the API and have no personal data.
-func TestServiceExports(t *testing.T) {
+func TestExport_ofTheServiceEqualsTheAPIWithoutPersonalData(t *testing.T) {
 	ctx := t.Context()
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)

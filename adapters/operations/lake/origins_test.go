@@ -457,7 +457,7 @@ func TestOriginsAgreeWithModel(t *testing.T) {
 
 // Two intervals of one upload overlap over a midnight, and another app has told of both days: the later one
 // holds for the time that they share.
-func TestOriginsOverMidnight(t *testing.T) {
+func TestOrigins_laterIntervalCountsAcrossMidnight(t *testing.T) {
 	h := newHistory(t)
 	of := func(spans ...[3]int) (out []interval) {
 		for _, s := range spans {

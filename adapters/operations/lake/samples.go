@@ -17,8 +17,8 @@ const userColumn = "user"
 
 var userDoc = Column{Name: userColumn, Type: tables.TypeString, Doc: "pseudonym of the user"}
 
-// sampleColumns returns the columns of the samples of a resource: user, time, and those of
-// the aggregate queries. Nil if nothing is left of the resource without free text.
+// sampleColumns returns the columns of the samples of a resource: user, time, and the columns of aggregate queries. It
+// returns nil if the resource has only free text.
 func (e *Exporter) sampleColumns(r *healthdata.Resource) []Column {
 	if r.Value == healthdata.ValueText && !e.opts.Identified {
 		return nil
@@ -75,8 +75,7 @@ func load(ctx context.Context, v healthdata.View, s *healthdata.Series) ([]serie
 	return v.Load(ctx, s.Key, starts)
 }
 
-// eachChunk calls add with the fingerprint of each chunk and segment, for each month in which
-// it can have samples.
+// eachChunk calls add with the fingerprint of each chunk and segment, for each month that may have samples of it.
 func eachChunk(user healthlab.UserID, s *healthdata.Series, add func(month string, f Fingerprint)) error {
 	for k := range s.Chunks {
 		f := chunkPrint(user, s.Key, &s.Chunks[k], 0)
@@ -126,8 +125,8 @@ func (x *export) fillSamples(ctx context.Context, t *table, v healthdata.View, u
 	return nil
 }
 
-// writeOrigins writes the samples of the origins of one series: of each time the one that was received
-// last.
+// writeOrigins writes the samples of all origins of a series. Of samples with the same time, the one received last is
+// written.
 func (w *sampleWriter) writeOrigins(origins []healthdata.Series, r series.Range) error {
 	blocks := make([]*series.Block, len(origins))
 	for i := range origins {

@@ -15,14 +15,13 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// indexColumn is what a row of a summary is found and sorted by.
+// indexColumn is the column by which rows of a summary are found and sorted.
 const indexColumn = "index"
 
-// identifying are the columns of summaries that are left out: free text, dates of birth,
-// places, and ids that others have given.
+// identifying lists the columns of summaries that are not exported: free text, dates of birth, places and external ids.
 var identifying = []string{"birth_date", "title", "name", "map_polyline", "map_summary_polyline", "external_id"}
 
-// idColumns are the columns of summaries that have pseudonyms, and the kind of each.
+// idColumns maps the columns of summaries that are exported as pseudonyms to the kind of id.
 var idColumns = map[string]string{"id": "summary", "source_device_id": "device"}
 
 // cycleMargin is how far the record of a sleep cycle can be from its session.
@@ -39,7 +38,7 @@ func summaryTable(resource string) *tables.Table {
 	return nil
 }
 
-// exported returns the columns of a table that are exported.
+// exported returns the exported columns of a table.
 func (e *Exporter) exported(t *tables.Table) []*tables.Column {
 	var out []*tables.Column
 	for i := range t.Columns {
@@ -157,8 +156,8 @@ func (x *export) summaryCell(c *tables.Column, v tables.Cell) tables.Cell {
 	return v
 }
 
-// cyclesOf returns the sleep cycles of the sessions of a month by session; of several of one
-// session the one that changed last.
+// cyclesOf returns the sleep cycles of a month by session. Of several cycles of a session it returns the one changed
+// last.
 func cyclesOf(ctx context.Context, v healthdata.View, user healthlab.UserID, from, to time.Time, print *Fingerprint) (map[uuid.UUID]*healthdata.SleepCycle, error) {
 	records, err := v.Records(ctx, healthdata.RecordQuery{Resource: sleepCycleSlug, From: from.Add(-2 * cycleMargin), To: to.Add(2 * cycleMargin)})
 	if err != nil {

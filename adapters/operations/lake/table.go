@@ -19,7 +19,7 @@ const (
 	writeBuffer = 1 << 20
 )
 
-// table writes rows of columns as one Parquet file.
+// table writes rows as one Parquet file, column by column.
 type table struct {
 	out     *bufio.Writer
 	w       columnWriter
@@ -28,7 +28,7 @@ type table struct {
 	rows    int64
 }
 
-// columnWriter is a Parquet writer that takes columns.
+// columnWriter is a Parquet writer of columns.
 type columnWriter interface {
 	ColumnWriters() []*pq.ColumnWriter
 	Flush() error
@@ -56,7 +56,7 @@ func (t *table) fill(column, n int, c tables.Cell) {
 	}
 }
 
-// added writes what waits, once it is enough. n is the number of rows since the last call.
+// added writes the buffered rows if there are enough. n is the number of rows since the last call.
 func (t *table) added(n int) error {
 	t.rows += int64(n)
 	if len(t.values[0]) < batchRows {

@@ -34,7 +34,7 @@ func (v *Server) addTools() {
 	}
 }
 
-// Question is what ask and explain take.
+// Question is the input of the tools ask and explain.
 type Question struct {
 	User     string `json:"user,omitempty" jsonschema:"user_id of the person, or the team's own id for them; may be left out where the key is of one person"`
 	Measure  string `json:"measure" jsonschema:"a timeseries, such as steps, heartrate or glucose, or a column of a table, such as sleep.duration_deep or workout.distance"`
@@ -46,14 +46,14 @@ type Question struct {
 	LabAge   int    `json:"last_lab_days,omitempty" jsonschema:"how many days old that result may be, 1 to 3650; 365 if left out"`
 }
 
-// Window is the days that an answer is about, both of them included.
+// Window is the range of days of an answer, including both.
 type Window struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
 	Clock string `json:"clock" jsonschema:"whose days these are"`
 }
 
-// Source is who measured.
+// Source is the source of measurements.
 type Source struct {
 	Provider string `json:"provider"`
 	Type     string `json:"type"`
@@ -66,7 +66,7 @@ type Point struct {
 	Value  *float64 `json:"value" jsonschema:"null where there is no data"`
 	Text   string   `json:"text,omitempty" jsonschema:"the value where it is no number"`
 	NoData bool     `json:"no_data"`
-	// LastLab is there where the question has last_lab.
+	// LastLab is set if the question has last_lab.
 	LastLab *LastLab `json:"last_lab,omitempty" jsonschema:"the last laboratory result at the end of the bucket"`
 }
 
@@ -78,7 +78,7 @@ type LastLab struct {
 	NoData bool     `json:"no_data" jsonschema:"there is no result that is new enough"`
 }
 
-// Answer is what ask returns.
+// Answer is the result of the tool ask.
 type Answer struct {
 	Measure  string   `json:"measure"`
 	Function string   `json:"function"`
@@ -88,16 +88,16 @@ type Answer struct {
 	NoData   bool     `json:"no_data" jsonschema:"nothing was measured in the window; this is not 0"`
 	Sources  []Source `json:"sources" jsonschema:"those that had data, the preferred first"`
 	Rule     string   `json:"rule" jsonschema:"how sources were put together"`
-	// LeftOut are sources whose data is not used, because the person has withdrawn the consent.
+	// LeftOut lists sources that are not used because the person has withdrawn the consent.
 	LeftOut []string `json:"left_out,omitempty" jsonschema:"sources that are not used: the person withdrew the consent"`
 }
 
-// functions are those of which the unit of the answer is known: that of the column, but for counts.
+// functions lists the functions whose result has the unit of the column, or is a count.
 var functions = []aggregate.Func{
 	aggregate.Mean, aggregate.Sum, aggregate.Min, aggregate.Max, aggregate.Median, aggregate.StdDev, aggregate.Count, aggregate.Oldest, aggregate.Newest,
 }
 
-// most is how many values one answer has.
+// most is the largest number of values of an answer.
 const most = 400
 
 func (v *Server) ask(ctx context.Context, r *sdk.CallToolRequest, in Question) (*sdk.CallToolResult, Answer, error) {
@@ -108,7 +108,7 @@ func (v *Server) ask(ctx context.Context, r *sdk.CallToolRequest, in Question) (
 	return nil, out, err
 }
 
-// scopes are those that a question needs: laboratory results need those of the tool labs, too.
+// scopes returns the scopes that a question requires. Laboratory results also require those of the tool labs.
 func (v *Server) scopes(in Question) organisation.Scopes {
 	q, _, err := v.query(&in)
 	if err == nil && aggregate.Ask(aggregate.Timeframe{}, q).ReadsLabResults() {
@@ -117,7 +117,7 @@ func (v *Server) scopes(in Question) organisation.Scopes {
 	return dataRead
 }
 
-// answer asks the engine.
+// answer computes the answer to a question.
 func (v *Server) answer(ctx context.Context, c call, in Question) (Answer, *aggregate.Explanation, error) {
 	q, column, err := v.query(&in)
 	if err != nil {
@@ -148,7 +148,7 @@ func (v *Server) answer(ctx context.Context, c call, in Question) (Answer, *aggr
 		out.Unit = "count"
 	}
 	if frame.Len() > most {
-		return Answer{}, nil, fmt.Errorf("%w: by: gives more than %d values; ask for weeks or months, or for fewer days", healthlab.Invalid, most)
+		return Answer{}, nil, fmt.Errorf("%w: by: the answer has more than %d values; use week or month, or fewer days", healthlab.Invalid, most)
 	}
 	for i := range frame.Len() {
 		p := pointOf(&frame.Columns[1], i) // behind the index
@@ -218,7 +218,7 @@ func (in *Question) days() (from, to healthlab.Date, err error) {
 	return from, to, nil
 }
 
-// query returns the question in the language of the engine, and the column that it is about.
+// query converts a question to an aggregate query, and returns its column.
 func (v *Server) query(in *Question) (aggregate.Query, aggregate.ColumnSchema, error) {
 	var none aggregate.ColumnSchema
 	f := aggregate.Func(in.Function)
@@ -227,7 +227,7 @@ func (v *Server) query(in *Question) (aggregate.Query, aggregate.ColumnSchema, e
 	}
 	m, ok := v.measures[in.Measure]
 	if !ok {
-		return aggregate.Query{}, none, fmt.Errorf("%w: measure: there is no such measure; nearest: %s. The tool coverage lists those with data",
+		return aggregate.Query{}, none, fmt.Errorf("%w: measure: unknown; nearest: %s. The tool coverage lists the measures with data",
 			healthlab.Invalid, strings.Join(nearest.Names(in.Measure, slices.Sorted(maps.Keys(v.measures)), 3), ", "))
 	}
 	q := aggregate.Query{Select: []aggregate.Expr{f.Of(m.expr)}}
@@ -235,7 +235,7 @@ func (v *Server) query(in *Question) (aggregate.Query, aggregate.ColumnSchema, e
 	if in.By != "" {
 		p, ok := periods[in.By]
 		if !ok {
-			return aggregate.Query{}, none, fmt.Errorf("%w: by: must be day, week or month, or left out", healthlab.Invalid)
+			return aggregate.Query{}, none, fmt.Errorf("%w: by: must be one of day, week, month, or absent", healthlab.Invalid)
 		}
 		q.GroupBy = []aggregate.Expr{aggregate.By(p)}
 	}
@@ -247,7 +247,7 @@ func (v *Server) query(in *Question) (aggregate.Query, aggregate.ColumnSchema, e
 	return q, m.column, nil
 }
 
-// lastLab returns the join of the last laboratory result; nil where none is asked for.
+// lastLab returns the join with the last laboratory result; nil without last_lab.
 func (in *Question) lastLab() ([]aggregate.Join, error) {
 	const usualAge, mostAge = 365, 3650
 	switch {
@@ -256,7 +256,7 @@ func (in *Question) lastLab() ([]aggregate.Join, error) {
 	case !loinc.ValidCode(in.LastLab):
 		return nil, fmt.Errorf("%w: last_lab: must be a LOINC code with its check digit, such as 2089-1", healthlab.Invalid)
 	case in.By == "":
-		return nil, fmt.Errorf("%w: by: must be day, week or month where last_lab is given", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: by: must be one of day, week, month with last_lab", healthlab.Invalid)
 	case in.LabAge < 0 || in.LabAge > mostAge:
 		return nil, fmt.Errorf("%w: last_lab_days: must be between 1 and %d", healthlab.Invalid, mostAge)
 	}
@@ -275,13 +275,13 @@ func join(list []aggregate.Func) string {
 	return strings.Join(out, ", ")
 }
 
-// measure is what a question can be about.
+// measure is a column that a question can name.
 type measure struct {
 	column aggregate.ColumnSchema
 	expr   aggregate.Expr
 }
 
-// measures are all by name: that of a timeseries, and TABLE.COLUMN. An alias is a name.
+// measures returns all measures by name and alias: a timeseries, or TABLE.COLUMN.
 func measures() map[string]measure {
 	out := map[string]measure{}
 	schema := aggregate.Describe()
@@ -307,14 +307,14 @@ func measures() map[string]measure {
 	return out
 }
 
-// Explained is what explain returns.
+// Explained is the result of the tool explain.
 type Explained struct {
 	Answer
 	// Parts say for how much of the answer each source was used.
 	Parts []Part `json:"parts"`
 }
 
-// Part is the part of one source in an answer.
+// Part is the contribution of one source to an answer.
 type Part struct {
 	Provider string `json:"provider"`
 	Type     string `json:"type"`
@@ -338,7 +338,7 @@ func (v *Server) explain(ctx context.Context, r *sdk.CallToolRequest, in Questio
 	return nil, out, err
 }
 
-// withoutConsent returns the providers whose consent the person has withdrawn.
+// withoutConsent returns the providers for which the person has withdrawn the consent.
 func (v *Server) withoutConsent(ctx context.Context, c call) ([]string, error) {
 	list, err := v.s.Health.Consents(ctx, c.Team, c.user)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 var conformance = flag.String("conformance", "", "the program of the package @modelcontextprotocol/conformance; see make conformance")
 
 // The scenarios of the package that call fixtures pass against a server that serves them through the adapter.
-func TestConformance(t *testing.T) {
+func TestServer_passesTheMCPConformanceScenarios(t *testing.T) {
 	if *conformance == "" {
 		t.Skip("needs the package of scenarios: make conformance")
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Person names the person that a call is about.
+// Person identifies the person of a call.
 type Person struct {
 	User string `json:"user,omitempty" jsonschema:"user_id of the person, or the team's own id for them; may be left out where the key is of one person"`
 }
 
-// Covered is one measure with data, of one source.
+// Covered is one measure of one source with its range of data.
 type Covered struct {
 	Measure  string `json:"measure"`
 	Unit     string `json:"unit,omitempty"`
@@ -29,7 +29,7 @@ type Covered struct {
 	Latest   string `json:"latest" jsonschema:"day of the latest data, in UTC"`
 }
 
-// Coverage is what there is of a person.
+// Coverage lists the available data of a person.
 type Coverage struct {
 	Measures []Covered `json:"measures"`
 	NoData   bool      `json:"no_data"`
@@ -75,7 +75,7 @@ func timeseries() (slugs []string) {
 	return slugs
 }
 
-// add adds a series, to one of the same measure and source.
+// add adds a series, merged with one of the same measure and source.
 func (c *Coverage) add(m Covered) {
 	for i := range c.Measures {
 		if old := &c.Measures[i]; old.Measure == m.Measure && old.Provider == m.Provider && old.Type == m.Type {
@@ -86,7 +86,7 @@ func (c *Coverage) add(m Covered) {
 	c.Measures = append(c.Measures, m)
 }
 
-// coveredBy is what a series covers. A stored series has a chunk or a segment.
+// coveredBy returns the range of a stored series, which has at least one chunk or segment.
 func coveredBy(s *healthdata.Series) Covered {
 	out := Covered{Measure: s.Key.Resource, Provider: s.Key.Provider, Type: string(s.Key.SourceType)}
 	if r := healthdata.ResourceBySlug(s.Key.Resource); r != nil {
@@ -104,7 +104,7 @@ func coveredBy(s *healthdata.Series) Covered {
 
 func day(micro int64) string { return time.UnixMicro(micro).UTC().Format(time.DateOnly) }
 
-// Page asks for things of a person, the newest first.
+// Page is the input of tools that list things of a person, newest first.
 type Page struct {
 	Person
 	Limit int `json:"limit,omitempty" jsonschema:"how many at most, 1 to 50; 10 if left out"`
@@ -126,7 +126,7 @@ type Order struct {
 	Steps  []Step `json:"steps"`
 }
 
-// Step is one step of an order.
+// Step is one status of an order.
 type Step struct {
 	At     string `json:"at" jsonschema:"instant in UTC"`
 	Status string `json:"status"`

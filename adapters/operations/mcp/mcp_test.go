@@ -168,7 +168,7 @@ func question(more map[string]any) map[string]any {
 	return out
 }
 
-func TestServer_listsToolsThatRead(t *testing.T) {
+func TestServer_listsReadOnlyTools(t *testing.T) {
 	w := newWorld(t)
 	tools, err := w.client("all").ListTools(t.Context(), nil)
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestAsk_answersWhatTheEngineComputes(t *testing.T) {
 }
 
 // Digits of a scripted client are those of the engine.
-func TestAsk_digitsAreTheEngines(t *testing.T) {
+func TestAsk_returnsTheDigitsOfTheEngine(t *testing.T) {
 	w := newWorld(t)
 	random := rand.New(rand.NewPCG(1, 1))
 	for d := range 7 {
@@ -254,7 +254,7 @@ func TestAsk_noDataIsNotZero(t *testing.T) {
 }
 
 // A wrong call learns what is allowed.
-func TestAsk_saysWhatIsWrong(t *testing.T) {
+func TestAsk_invalidCallIsToldTheAllowedValues(t *testing.T) {
 	w := newWorld(t)
 	c := w.client("all")
 	for text, in := range map[string]map[string]any{
@@ -271,7 +271,7 @@ func TestAsk_saysWhatIsWrong(t *testing.T) {
 }
 
 // A key reaches its team, its person and its scopes, and nothing else.
-func TestServer_keepsTeamsPersonsAndScopesApart(t *testing.T) {
+func TestServer_keyReachesItsTeamPersonAndScopesAlone(t *testing.T) {
 	w := newWorld(t)
 	w.measure(w.bob, "acme_band", "steps", "count", monday, 7)
 	for key, allowed := range map[string]bool{"all": true, "data": true, "orders": false, "write": false, "ann": false, "other": false} {
@@ -319,7 +319,7 @@ func TestLabs_needsBothScopes(t *testing.T) {
 
 // A number of laboratory results, and one beside another measure, need the scopes of orders and of
 // reports, too.
-func TestAsk_aboutLaboratoryResults(t *testing.T) {
+func TestAsk_labResultsNeedTheScopesOfOrdersAndReports(t *testing.T) {
 	w := newWorld(t)
 	w.measure(w.ann, "acme_band", "steps", "count", monday, 100, 200)
 	w.measure(w.ann, "acme_band", "steps", "count", monday.AddDate(0, 0, 1), 300)
@@ -378,7 +378,7 @@ func (noOrders) Results(context.Context, healthlab.TeamID, orders.OrderID) (orde
 }
 
 // A session belongs to the key that opened it.
-func TestServer_sessionOfAnotherKey(t *testing.T) {
+func TestServer_sessionOfAnotherKeyIsForbidden(t *testing.T) {
 	w := newWorld(t)
 	session := w.client("all")
 	body := `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"coverage","arguments":{"user":"ann"}}}`
@@ -434,7 +434,7 @@ func (brokenLog) Append(context.Context, []accesslog.Entry, func()) error {
 }
 
 // An answer whose access cannot be recorded is not given.
-func TestServer_refusesWhatItCannotRecord(t *testing.T) {
+func TestServer_unrecordedAccessGivesNoAnswer(t *testing.T) {
 	w := newWorld(t)
 	w.measure(w.ann, "acme_band", "steps", "count", monday, 100)
 	broken, err := accesslog.New(brokenLog{w.store.AccessLog()}, ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32)), nil)
@@ -446,7 +446,7 @@ func TestServer_refusesWhatItCannotRecord(t *testing.T) {
 }
 
 // Texts that people write change no tool and no scope.
-func TestServer_textsAreData(t *testing.T) {
+func TestServer_textsOfPeopleChangeNoToolOrScope(t *testing.T) {
 	w := newWorld(t)
 	before, err := w.client("data").ListTools(t.Context(), nil)
 	require.NoError(t, err)

@@ -22,24 +22,24 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
-// Caller is who asks.
+// Caller is the authenticated caller.
 type Caller struct {
-	// Team is whose people can be asked about. Required.
+	// Team is the team whose users the caller may ask about. Required.
 	Team healthlab.TeamID
 	// User binds the caller to one user; zero is not bound.
 	User healthlab.UserID
-	// Key is the id of the API key; zero if it has none.
+	// Key is the id of the API key; zero if the key has none.
 	Key uuid.UUID
-	// Scopes are what the key may do; empty means everything.
+	// Scopes limits what the key may do. Empty means all scopes.
 	Scopes organisation.Scopes
 }
 
-// Services stand behind the tools.
+// Services holds the services that the tools use.
 type Services struct {
 	// Health and Aggregate are required.
 	Health    *healthdata.Service
 	Aggregate *aggregate.Service
-	// Orders stands behind the tool orders, and Labs behind labs. Nil: there is no such tool.
+	// Orders is used by the tool orders, and Labs by labs. Nil: the tool does not exist.
 	Orders *orders.Service
 	Labs   *labhistory.Service
 	// Access records each call before it is answered. Nil: nothing is recorded.
@@ -48,18 +48,18 @@ type Services struct {
 
 // Options adjusts a Server.
 type Options struct {
-	// Authenticate says who is calling, of every request of HTTP. Errors: Unauthenticated, Forbidden,
-	// Unavailable. Required for [Server.Handler].
+	// Authenticate returns the caller of an HTTP request. Errors: Unauthenticated, Forbidden, Unavailable. Required for
+	// [Server.Handler].
 	Authenticate func(*http.Request) (Caller, error)
-	// ClientAddress is the address of a client, for the access log. Default: that of the connection.
+	// ClientAddress returns the address of a client for the access log. Default: the address of the connection.
 	ClientAddress func(*http.Request) string
 	// Version is the version of the service. Default: empty.
 	Version string
-	// Timeout is how long one call may take. Default 30 seconds.
+	// Timeout is the longest duration of one call. Default 30 seconds.
 	Timeout time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives what failed. Default: slog.Default().
+	// Log receives failures. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -71,7 +71,7 @@ type Server struct {
 	measures map[string]measure
 }
 
-// instructions are what a client tells its assistant about the server.
+// instructions is the description of the server that a client gives to its assistant.
 const instructions = "Health data of people: measurements of devices and apps, and laboratory orders and results. " +
 	"Ask for numbers with the tool ask: it merges the sources of a person, knows the person's local days, and states unit, window and sources. " +
 	"Never add up or average values yourself. no_data means that nothing was measured; it is not 0. " +
@@ -101,15 +101,15 @@ func New(s Services, opts Options) (*Server, error) {
 	return v, nil
 }
 
-// callerKey is where a token's facts carry the caller, and addressKey where the client's address is.
+// callerKey is the key of the caller, and addressKey that of the client's address, in the extra data of a token.
 const (
 	callerKey  = "caller"
 	addressKey = "address"
 )
 
-// Handler serves the protocol over streamable HTTP. A client authenticates each request in the way of
-// Options.Authenticate; a key in "Authorization: Bearer" is passed on in the header too, as most clients send
-// it so. It panics without Options.Authenticate.
+// Handler serves the protocol over streamable HTTP. Options.Authenticate authenticates each request; a key in
+// "Authorization: Bearer" is copied to the API key header, because most clients send keys there. It panics without
+// Options.Authenticate.
 func (v *Server) Handler() http.Handler {
 	if v.opts.Authenticate == nil {
 		panic("mcp: Options.Authenticate is nil")
@@ -145,7 +145,7 @@ func (v *Server) Handler() http.Handler {
 	})
 }
 
-// never is when a caller that was just authenticated expires: each request is authenticated anew.
+// never is the expiry of an authenticated caller. Each request is authenticated again, so the token need not expire.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 type httpCaller struct{}
@@ -169,12 +169,12 @@ func (v *Server) refuse(w http.ResponseWriter, err error) {
 // or ctx does.
 func (v *Server) Run(ctx context.Context, caller Caller, t sdk.Transport) error {
 	if caller.Team.IsZero() {
-		return fmt.Errorf("%w: the caller needs a team", healthlab.Invalid)
+		return fmt.Errorf("%w: Authenticate must return a Caller with a team", healthlab.Invalid)
 	}
 	return v.mcp.Run(context.WithValue(ctx, httpCaller{}, caller), t)
 }
 
-// callerOf returns who made a call.
+// callerOf returns the caller of a tool call.
 func callerOf(ctx context.Context, r *sdk.CallToolRequest) (c Caller, address string, ok bool) {
 	if r.Extra != nil && r.Extra.TokenInfo != nil {
 		c, ok = r.Extra.TokenInfo.Extra[callerKey].(Caller)
@@ -185,7 +185,7 @@ func callerOf(ctx context.Context, r *sdk.CallToolRequest) (c Caller, address st
 	return c, "", ok
 }
 
-// clientOf returns the name that a client gives itself, without what the access log should not have.
+// clientOf returns the name of the client, cleaned for the access log.
 func clientOf(r *sdk.CallToolRequest) string {
 	p := r.Session.InitializeParams()
 	if p == nil || p.ClientInfo == nil {
@@ -211,7 +211,7 @@ var (
 	labsRead   = organisation.Scopes{"orders:read", "reports:read"}
 )
 
-// call is one call of a tool about one person.
+// call is one tool call about one person.
 type call struct {
 	Caller
 	user healthlab.UserID
@@ -223,7 +223,7 @@ func about[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool
 	var none Out
 	caller, address, ok := callerOf(ctx, r)
 	if !ok {
-		return none, errors.New("the caller is not known")
+		return none, errors.New("the API key is missing or unknown")
 	}
 	ctx, stop := context.WithTimeout(ctx, v.opts.Timeout)
 	defer stop()
@@ -250,14 +250,14 @@ func about[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool
 	return out, nil
 }
 
-// findUser finds a user by its id or the team's own.
+// findUser finds a user by user_id or client_user_id.
 func (v *Server) findUser(ctx context.Context, caller Caller, who string) (healthlab.UserID, error) {
 	if who == "" && !caller.User.IsZero() {
 		return caller.User, nil
 	}
-	missing := fmt.Errorf("%w: user: the team has no such user; give user_id or the team's own id", healthlab.NotFound)
+	missing := fmt.Errorf("%w: user: no such user; must be a user_id or client_user_id of the team", healthlab.NotFound)
 	if who == "" {
-		return healthlab.UserID{}, fmt.Errorf("%w: user: must be the user_id of a person, or the team's own id", healthlab.Invalid)
+		return healthlab.UserID{}, fmt.Errorf("%w: user: must be a user_id or client_user_id of the team", healthlab.Invalid)
 	}
 	var found healthdata.User
 	id, err := uuid.Parse(who)
@@ -277,7 +277,7 @@ func (v *Server) findUser(ctx context.Context, caller Caller, who string) (healt
 	return found.ID, nil
 }
 
-// recordTime is how long the record of a call may take after the call has ended.
+// recordTime is the longest time to store the access log entry after the call has ended.
 const recordTime = 5 * time.Second
 
 func (v *Server) record(ctx context.Context, c call, tool string, needs organisation.Scopes, client, address string, err error) error {
@@ -310,7 +310,7 @@ func statusOf(err error) int {
 	return http.StatusServiceUnavailable
 }
 
-// worded is the error that an assistant sees: what is wrong with its call, and nothing of a failure inside.
+// worded returns the error for the assistant. It explains a wrong call and hides internal failures.
 func (v *Server) worded(ctx context.Context, tool string, err error) error {
 	var invalid *healthlab.InvalidError
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/webhooktest"
 )
 
-func TestConformance(t *testing.T) {
+func TestNotifier_passesTheNotifierSuite(t *testing.T) {
 	webhooktest.RunNotifier(t, func(t testing.TB) webhooktest.NotifierHarness {
 		js := connect(t, start(t, t.TempDir(), server.RANDOM_PORT))
 		events := stream(t, js, jetstream.StreamConfig{Name: "events", Subjects: []string{"lab.events.>"}})

@@ -18,10 +18,10 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Scheme is that of the URLs of endpoints.
+// Scheme is the URL scheme of endpoints.
 const Scheme = "nats"
 
-// The headers beside those of the signature.
+// The headers of messages besides those of the signature.
 const (
 	HeaderType     = "Event-Type"
 	HeaderTeam     = "Team-Id"
@@ -29,23 +29,22 @@ const (
 	HeaderEncoding = "Content-Encoding"
 )
 
-// compressFrom is the size from which on a body is compressed.
+// compressFrom is the size, in bytes, from which a body is compressed.
 const compressFrom = 1024
 
 // Options adjusts a Notifier. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Subject names where a message goes. Default: the name in the URL, the id of the
-	// team, and the type of the event, with full stops between them. Teams choose the
-	// names; the id keeps one from writing into the queue of another.
+	// Subject returns the subject of a message. Default: the name in the URL, the id of the team and the event type,
+	// joined with full stops. Teams choose the name; the id prevents a team from writing to the queue of another.
 	Subject func(n webhook.Notification) string
 	// Timeout bounds the wait for the stream's acknowledgement. Default 15 s.
 	Timeout time.Duration
-	// Now measures how long that took. Default time.Now.
+	// Now is the clock that measures publications. Default time.Now.
 	Now func() time.Time
 }
 
-// Notifier is the [webhook.Notifier] that publishes to a stream and waits until the
-// stream has it. Safe for concurrent use.
+// Notifier is a [webhook.Notifier] that publishes to a stream and waits for its acknowledgement. Safe for concurrent
+// use.
 type Notifier struct {
 	js   jetstream.JetStream
 	opts Options
@@ -117,7 +116,7 @@ func (n *Notifier) message(m webhook.Notification) (*natsgo.Msg, error) {
 	return &natsgo.Msg{Subject: n.opts.Subject(m), Header: natsgo.Header(h), Data: body}, nil
 }
 
-// classOf names what came of a publication.
+// classOf returns the class of a publication's result.
 func classOf(err error) webhook.Class {
 	var api *jetstream.APIError
 	switch {
@@ -138,10 +137,9 @@ func classOf(err error) webhook.Class {
 	}
 }
 
-// Read returns the body of a message as it was signed, and its headers, for
-// receiver.Receive. A message waits in its stream until it is taken: give
-// the receiver's Verifier a Tolerance to match. Invalid if the body is not what its
-// Content-Encoding says, or has more than max bytes.
+// Read returns the signed body of a message and its headers, for receiver.Receive. A message may wait in its stream for
+// long, so the receiver's Verifier needs a matching Tolerance. It returns Invalid if the body does not match its
+// Content-Encoding, or has more than max bytes.
 func Read(msg jetstream.Msg, max int) (body []byte, h http.Header, err error) {
 	h = http.Header(msg.Headers())
 	var r io.Reader = bytes.NewReader(msg.Data())
@@ -149,17 +147,17 @@ func Read(msg jetstream.Msg, max int) (body []byte, h http.Header, err error) {
 	case "":
 	case "gzip":
 		if r, err = gzip.NewReader(r); err != nil {
-			return nil, nil, fmt.Errorf("read message: %w: the body is not gzip", healthlab.Invalid)
+			return nil, nil, fmt.Errorf("read message: %w: the body must be gzip, as Content-Encoding says", healthlab.Invalid)
 		}
 	default:
-		return nil, nil, fmt.Errorf("read message: %w: the encoding is gzip, or there is none", healthlab.Invalid)
+		return nil, nil, fmt.Errorf("read message: %w: Content-Encoding: must be gzip or absent", healthlab.Invalid)
 	}
 	body, err = io.ReadAll(io.LimitReader(r, int64(max)+1))
 	switch {
 	case err != nil:
-		return nil, nil, fmt.Errorf("read message: %w: the body is not gzip", healthlab.Invalid)
+		return nil, nil, fmt.Errorf("read message: %w: the body must be gzip, as Content-Encoding says", healthlab.Invalid)
 	case len(body) > max:
-		return nil, nil, fmt.Errorf("read message: %w: a body has at most %d bytes", healthlab.Invalid, max)
+		return nil, nil, fmt.Errorf("read message: %w: the body must have at most %d bytes", healthlab.Invalid, max)
 	}
 	return body, h, nil
 }

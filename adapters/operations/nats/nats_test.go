@@ -83,7 +83,7 @@ func next(t testing.TB, s jetstream.Stream) jetstream.Msg {
 
 // What comes out of the stream verifies with the secret of the endpoint, small or
 // compressed.
-func TestMessage(t *testing.T) {
+func TestMessage_verifiesWithTheEndpointsSecret(t *testing.T) {
 	js := connect(t, start(t, t.TempDir(), server.RANDOM_PORT))
 	s := stream(t, js, jetstream.StreamConfig{Name: "events", Subjects: []string{"lab.events.>"}})
 	to := nats.New(js, nil)
@@ -112,7 +112,7 @@ func TestMessage(t *testing.T) {
 }
 
 // A publication that a stream has not acknowledged is never taken for delivered.
-func TestFailures(t *testing.T) {
+func TestNotify_unacknowledgedPublicationIsNotDelivered(t *testing.T) {
 	srv := start(t, t.TempDir(), server.RANDOM_PORT)
 	js := connect(t, srv)
 	to := nats.New(js, nil)
@@ -150,7 +150,7 @@ func TestFailures(t *testing.T) {
 	require.Equal(t, webhook.ClassConnect, send("nats://full", "{}"))
 }
 
-func TestRead(t *testing.T) {
+func TestRead_refusesInvalidEncodings(t *testing.T) {
 	for name, m := range map[string]*natsgo.Msg{
 		"encoding":  {Header: natsgo.Header{"Content-Encoding": {"br"}}},
 		"not gzip":  {Header: natsgo.Header{"Content-Encoding": {"gzip"}}, Data: []byte("{}")},
@@ -208,7 +208,7 @@ func (m message) TermWithReason(string) error               { return nil }
 
 // Through the whole of package webhook, while the server goes away and comes back:
 // nothing is lost, and each key is in order.
-func TestDispatcher(t *testing.T) {
+func TestDispatcher_restartedServerLosesNoEvent(t *testing.T) {
 	const keys, versions = 5, 60
 	dir := t.TempDir()
 	srv := start(t, dir, server.RANDOM_PORT)

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Observe measures the answers of the API. Give it to httpapi's Config.
+// Observe measures the answers of the API. It is for httpapi.Config.Observe.
 func (t *Telemetry) Observe(operation string) (answered func(status int)) {
 	began := t.now()
 	return func(status int) {

@@ -16,7 +16,7 @@ import (
 )
 
 // The span of a request continues the caller's trace, and has the request's id and no path.
-func TestHandler(t *testing.T) {
+func TestHandler_spanContinuesTheCallersTraceWithoutAPath(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	o, err := otel.New(metric.NewMeterProvider(), trace.NewTracerProvider(trace.WithSyncer(spans)))
 	require.NoError(t, err)

@@ -56,7 +56,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// scope names who measures.
+// scope is the instrumentation scope.
 const scope = "github.com/healthlab-dev/healthlab/adapters/operations/otel"
 
 // Telemetry measures deliveries. Safe for concurrent use.
@@ -72,8 +72,7 @@ type Telemetry struct {
 	meter      metric.Meter
 }
 
-// New returns a Telemetry that reports to these providers. It fails if the provider
-// refuses an instrument.
+// New returns a Telemetry that reports to these providers. It fails if an instrument cannot be created.
 func New(meters metric.MeterProvider, traces trace.TracerProvider) (*Telemetry, error) {
 	t := &Telemetry{tracer: traces.Tracer(scope), now: time.Now, meter: meters.Meter(scope)}
 	m := t.meter
@@ -105,8 +104,8 @@ func New(meters metric.MeterProvider, traces trace.TracerProvider) (*Telemetry, 
 	return t, errors.Join(append(errs, err)...)
 }
 
-// Backlog reports what waits to be delivered whenever metrics are read, as the function
-// counts it: the method Backlog of a store. A count that fails leaves the metrics out.
+// Backlog reports the number of waiting deliveries whenever metrics are read. count is the method Backlog of a store.
+// If it fails, the metrics are omitted.
 func (t *Telemetry) Backlog(count func(ctx context.Context) (webhook.Backlog, error)) error {
 	_, err := t.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		b, err := count(ctx)
@@ -121,7 +120,7 @@ func (t *Telemetry) Backlog(count func(ctx context.Context) (webhook.Backlog, er
 	return err
 }
 
-// Hooks returns what a Dispatcher tells of its work.
+// Hooks returns the hooks for a Dispatcher.
 func (t *Telemetry) Hooks() webhook.Hooks {
 	step := func(name string) func(int, time.Duration) {
 		of := metric.WithAttributeSet(attribute.NewSet(attribute.String("step", name)))

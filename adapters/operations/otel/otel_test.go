@@ -38,9 +38,9 @@ func (f *flaky) Notify(context.Context, webhook.Notification) webhook.Result {
 	return webhook.Result{Class: webhook.ClassOK, Status: 200, Duration: time.Second}
 }
 
-// TestTelemetry checks the metrics and spans of a delivery that fails once and then succeeds.
+// TestTelemetry_measuresDeliveriesWithoutPersonalData checks the metrics and spans of a delivery that fails once and then succeeds.
 // They hold nothing of the person.
-func TestTelemetry(t *testing.T) {
+func TestTelemetry_measuresDeliveriesWithoutPersonalData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := metric.NewManualReader()
 		spans := tracetest.NewInMemoryExporter()

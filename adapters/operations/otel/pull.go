@@ -12,10 +12,9 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Puller returns next, the puller of a provider, measured and with a span around each request. The spans
-// of a run are of one trace, which has the id that the introspection of historical pulls
-// shows as trace_id. It is marked as sampled: sample by a processor, or by
-// WithRemoteParentSampled of the SDK's ParentBased.
+// Puller returns next with metrics and with a span around each request. The spans of a run belong to one trace, whose
+// id the introspection of historical pulls shows as trace_id. The trace is marked as sampled: sample by a processor, or
+// by WithRemoteParentSampled of the SDK's ParentBased.
 func (t *Telemetry) Puller(provider string, next linking.Puller) linking.Puller {
 	return tracedPuller{t, provider, next}
 }
@@ -26,13 +25,13 @@ type tracedPuller struct {
 	next     linking.Puller
 }
 
-// Pulls is that of the puller behind it.
+// Pulls returns what the wrapped puller returns.
 func (p tracedPuller) Pulls(resource string) bool {
 	extended, ok := p.next.(linking.ExtendedPuller)
 	return ok && extended.Pulls(resource)
 }
 
-// Pull makes a request.
+// Pull measures one request of the wrapped puller.
 func (p tracedPuller) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	ctx, span := p.t.tracer.Start(inTrace(ctx, r.Trace), "pull", trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(attribute.String("provider", p.provider), attribute.String("resource", r.Resource)))
@@ -55,7 +54,7 @@ func (p tracedPuller) Pull(ctx context.Context, r linking.PullRequest) (linking.
 	return page, nil
 }
 
-// inTrace makes what follows part of a trace; of none, if id is not the name of one.
+// inTrace returns a context in the trace with an id; ctx if id is not a trace id.
 func inTrace(ctx context.Context, id string) context.Context {
 	of, err := trace.TraceIDFromHex(id)
 	if err != nil {

@@ -34,7 +34,7 @@ func (*provider) Pulls(resource string) bool { return resource == "device" }
 
 // The requests of a run are spans of the trace that introspection names, and tell nothing of
 // whose data it is.
-func TestPullerTraces(t *testing.T) {
+func TestPuller_spansBelongToTheTraceOfTheRun(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	traces := trace.NewTracerProvider(trace.WithSyncer(spans))
 	o, err := otel.New(metric.NewMeterProvider(), traces)

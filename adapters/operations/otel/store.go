@@ -13,10 +13,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Tracer makes a span "store" of each round trip to PostgreSQL within a recorded span. It is
-// for pgx.ConnConfig.Tracer. The span has the verb and the table of each statement, and the
-// SQLSTATE of an error. It has no statement, argument or error text, which may hold values of
-// people.
+// Tracer returns a tracer for pgx.ConnConfig.Tracer. It adds a span "store" for each round trip to PostgreSQL within a
+// recorded span, with the verb and table of each statement and the SQLSTATE of an error. It records no statement,
+// argument or error text, because they may contain values of people.
 func (t *Telemetry) Tracer() interface {
 	pgx.QueryTracer
 	pgx.BatchTracer
@@ -31,7 +30,7 @@ func (s storeTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.Tra
 	return s.start(ctx, func() []string { return []string{summary(d.SQL)} })
 }
 
-// TraceQueryEnd ends it.
+// TraceQueryEnd ends the span.
 func (storeTracer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryEndData) {
 	end(ctx, d.Err)
 }
@@ -54,7 +53,7 @@ func (storeTracer) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, d pgx.TraceBa
 	end(ctx, d.Err)
 }
 
-// storeSpan is the span that end finds in the context; nil for none.
+// storeSpan is the context key of the span.
 type storeSpan struct{}
 
 func (s storeTracer) start(ctx context.Context, statements func() []string) context.Context {

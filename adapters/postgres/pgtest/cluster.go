@@ -12,15 +12,15 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// EnvCitus is the environment variable that, if it is not empty, has the tests run on a Citus
-// cluster in place of one server. The extension must be installed beside the server programs.
+// EnvCitus is the environment variable that, if not empty, makes tests run on a Citus cluster instead of one server.
+// The extension must be installed beside the server programs.
 const EnvCitus = "TEST_CITUS"
 
-// Spread reports whether tests run on a cluster, so that a migration spreads its tables.
+// Spread reports whether tests run on a cluster, so that a migration must distribute its tables.
 func Spread() bool { return os.Getenv(EnvCitus) != "" }
 
-// Cluster is a coordinator and its workers, each a server of its own, with a database postgres
-// that has the extension. Safe for concurrent use, but for [Cluster.Grow].
+// Cluster is a coordinator with workers. Each is a server with a database postgres that has the extension citus. Safe
+// for concurrent use, except [Cluster.Grow].
 type Cluster struct {
 	Coordinator *Server
 	Workers     []*Server
@@ -47,7 +47,7 @@ func StartCluster(ctx context.Context, durability Durability, workers int) (*Clu
 	return c, nil
 }
 
-// Grow adds a worker. What is spread stays where it is until it is rebalanced.
+// Grow adds a worker. Data is not moved to it until a rebalance.
 func (c *Cluster) Grow(ctx context.Context) error {
 	w, err := startNode(ctx, c.durability)
 	if err != nil {
@@ -104,7 +104,7 @@ func startNode(ctx context.Context, durability Durability) (*Server, error) {
 	return s, nil
 }
 
-// build makes a database of one name on all nodes, of a template, or empty.
+// build creates a database with a name on all nodes, from a template or empty.
 func (c *Cluster) build(ctx context.Context, name, template string) error {
 	for _, node := range c.nodes() {
 		if err := execute(ctx, node, "create database "+name+" template "+template); err != nil {
@@ -114,7 +114,7 @@ func (c *Cluster) build(ctx context.Context, name, template string) error {
 	return nil
 }
 
-// join makes databases of one name, which are on all nodes, a cluster.
+// join makes a cluster of the databases with a name on all nodes.
 func (c *Cluster) join(ctx context.Context, name string) error {
 	var first string
 	for i, node := range c.nodes() {
@@ -154,7 +154,7 @@ func (c *Cluster) freeze(ctx context.Context, name string) error {
 	return nil
 }
 
-// drop drops databases of one name.
+// drop drops the databases with a name on all nodes.
 func (c *Cluster) drop(ctx context.Context, name string) error {
 	var all []error
 	all = append(all, c.freeze(ctx, name)) // a process of the extension does not leave at once by itself

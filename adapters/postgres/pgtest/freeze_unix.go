@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// Freeze stops all processes of the server with SIGSTOP: its sockets stay open and nothing
-// answers. thaw lets them go on; call it before the server ends.
+// Freeze suspends all processes of the server with SIGSTOP: its sockets stay open and nothing answers. thaw resumes
+// them; call it before the server ends.
 func (s *Server) Freeze() (thaw func(), err error) {
 	text, err := os.ReadFile(filepath.Join(s.dir, "data", "postmaster.pid"))
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Server) Freeze() (thaw func(), err error) {
 			_ = syscall.Kill(pid, syscall.SIGCONT) // one that has ended is none
 		}
 	}
-	// The parent first, so that it starts no further process.
+	// The parent is stopped first, so that it starts no more processes.
 	if err := syscall.Kill(parent, syscall.SIGSTOP); err != nil {
 		return nil, fmt.Errorf("freeze: %w", err)
 	}

@@ -5,8 +5,7 @@ import (
 	"syscall"
 )
 
-// minShm is the free space that /dev/shm must have to hold a server. The largest test
-// program uses an eighth of it.
+// minShm is the free space of /dev/shm that a server needs. The largest test program uses an eighth of it.
 const minShm = 4 << 30
 
 // fastDir creates a folder in /dev/shm, where creating and removing the files of hundreds

@@ -56,8 +56,8 @@ var run struct {
 	used     *reuse
 }
 
-// Main runs the tests of a package and returns the exit status. The first test that needs
-// the server starts it; Main removes it.
+// Main runs the tests of a package and returns the exit status. The first test that needs the server starts it, and
+// Main removes it.
 func Main(m *testing.M, migrate Migrate) int {
 	run.migrate = migrate
 	defer stop()
@@ -253,7 +253,7 @@ func build(base, statement string) (string, error) {
 	if _, err := fmt.Sscanf(statement, "create database %s", &name); err != nil {
 		return "", err
 	}
-	// PostgreSQL copies a template for one session at a time.
+	// PostgreSQL copies a template in one session at a time.
 	run.Lock()
 	err := createOn(context.Background(), base, statement)
 	run.Unlock()
@@ -289,7 +289,7 @@ func execute(ctx context.Context, address, sql string) error {
 func database(address, name string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {
-		return "", fmt.Errorf("%s is not a postgres:// URL", Env)
+		return "", fmt.Errorf("%s: must be a postgres:// URL", Env)
 	}
 	u.Path = "/" + name
 	return u.String(), nil

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-func TestEveryTestHasItsOwn(t *testing.T) {
+func TestPool_everyTestGetsItsOwnDatabase(t *testing.T) {
 	for range 2 {
 		pool := pgtest.Pool(t)
 		_, err := pool.Exec(t.Context(), "insert into note values (1)")
@@ -31,7 +31,7 @@ func TestEveryTestHasItsOwn(t *testing.T) {
 
 // A database serves again, empty, after a test that wrote rows, and never after one that
 // changed anything else but the body of a function.
-func TestReuse(t *testing.T) {
+func TestPool_reusesADatabaseWhoseSchemaIsUnchanged(t *testing.T) {
 	use := func(t *testing.T, sql ...string) (oid uint32) {
 		t.Run("use", func(t *testing.T) {
 			pool := pgtest.Pool(t)
@@ -79,13 +79,13 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-func TestEmpty(t *testing.T) {
+func TestEmpty_hasNoTables(t *testing.T) {
 	pool := pgtest.Connect(t, pgtest.Empty(t))
 	_, err := pool.Exec(t.Context(), "create table note (n int)")
 	require.NoError(t, err, "the migration was not applied")
 }
 
-func TestCopy(t *testing.T) {
+func TestCopy_holdsTheRowsOfTheOriginal(t *testing.T) {
 	first := pgtest.Empty(t)
 	conn, err := pgx.Connect(t.Context(), first)
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestCopy(t *testing.T) {
 	require.Equal(t, 7, n)
 }
 
-func TestCrash(t *testing.T) {
+func TestCrash_killsTheServerUntilUp(t *testing.T) {
 	if os.Getenv(pgtest.Env) != "" {
 		t.Skip("the server of " + pgtest.Env + " is not ours to crash")
 	}

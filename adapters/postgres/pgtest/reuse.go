@@ -31,7 +31,7 @@ type idle struct {
 	uses    int
 }
 
-// ourTables selects the tables that are not PostgreSQL's own.
+// ourTables selects the tables that do not belong to PostgreSQL.
 const ourTables = ` pg_class c join pg_namespace n on n.oid = c.relnamespace
 	where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast') `
 
@@ -81,7 +81,7 @@ func (r *reuse) fingerprint(ctx context.Context, conn *pgx.Conn) (string, error)
 		select string_agg(p::text, ',' order by oid) from pg_proc p where oid >= 16384`,
 	}
 	for _, catalog := range []string{"pg_namespace", "pg_constraint", "pg_attrdef", "pg_trigger", "pg_rewrite", "pg_policy", "pg_type", "pg_default_acl"} {
-		// Includes the server's own objects, which no test changes.
+		// It includes the server's own objects, which no test changes.
 		parts = append(parts, `select string_agg(oid || ':' || xmin, ',' order by oid) from `+catalog+` where oid >= 16384`)
 	}
 	for _, t := range r.kept {
@@ -126,8 +126,7 @@ func (r *reuse) take(t testing.TB, base, template string) string {
 	return g.address
 }
 
-// clear deletes all rows of a database that has the template's schema, but for replaced
-// functions, which it puts back.
+// clear deletes all rows of a database with the template's schema, and restores replaced functions.
 func (r *reuse) clear(ctx context.Context, address string) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -157,7 +156,7 @@ func (r *reuse) clear(ctx context.Context, address string) error {
 	return r.empty(ctx, conn)
 }
 
-// empty deletes the rows of all tables but the kept ones.
+// empty deletes the rows of all tables except the kept ones.
 func (r *reuse) empty(ctx context.Context, db interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
 }) error {
@@ -174,7 +173,7 @@ func (r *reuse) empty(ctx context.Context, db interface {
 	return err
 }
 
-// drop removes the databases that are not in use.
+// drop removes the unused databases.
 func (r *reuse) drop(base string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -34,7 +34,7 @@ func Start(ctx context.Context, durability Durability) (*Server, error) {
 	return start(ctx, durability, nil)
 }
 
-// start starts a server with settings besides ours.
+// start starts a server with additional settings.
 func start(ctx context.Context, durability Durability, more map[string]string) (*Server, error) {
 	dir, err := folder(durability)
 	if err != nil {
@@ -68,5 +68,5 @@ func (s *Server) Remove() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// Is reports whether a cluster knows the server by that name.
+// Is reports whether node is the name of the server in a cluster.
 func (s *Server) Is(node string) bool { return s.dir == node }

@@ -38,7 +38,7 @@ func (s *strict) Samples(ctx context.Context, resource string, source healthdata
 }
 
 // A row with one bad column costs itself: everything else is handed over, and the report counts it.
-func TestBadRowCostsItself(t *testing.T) {
+func TestRead_rowWithAnInvalidColumnIsLeftOutAlone(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	base := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC).UnixMilli()
 	for range 40 {
@@ -100,7 +100,7 @@ func TestBadRowCostsItself(t *testing.T) {
 }
 
 // A database of which nothing is taken is an error.
-func TestNothingTaken(t *testing.T) {
+func TestRead_databaseWithoutAnAcceptedItemIsAnError(t *testing.T) {
 	data := database(t, "insert into steps_record_table (start_time, end_time, count) values (1772000000000, 1772000060000, -1);")
 	_, err := healthconnect.Read(t.Context(), bytes.NewReader(data), int64(len(data)), &strict{}, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)

@@ -20,10 +20,10 @@ import (
 // Format is the format of the reports.
 const Format fileimport.Format = "health_connect"
 
-// Read reads a database of size bytes and hands what it holds to sink, under the rules of
-// [fileimport.Import]: it is made for the field Database of [fileimport.Options]. Nil options mean
-// the defaults; the default provider is health_connect. A database of another kind wraps
-// [fileimport.ErrFormat]; a damaged one is a [fileimport.FileError]. db must not change meanwhile.
+// Read imports a Health Connect database of size bytes into sink, with the rules of [fileimport.Import]. It is for the
+// field Database of [fileimport.Options]. Nil options mean the defaults; the default provider is health_connect.
+// Another database is refused with an error that wraps [fileimport.ErrFormat], a damaged one with a
+// [fileimport.FileError]. db must not change during the call.
 func Read(ctx context.Context, db io.ReaderAt, size int64, sink fileimport.Sink, opts *fileimport.Options) (fileimport.Report, error) {
 	rep := fileimport.Report{Format: Format}
 	if err := ctx.Err(); err != nil {
@@ -62,10 +62,10 @@ type sized struct {
 
 func (s sized) Size() (int64, error) { return s.size, nil }
 
-// opened counts the databases that were opened: the names of readers are those of the process.
+// opened counts the opened databases, because names of readers are global to the process.
 var opened atomic.Uint64
 
-// open opens the database to be read and checks the whole of it.
+// open opens the database and checks its integrity.
 func open(ctx context.Context, db sized) (*sqlite3.Conn, func(), error) {
 	name := "healthconnect-" + strconv.FormatUint(opened.Add(1), 10)
 	readervfs.Create(name, db)
@@ -122,12 +122,12 @@ func failure(ctx context.Context, err error) error {
 	case errors.Is(err, fileimport.ErrFormat), errors.Is(err, errDamaged):
 		return err
 	case errors.Is(err, sqlite3.NOTADB):
-		return fmt.Errorf("%w: not a SQLite database", fileimport.ErrFormat)
+		return fmt.Errorf("%w: the file must be a SQLite database", fileimport.ErrFormat)
 	}
 	return errDamaged
 }
 
-// importer is one import.
+// importer is the state of one import.
 type importer struct {
 	ctx     context.Context //nolint:containedctx // lives as long as one import
 	db      *sqlite3.Conn
@@ -141,7 +141,7 @@ type importer struct {
 	held    int // samples that wait
 }
 
-// schema notes the columns of the tables. It fails unless they are those of Health Connect.
+// schema reads the columns of the tables. It fails unless they are those of Health Connect.
 func (i *importer) schema() error {
 	stmt, _, err := i.db.Prepare(`select s.name, c.name from sqlite_schema s join pragma_table_xinfo(s.name) c where s.type = 'table'`)
 	if err != nil {
@@ -165,12 +165,12 @@ func (i *importer) schema() error {
 		}
 	}
 	if records == 0 || !i.columns[appTable]["package_name"] {
-		return fmt.Errorf("%w: a SQLite database of another kind", fileimport.ErrFormat)
+		return fmt.Errorf("%w: the SQLite database must be a Health Connect export", fileimport.ErrFormat)
 	}
 	return nil
 }
 
-// sources reads the apps and the devices that records come from.
+// sources reads the apps and devices of records.
 func (i *importer) sources() error {
 	i.apps, i.devices = map[int64]string{}, map[int64]healthdata.SourceType{}
 	err := i.each(appTable, "", []string{"row_id", "package_name"}, func(r row) error {
@@ -190,7 +190,7 @@ func (i *importer) sources() error {
 	})
 }
 
-// source returns who recorded a row.
+// source returns the source of a row.
 func (i *importer) source(r row) healthdata.Source {
 	s := healthdata.Source{Provider: i.opts.Provider, Type: healthdata.SourceUnknown}
 	if device, ok := r.integer("device_info_id"); ok && i.devices[device] != "" {
@@ -221,7 +221,7 @@ func (i *importer) summaries(resource string, items ...healthdata.Summary) error
 	return nil
 }
 
-// orphans counts the parts whose record is not there.
+// orphans counts the parts without their record.
 func (i *importer) orphans() error {
 	for part, parent := range map[string]string{heartSeriesTable: heartRateTable, stagesTable: sleepTable} {
 		if i.columns[parent] == nil {
@@ -239,7 +239,7 @@ func (i *importer) orphans() error {
 	return nil
 }
 
-// leftOver counts the records of tables that are not read.
+// leftOver counts the records of tables that are not imported.
 func (i *importer) leftOver() error {
 	known := map[string]bool{heartRateTable: true, pressureTable: true, mindfulTable: true, sleepTable: true, exerciseTable: true, heightTable: true}
 	for _, t := range tables {
@@ -264,10 +264,10 @@ func (i *importer) leftOver() error {
 	return nil
 }
 
-// mostNames bounds how many names of the file a report holds.
+// mostNames is the largest number of names of the file in a report.
 const mostNames = 200
 
-// printable cuts a name of the file down to what may stand in a report.
+// printable shortens and cleans a name of the file for a report.
 func printable(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f {

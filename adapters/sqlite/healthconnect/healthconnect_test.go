@@ -142,7 +142,7 @@ insert into exercise_session_record_table (uuid, app_info_id, device_info_id, st
 insert into bone_mass_record_table (app_info_id, time, mass) values (1, ` + morning + `, 3000);
 `
 
-func TestReadsAnExport(t *testing.T) {
+func TestRead_givesSamplesSummariesAndSkippedTables(t *testing.T) {
 	k, rep := read(t, database(t, good), nil)
 	require.Equal(t, healthconnect.Format, rep.Format)
 	require.Equal(t, map[string]int{"bone_mass_record_table": 1}, rep.Skipped)
@@ -212,7 +212,7 @@ func sorted(m map[string][]float64) map[string][]float64 {
 }
 
 // Records that cannot be read are counted, and nothing else is lost.
-func TestBadRecords(t *testing.T) {
+func TestRead_unreadableRecordsAreCounted(t *testing.T) {
 	const bad = good + `
 insert into steps_record_table (app_info_id, start_time, end_time, count) values (1, null, ` + morning + `, 1), (1, ` + morning + `, ` + morning + `-1, 2), (1, 'soon', ` + morning + `, 3),
  (1, ` + morning + `, 99999999999999999, 4), (1, ` + morning + `, ` + morning + `, 'many'), (1, ` + morning + `, ` + morning + `, null), (1, ` + morning + `, ` + morning + `, 9e999);
@@ -235,7 +235,7 @@ insert into exercise_session_record_table (app_info_id, start_time, end_time, ex
 }
 
 // Sports have the slugs that recordings and other providers give them.
-func TestSports(t *testing.T) {
+func TestRead_exerciseTypesBecomeSportSlugs(t *testing.T) {
 	for number, slug := range map[int]string{
 		4: "cycling", 5: "indoor_cycling", 34: "treadmill_running", 44: "stair_climbing", 45: "strength_training", 55: "strength_training", 59: "stair_climbing",
 		61: "indoor_rowing",
@@ -249,7 +249,7 @@ func TestSports(t *testing.T) {
 }
 
 // Exports of other versions lack tables and columns.
-func TestOtherVersions(t *testing.T) {
+func TestRead_acceptsExportsWithoutSomeTablesAndColumns(t *testing.T) {
 	k, rep := read(t, database(t, good+`
 drop table sleep_stages_table; drop table heart_rate_record_series_table; drop table device_info_table; drop table bone_mass_record_table; drop table height_record_table;
 alter table steps_record_table drop column recording_method; alter table steps_record_table drop column start_zone_offset; alter table exercise_session_record_table drop column title;`), nil)
@@ -263,7 +263,7 @@ alter table steps_record_table drop column recording_method; alter table steps_r
 
 // The archive that the phone writes, and the database alone, are read by an import that is given
 // the reader; one without it says that the file is of no format that is read.
-func TestReadsTheArchive(t *testing.T) {
+func TestImport_optionsDatabaseReadsArchiveAndFile(t *testing.T) {
 	dir := t.TempDir()
 	data := database(t, good)
 	var b bytes.Buffer
@@ -294,7 +294,7 @@ func TestReadsTheArchive(t *testing.T) {
 	require.Equal(t, want, k)
 }
 
-func TestRefusedDatabases(t *testing.T) {
+func TestRead_refusesOtherAndOversizedDatabases(t *testing.T) {
 	good := database(t, good)
 	other := filepath.Join(t.TempDir(), "other.db")
 	db, err := sqlite3.Open("file:" + filepath.ToSlash(other))
@@ -327,14 +327,14 @@ func TestRefusedDatabases(t *testing.T) {
 }
 
 // A view in place of a table is not run: it may count without end.
-func TestViewsAreNotRead(t *testing.T) {
+func TestRead_doesNotRunViews(t *testing.T) {
 	k, _ := read(t, database(t, `drop table steps_record_table; create view steps_record_table as with recursive n(i) as (select 1 union all select i+1 from n)
  select i as row_id, 1 as app_info_id, 1 as device_info_id, 2 as recording_method, i as start_time, i as end_time, 1 as count, null as uuid from n;`), nil)
 	require.Empty(t, k.samples["steps"])
 }
 
 // Damaged databases end in an error or in what is left, never in a crash or without end.
-func TestDamagedDatabases(t *testing.T) {
+func TestRead_damagedDatabaseEndsInAnErrorOrData(t *testing.T) {
 	good := database(t, good)
 	r := rand.New(rand.NewPCG(26, 4))
 	for range 60 {

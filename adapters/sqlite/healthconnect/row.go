@@ -72,8 +72,8 @@ func (r row) id() int64 {
 	return id
 }
 
-// null reports whether a column has no value: null, or the smallest number that there is, which the
-// store writes for what an app did not say.
+// null reports whether a column has no value: null, or the smallest number, which Health Connect stores for a missing
+// value.
 func (r row) null(column string) bool {
 	at, ok := r.at[column]
 	if !ok || r.stmt.ColumnType(at) == sqlite3.NULL {
@@ -82,7 +82,7 @@ func (r row) null(column string) bool {
 	return r.stmt.ColumnType(at) == sqlite3.FLOAT && math.Abs(r.stmt.ColumnFloat(at)) == math.SmallestNonzeroFloat64
 }
 
-// number returns a column that is a finite number, or text of one.
+// number returns a column that is a finite number or a text with one.
 func (r row) number(column string) (float64, bool) {
 	at, ok := r.at[column]
 	if !ok {
@@ -136,7 +136,7 @@ func (r row) instant(column string) (healthlab.Time, bool) {
 	return healthlab.At(time.UnixMilli(ms)), true
 }
 
-// offset returns a column of an offset; nil if it is null. False if it is none that there is.
+// offset returns an offset column; nil if it is null. It returns false for an impossible offset.
 func (r row) offset(column string) (*int, bool) {
 	if r.null(column) {
 		return nil, true
@@ -162,7 +162,7 @@ func (r row) span(interval bool) (start, end healthlab.Time, offset *int, ok boo
 }
 
 func (r row) session() (start, end healthlab.Time, offsets healthdata.SessionOffsets, ok bool) {
-	// A missing offset is that of the other end.
+	// A missing offset is replaced by that of the other end.
 	start, end, atStart, ok1 := r.span(true)
 	atEnd, ok2 := r.offset("end_zone_offset")
 	offsets = healthdata.SessionOffsets{StartTimezoneOffset: cmp.Or(atStart, atEnd), EndTimezoneOffset: cmp.Or(atEnd, atStart)}
@@ -172,7 +172,7 @@ func (r row) session() (start, end healthlab.Time, offsets healthdata.SessionOff
 // idSpace is the name space of the ids of records without one.
 var idSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:healthconnect"))
 
-// external returns the store's id of a record, or one of its table and start.
+// external returns the id of a record, or one derived from its table and start.
 func (r row) external(table string, start healthlab.Time) string {
 	if at, ok := r.at["uuid"]; ok {
 		switch r.stmt.ColumnType(at) {

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// bucket is what the samples of one call of the sink have in common.
+// bucket groups the samples of one call of the sink.
 type bucket struct {
 	resource string
 	kind     healthdata.SourceType
@@ -47,7 +47,7 @@ func (i *importer) samples() error {
 	return nil
 }
 
-// reading hands over a value of a record.
+// reading stores a value of a record.
 func (i *importer) reading(t *table, v reading, r row) error {
 	value, ok := r.number(v.column)
 	if !ok {
@@ -145,7 +145,7 @@ func (i *importer) sessions() error {
 	})
 }
 
-// put keeps a sample until there are enough of its kind.
+// put collects a sample until there are enough of its kind.
 func (i *importer) put(resource string, source healthdata.Source, s healthdata.Sample) error {
 	b := bucket{resource: resource, kind: source.Type}
 	if source.AppID != nil {
@@ -161,7 +161,7 @@ func (i *importer) put(resource string, source healthdata.Source, s healthdata.S
 	return nil
 }
 
-// flush hands over what waits.
+// flush sends the collected samples to the sink.
 func (i *importer) flush() error {
 	for _, b := range slices.SortedFunc(maps.Keys(i.waiting), func(a, b bucket) int {
 		return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.kind, b.kind), cmp.Compare(a.app, b.app))

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// night is a session of sleep that is being read.
+// night is the sleep session that is being read.
 type night struct {
 	id    int64
 	sleep *healthdata.Sleep
@@ -58,8 +58,8 @@ func (i *importer) nights() error {
 
 func second(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Second) }
 
-// stage adds a stage. False if it is none, or does not lie in the session behind the stage before
-// it.
+// stage adds a stage. It returns false for an invalid stage, or one outside of the session or before the previous
+// stage.
 func (n *night) stage(r row) bool {
 	start, ok1 := r.instant("stage_start_time")
 	end, ok2 := r.instant("stage_end_time")
@@ -80,7 +80,7 @@ func (n *night) stage(r row) bool {
 	return true
 }
 
-// handOverNight hands over a night, if there is one.
+// handOverNight stores a night, if there is one.
 func (i *importer) handOverNight(n night) error {
 	if n.sleep == nil {
 		return nil

@@ -10,13 +10,13 @@ type reading struct {
 	unit string
 }
 
-// table is a table of records that become samples.
+// table is a table whose records become samples.
 type table struct {
 	name string
-	// interval says that a record has a start and an end.
+	// interval means that a record has a start and an end.
 	interval bool
 	readings []reading
-	// detail is a column that says more about a record; empty for none.
+	// detail is a column with more about a record; empty if there is none.
 	detail string
 }
 
@@ -42,7 +42,7 @@ var tables = []table{
 	{name: "nutrition_record_table", interval: true, readings: []reading{{"carbohydrates", "total_carbohydrate", ""}, {"caffeine", "caffeine", ""}}},
 }
 
-// Tables that are read in a way of their own.
+// Tables with a reader of their own.
 const (
 	appTable         = "application_info_table"
 	deviceTable      = "device_info_table"
@@ -60,7 +60,7 @@ const (
 var deviceTypes = map[int64]healthdata.SourceType{1: healthdata.SourceWatch, 2: healthdata.SourcePhone, 3: healthdata.SourceScale, 4: healthdata.SourceRing,
 	6: healthdata.SourceWatch, 7: healthdata.SourceChestStrap}
 
-// typedByHand is the recording method of values that a person entered.
+// typedByHand is the recording method of values that a person typed.
 const typedByHand = 3
 
 // specimenSources are the numbers of BloodGlucoseRecord.SpecimenSource: interstitial fluid is

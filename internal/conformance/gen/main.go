@@ -53,7 +53,7 @@ type generator struct {
 	body    bytes.Buffer
 }
 
-// add writes the type that arg asks for.
+// add writes the type that arg describes.
 func (g *generator) add(arg string) error {
 	name, of, ok := strings.Cut(arg, "=")
 	dot := strings.LastIndex(of, ".")
@@ -66,7 +66,7 @@ func (g *generator) add(arg string) error {
 	}
 	object := pkg.Scope().Lookup(of[dot+1:])
 	if object == nil || !types.IsInterface(object.Type()) {
-		return fmt.Errorf("package %s has no such interface", of[:dot])
+		return fmt.Errorf("package %s has no interface of this name", of[:dot])
 	}
 	full := object.Type().Underlying().(*types.Interface)
 	embedded := types.TypeString(object.Type(), g.qualify)

@@ -15,7 +15,7 @@ var fetch = flag.Bool("clients", false, "fetch the generator if this machine lac
 
 // The types are what the generator makes of the contract. The test runs where the generator is in
 // the module cache, or with -clients, and never in CI.
-func TestTypesAreGenerated(t *testing.T) {
+func TestGeneratedTypes_areUpToDate(t *testing.T) {
 	if os.Getenv("CI") != "" && !*fetch {
 		t.Skip("CI generates no code")
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// At returns the path of parts, which it escapes.
+// At returns a path of escaped segments.
 func At(parts ...string) string {
 	path := ""
 	for _, part := range parts {
@@ -18,19 +18,18 @@ func At(parts ...string) string {
 	return path
 }
 
-// checkPath refuses a path that would reach another operation than the one that is meant, such as
-// that of an empty id.
+// checkPath refuses a path that would reach another operation, such as a path with an empty id.
 func checkPath(path string) error {
 	for i, part := range strings.Split(path, "/") {
 		if (i == 0) != (part == "") || part == "." || part == ".." || strings.ContainsAny(part, "?#") {
-			return errors.New("path: must start with a slash and have no ?, no # and no part that is empty or dots; is an id empty?")
+			return errors.New("path: must start with a slash and have no ?, # or segment that is empty, . or ..; an empty id makes an empty segment")
 		}
 	}
 	return nil
 }
 
-// Pages returns the items of all pages. fetch returns those of a page and the cursor of the next
-// one; nil is the first page, and none after the last one. An error is the last element.
+// Pages returns the items of all pages. fetch returns the items of a page and the next cursor. A nil cursor requests
+// the first page, and marks the last one. An error is the last element.
 func Pages[T any](fetch func(cursor *string) (items []T, next *string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor, more := (*string)(nil), true; more; more = cursor != nil {
@@ -50,7 +49,7 @@ func Pages[T any](fetch func(cursor *string) (items []T, next *string, err error
 	}
 }
 
-// PageQuery returns the query of a page: that of the list, which may be nil, and the cursor under its name.
+// PageQuery returns the query of a page: q, which may be nil, with the cursor added as the parameter name.
 func PageQuery(q url.Values, name string, cursor *string) url.Values {
 	out := url.Values{}
 	maps.Copy(out, q)
@@ -60,7 +59,7 @@ func PageQuery(q url.Values, name string, cursor *string) url.Values {
 	return out
 }
 
-// Following returns the number of the next page or offset as a cursor; nil if there is none.
+// Following returns the number of the next page or offset as a cursor; nil if more is false.
 func Following(number int, more bool) *string {
 	if !more {
 		return nil

@@ -1,5 +1,4 @@
-// Package rest sends requests, repeats those that may be repeated, and reads the error bodies of
-// the contract.
+// Package rest sends requests, retries those that are safe to retry, and reads the error bodies of the contract.
 package rest
 
 import (
@@ -21,8 +20,9 @@ import (
 // firstWait bounds the wait before the first repeat. The bound doubles from repeat to repeat.
 const firstWait = 250 * time.Millisecond
 
-// errAnswer is an answer that cannot be decoded. The cause is left out: it can have values of a person.
-var errAnswer = errors.New("answer: not the JSON of the contract")
+// errAnswer is the error of an undecodable answer. It omits the cause, because the cause may contain values of a
+// person.
+var errAnswer = errors.New("answer: must be JSON as in the contract")
 
 // List decodes a list of an answer.
 func List[T any](text []byte) (list []T, err error) {
@@ -32,7 +32,7 @@ func List[T any](text []byte) (list []T, err error) {
 	return list, nil
 }
 
-// Options are those of the client.
+// Options are the options of the client.
 type Options struct {
 	HTTP                           *http.Client
 	ManagementKey                  string
@@ -58,7 +58,7 @@ type Fault struct {
 	RetryAfter    time.Duration
 }
 
-// Problem is a fault of one field: where it is, the rule in words, and the rule's stable name.
+// Problem is a problem of one field: its place, a message and the stable name of the rule.
 type Problem struct{ Field, Message, Type string }
 
 // Sender sends requests to one service. Safe for concurrent use.
@@ -86,7 +86,7 @@ func New(base, key string, o Options) (*Sender, error) {
 // Base returns the address of the service.
 func (s *Sender) Base() string { return s.base }
 
-// Send calls an operation and decodes its answer. It returns the fault of an answer of 300 or above.
+// Send calls an operation and decodes its answer. It returns a Fault for an answer with status 300 or above.
 func (s *Sender) Send(ctx context.Context, r Request) (*Fault, error) {
 	if err := checkPath(r.Path); err != nil {
 		return nil, err
@@ -108,9 +108,8 @@ func (s *Sender) Send(ctx context.Context, r Request) (*Fault, error) {
 	return nil, nil
 }
 
-// attempts sends a request, and sends one that may be repeated again if no answer arrives, or one
-// that says that a later attempt can succeed. It returns what the last attempt did. If ctx ends
-// during a wait, it returns the context's error.
+// attempts sends a request and retries a safe one if no answer arrives or the answer says that a later attempt can
+// succeed. It returns the result of the last attempt, or the context's error if ctx ends during a wait.
 func (s *Sender) attempts(ctx context.Context, r Request, body []byte) (*Fault, []byte, error) {
 	for attempt := 0; ; attempt++ {
 		fault, answer, err := s.attempt(ctx, r, body)
@@ -144,7 +143,7 @@ func repeatable(r Request) bool {
 	return r.IdempotencyKey != ""
 }
 
-// attempt sends a request once. Its errors are without the URL, which can name a person.
+// attempt sends a request once. It removes the URL from errors, because the URL may name a person.
 func (s *Sender) attempt(ctx context.Context, r Request, body []byte) (*Fault, []byte, error) {
 	target := s.base + r.Path
 	if len(r.Query) > 0 {
@@ -152,7 +151,7 @@ func (s *Sender) attempt(ctx context.Context, r Request, body []byte) (*Fault, [
 	}
 	q, err := http.NewRequestWithContext(ctx, r.Method, target, bytes.NewReader(body))
 	if err != nil {
-		return nil, nil, errors.New("request: the method or the path cannot be sent")
+		return nil, nil, errors.New("request: must have a valid HTTP method and path")
 	}
 	if body != nil {
 		q.Header.Set("Content-Type", "application/json")
@@ -194,8 +193,7 @@ func (f *Fault) passing() bool {
 	return f.Type == "IDEMPOTENCY_IN_PROGRESS"
 }
 
-// faultOf reads the body of an error: its stable name and text, or the problems of a request that
-// is not valid.
+// faultOf reads an error body: the error type and text, or the problems of an invalid request.
 func faultOf(answer *http.Response, text []byte) *Fault {
 	f := &Fault{Status: answer.StatusCode, RequestID: answer.Header.Get("X-Request-Id"), RetryAfter: retryAfter(answer.Header)}
 	var one struct {
@@ -228,8 +226,7 @@ func faultOf(answer *http.Response, text []byte) *Fault {
 	return f
 }
 
-// retryAfter returns the wait that an answer asks for, in seconds or as a time after its own Date;
-// 0 for none.
+// retryAfter returns the wait in the header Retry-After, in seconds or as a time relative to Date; 0 if absent.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {

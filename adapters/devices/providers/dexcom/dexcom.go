@@ -54,7 +54,7 @@ const (
 	Europe Region = "eu"
 	// Japan is for accounts of Japan.
 	Japan Region = "jp"
-	// Sandbox has fixed test people who sign in without a password.
+	// Sandbox has fixed test users who sign in without a password.
 	Sandbox Region = "sandbox"
 )
 
@@ -71,7 +71,7 @@ func (r Region) Slug() string {
 	return "dexcom_" + string(r)
 }
 
-// window asks for what systemTime says: from the start, to before the end, at most 30 days.
+// window requests at most 30 days by systemTime, including the start and excluding the end.
 var window = rest.Range{From: "startDate", To: "endDate", Format: rest.Zoneless, Max: 29 * rest.Day}
 
 var kinds = []rest.Collection{
@@ -110,7 +110,7 @@ func define(r Region) *rest.Definition {
 	return d
 }
 
-// Record returns the region's record for the catalogue. It is the caller's to change.
+// Record returns the region's catalogue record. The caller may change it.
 func Record(r Region) healthdata.Provider { return define(r).Record() }
 
 // New returns the connector of a region. See [rest.New].
@@ -121,7 +121,7 @@ func New(r Region, client rest.Client, opts *rest.Options) (*rest.Connector, err
 // Read decodes a stored page of egvs, calibrations, events or devices. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return define(Europe).Read(kind, page) }
 
-// record is what all records have in common.
+// record holds the fields of all records.
 type record struct {
 	SystemTime            rest.Instant `json:"systemTime"`
 	DisplayTime           rest.Instant `json:"displayTime"`
@@ -131,7 +131,7 @@ type record struct {
 	TransmitterGeneration string       `json:"transmitterGeneration"`
 }
 
-// device is the transmitter; nil if it is not known.
+// device returns the transmitter; nil if it is unknown.
 func (r *record) device() *healthdata.DeviceInfo {
 	g := r.TransmitterGeneration
 	if g == "" || g == "unknown" {
@@ -140,12 +140,12 @@ func (r *record) device() *healthdata.DeviceInfo {
 	return &healthdata.DeviceInfo{Manufacturer: rest.Ptr("Dexcom"), Model: &g, ID: r.TransmitterID}
 }
 
-// sample is the record's sample. ok is false if it has no value.
+// sample returns the sample of a record. ok is false if it has no value.
 func (r *record) sample(out *rest.Batch, unit string) (s healthdata.Sample, ok bool) {
 	v := r.Value.Value()
 	switch {
 	case r.SystemTime.IsZero():
-		out.Problem("missing", "a record needs its systemTime", "systemTime")
+		out.Problem("missing", "systemTime: must be set", "systemTime")
 		return s, false
 	case r.Value != nil && v == nil:
 		out.Problem("number", "must be a number", "value")
@@ -203,7 +203,7 @@ var events = map[string]struct{ resource, unit string }{
 	"bloodGlucose": {"glucose", ""}, "health": {"note", "text"}, "notes": {"note", "text"}, "note": {"note", "text"},
 }
 
-// insulins are the sub types of insulin, as types of the catalogue and how they are given.
+// insulins maps the insulin subtypes to insulin types and delivery modes.
 var insulins = map[string]struct{ kind, mode string }{"fastActing": {"rapid_acting", "bolus"}, "longActing": {"long_acting", "basal"}}
 
 // intensities are the sub types of exercise.
@@ -256,7 +256,7 @@ func readEvent(e *event, out *rest.Batch) {
 	out.Sample(of.resource, healthdata.SourceApp, s)
 }
 
-// note reads what the person wrote, or what it is about.
+// note reads the note of an event, and its tags.
 func (e *event) note(out *rest.Batch) {
 	text := strings.TrimSpace(e.Value.String())
 	if text == "" || e.Type == "health" {

@@ -28,7 +28,7 @@ func Example() {
 	//   sample {"timestamp":"2026-03-04T11:00:02+00:00","timezone_offset":3600,"unit":"mg/dL","value":104}
 }
 
-func TestRead(t *testing.T) {
+func TestRead_recordedPagesGiveTheGoldenData(t *testing.T) {
 	pages, err := filepath.Glob("testdata/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
@@ -52,7 +52,7 @@ func TestRead(t *testing.T) {
 }
 
 // Every region's record is one that a list of providers takes.
-func TestRecords(t *testing.T) {
+func TestRecord_everyRegionsRecordIsValid(t *testing.T) {
 	var list []healthdata.Provider
 	for _, r := range []dexcom.Region{dexcom.UnitedStates, dexcom.Europe, dexcom.Japan, dexcom.Sandbox} {
 		list = append(list, dexcom.Record(r))

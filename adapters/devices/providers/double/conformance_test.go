@@ -55,7 +55,7 @@ var whole = map[string][]string{"polar": {"body_temperature_delta", "hrv", "resp
 // secrets sign messages; providers without a row sign with the verify token.
 var secrets = map[string]string{"oura": client.Secret, "whoop": client.Secret}
 
-func TestConformance(t *testing.T) {
+func TestConnectors_passTheConformanceSuite(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		t.Run(name, func(t *testing.T) {
 			p := providers[name]

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Dexcom returns a double of the Dexcom Web API v3 and the truth of its people. Every other
-// person has a receiver, whose texts have no offset.
+// Dexcom returns a double of the Dexcom Web API v3, and the expected data of its people. Every other person has a
+// receiver, whose times have no offset.
 func Dexcom(o Options) (*Server, func(*Person) Truth) {
 	s := newServer("Dexcom", paths{authorize: "/v2/oauth2/login", token: "/v2/oauth2/token"}, o)
 	texts := func(p *Person, at time.Time) (system, display string) {

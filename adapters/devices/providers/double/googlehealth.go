@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// googleFilter is a range of one field.
+// googleFilter matches a filter for a range of one field.
 var googleFilter = regexp.MustCompile(`^(\S+) >= "([^"]+)"(?: AND (\S+) < "([^"]+)")?$`)
 
 // GoogleHealth returns a double of the Google Health API v4 and the truth of its people.
@@ -177,7 +177,7 @@ func googleSum(p *Person, d *Day, name string) object {
 	return doc
 }
 
-// googlePoints calls add for the points of a type to keep, by what its filter compares.
+// googlePoints calls add for the points of a type that keep accepts.
 func googlePoints(p *Person, name string, keep func(time.Time) bool, add func(doc object)) {
 	offset := fmt.Sprint(p.Offset, "s")
 	span := func(start, end time.Time) object {
@@ -273,7 +273,7 @@ func googleScale(p *Person, name string, keep func(time.Time) bool, sample func(
 	}
 }
 
-// googleDaily adds values of nights by the day on which they ended, and of every tenth day.
+// googleDaily adds the daily values of nights, by the day on which they ended, and of every tenth day.
 func googleDaily(p *Person, name string, keep func(time.Time) bool, add func(doc object)) {
 	for i := range p.Nights {
 		n, day := &p.Nights[i], p.Days[i].Date
@@ -310,7 +310,7 @@ func (p *Person) rare(each func(i int, at time.Time)) {
 // googleECG are the microvolts of an electrocardiogram at 250 Hz.
 var googleECG = []int{120, -40, 980, -210, 60}
 
-// googleRare adds points of types that most people have few of.
+// googleRare adds points of rare types.
 func googleRare(p *Person, name string, keep func(time.Time) bool, span googleSpan, point googlePoint, add func(doc object)) {
 	p.rare(func(i int, at time.Time) {
 		if name == "run-vo2-max" {
@@ -480,7 +480,7 @@ func googleTruth(p *Person) Truth {
 	return t
 }
 
-// googleRareTruth is the truth of what googleRare adds.
+// googleRareTruth adds the expected data of googleRare.
 func googleRareTruth(p *Person, t Truth) {
 	p.rare(func(i int, at time.Time) {
 		t.put("vo2_max", stamp(at), 41.5)

@@ -50,7 +50,7 @@ func (d *deployment) steps(seconds int) {
 	}
 }
 
-func TestWhoopMessages(t *testing.T) {
+func TestWhoopMessage_updatesOrDeletesTheNamedItem(t *testing.T) {
 	d, one, u := linked(t, "whoop")
 	nights, workouts := d.counted(u, "sleep"), d.counted(u, "workouts")
 	require.Equal(t, days, nights)
@@ -80,7 +80,7 @@ func TestWhoopMessages(t *testing.T) {
 	require.InDelta(t, 7, d.stored(u)["sleep"][last.Start.UTC().Format(time.RFC3339)+".score"], 0)
 }
 
-func TestOuraMessages(t *testing.T) {
+func TestOuraMessage_deletesTheNamedNight(t *testing.T) {
 	d, one, u := linked(t, "oura")
 	nights := d.counted(u, "sleep")
 	require.Equal(t, days, nights)
@@ -106,7 +106,7 @@ func TestOuraMessages(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unauthenticated)
 }
 
-func TestSuuntoMessages(t *testing.T) {
+func TestSuuntoMessage_storesTheNightAndPullsTheWorkout(t *testing.T) {
 	d, one, u := linked(t, "suunto")
 	nights := d.counted(u, "sleep")
 	require.Equal(t, days, nights)
@@ -132,7 +132,7 @@ func TestSuuntoMessages(t *testing.T) {
 	require.InDelta(t, workout.AverageHR, d.stored(u)["workouts"][workout.Start.UTC().Format(time.RFC3339)+".average"], 0)
 }
 
-func TestGoogleHealthMessages(t *testing.T) {
+func TestGoogleHealthMessage_pullsTheChangedRange(t *testing.T) {
 	d, one, u := linked(t, "google_health")
 	workout := &one.Workouts[len(one.Workouts)-1]
 	workout.AverageHR++
@@ -278,7 +278,7 @@ func TestWahooMessages(t *testing.T) {
 }
 
 // A grant that is revoked cannot be renewed.
-func TestRevoke(t *testing.T) {
+func TestRevoke_endsRenewalOfTheGrant(t *testing.T) {
 	for _, name := range []string{"whoop", "oura", "strava", "wahoo", "suunto", "withings", "google_health"} {
 		t.Run(name, func(t *testing.T) {
 			one := double.NewPerson(1, noon, 1)

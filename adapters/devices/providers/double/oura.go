@@ -18,8 +18,8 @@ func (p *Person) local(t time.Time) string {
 	return t.In(time.FixedZone("", p.Offset)).Format("2006-01-02T15:04:05-07:00")
 }
 
-// Oura returns a double of the Oura API v2 and the truth of its people. As in the service, a
-// range of days leaves out its first day and its last.
+// Oura returns a double of the Oura API v2, and the expected data of its people. As in the service, a range of days
+// excludes its first and last day.
 func Oura(o Options) (*Server, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 50)
 	s := newServer("Oura", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "POST /oauth/revoke"}, o)
@@ -37,7 +37,7 @@ func Oura(o Options) (*Server, func(*Person) Truth) {
 		s.data(base+path, func(p *Person, q url.Values) (any, error) {
 			from, to := q.Get("start_date"), q.Get("end_date")
 			if _, err := time.Parse(time.DateOnly, from); err != nil {
-				return nil, errors.New("start_date: must be a day")
+				return nil, errors.New("start_date: must be a day as YYYY-MM-DD")
 			}
 			found := []object{}
 			for _, doc := range all(p) {
@@ -99,7 +99,7 @@ func Oura(o Options) (*Server, func(*Person) Truth) {
 	return s, ouraTruth
 }
 
-// ouraMore serves the collections of which most people have few documents.
+// ouraMore serves the rare collections.
 func ouraMore(days func(path string, all func(p *Person) []object)) {
 	days("daily_readiness", func(p *Person) (out []object) {
 		for i := range p.Nights {
@@ -190,7 +190,7 @@ func (d *Day) pulse(add func(time.Time, float64)) {
 
 func ouraAwake(p *Person, night int) bool { return len(p.Nights) > 30 && night == 4 }
 
-// ouraSleeps are the nights; every tenth has a rest besides, which is no sleep.
+// ouraSleeps returns the nights. Every tenth night also has a document of type rest, which is not a sleep.
 func ouraSleeps(p *Person) (out []object) {
 	for i := range p.Nights {
 		n := &p.Nights[i]

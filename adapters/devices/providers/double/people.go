@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Person is a made-up person with what devices recorded of them. Instants are in UTC.
+// Person is an invented person with the data that devices recorded. Times are in UTC.
 type Person struct {
 	// ID is the account at the provider; Number is the same as a number.
 	ID     string
@@ -80,7 +80,7 @@ type Reading struct {
 	Value int
 }
 
-// Event is something that a person wrote down.
+// Event is an entry that a person typed.
 type Event struct {
 	ID string
 	At time.Time
@@ -90,8 +90,7 @@ type Event struct {
 	Deleted       bool
 }
 
-// NewPerson makes a person with some days of data up to an instant. Equal arguments make
-// equal people.
+// NewPerson returns a person with days of data until an instant. Equal arguments give equal people.
 func NewPerson(number int, until time.Time, days int) *Person {
 	r := rand.New(rand.NewPCG(uint64(number), 7))
 	p := &Person{Number: 10_000 + number, Name: fmt.Sprint("Test Person ", number), Offset: 3600} // no summer time: the offset is the person's
@@ -129,7 +128,7 @@ func (p *Person) day(r *rand.Rand, midnight time.Time, rest float64) {
 	p.Days = append(p.Days, d)
 }
 
-// night makes the sleep that ends in the morning of a day.
+// night adds the sleep that ends in the morning of a day.
 func (p *Person) night(r *rand.Rand, midnight time.Time, rest float64, id string, number int) {
 	n := Night{
 		ID: id, Number: 1_000_000 + p.Number*1000 + number, RespiratoryRate: round(13+r.Float64()*4, 1), SpO2: round(95+r.Float64()*4, 1),
@@ -181,8 +180,7 @@ func (p *Person) workout(r *rand.Rand, midnight time.Time, rest float64, id stri
 	p.Workouts = append(p.Workouts, w)
 }
 
-// glucose makes a reading every 15 minutes and three meals of a day, one of them deleted on
-// every tenth day.
+// glucose adds a reading every 15 minutes and three meals of a day. One meal of every tenth day is deleted.
 func (p *Person) glucose(r *rand.Rand, midnight time.Time, d int, id func(string, int) string) {
 	level := 95.0
 	for i := range 96 {

@@ -33,9 +33,8 @@ const (
 	polarWorkouts = 30 * 24 * time.Hour
 )
 
-// Polar returns a double of Polar AccessLink v3 and the truth of its people. Whatever a person
-// has counts as uploaded after the registration, and the last 28 and 30 days end with the
-// person's last day.
+// Polar returns a double of Polar AccessLink v3, and the expected data of its people. All data counts as uploaded after
+// the registration, and the last 28 and 30 days end with the person's last day.
 func Polar(o Options) (*PolarServer, func(*Person) Truth) {
 	s := &PolarServer{newServer("Polar", paths{authorize: "/oauth2/authorization", token: "/v2/oauth2/token"}, o), map[string]string{}}
 	s.permanent = true
@@ -139,7 +138,7 @@ func (s *PolarServer) collections() {
 	})
 }
 
-// tests serves what the sensors beside heart rate measured.
+// tests serves the results of sensors other than heart rate.
 func (s *PolarServer) tests() {
 	s.biosensing("bodytemperature", func(n *Night) object {
 		samples := []object{}
@@ -213,7 +212,7 @@ func (s *PolarServer) days(path string, of func(p *Person, in func(date string) 
 		from, err := time.Parse(time.DateOnly, q.Get("from"))
 		to, wrong := time.Parse(time.DateOnly, q.Get("to"))
 		if err != nil || wrong != nil || to.Before(from) || to.Sub(from) > 27*24*time.Hour {
-			return fmt.Errorf("from, to: must be at most 28 days")
+			return fmt.Errorf("from and to: must be at most 28 days apart")
 		}
 		list := of(p, func(date string) bool { return date >= q.Get("from") && date <= q.Get("to") })
 		if len(list) == 0 {
@@ -223,7 +222,7 @@ func (s *PolarServer) days(path string, of func(p *Person, in func(date string) 
 	})
 }
 
-// biosensing answers with what was measured in nights that end on days of UTC.
+// biosensing answers with the measurements of nights that end on UTC days.
 func (s *PolarServer) biosensing(path string, of func(*Night) object) {
 	s.days("biosensing/"+path, func(p *Person, in func(string) bool) []object {
 		list := []object{}

@@ -25,10 +25,9 @@ type Options struct {
 	Now func() time.Time
 	// TokenLife is how long an access token works. Default an hour.
 	TokenLife time.Duration
-	// Limits are how many requests are answered in windows, the shortest first. A request counts in
-	// all of them. Default: any number.
+	// Limits are the rate limits by window, the shortest first. A request counts in all of them. Default: no limit.
 	Limits []Limit
-	// Faults are the errors that the double makes.
+	// Faults are the errors that the double produces.
 	Faults Faults
 	// PageSize bounds a page. Default the provider's own.
 	PageSize int
@@ -38,12 +37,11 @@ type Options struct {
 type Limit struct {
 	Requests int
 	Per      time.Duration
-	// Aligned windows begin at multiples of Per from midnight, UTC. Others are any time of that
-	// length.
+	// Aligned windows start at multiples of Per from midnight UTC. Other windows start at any time.
 	Aligned bool
 }
 
-// room is what is left of a limit, and how long until there is more of it.
+// room is the remaining number of requests of a rate limit, and the time until it grows.
 type room struct {
 	Limit
 	left int
@@ -67,10 +65,9 @@ func least(all []room) room {
 
 // Faults are errors on demand.
 type Faults struct {
-	// Every is the number of requests of which one fails with status 503; 0 means none.
+	// Every fails each n-th request with status 503; 0 means none.
 	Every int
-	// Reject is the number of requests of which one is refused with 401, as for a token
-	// that ended early; 0 means none.
+	// Reject refuses each n-th request with status 401, like an expired token; 0 means none.
 	Reject int
 }
 
@@ -79,21 +76,21 @@ type Server struct {
 	name string
 	opts Options
 	mux  *http.ServeMux
-	// limited writes the headers of the limits; all has one or more.
+	// limited writes the rate limit headers. all is not empty.
 	limited func(h http.Header, all []room)
 	// granted adds members to the answer with tokens.
 	granted func(*Person) object
 	// tokens writes the answer of the token URL. Default reply.
 	tokens func(w http.ResponseWriter, status int, doc object)
-	// keepRefresh leaves a refresh token as it is when it is used.
+	// keepRefresh keeps a refresh token valid after its use.
 	keepRefresh bool
 	// accessToken makes an access token of a unique word. Default: the word.
 	accessToken func(p *Person, word string) string
-	// key is a header that every request for data needs, and its value. Default: none.
+	// key is a header that every data request must have, and keyValue its value. Default: none.
 	key, keyValue string
 	// codeLife is how long a code works. 0: always.
 	codeLife time.Duration
-	// permanent says that access tokens work for ten years and there are no refresh tokens.
+	// permanent means that access tokens last ten years and that there are no refresh tokens.
 	permanent bool
 
 	mu        sync.Mutex
@@ -118,7 +115,7 @@ type grant struct {
 	ends   time.Time
 }
 
-// Paths are where a double has its sign-in.
+// paths holds the paths of the sign-in of a double.
 type paths struct{ authorize, token, revoke string }
 
 func newServer(name string, at paths, o Options) *Server {
@@ -354,8 +351,7 @@ func (s *Server) serve(path string, answer func(*Person, *http.Request) (any, er
 	})
 }
 
-// admit counts a request, and returns whose it is, or a status that refuses it and how long
-// to wait.
+// admit counts a request. It returns the person, or the status that refuses the request with the time to wait.
 func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -383,8 +379,7 @@ func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int, time.
 	return s.people[g.person], 0, 0
 }
 
-// count returns what is left of each limit behind one more request, and for how long there is no
-// room for that.
+// count returns the remaining room of each limit after one more request, and how long the request must wait.
 func (s *Server) count(now time.Time) (all []room, full time.Duration) {
 	oldest := len(s.recent)
 	for _, l := range s.opts.Limits {
@@ -427,9 +422,9 @@ func page[T any](all []T, token string, size int) (items []T, next string) {
 	return all[from:to], next
 }
 
-// Truth is what a connector must make of a person: by resource, a number by what identifies
-// it. A sample is known by its instant in RFC 3339, with its type behind where it has one; a
-// member of a summary by the provider's id, or the day, a dot and its name.
+// Truth is the data that a connector must return for a person: by resource, a number by its key. The key of a sample is
+// its RFC 3339 time, followed by its type if it has one. The key of a summary's member is the provider's id or the day,
+// a dot and the name of the member.
 type Truth map[string]map[string]float64
 
 func (t Truth) put(resource, key string, v float64) {

@@ -58,7 +58,7 @@ func variants(v any, each func()) {
 }
 
 // A page with any value replaced is read without a panic.
-func TestShapes(t *testing.T) {
+func TestRead_pageWithAnyValueReplacedDoesNotPanic(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(readers)) {
 		t.Run(name, func(t *testing.T) {
 			pages, err := filepath.Glob("../" + name + "/testdata/*.json")

@@ -24,7 +24,7 @@ func Strava(o Options) (*Server, func(*Person) Truth) {
 		size, worse := strconv.Atoi(q.Get("per_page"))
 		number, _ := strconv.Atoi(q.Get("page"))
 		if errors.Join(err, bad, worse) != nil || size > 200 || number < 1 {
-			return nil, errors.New("after, before, page and per_page: must be Unix seconds, a page from 1 and at most 200")
+			return nil, errors.New("after and before must be Unix seconds, page must be at least 1, and per_page at most 200")
 		}
 		found := []object{}
 		for i := range p.Workouts {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// SuuntoKey is the subscription key that the double of Suunto takes.
+// SuuntoKey is the subscription key of the double of Suunto.
 const SuuntoKey = "subscription"
 
 // Suunto returns a double of the Suunto Cloud API and the truth of its people.
@@ -36,7 +36,7 @@ func Suunto(o Options) (*Server, func(*Person) Truth) {
 		s.data("/247samples/"+path, func(p *Person, q url.Values) (any, error) {
 			from, to, err := milliRange(q, "from", "to")
 			if err != nil || to.Sub(from) > 28*24*time.Hour {
-				return nil, errors.New("from and to: must be milliseconds, at most 28 days apart")
+				return nil, errors.New("from and to must be Unix milliseconds, at most 28 days apart")
 			}
 			found := []object{}
 			all(p, func(at time.Time, doc object) {
@@ -58,7 +58,7 @@ func Suunto(o Options) (*Server, func(*Person) Truth) {
 		from, to, err := milliRange(q, "since", "until")
 		limit, bad := strconv.Atoi(q.Get("limit"))
 		if errors.Join(err, bad) != nil || limit > 100 {
-			return nil, errors.New("since, until and limit: must be milliseconds and at most 100")
+			return nil, errors.New("since and until must be milliseconds, and limit at most 100")
 		}
 		found := []object{}
 		for i := range p.Workouts {
@@ -89,7 +89,7 @@ func milliRange(q url.Values, from, to string) (start, end time.Time, err error)
 	return time.UnixMilli(a), time.UnixMilli(b), errors.Join(err, bad)
 }
 
-// suuntoSleep is what a watch says of a night.
+// suuntoSleep returns the document of a night.
 func suuntoSleep(p *Person, n *Night) object {
 	return object{
 		"BedtimeStart": p.local(n.Start), "BedtimeEnd": p.local(n.End), "Duration": n.End.Sub(n.Start).Seconds(),
@@ -182,7 +182,7 @@ func suuntoWorkout(p *Person, w *Workout) object {
 	}
 }
 
-// suuntoRecording has a heart rate in Hz every half minute, and positions between them.
+// suuntoRecording returns a recording with a heart rate in Hz every half minute and positions between.
 func suuntoRecording(w *Workout) []object {
 	hr, places := []object{}, []object{}
 	w.stream(func(second, bpm int) {

@@ -20,8 +20,8 @@ import (
 	"github.com/muktihari/fit/proto"
 )
 
-// Wahoo returns a double of the Wahoo Cloud API v1 and the truth of its people. Every fifth
-// workout of the list is a plan that did not take place.
+// Wahoo returns a double of the Wahoo Cloud API v1, and the expected data of its people. Every fifth workout of the
+// list is a plan that did not take place.
 func Wahoo(o Options) (*Server, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 30)
 	s := newServer("Wahoo", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "DELETE /v1/permissions"}, o)
@@ -46,7 +46,7 @@ func Wahoo(o Options) (*Server, func(*Person) Truth) {
 		number, err := strconv.Atoi(q.Get("page"))
 		size, wrong := strconv.Atoi(q.Get("per_page"))
 		if err != nil || wrong != nil || number < 1 || size < 1 || size > 100 {
-			return nil, fmt.Errorf("page, per_page: must be from 1, at most 100")
+			return nil, fmt.Errorf("page must be at least 1, and per_page at most 100")
 		}
 		list := []object{}
 		for i := range p.Workouts {
@@ -146,7 +146,7 @@ func wahooTruth(p *Person) Truth {
 	return t
 }
 
-// WahooMessage returns a message that brings a workout of a person, by its place in Workouts.
+// WahooMessage returns the message about workout i of a person.
 func WahooMessage(p *Person, i int, token string) []byte {
 	w := wahooWorkout(p, i)
 	summary := w["workout_summary"].(object)

@@ -38,7 +38,7 @@ func Whoop(o Options) (*Server, func(*Person) Truth) {
 			from, bad := time.Parse(time.RFC3339, q.Get("start"))
 			to, worse := time.Parse(time.RFC3339, q.Get("end"))
 			if errors.Join(err, bad, worse) != nil || limit < 1 || limit > 25 {
-				return nil, errors.New("limit, start and end: must be at most 25 and times")
+				return nil, errors.New("limit must be at most 25, and start and end must be times")
 			}
 			at, records := all(p)
 			var found []object
@@ -171,7 +171,7 @@ func (p *Person) date(at time.Time) string {
 	return at.In(time.FixedZone("", p.Offset)).Format(time.DateOnly)
 }
 
-// night puts what every provider has of a night.
+// night adds the expected data of a night that all providers share.
 func (t Truth) night(p *Person, n *Night) {
 	for name, v := range map[string]float64{
 		"end": float64(n.End.Unix()), "offset": float64(p.Offset), "awake": float64(n.Seconds('4')), "light": float64(n.Seconds('2')),
@@ -181,7 +181,7 @@ func (t Truth) night(p *Person, n *Night) {
 	}
 }
 
-// stages puts the stages of a night.
+// stages adds the expected stages of a night.
 func (t Truth) stages(n *Night) {
 	from := 0
 	for j := 1; j <= len(n.Stages); j++ {
@@ -192,7 +192,7 @@ func (t Truth) stages(n *Night) {
 	}
 }
 
-// workout puts what every provider has of a workout.
+// workout adds the expected data of a workout that all providers share.
 func (t Truth) workout(w *Workout) {
 	t.put("workouts", stamp(w.Start)+".end", float64(w.End.Unix()))
 	t.put("workouts", stamp(w.Start)+".kcal", w.KCal)

@@ -31,7 +31,7 @@ func (s *WithingsServer) Subscriptions() []string {
 	return slices.Clone(s.subscriptions)
 }
 
-// withingsZone has the offset of the people the whole year.
+// withingsZone is the time zone of all people, without daylight saving time.
 const withingsZone = "Africa/Lagos"
 
 // withingsAnswer writes an answer: the HTTP status is always 200.
@@ -186,7 +186,7 @@ func (s *WithingsServer) revokeSigned(w http.ResponseWriter, r *http.Request) {
 	withingsAnswer(w, 0, object{}, "")
 }
 
-// subscribe asks the address with HEAD first.
+// subscribe sends HEAD to the address before it subscribes it.
 func (s *WithingsServer) subscribe(p *Person, q url.Values) (any, error) {
 	client := &http.Client{Timeout: 2 * time.Second}
 	resp, err := client.Head(q.Get("callbackurl")) //nolint:gosec,noctx // a double takes any address, and is for tests
@@ -202,7 +202,7 @@ func (s *WithingsServer) subscribe(p *Person, q url.Values) (any, error) {
 	return object{}, nil
 }
 
-// paged is a page of a list. The last one has an offset, too.
+// paged returns a page of a list. The last page has an offset too.
 func (s *WithingsServer) paged(name string, all []object, q url.Values) object {
 	items, next := page(all, q.Get("offset"), s.opts.PageSize)
 	if next == "" {
@@ -256,8 +256,8 @@ func weighing(p *Person, i int) (total, fat, muscle, water, bone int) {
 
 func pressure(i int) (high, low, pulse int) { return 110 + i%30, 65 + i%20, 55 + i%25 }
 
-// withingsGroups are the measurements of the types and category of a request. Every
-// eleventh day has a weighing that may be a guest's.
+// withingsGroups returns the measurements of the requested types and category. Every eleventh day has a weighing that
+// may be of a guest.
 func withingsGroups(p *Person, q url.Values) (out []object) {
 	types := strings.Split(q.Get("meastypes"), ",")
 	id := 0
@@ -540,7 +540,7 @@ func WithingsMessage(p *Person, category int, from, to time.Time) []byte {
 	}.Encode())
 }
 
-// WithingsUnlink returns the message of a person who has ended the grant.
+// WithingsUnlink returns the message that a person has revoked the grant.
 func WithingsUnlink(p *Person) []byte {
 	return []byte(url.Values{"userid": {p.ID}, "appli": {"46"}, "action": {"unlink"}}.Encode())
 }

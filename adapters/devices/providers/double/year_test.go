@@ -417,7 +417,7 @@ func members(out map[string]float64, s healthdata.Summary) {
 
 // What a provider has of people is stored as it was recorded, with errors, tokens that end early and
 // the provider's limit: 18 days of two people, in CI 90, and 360 days of 50 people under make prove.
-func TestYear(t *testing.T) {
+func TestPull_storesWhatWasRecordedDespiteErrorsAndLimits(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		t.Run(name, func(t *testing.T) {
 			p := providers[name]
@@ -459,7 +459,7 @@ func TestYear(t *testing.T) {
 }
 
 // Two processes that need one secret at the same time renew it once.
-func TestOneExchange(t *testing.T) {
+func TestRefresh_twoProcessesRenewASecretOnce(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		t.Run(name, func(t *testing.T) {
 			one := double.NewPerson(1, noon, 1)

@@ -37,7 +37,7 @@ func rollUp(name string) rest.Collection {
 	}
 }
 
-// total is the kind that the other sums of a day are joined to.
+// total returns the collection to which the other daily sums are joined.
 func total() rest.Collection {
 	k := rollUp("total-calories")
 	k.Scopes, k.Resources, k.Stored = []string{activity}, k.Stored, nil
@@ -102,7 +102,7 @@ type dayPoint struct {
 	day healthlab.Date
 }
 
-// temperature is that of a night. Without a baseline there is no difference.
+// temperature is the skin temperature of a night. Without a baseline the difference is unknown.
 type temperature struct {
 	Night    *rest.Float `json:"nightlyTemperatureCelsius"`
 	Baseline *rest.Float `json:"baselineTemperatureCelsius"`
@@ -116,7 +116,7 @@ func (t *temperature) delta() *float64 {
 	return rest.Ptr(*night - *baseline)
 }
 
-// UnmarshalJSON reads a point, with the day of whichever value it is.
+// UnmarshalJSON reads a point with the day of its value.
 func (p *dayPoint) UnmarshalJSON(b []byte) error {
 	type plain dayPoint
 	var members map[string]json.RawMessage
@@ -137,7 +137,7 @@ func (p *dayPoint) UnmarshalJSON(b []byte) error {
 
 func (p *dayPoint) dated(out *rest.Batch) bool {
 	if p.day.IsZero() {
-		out.Problem("missing", "a value of a day has a date", "date")
+		out.Problem("missing", "date: must be set", "date")
 	}
 	return !p.day.IsZero()
 }

@@ -90,7 +90,7 @@ const (
 	rhythm   = scope + "irn.readonly"
 )
 
-// list is a kind that lists the points of a type. field is what its filter compares.
+// list returns a collection that lists the points of a type. field is the field that the filter compares.
 func list(name, scope, field, size string, r rest.Range, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Collection {
 	field = strings.ReplaceAll(name, "-", "_") + "." + field
 	r.From, r.Filter = "filter", field+` >= "{from}" AND `+field+` < "{to}"`
@@ -121,7 +121,7 @@ var definition = &rest.Definition{
 	Listen:      listen,
 }
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the provider's catalogue record. The caller may change it.
 func Record() healthdata.Provider { return definition.Record() }
 
 // New returns the connector. See [rest.New].
@@ -136,7 +136,7 @@ func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(
 // seconds is a duration such as 90s or -3600s.
 type seconds float64
 
-// UnmarshalJSON reads a duration. Null leaves it as it is.
+// UnmarshalJSON reads a duration. Null leaves the value unchanged.
 func (s *seconds) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return nil
@@ -149,7 +149,7 @@ func (s *seconds) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// wholeSeconds is a duration in whole seconds; 0 for one that is no number.
+// wholeSeconds returns a duration in whole seconds; 0 for a malformed one.
 func (s *seconds) wholeSeconds() int64 {
 	n := rest.Round((*float64)(s))
 	if n == nil {
@@ -191,7 +191,7 @@ func (c civil) date() healthlab.Date {
 	return d
 }
 
-// point is what all points have.
+// point holds the fields of all points.
 type point struct {
 	Name   string `json:"name"`
 	Source struct {
@@ -211,7 +211,7 @@ var forms = map[string]healthdata.SourceType{
 	"SCALE": healthdata.SourceScale, "CHEST_STRAP": healthdata.SourceChestStrap,
 }
 
-// source says what recorded a point.
+// source sets the device of a point, and returns its source type.
 func (p *point) source(out *rest.Batch) healthdata.SourceType {
 	source := healthdata.SourceUnknown
 	if d := p.Source.Device; d != nil {
@@ -275,7 +275,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 		if n.Resources == nil {
 			continue // a type that is not read
 		}
-		// Values that change again are announced by equal messages.
+		// A value that changes again is announced by an equal message, so the time distinguishes them.
 		n.ID = fmt.Sprintf("%d %d %s", i, m.At.Truncate(time.Minute).Unix(), m.Body)
 		for _, of := range x.Intervals {
 			if at := of.Physical.Start.Time; !at.IsZero() && (n.Since.IsZero() || at.Before(n.Since)) {

@@ -32,7 +32,7 @@ func Example() {
 	//   sample {"timestamp":"2026-03-04T08:00:05+00:00","timezone_offset":3600,"unit":"bpm","value":61}
 }
 
-func TestRead(t *testing.T) {
+func TestRead_recordedPagesGiveTheGoldenData(t *testing.T) {
 	pages, err := filepath.Glob("testdata/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
@@ -56,7 +56,7 @@ func TestRead(t *testing.T) {
 }
 
 // Messages are Google's with the agreed Authorization; the handshake sends one without it, too.
-func TestMessages(t *testing.T) {
+func TestListen_requiresTheAgreedAuthorization(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c, err := googlehealth.New(rest.Client{ID: "id", Secret: "secret"}, &rest.Options{VerifyToken: "Bearer word"})
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestMessages(t *testing.T) {
 }
 
 // A stored track is read as a file, and inside a document.
-func TestTrack(t *testing.T) {
+func TestRead_tracksAreReadAsFileAndInsideADocument(t *testing.T) {
 	const track = `<?xml version="1.0"?><TrainingCenterDatabase xmlns="http://www.garmin.com/xmlschemas/TrainingCenterDatabase/v2"><Activities>
 <Activity Sport="Running"><Id>2026-03-04T10:00:00Z</Id><Lap StartTime="2026-03-04T10:00:00Z"><TotalTimeSeconds>2</TotalTimeSeconds><Track>
 <Trackpoint><Time>2026-03-04T10:00:00Z</Time><HeartRateBpm><Value>120</Value></HeartRateBpm></Trackpoint>

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// points are the kinds of one value each.
+// points lists the collections of single values.
 var points = []rest.Collection{
 	intervals("steps", activity, "steps", "count", "count"),
 	intervals("distance", activity, "distance", "mm", "millimeters"),
@@ -69,7 +69,7 @@ func value(name, resource, unit, member string) func(json.RawMessage, *rest.Batc
 			s.Timestamp, s.Start, s.End, s.TimezoneOffset = x.Start.Time, &x.Start.Time, &x.End.Time, x.StartOffset.offset()
 		}
 		if err != nil || s.Timestamp.IsZero() || s.Value == nil {
-			out.Problem("shape", "the item is not of the documented shape", camel(name))
+			out.Problem("shape", "the item must have the form that the provider documents", camel(name))
 			return
 		}
 		if v.Interval != nil || absent == nil {

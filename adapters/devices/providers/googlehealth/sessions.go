@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// sessions are the kinds of what lasts, with its parts, and the devices.
+// sessions lists the collections of sessions, and the devices.
 var sessions = []rest.Collection{
 	sleeps(), exercises(),
 	{
@@ -31,7 +31,7 @@ var sessions = []rest.Collection{
 	},
 }
 
-// ofSleep are the kinds that are joined to the sleep that ended on their day.
+// ofSleep lists the collections that are joined to the sleep that ended on their day.
 var ofSleep = []string{"daily-heart-rate-variability", "daily-respiratory-rate", "daily-sleep-temperature-derivations"}
 
 func sleeps() rest.Collection {
@@ -48,7 +48,7 @@ func exercises() rest.Collection {
 	return k
 }
 
-// since lists what is asked for from an instant on, or at all.
+// since returns a collection that is requested from an instant on, or completely.
 func since(name, scope, filter string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Collection {
 	k := list(name, scope, "", "25", rest.Range{}, read, resources...)
 	if k.Range.Filter = filter; filter == "" {
@@ -58,7 +58,7 @@ func since(name, scope, filter string, read func(json.RawMessage, *rest.Batch), 
 	return k
 }
 
-// sports are the types whose slug is not their own name.
+// sports maps types whose slug differs from their name.
 var sports = map[string]string{"BIKING": "cycling", "WEIGHTLIFTING": "strength_training", "OTHER": "", "EXERCISE_TYPE_UNSPECIFIED": ""}
 
 // exercisePoint is a session of sport.
@@ -117,8 +117,7 @@ func exerciseKey(item json.RawMessage) string {
 	return v.id()
 }
 
-// readTrack reads a TCX file, or a document that holds one. Of a stored file, the workouts are
-// those of the file.
+// readTrack reads a TCX file, or a document that contains one. In a stored file the workouts are those of the file.
 func readTrack(file json.RawMessage, out *rest.Batch) {
 	if text, err := rest.AccountIn(file, "tcxData"); err == nil {
 		file = json.RawMessage(text)
@@ -132,7 +131,7 @@ func readTrack(file json.RawMessage, out *rest.Batch) {
 	})
 }
 
-// stages are the stages of a sleep; the others are gaps.
+// stages maps the stages of a sleep. Other stages are gaps.
 var stages = map[string]healthdata.SleepStage{
 	"AWAKE": healthdata.SleepStageAwake, "LIGHT": healthdata.SleepStageLight, "DEEP": healthdata.SleepStageDeep, "REM": healthdata.SleepStageREM,
 	"RESTLESS": healthdata.SleepStageAwake, "ASLEEP": healthdata.SleepStageMissing,
@@ -209,7 +208,7 @@ func readSleep(v *struct {
 	out.Cycle(source, v.id(), s.BedtimeStart, s.BedtimeStop, &of)
 }
 
-// sleepKey is the day on which a sleep ended; empty for a nap, and for one that still runs.
+// sleepKey returns the day on which a sleep ended; empty for a nap or an unfinished sleep.
 func sleepKey(item json.RawMessage) string {
 	var v struct {
 		Sleep struct {
@@ -224,7 +223,7 @@ func sleepKey(item json.RawMessage) string {
 	return rest.LocalDay(end.End.Time, end.EndOffset.offset()).String()
 }
 
-// startOf is when an item with an interval in a member began.
+// startOf returns the start of the interval in a member of an item.
 func startOf(item json.RawMessage, member string) time.Time {
 	var members map[string]json.RawMessage
 	var v struct {
@@ -254,7 +253,7 @@ func readECG(v *struct {
 	x, source := &v.ECG, v.source(out)
 	start, hz, scale := x.Interval.Start.Time, x.Hz.Positive(), x.PerMV.Positive()
 	if start.IsZero() {
-		out.Problem("missing", "an electrocardiogram has a start", "electrocardiogram", "interval", "startTime")
+		out.Problem("missing", "an electrocardiogram must have a start time", "electrocardiogram", "interval", "startTime")
 		return
 	}
 	e := &healthdata.Electrocardiogram{
@@ -300,7 +299,7 @@ func readRhythm(v *struct {
 ) {
 	x := &v.Alert.Interval
 	if x.Start.IsZero() {
-		out.Problem("missing", "a notification has a start", "irregularRhythmNotification", "interval", "startTime")
+		out.Problem("missing", "a notification must have a start time", "irregularRhythmNotification", "interval", "startTime")
 		return
 	}
 	s := healthdata.Sample{
@@ -338,7 +337,7 @@ func readFood(v *struct {
 ) {
 	x := &v.Log
 	if x.Interval.Start.IsZero() {
-		out.Problem("missing", "a meal has a start", "nutritionLog", "interval", "startTime")
+		out.Problem("missing", "a meal must have a start time", "nutritionLog", "interval", "startTime")
 		return
 	}
 	of := map[string]*float64{}

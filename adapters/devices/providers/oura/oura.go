@@ -72,7 +72,7 @@ var (
 	pages    = rest.Cursor("next_token", "next_token")
 	days     = rest.Range{From: "start_date", To: "end_date", Days: true, Before: rest.Day, After: rest.Day}
 	instants = rest.Range{From: "start_datetime", To: "end_datetime"}
-	// refused are the statuses of a collection whose scope cannot be asked for, or was not granted.
+	// refused lists the statuses of a collection whose scope was not granted or cannot be requested.
 	refused = []int{http.StatusForbidden, http.StatusNotFound}
 )
 
@@ -147,7 +147,7 @@ var definition = &rest.Definition{
 	Listen: listen,
 }
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the provider's catalogue record. The caller may change it.
 func Record() healthdata.Provider { return definition.Record() }
 
 // New returns the connector. See [rest.New].
@@ -158,7 +158,7 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 // Read decodes a stored page of a collection, by its name. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// wait reads X-RateLimit-Reset, which is in Unix seconds.
+// wait reads X-RateLimit-Reset, in Unix seconds.
 func wait(h http.Header, now time.Time) time.Duration {
 	at, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64)
 	if d := time.Unix(at, 0).Sub(now); err == nil && d > 0 && d < time.Hour {
@@ -176,7 +176,7 @@ type series struct {
 	Items     []*float64   `json:"items"`
 }
 
-// samples adds the values; a nil series has none.
+// samples adds the values of a series; nil adds none.
 func (s *series) samples(resource, unit string, out *rest.Batch) {
 	if s == nil || s.Interval < 1 || s.Timestamp.IsZero() {
 		return
@@ -209,14 +209,14 @@ type sleep struct {
 	Readiness  *readiness     `json:"readiness"`
 }
 
-// readiness is of a sleep, or of the day on which it ended.
+// readiness is the readiness of a sleep, or of the day on which the sleep ended.
 type readiness struct {
 	Day   healthlab.Date `json:"day"`
 	Score *float64       `json:"score"`
 	Delta *float64       `json:"temperature_deviation"`
 }
 
-// sleepTypes are the types of sleep that are kept; rest and deleted are none.
+// sleepTypes maps the types of sleep; the types rest and deleted are ignored.
 var sleepTypes = map[string]healthdata.SleepType{
 	"long_sleep": healthdata.SleepLong, "sleep": healthdata.SleepNap, "late_nap": healthdata.SleepNap, "": "",
 }
@@ -226,7 +226,7 @@ var phases = map[byte]healthdata.SleepStage{
 	'1': healthdata.SleepStageDeep, '2': healthdata.SleepStageLight, '3': healthdata.SleepStageREM, '4': healthdata.SleepStageAwake,
 }
 
-// none is the lowest heart rate of a fragment that has none.
+// none is the value of the lowest heart rate that means no value.
 const none = 255
 
 // longSleep is the day of a long sleep.
@@ -427,8 +427,7 @@ func readRing(v *struct {
 	out.Listed(ring, healthdata.DeviceInfo{ID: &v.ID, Manufacturer: rest.Ptr("Oura"), Model: v.Hardware, Version: v.Firmware})
 }
 
-// reach is how far back a changed document is looked for: a message does not say of which day
-// it is.
+// reach is how far back a changed document is searched, because a message does not name its day.
 const reach = 7 * rest.Day
 
 // listen answers a handshake, or reads a message.

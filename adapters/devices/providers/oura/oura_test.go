@@ -33,7 +33,7 @@ func Example() {
 	//   sample {"timestamp":"2026-03-04T08:05:00+00:00","unit":"bpm","value":61}
 }
 
-func TestRead(t *testing.T) {
+func TestRead_recordedPagesGiveTheGoldenData(t *testing.T) {
 	pages, err := filepath.Glob("testdata/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 }
 
 // A lapsed membership is tried again. Kinds whose scopes may be refused have no data.
-func TestLapsed(t *testing.T) {
+func TestPull_lapsedMembershipIsRetried(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	t.Cleanup(server.Close)
 	c, err := oura.New(rest.Client{ID: "id", Secret: "secret"}, &rest.Options{

@@ -35,7 +35,7 @@ func (u unix) at() clock { return clock{healthlab.At(time.Unix(u.Time, 0))} }
 
 func (u unix) offset() *int { return rest.OffsetOf(u.Minutes, time.Minute) }
 
-// span is when a night began and ended.
+// span is the start and end of a night.
 type span struct {
 	Start rest.Instant `json:"sleep_start_time"`
 	End   rest.Instant `json:"sleep_end_time"`
@@ -50,8 +50,8 @@ type moment struct {
 	value float64
 }
 
-// of returns the values in the order of their instants. A clock time before that of the start
-// is after midnight, but for the last half an hour.
+// of returns the values sorted by time. A clock time before the start of the night is after midnight, except for the
+// last half hour before the start.
 func (c clocks) of(start rest.Instant) (out []moment) {
 	local := start.Time.Time
 	if start.Offset != nil {

@@ -22,7 +22,7 @@ var days = []rest.Collection{
 	},
 }
 
-// stepped is how many steps each interval has from an instant on, until that of the next.
+// stepped holds the number of steps from an instant until the next one.
 type stepped struct {
 	Steps float64 `json:"steps"`
 	At    clock   `json:"timestamp"`
@@ -58,7 +58,7 @@ func readActivity(v *struct {
 	list = slices.DeleteFunc(list, func(s stepped) bool {
 		away := s.At.Sub(date.At(time.UTC)) // of a time of day, as if in UTC
 		if away < -rest.Day || away > 2*rest.Day {
-			out.Problem("time", "must be a time of the day", "samples", "steps", "samples", "timestamp")
+			out.Problem("time", "must be a time of day", "samples", "steps", "samples", "timestamp")
 			return true
 		}
 		return false
@@ -88,7 +88,7 @@ type heartRates struct {
 	}] `json:"heart_rate_samples"`
 }
 
-// readHeartRate reads a day, or an object with a list of them.
+// readHeartRate reads one day, or an object with a list of days.
 func readHeartRate(v *struct {
 	heartRates
 	Days rest.List[heartRates] `json:"heart_rates"`

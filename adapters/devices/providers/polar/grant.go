@@ -13,8 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// register registers the person, and returns Polar's id. The member-id is that id, so that a
-// conflict can only mean that the person is registered.
+// register registers the person, and returns the id of the provider. The member-id is the same id, so a conflict means
+// that the person is already registered.
 func register(ctx context.Context, s *rest.SignedIn) (string, error) {
 	id, err := rest.AccountIn(s.Token, "x_user_id")
 	if err != nil {
@@ -27,8 +27,8 @@ func register(ctx context.Context, s *rest.SignedIn) (string, error) {
 	return id, nil
 }
 
-// rates returns the window that ends last of those that are used up, else the shortest. Each
-// header has a number for 15 minutes and one for 24 hours.
+// rates returns the used-up window that ends last, or else the shortest window. Each header has a number for 15 minutes
+// and one for 24 hours.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
 	pair := func(name string) (out [2]int, ok bool) {
 		texts := strings.Split(h.Get(name), ",")

@@ -95,8 +95,8 @@ type recharge struct {
 	Breaths clocks         `json:"breathing_samples"`
 }
 
-// night returns when a night began; ok is false if the person has no sleep of its date. In a
-// stored page, the clock is without a zone and the night begins at 15:00 of the day before.
+// night returns the start of a night; ok is false without a sleep of that date. In a stored page, the night begins at
+// 15:00 of the day before, without a zone.
 func night(date healthlab.Date, out *rest.Batch) (of span, ok bool) {
 	if out.Stored() {
 		of.Start.Time = healthlab.At(date.At(time.UTC).Add(-9 * time.Hour))

@@ -88,7 +88,7 @@ var (
 	missing = []int{http.StatusNotFound}
 	// wholeDays are both inclusive, at most 28 a request.
 	wholeDays = rest.Range{From: "from", To: "to", Days: true, Max: 27 * rest.Day}
-	// utcDays are days of UTC, which begin and end beside the person's.
+	// utcDays requests days in UTC, which differ from the days of the person.
 	utcDays = rest.Range{From: "from", To: "to", Days: true, Before: rest.Day, After: rest.Day, Max: 27 * rest.Day}
 )
 
@@ -122,7 +122,7 @@ var definition = &rest.Definition{
 	},
 }
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the provider's catalogue record. The caller may change it.
 func Record() healthdata.Provider { return definition.Record() }
 
 // New returns the connector. See [rest.New].

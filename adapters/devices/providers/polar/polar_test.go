@@ -34,7 +34,7 @@ func Example() {
 	//   summary {"calories":310,"external_id":"2AC312F","sport":{"id":44713,"name":"Swimming","slug":"swimming"},"time_end":"2026-03-04T08:35:00+00:00","time_start":"2026-03-04T08:05:00+00:00","timezone_offset":7200}
 }
 
-func TestRead(t *testing.T) {
+func TestRead_recordedPagesGiveTheGoldenData(t *testing.T) {
 	pages, err := filepath.Glob("testdata/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
@@ -58,7 +58,7 @@ func TestRead(t *testing.T) {
 }
 
 // The values of a recording stand at their own seconds.
-func TestStream(t *testing.T) {
+func TestRead_streamValuesKeepTheirSeconds(t *testing.T) {
 	body, err := os.ReadFile("testdata/exercise.json")
 	require.NoError(t, err)
 	data, err := polar.Read("exercise", body)
@@ -75,7 +75,7 @@ func TestStream(t *testing.T) {
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-func TestMessages(t *testing.T) {
+func TestListen_requiresTheSignature(t *testing.T) {
 	c, err := polar.New(rest.Client{ID: "id", Secret: "secret"}, &rest.Options{VerifyToken: "key"})
 	require.NoError(t, err)
 	hear := func(l linking.Listener, body, key string) (linking.ListenResult, error) {

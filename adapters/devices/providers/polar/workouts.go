@@ -27,7 +27,7 @@ var workouts = []rest.Collection{
 	},
 }
 
-// uploaded is when an exercise was uploaded.
+// uploaded returns when an exercise was uploaded.
 func uploaded(item json.RawMessage) time.Time {
 	var v struct {
 		At clock `json:"upload_time"`
@@ -70,11 +70,11 @@ type zone struct {
 	In    string `json:"in-zone"`
 }
 
-// workout returns the workout, and says what recorded it; nil if it has no duration.
+// workout returns the workout and sets its device; nil if it has no duration.
 func (v *exercise) workout(out *rest.Batch) *healthdata.Workout {
 	length := rest.Duration(v.Duration)
 	if length == nil || v.Start.IsZero() {
-		out.Problem("missing", "an exercise needs a start_time and a duration in ISO 8601", "duration")
+		out.Problem("missing", "an exercise must have a start_time and an ISO 8601 duration", "duration")
 		return nil
 	}
 	start, offset := v.Start.Time.Time, rest.OffsetOf(v.Minutes, time.Minute)
@@ -106,8 +106,7 @@ func readExercise(v *exercise, out *rest.Batch) {
 	}
 }
 
-// samples are the types of samples that are read: their columns, and what turns them into the
-// units of a stream.
+// samples maps the supported sample types to columns, with the conversion of units.
 var samples = map[rest.ID]struct {
 	column rest.Column
 	factor float64

@@ -1,4 +1,4 @@
-// Package recording reads the files of recorded workouts that providers give: FIT, TCX and GPX.
+// Package recording reads the files of recorded workouts of providers: FIT, TCX and GPX.
 package recording
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Read returns the recordings of a file, in its order. A file without any is not an error; one
-// that cannot be read is a [*fileimport.FileError] or wraps [fileimport.ErrFormat].
+// Read returns the recordings of a file in its order. A file without recordings is not an error. An unreadable file is
+// a [*fileimport.FileError] or wraps [fileimport.ErrFormat].
 func Read(provider string, file []byte) (fileimport.Recordings, error) {
 	var s fileimport.Recordings
 	if _, err := fileimport.Import(context.Background(), bytes.NewReader(file), &s, &fileimport.Options{Provider: provider}); err != nil {

@@ -26,22 +26,21 @@ func (c Config) String() string {
 	return "clients of " + strings.Join(slices.Sorted(maps.Keys(c)), ", ")
 }
 
-// Format writes String, whatever the verb.
+// Format writes String for every verb, so that no secret is printed.
 func (c Config) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
-// Setup is what a provider is connected with.
+// Setup holds the configuration of one provider.
 type Setup struct {
 	healthlab.Private
 
 	Client rest.Client
-	// VerifyToken and MessageURL are as in [rest.Options]. Empty: none.
+	// VerifyToken and MessageURL are those of [rest.Options]. They may be empty.
 	VerifyToken, MessageURL string
 }
 
-// Sources are the places that secrets come from when they do not stand in the document. A nil
-// function refuses such secrets.
+// Sources reads secrets that the document only refers to. A nil function refuses such references.
 type Sources struct {
-	// File reads a file that the document names.
+	// File returns the content of a file.
 	File func(name string) ([]byte, error)
 	// Env returns an environment variable, and whether it is set.
 	Env func(name string) (string, bool)
@@ -55,7 +54,7 @@ type secret struct {
 
 var errSecret = errors.New(`must be a text, {"file": NAME} or {"env": NAME}`)
 
-// UnmarshalJSON reads either form. Its error is errSecret.
+// UnmarshalJSON reads a text or a reference. Its error is errSecret.
 func (s *secret) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '"' {
 		return json.Unmarshal(b, &s.text)
@@ -76,7 +75,7 @@ func (s *secret) UnmarshalJSON(b []byte) error {
 // maxSecret bounds the file of a secret.
 const maxSecret = 4096
 
-// read returns the secret. The error holds no part of it.
+// read returns the secret. The error contains no part of it.
 func (s *secret) read(from *Sources) (string, error) {
 	switch {
 	case s == nil:
@@ -97,12 +96,12 @@ func (s *secret) read(from *Sources) (string, error) {
 		}
 		return v, nil
 	case s.file != nil || s.env != nil:
-		return "", errors.New("must be a text here")
+		return "", errors.New("must be a text: only this program's own configuration may name files")
 	}
 	return s.text, nil
 }
 
-// entry is a provider in the document. Its members are members.
+// entry is one provider of the document. Its JSON names are in members.
 type entry struct {
 	ClientID     string  `json:"client_id"`
 	ClientSecret *secret `json:"client_secret"`
@@ -111,12 +110,12 @@ type entry struct {
 	MessageURL   string  `json:"message_url"`
 }
 
-// members are the names of what a provider of the document has.
+// members lists the JSON names of an entry.
 var members = []string{"client_id", "client_secret", "key", "verify_token", "message_url"}
 
-// ReadFile reads a document from a file. Files that it names are beside it, unless they are
-// named by an absolute path. Env finds the variables that it names, best os.LookupEnv; with nil it
-// must name none.
+// ReadFile reads a document from a file. Relative paths in the document are relative to its folder. env returns the
+// environment variables that the document refers to, usually os.LookupEnv; if it is nil, the document must refer to
+// none.
 func ReadFile(name string, env func(string) (string, bool)) (Config, error) {
 	f, err := os.Open(name) //nolint:gosec // the operator names it
 	if err != nil {
@@ -164,7 +163,7 @@ func ReadConfig(r io.Reader, from *Sources) (Config, error) {
 		out.add(&p, one, from)
 	}
 	if len(list) == 0 {
-		p.Add("missing", "must have a provider")
+		p.Add("missing", "must have at least one provider")
 	}
 	if err := p.Err(); err != nil {
 		return nil, fmt.Errorf("providers config: %w", err)
@@ -172,7 +171,7 @@ func ReadConfig(r io.Reader, from *Sources) (Config, error) {
 	return out, nil
 }
 
-// add reads one provider.
+// add adds one provider.
 func (c Config) add(p *healthlab.Problems, one member, from *Sources) {
 	provider := Find(one.name)
 	if provider == nil {
@@ -180,7 +179,7 @@ func (c Config) add(p *healthlab.Problems, one member, from *Sources) {
 		return
 	}
 	if _, twice := c[one.name]; twice {
-		p.Add("duplicate", "must stand once", one.name)
+		p.Add("duplicate", "must occur only once", one.name)
 		return
 	}
 	list, err := object(one.value)
@@ -196,7 +195,7 @@ func (c Config) add(p *healthlab.Problems, one member, from *Sources) {
 			p.Add("unknown", "must be one of: "+strings.Join(members, ", "), one.name, shown(m.name))
 			continue
 		case seen[m.name]:
-			p.Add("duplicate", "must stand once", one.name, m.name)
+			p.Add("duplicate", "must occur only once", one.name, m.name)
 		}
 		seen[m.name] = true
 		doc, _ := json.Marshal(map[string]json.RawMessage{m.name: m.value}) //nolint:errchkjson // it was read from JSON
@@ -238,14 +237,14 @@ func (c Config) add(p *healthlab.Problems, one member, from *Sources) {
 	c[one.name] = s
 }
 
-// ConfiguredProvider is a provider with the connector that reaches it.
+// ConfiguredProvider is a provider with its connector.
 type ConfiguredProvider struct {
 	Record    healthdata.Provider
 	Connector *rest.Connector
 }
 
-// Connectors makes the connectors, by slug. The verify token and the message URL of the options
-// are those of each provider. Errors name the provider, and are those of [rest.New].
+// Connectors returns the connectors sorted by slug. opts.VerifyToken and opts.MessageURL are replaced by those of each
+// provider. Errors name the provider, and are those of [rest.New].
 func (c Config) Connectors(opts *rest.Options) (out []ConfiguredProvider, err error) {
 	for _, slug := range slices.Sorted(maps.Keys(c)) {
 		e := Find(slug)
@@ -273,9 +272,9 @@ type member struct {
 	value json.RawMessage
 }
 
-var errObject = errors.New("not an object")
+var errObject = errors.New("must be an object")
 
-// object reads the members of an object in their order, also those that stand twice.
+// object returns the members of a JSON object in their order, including duplicates.
 func object(doc []byte) (out []member, err error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -302,7 +301,7 @@ func object(doc []byte) (out []member, err error) {
 	return out, nil
 }
 
-// place says where a document is no JSON, without quoting it.
+// place describes where a document is malformed, without quoting it.
 func place(err error, doc []byte) string {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {

@@ -57,7 +57,7 @@ func code(list []string) string {
 }
 
 // The page of each provider lists the kinds of its connector.
-func TestPages(t *testing.T) {
+func TestProviderPages_listTheKindsOfTheConnector(t *testing.T) {
 	for _, slug := range columns {
 		t.Run(slug, func(t *testing.T) {
 			c, err := registry.Find(slug).New(rest.Client{ID: "id", Secret: "secret", Key: "key"}, nil)
@@ -73,7 +73,7 @@ func TestPages(t *testing.T) {
 }
 
 // The overview says which provider has which resource.
-func TestOverview(t *testing.T) {
+func TestProviderOverview_listsTheResourcesOfEachProvider(t *testing.T) {
 	has := map[string]map[string]bool{}
 	for _, slug := range columns {
 		for _, r := range registry.Find(slug).Record().Resources {

@@ -27,22 +27,21 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Entry is a provider that has a connector.
+// Entry is a provider with a connector.
 type Entry struct {
 	// Slug is the provider's in the catalogue.
 	Slug string
-	// Record returns the provider's record, which is the caller's to change.
+	// Record returns the provider's catalogue record, which the caller may change.
 	Record func() healthdata.Provider
-	// New makes the connector. See [rest.New].
+	// New returns the connector. See [rest.New].
 	New func(rest.Client, *rest.Options) (*rest.Connector, error)
 	// Read decodes a stored page of a kind. See [rest.Definition.Read].
 	Read func(kind string, page []byte) (rest.Data, error)
-	// Key says that the client has a key besides its secret ([rest.Client.Key]).
+	// Key means that the client needs a key besides its secret ([rest.Client.Key]).
 	Key bool
 }
 
-// All returns the providers that have a connector, by slug. The regions of one service are
-// providers of their own.
+// All returns the providers with a connector, sorted by slug. Each region of a service is a provider of its own.
 func All() []Entry {
 	out := []Entry{}
 	for _, r := range []dexcom.Region{dexcom.UnitedStates, dexcom.Europe, dexcom.Japan, dexcom.Sandbox} {

@@ -21,7 +21,7 @@ import (
 )
 
 // A stored page gives only resources that its kind declares: problems are reported for these.
-func TestStored(t *testing.T) {
+func TestRead_givesOnlyResourcesThatTheKindDeclares(t *testing.T) {
 	for _, slug := range columns {
 		t.Run(slug, func(t *testing.T) {
 			e := registry.Find(slug)
@@ -42,7 +42,7 @@ func TestStored(t *testing.T) {
 }
 
 // Every connector makes a record under its slug, and has a page in docs/providers.
-func TestAll(t *testing.T) {
+func TestRegistry_listsEveryConnectorWithARecordAndAPage(t *testing.T) {
 	var records []healthdata.Provider
 	pages, err := filepath.Glob("../../../../docs/providers/*.md")
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestAll(t *testing.T) {
 }
 
 // A connector asks as the client of the document.
-func TestConnect(t *testing.T) {
+func TestConnectors_useTheClientOfTheConfig(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, doc string) string {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(doc), 0o600))
@@ -129,7 +129,7 @@ func TestConnect(t *testing.T) {
 }
 
 // Every mistake is named with its place, and no secret is in it.
-func TestMistakes(t *testing.T) {
+func TestReadConfig_namesEveryMistakeWithoutASecret(t *testing.T) {
 	slugs := strings.Join(registry.Slugs(), ", ")
 	from := &registry.Sources{
 		File: func(name string) ([]byte, error) {
@@ -145,13 +145,13 @@ func TestMistakes(t *testing.T) {
 		"list":            {`[]`, "must be a JSON object with an object for each provider: it is of another shape"},
 		"more behind":     {`{} {}`, "must be a JSON object with an object for each provider: it is of another shape"},
 		"cut off":         {`{"whoop": {"client_id": "a"`, "must be a JSON object with an object for each provider: it is of another shape"},
-		"empty":           {`{}`, "must have a provider"},
+		"empty":           {`{}`, "must have at least one provider"},
 		"provider":        {`{"fjord": {}}`, "fjord: must be one of: " + slugs},
-		"twice":           {`{"whoop": {"client_id": "a", "client_secret": "secret-1"}, "whoop": {}}`, "whoop: must stand once"},
+		"twice":           {`{"whoop": {"client_id": "a", "client_secret": "secret-1"}, "whoop": {}}`, "whoop: must occur only once"},
 		"no object":       {`{"whoop": "secret-1"}`, "whoop: must be an object"},
 		"member":          {`{"whoop": {"client_id": "a", "client_secret": "secret-1", "secret": "secret-2"}}`, "whoop.secret: must be one of: client_id, client_secret, key, verify_token, message_url"},
 		"case":            {`{"whoop": {"Client_ID": "a", "client_secret": "secret-1"}}`, "whoop.Client_ID: must be one of: client_id, client_secret, key, verify_token, message_url; whoop.client_id: is required"},
-		"member twice":    {`{"whoop": {"client_id": "a", "client_secret": "secret-1", "client_secret": "secret-2"}}`, "whoop.client_secret: must stand once"},
+		"member twice":    {`{"whoop": {"client_id": "a", "client_secret": "secret-1", "client_secret": "secret-2"}}`, "whoop.client_secret: must occur only once"},
 		"missing":         {`{"whoop": {}}`, "whoop.client_id: is required; whoop.client_secret: is required"},
 		"null":            {`{"whoop": {"client_id": null, "client_secret": null}}`, "whoop.client_id: is required; whoop.client_secret: is required"},
 		"number":          {`{"whoop": {"client_id": 12, "client_secret": "secret-1"}}`, "whoop.client_id: must be a text"},
@@ -172,7 +172,7 @@ func TestMistakes(t *testing.T) {
 		})
 	}
 	_, err := registry.ReadConfig(strings.NewReader(`{"whoop": {"client_id": "a", "client_secret": {"env": "X"}}}`), nil)
-	require.ErrorContains(t, err, "whoop.client_secret: must be a text here")
+	require.ErrorContains(t, err, "whoop.client_secret: must be a text: only this program's own configuration may name files")
 	_, err = registry.ReadConfig(strings.NewReader(strings.Repeat(" ", 2<<20)), nil)
 	require.ErrorContains(t, err, "at most 1048576 bytes")
 }

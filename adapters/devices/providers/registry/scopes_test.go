@@ -9,7 +9,7 @@ import (
 )
 
 // What a resource needs from another collection is among its scopes.
-func TestJoinedScopes(t *testing.T) {
+func TestRecord_scopesIncludeThoseOfJoinedCollections(t *testing.T) {
 	const google = "https://www.googleapis.com/auth/googlehealth."
 	for name, want := range map[string]struct {
 		slug, resource string

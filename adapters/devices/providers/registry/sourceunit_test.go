@@ -120,7 +120,7 @@ func (p *person) stored(t testing.TB, resource, provider string, source healthda
 
 // Where the stored number of a sample is another one than the provider sent, the sample has what was
 // sent, and its unit.
-func TestSentNumbersAreKept(t *testing.T) {
+func TestRead_convertedSamplesKeepTheSentNumberAndUnit(t *testing.T) {
 	converted := map[string]bool{}
 	for _, slug := range columns {
 		t.Run(slug, func(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Data is what was read, by the slug of the resource.
+// Data holds the decoded items by resource slug.
 type Data map[string][]linking.PullItem
 
-// Batch is what the items of a collection hold.
+// Batch collects the data of the items of a collection.
 type Batch struct {
 	data       Data
 	groups     map[string][]group
@@ -25,9 +25,9 @@ type Batch struct {
 	joined     map[string]map[string]json.RawMessage
 	// person is the fallback zone of the person.
 	person *time.Location
-	// id is the key of the item that the collection was asked for.
+	// id is the key for which the collection was requested.
 	id string
-	// item is the one that is read, answer what it stands in, and texts are members of that.
+	// item is the current item, answer the answer that contains it, and texts caches members of the answer.
 	item, answer json.RawMessage
 	texts        map[string]string
 	owner        *string
@@ -36,7 +36,7 @@ type Batch struct {
 	dev          *healthdata.DeviceInfo
 }
 
-// group is what items of one Pulled have in common.
+// group identifies items that share one Pulled.
 type group struct {
 	owner, zone, device string
 	source              healthdata.SourceType
@@ -46,31 +46,29 @@ func newBatch(k *Collection) *Batch {
 	return &Batch{data: Data{}, groups: map[string][]group{}, collection: k, person: time.UTC}
 }
 
-// Owner says whose the item is, in the provider's words.
+// Owner sets the provider's id of the person that the item belongs to.
 func (b *Batch) Owner(id string) {
 	if id != "" {
 		b.owner = &id
 	}
 }
 
-// About says of which resources the item is: problems are reported for them. Default: all of the
-// collection.
+// About sets the resources for which problems of the item are reported. Default: all of the collection.
 func (b *Batch) About(resources ...string) { b.about = resources }
 
-// Zone names the IANA zone of the item's instants that have no offset.
+// Zone sets the IANA zone of the item's times without an offset.
 func (b *Batch) Zone(name string) { b.zone = name }
 
-// Device says what recorded the item. Nil is not known.
+// Device sets the device that recorded the item. Nil means unknown.
 func (b *Batch) Device(d *healthdata.DeviceInfo) { b.dev = d }
 
-// Joined returns the item of a joined collection with a key, or of the collection in For; nil if there is
-// none.
+// Joined returns the item with a key of a joined collection, or of the collection in For; nil if there is none.
 func (b *Batch) Joined(collection, key string) json.RawMessage { return b.joined[collection][key] }
 
 // Stored reports whether the page is a stored one, without the items of joined collections.
 func (b *Batch) Stored() bool { return b.joined == nil }
 
-// ID is the key of the item that this collection was asked for, for collections with For.
+// ID returns the key for which this collection was requested, for collections with For.
 func (b *Batch) ID() string { return b.id }
 
 // LocalDay is the day of an instant in the person's fallback zone; in UTC for a stored page.
@@ -82,8 +80,8 @@ func (b *Batch) Noon(day healthlab.Date) healthlab.Time {
 	return healthlab.At(day.At(b.person).Add(12 * time.Hour))
 }
 
-// Answer returns a text, number or bool of the whole answer as a text, by the names of its
-// member with dots between them; empty if there is none.
+// Answer returns a text, number or bool of the whole answer as a text. path joins member names with dots. It returns ""
+// if the member is absent.
 func (b *Batch) Answer(path string) string {
 	text, known := b.texts[path]
 	if !known {
@@ -113,8 +111,8 @@ func (b *Batch) into(resource string, source healthdata.SourceType) *linking.Pul
 	return &b.data[resource][i]
 }
 
-// Sample adds a sample. One without a value is left out, and so is a 0 of a resource that has no
-// such value: a device that was not worn measured it.
+// Sample adds a sample. It ignores a sample without a value, and a 0 of a resource that cannot be 0, because a device
+// that is not worn reports 0.
 func (b *Batch) Sample(resource string, source healthdata.SourceType, s healthdata.Sample) {
 	if s.Value == nil && s.Systolic == nil {
 		return
@@ -133,15 +131,15 @@ func (b *Batch) Sample(resource string, source healthdata.SourceType, s healthda
 	p.Samples = append(p.Samples, s)
 }
 
-// Summary adds a summary. The item becomes its raw payload.
+// Summary adds a summary with the item as its raw payload.
 func (b *Batch) Summary(resource string, source healthdata.SourceType, s healthdata.Summary) {
 	healthdata.HeadOf(s).Raw = b.item
 	p := b.into(resource, source)
 	p.Summaries = append(p.Summaries, s)
 }
 
-// Stream adds the recording of a workout, with the workout that it is of, which is that of the
-// resource workouts; nil in a stored page that does not have it. Nothing is added for a nil recording.
+// Stream adds the recording of a workout. workout is the workout as the resource workouts has it; nil in a stored page
+// without it. A nil recording is ignored.
 func (b *Batch) Stream(source healthdata.SourceType, w *healthdata.Workout, s *healthdata.WorkoutStream) {
 	if s == nil {
 		return
@@ -153,7 +151,7 @@ func (b *Batch) Stream(source healthdata.SourceType, w *healthdata.Workout, s *h
 	b.data["workout_stream"] = append(b.data["workout_stream"], p)
 }
 
-// Cycle adds the stages of a night. Nothing is added if there are none.
+// Cycle adds the stages of a night. An empty cycle is ignored.
 func (b *Batch) Cycle(source healthdata.SourceType, id string, start, end healthlab.Time, s *Stages) {
 	if len(s.Type) == 0 {
 		return
@@ -165,13 +163,13 @@ func (b *Batch) Cycle(source healthdata.SourceType, id string, start, end health
 	b.Summary("sleep_cycle", source, c)
 }
 
-// Listed adds a device of the person that the provider lists.
+// Listed adds a device from the provider's list of devices.
 func (b *Batch) Listed(source healthdata.SourceType, d healthdata.DeviceInfo) {
 	d.Raw = b.item
 	b.data["device"] = append(b.data["device"], linking.PullItem{Owner: b.owner, Source: healthdata.Source{Type: source}, Device: &d})
 }
 
-// Delete says that a record is no longer at the provider.
+// Delete records that the provider has deleted a record.
 func (b *Batch) Delete(resource string, source healthdata.SourceType, d linking.DeletedRecord) {
 	p := b.into(resource, source)
 	p.Deleted = append(p.Deleted, d)
@@ -187,20 +185,19 @@ func (b *Batch) Problem(code, rule string, field ...any) {
 	}
 }
 
-// Each returns a Read that decodes an item as a T. An item of another shape is reported with
-// its field.
+// Each returns a Read function that decodes an item as T. An item of another form is reported with its field.
 func Each[T any](read func(item *T, out *Batch)) func(json.RawMessage, *Batch) {
 	return func(item json.RawMessage, out *Batch) {
 		var v T
 		if err := json.Unmarshal(item, &v); err != nil {
-			out.Problem("shape", "the item is not of the documented shape", fieldOf(err, item)...)
+			out.Problem("shape", "the item must have the form that the provider documents", fieldOf(err, item)...)
 			return
 		}
 		read(&v, out)
 	}
 }
 
-// fieldOf returns the path of the member of a document that an error of its decoding is about.
+// fieldOf returns the path of the member that a decoding error concerns.
 func fieldOf(err error, doc json.RawMessage) (field []any) {
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" {
 		for _, part := range strings.Split(wrong.Field, ".") {
@@ -212,12 +209,10 @@ func fieldOf(err error, doc json.RawMessage) (field []any) {
 	return field
 }
 
-// List is a list inside an item whose elements are read one by one: one of another shape costs
-// itself.
+// List is a list inside an item whose elements are decoded one by one, so that an invalid element is left out alone.
 type List[T any] []json.RawMessage
 
-// In returns the elements that can be read, and reports the others. field is the path of the list in
-// the item.
+// In returns the valid elements and reports the others. field is the path of the list in the item.
 func (l List[T]) In(out *Batch, field ...any) []T {
 	all := make([]T, 0, len(l))
 	for i, element := range l {
@@ -225,7 +220,7 @@ func (l List[T]) In(out *Batch, field ...any) []T {
 		err := json.Unmarshal(element, &v)
 		if err != nil || string(element) == "null" {
 			path := append(slices.Clip(field), i)
-			out.Problem("shape", "the element is not of the documented shape", append(path, fieldOf(err, element)...)...)
+			out.Problem("shape", "the element must have the form that the provider documents", append(path, fieldOf(err, element)...)...)
 			continue
 		}
 		all = append(all, v)
@@ -238,8 +233,7 @@ func KeyOf(member string) func(json.RawMessage) string {
 	return func(item json.RawMessage) string { return word(at(item, member)) }
 }
 
-// Members returns the members that a struct reads, by its json tags. With them as Keep, joined items
-// of this type are read as they came.
+// Members returns the json names of the fields of T. As Keep, they keep the members that T needs of joined items.
 func Members[T any]() (names []string) {
 	of := reflect.TypeFor[T]()
 	for i := range of.NumField() {
@@ -249,7 +243,7 @@ func Members[T any]() (names []string) {
 	return names
 }
 
-// read reads items of an answer into the batch. Those that a later one revises are left out before.
+// read decodes items of an answer into the batch, except items that a later one revises.
 func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	b.answer, b.texts = body, map[string]string{}
 	for _, item := range items {
@@ -261,8 +255,7 @@ func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	}
 }
 
-// latest leaves out the items that a later one of the same answer revises. One that cannot be read
-// revises none.
+// latest removes items that a later item of the same answer revises. An undecodable item revises none.
 func (k *Collection) latest(items []json.RawMessage) []json.RawMessage {
 	if !k.Revised {
 		return items
@@ -289,8 +282,8 @@ func (k *Collection) reads(item json.RawMessage) bool {
 	return true
 }
 
-// errShape says that an answer is not of the documented shape.
-var errShape = fmt.Errorf("%w: the provider's answer is not of the documented shape", healthlab.Unavailable)
+// errShape is the error of an answer without the documented form.
+var errShape = fmt.Errorf("%w: the answer of the provider does not have the documented form", healthlab.Unavailable)
 
 // items returns the items of an answer.
 func (k *Collection) items(body json.RawMessage) ([]json.RawMessage, error) {
@@ -319,8 +312,8 @@ func (k *Collection) items(body json.RawMessage) ([]json.RawMessage, error) {
 	return items, nil
 }
 
-// at returns a member of a document, with dots between the names of nested ones; nil if it is
-// absent or null, the document for the empty path.
+// at returns the member of a document at a path of names joined with dots. It returns nil if the member is absent or
+// null, and the document for an empty path.
 func at(doc json.RawMessage, path string) json.RawMessage {
 	doc = json.RawMessage(strings.TrimSpace(string(doc)))
 	for path != "" {
@@ -338,7 +331,7 @@ func at(doc json.RawMessage, path string) json.RawMessage {
 	return doc
 }
 
-// word returns a text, a number or a bool as a text; empty for anything else.
+// word returns a text, number or bool as a text; empty for other values.
 func word(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) == nil {

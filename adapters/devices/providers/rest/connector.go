@@ -10,8 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Connector is one provider as one client. Safe for concurrent use; it keeps nothing of a
-// person.
+// Connector pulls data from one provider as one OAuth client. Safe for concurrent use. It stores nothing of a person.
 type Connector struct {
 	*Flow
 	def  *Definition
@@ -19,8 +18,8 @@ type Connector struct {
 	base *url.URL
 }
 
-// New returns the connector of a definition, and starts nothing. Invalid names addresses that
-// the guard refuses, and a client that is not complete.
+// New returns the connector of a definition. It sends no requests. It returns Invalid for an address that the guard
+// refuses and for an incomplete client.
 func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 	o := opts.withDefaults()
 	var p healthlab.Problems
@@ -29,7 +28,7 @@ func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 			continue
 		}
 		if _, err := o.Guard.CheckURL(rebase(address, o.Origin)); err != nil {
-			p.Add("url", "the guard refuses an address of the provider", "origin")
+			p.Add("url", "must be an address that the guard of outgoing requests allows", "origin")
 			break
 		}
 	}
@@ -37,7 +36,7 @@ func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 		p.Add("client", "must have an id and a secret", "client")
 	}
 	if client.Key == "" && d.KeyHeader != "" {
-		p.Add("client", "must have a key besides, for this provider", "client")
+		p.Add("client", "must also have a key, for this provider", "client")
 	}
 	base, err := url.Parse(rebase(d.BaseURL, o.Origin))
 	if err != nil {
@@ -66,7 +65,7 @@ func (c *Connector) Flows() linking.ProviderConnector {
 // keyDetail is the name of a client's Key among the details of a team's own client.
 const keyDetail = "key"
 
-// ForClient is the provider as another client knows it. See [linking.ProviderConnector].
+// ForClient returns a connector for another OAuth client of the same provider. See [linking.ProviderConnector].
 func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConnector, error) {
 	var p healthlab.Problems
 	if client.ID == "" {
@@ -83,7 +82,7 @@ func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConne
 		if name == keyDetail && c.def.KeyHeader != "" || name == c.def.MessageKey {
 			continue
 		}
-		p.Add("unknown", "is not a detail of this provider", "details", name[:min(len(name), 64)])
+		p.Add("unknown", "must be absent: this provider has no such detail", "details", name[:min(len(name), 64)])
 	}
 	if err := p.Err(); err != nil {
 		return linking.ProviderConnector{}, fmt.Errorf("client: %w", err)

@@ -12,112 +12,108 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Definition describes a provider. It is not changed after [New].
+// Definition describes a provider. It must not be changed after [New].
 type Definition struct {
 	// Provider is the record for the catalogue. Its resources and scopes follow from Collections:
 	// see [Definition.Record].
 	Provider healthdata.Provider
 	OAuth    OAuth
-	// BaseURL stands before the paths of the collections.
+	// BaseURL is the prefix of the collections' paths.
 	BaseURL string
 	// Header is sent with every request for data.
 	Header map[string]string
-	// KeyHeader is the header of the client's Key. Empty: clients have none.
+	// KeyHeader is the header with the client's Key. Empty: the provider uses no key.
 	KeyHeader   string
 	Collections []Collection
-	// Rates reads the limits that an answer's headers state. Nil if there are none.
+	// Rates reads the rate limits in the headers of an answer. Nil: the provider sends none.
 	Rates func(h http.Header, now time.Time) []linking.RateLimit
-	// Wait is how long an answer of 429 without Retry-After asks to wait. Nil if it never
-	// says.
+	// Wait returns how long to wait after a 429 without Retry-After. Nil: the answer does not say.
 	Wait func(h http.Header, now time.Time) time.Duration
-	// RateScope says whose limit an answer of 429 is about. Default: the application's.
+	// RateScope is the scope of the rate limit of a 429. Default: the application.
 	RateScope linking.RateScope
-	// Refused reads an answer in the provider's own words before the status is looked at.
-	// It returns nil for an answer with data, and for one that the status explains.
+	// Refused reads errors in the body of an answer before the status is checked. It returns nil for an answer with
+	// data, and for errors that the status explains.
 	Refused func(a *Answer) error
-	// Listen reads a message of the provider. Nil if it sends none.
+	// Listen reads a pushed message of the provider. Nil: it pushes none.
 	Listen func(l *Listening, m linking.Message) (linking.ListenResult, error)
-	// MessageKey is the name of the detail of a client that holds its Options.VerifyToken, for
-	// providers where each client has its own. Empty if all clients share that of Options.
+	// MessageKey is the name of the client detail with the verify token, for providers with one token per client.
+	// Empty: all clients share Options.VerifyToken.
 	MessageKey string
-	// Setup lists what the owner of a client has to set up at the provider.
+	// Setup lists what the owner of a client must configure at the provider.
 	Setup []linking.SetupStep
 }
 
-// Collection is one collection of items at a provider.
+// Collection is one kind of items at a provider.
 type Collection struct {
 	// Name identifies the collection in [Definition.Read] and in Join and For.
 	Name string
-	// Scopes are the scopes that it needs; nil if the provider has none. See Missing.
+	// Scopes lists the required OAuth scopes; nil if the provider has none. See Missing.
 	Scopes []string
 	// Method is the HTTP method. Default GET. With POST, the query is sent as a form.
 	Method string
-	// Body makes the JSON document that is posted for a range of days, the last one included.
-	// Nil: there is none.
+	// Body returns the JSON body for a range of days, including the last one. Nil: the request has no body.
 	Body func(first, last healthlab.Date) any
-	// Path stands behind the base URL. {account} is the provider's id of the person, and {id}
-	// the key of the item in For.
+	// Path is appended to the base URL. {account} is the provider's id of the person, and {id} the key of the item in
+	// For.
 	Path string
 	// Query is sent with every request.
 	Query url.Values
-	// Range says how the range is asked for; the zero value asks for all.
+	// Range describes how a time range is requested. The zero value requests all items.
 	Range Range
-	// Time returns the instant of an item, for collections that cannot be asked for a range:
-	// items outside of the range are left out. The pages of such a collection come newest
-	// first, and end with the first whose last item is before the range.
+	// Time returns the time of an item, for collections without range parameters; items outside of the range are
+	// dropped. The pages of such a collection must be sorted newest first.
 	Time func(item json.RawMessage) time.Time
-	// Pages says how pages go on. Nil: there is one.
+	// Pages describes the paging. Nil: there is one page.
 	Pages Pages
-	// Whole reads an answer, or its member Items, as one item even if it is a list.
+	// Whole treats an answer, or its member Items, as one item even if it is a list.
 	Whole bool
-	// Items is the member of the answer that holds the items, with dots between the names of
-	// nested ones. Empty: the answer is the list, or an object that is the only item.
+	// Items is the member of the answer with the items, as names joined with dots. Empty: the answer is the list, or an
+	// object that is the only item.
 	Items string
 	// Join lists collections that are read before, over the same range. [Batch.Joined] finds their
 	// items.
 	Join []string
-	// JoinFor lists the resources that need the joined collections; nil is all of them.
+	// JoinFor lists the resources that need the joined collections; nil means all.
 	JoinFor []string
-	// For is a collection of whose items each is asked for by itself: this collection's answer is one
-	// item's details.
+	// For is the collection whose items are requested one by one: an answer of this collection has the details of one
+	// item.
 	For string
-	// File returns the address of the file of an item of For, at whatever host: the request has
-	// no token. The collection has no Path, and Read gets the bytes of the file in place of an item.
+	// File returns the URL of the file of an item of For, on any host. The request has no token. Path must be empty,
+	// and Read gets the bytes of the file.
 	File func(item json.RawMessage) string
-	// Ask puts the key of an item into the query, for collections whose path has no {id}.
+	// Ask puts the key of an item into the query, for a collection without {id} in its path.
 	Ask func(q url.Values, key string)
-	// With lists collections that are asked for with the same key before each item of For.
-	// [Batch.Joined] finds their answers by the key. Resources of theirs that are wanted, too, are
-	// read of these answers.
+	// With lists collections that are requested with the same key before each item of For. [Batch.Joined] finds their
+	// answers by the key. Their own resources are read from these answers too.
 	With []string
-	// Key returns the key of an item for Join, For and Revised; an empty one leaves it out of
-	// Join and For. Nil in collections that no other collection names.
+	// Key returns the key of an item for Join, For and Revised. An item with an empty key is not joined or requested.
+	// Nil if no other collection refers to this one.
 	Key func(item json.RawMessage) string
 	// Revised reads, of the items of an answer with an equal Key, the last one only.
 	Revised bool
-	// Keep lists the members that joined items keep; nil keeps all.
+	// Keep lists the members of joined items that are kept; nil keeps all.
 	Keep []string
-	// Missing lists statuses that mean that there is no data, such as 404. With 403, the scopes
-	// are optional for resources that other collections make, too.
+	// Missing lists statuses that mean no data, such as 404. If it contains 403, the scopes are optional for resources
+	// that other collections also provide.
 	Missing []int
-	// Media says that an answer is a file, not JSON: Read gets its bytes in place of an item.
+	// Media means that an answer is a file instead of JSON. Read gets its bytes.
 	Media bool
 	// Messages lists the words by which the provider's messages announce this collection, for
 	// [Listening.Announced].
 	Messages []string
-	// MessagesFor lists the resources that a word announces, where that is not all of the collection.
+	// MessagesFor lists the resources that a message type announces, if they are not all of the collection.
 	MessagesFor map[string][]string
-	// Resources are the slugs that are taken of what Read makes.
+	// Resources lists the slugs of the data of Read that is stored.
 	Resources []string
-	// Stored are the slugs that Read makes of stored pages besides. Items of a stored page that
-	// cannot be read are reported for Resources and Stored.
+	// Stored lists further slugs that Read produces from stored pages. Undecodable items of a stored page are reported
+	// for Resources and Stored.
 	Stored []string
-	// Read reads one item. See [Each].
+	// Read decodes one item. See [Each].
 	Read func(item json.RawMessage, out *Batch)
 }
 
-// Record returns the provider's record with the resources and scopes of the collections. It is the
-// caller's to change.
+// Record returns the provider's catalogue record with the resources and scopes of the collections. The caller may
+// change it.
 func (d *Definition) Record() healthdata.Provider {
 	p := d.Provider
 	p.Resources = slices.Clone(p.Resources)
@@ -152,7 +148,7 @@ func (d *Definition) Record() healthdata.Provider {
 	return p
 }
 
-// collection returns a collection by its name, or nil.
+// collection returns the collection with a name, or nil.
 func (d *Definition) collection(name string) *Collection {
 	for i := range d.Collections {
 		if d.Collections[i].Name == name {
@@ -162,8 +158,8 @@ func (d *Definition) collection(name string) *Collection {
 	return nil
 }
 
-// of returns the positions of the collections that resources are read from, in the order of the table,
-// without those that come with another of them.
+// of returns the positions of the collections that provide resources, in the order of the table, except those that come
+// with another one.
 func (d *Definition) of(resources ...string) (out []int) {
 	var with []string
 	for i := range d.Collections {
@@ -178,8 +174,7 @@ func (k *Collection) makes(resources []string) bool {
 	return slices.ContainsFunc(k.Resources, func(r string) bool { return slices.Contains(resources, r) })
 }
 
-// together returns the sets of resources that have a collection in common, or one that comes with it,
-// directly or by another.
+// together returns the sets of resources that share a collection, directly or through another one.
 func (d *Definition) together() (sets [][]string) {
 	for i := range d.Collections {
 		set := slices.Clone(d.Collections[i].Resources)

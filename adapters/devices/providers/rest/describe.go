@@ -5,10 +5,10 @@ import "slices"
 // CollectionInfo describes a collection, for pages about a connector.
 type CollectionInfo struct {
 	Name string
-	// Scopes are what it needs, Resources what it makes, and Stored what it makes of stored pages
-	// besides. A collection without resources is joined to another, or listed for it.
+	// Scopes are the required OAuth scopes, Resources the provided resources, and Stored further resources of stored
+	// pages. A collection without Resources is joined to another one, or lists its items.
 	Scopes, Resources, Stored []string
-	// Messages are the words by which messages announce it.
+	// Messages lists the message types that announce the collection.
 	Messages []string
 }
 

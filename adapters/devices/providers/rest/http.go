@@ -18,18 +18,18 @@ type Options struct {
 	// Guard decides which addresses may be reached. Default: https and public addresses
 	// only.
 	Guard *webhook.Guard
-	// Timeout bounds one request, its answer included. Default 20 seconds.
+	// Timeout limits one request including its answer. Default 20 seconds.
 	Timeout time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Origin replaces the scheme and host of every address of the provider, for doubles.
 	Origin string
-	// VerifyToken is the word that the provider repeats in handshakes of its messages, where
-	// it has one.
+	// VerifyToken is the token that the provider repeats in the handshake of its messages. Empty: the provider uses
+	// none.
 	VerifyToken string
-	// MessageURL is the address of this service to which the provider sends messages, such as
-	// https://HOST/v2/link/push/SLUG. Connectors to providers with a subscription for each
-	// person subscribe it after the sign-in. Empty: they do not subscribe.
+	// MessageURL is the URL of this service to which the provider pushes messages, such as
+	// https://HOST/v2/link/push/SLUG. Connectors to providers with subscriptions per person subscribe it after the
+	// sign-in. Empty: they do not subscribe.
 	MessageURL string
 	// MaxBytes bounds the body of an answer. Default 16 MiB.
 	MaxBytes int64
@@ -56,7 +56,7 @@ func (o *Options) withDefaults() Options {
 // formType is the media type of forms.
 const formType = "application/x-www-form-urlencoded"
 
-// HTTP makes requests behind a guard. Safe for concurrent use.
+// HTTP sends requests to addresses that a guard allows. Safe for concurrent use.
 type HTTP struct {
 	client *http.Client
 	max    int64
@@ -69,14 +69,14 @@ func NewHTTP(opts *Options) *HTTP {
 	return &HTTP{webhook.NewClient(&webhook.ClientOptions{Guard: o.Guard, Timeout: o.Timeout}), o.MaxBytes, o.Now}
 }
 
-// Answer is what a provider answered.
+// Answer is the answer of a provider.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// unavailableError is an answer without data for now. It holds nothing that was sent or
+// unavailableError is the error of an answer without data for the time being. It contains nothing that was sent or
 // received.
 type unavailableError struct {
 	what string
@@ -90,15 +90,14 @@ func (e *unavailableError) Error() string {
 // Unwrap returns healthlab.Unavailable.
 func (*unavailableError) Unwrap() error { return healthlab.Unavailable }
 
-// RetryAfter is how long the provider asks to wait; zero if it does not say.
+// RetryAfter returns how long the provider asks to wait; zero if it does not say.
 func (e *unavailableError) RetryAfter() time.Duration { return e.wait }
 
-// Unavailable returns an error of the kind healthlab.Unavailable: the provider does what,
-// and asks to wait. Its method RetryAfter returns wait.
+// Unavailable returns an error of kind healthlab.Unavailable. Its text is what, and its method RetryAfter returns wait.
 func Unavailable(what string, wait time.Duration) error { return &unavailableError{what, wait} }
 
-// Do makes one request and reads its answer. A provider that cannot be reached or answers
-// too late or too much is an error; a context that has ended stays one.
+// Do sends one request and reads its answer. It fails if the provider cannot be reached, or answers too late or with
+// too many bytes. A context error is returned as it is.
 func (h *HTTP) Do(req *http.Request) (*Answer, error) {
 	resp, err := h.client.Do(req)
 	if err != nil {
@@ -115,13 +114,12 @@ func (h *HTTP) Do(req *http.Request) (*Answer, error) {
 	return &Answer{resp.StatusCode, resp.Header, body}, nil
 }
 
-// RetryAfter is how long an answer asks to wait.
+// RetryAfter returns how long an answer asks to wait.
 func (h *HTTP) RetryAfter(a *Answer) time.Duration {
 	return webhook.ParseRetryAfter(a.Header.Get("Retry-After"), h.now())
 }
 
-// unreachable names a failure of the network. The cause holds an address, and with it what
-// was asked for, and is left out.
+// unreachable returns the error of a failed request. It omits the cause, because the cause contains the URL.
 func unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -19,19 +19,19 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Listening is what a Listen function checks messages with.
+// Listening is passed to a Listen function. It decodes and checks pushed messages.
 type Listening struct {
 	healthlab.Private
 
-	// Client is the one that the message is for: many providers sign with its secret.
+	// Client is the OAuth client that the message is for. Many providers sign messages with its secret.
 	Client Client
-	// VerifyToken is as in Options.
+	// VerifyToken is Options.VerifyToken, or the client's own token for providers with a MessageKey.
 	VerifyToken string
 
 	def *Definition
 }
 
-// Read decodes items that a message brings, as [Definition.Read] does.
+// Read decodes items in a message, like [Definition.Read].
 func (l *Listening) Read(collection string, items []byte) ([]linking.ResourceData, error) {
 	data, err := l.def.Read(collection, items)
 	if err != nil {
@@ -58,8 +58,8 @@ func Words(collections []Collection) []string {
 	return slices.Sorted(maps.Keys(words))
 }
 
-// Brought decodes items that a message brings, as the first collection that messages announce by a
-// word. Invalid if there is no such collection.
+// Brought decodes items in a message as the first collection that the message type word announces. It returns Invalid
+// if there is no such collection.
 func (l *Listening) Brought(word string, items []byte) ([]linking.ResourceData, error) {
 	for i := range l.def.Collections {
 		if slices.Contains(l.def.Collections[i].Messages, word) {
@@ -69,8 +69,8 @@ func (l *Listening) Brought(word string, items []byte) ([]linking.ResourceData, 
 	return nil, NotReadable()
 }
 
-// Announced returns the resources of the collections that messages announce by a word, in the order
-// of the table; nil if there are none.
+// Announced returns the resources that the message type word announces, in the order of the table; nil if there are
+// none.
 func (l *Listening) Announced(word string) (out []string) {
 	for i := range l.def.Collections {
 		k := &l.def.Collections[i]
@@ -155,7 +155,7 @@ func NotTheirs() error {
 
 // NotReadable is the error for a message of another shape.
 func NotReadable() error {
-	return fmt.Errorf("%w: the message is not of the documented shape", healthlab.Invalid)
+	return fmt.Errorf("%w: the message does not have the form that the provider documents", healthlab.Invalid)
 }
 
 // JSONReply answers a handshake with a JSON object.

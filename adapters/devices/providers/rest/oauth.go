@@ -20,13 +20,12 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Client is the OAuth client that the provider registered.
+// Client is the OAuth client that is registered at the provider.
 type Client struct {
 	healthlab.Private
 
 	ID, Secret string
-	// Key is a further secret that is sent with every request for data, where
-	// [Definition.KeyHeader] names its header.
+	// Key is a secret that every data request sends in the header [Definition.KeyHeader].
 	Key string
 }
 
@@ -36,9 +35,9 @@ type ClientAuth string
 const (
 	// ClientBody sends id and secret in the form. It is the default.
 	ClientBody ClientAuth = "body"
-	// ClientBasic sends them by HTTP basic authentication.
+	// ClientBasic sends id and secret by HTTP basic authentication.
 	ClientBasic ClientAuth = "basic"
-	// ClientNone sends the id in the form; there is no secret.
+	// ClientNone sends only the id, in the form.
 	ClientNone ClientAuth = "none"
 )
 
@@ -48,36 +47,33 @@ type OAuth struct {
 	ClientAuth             ClientAuth
 	// PKCE sends the challenge and the verifier (RFC 7636).
 	PKCE bool
-	// ScopeSeparator stands between scopes. Default a blank.
+	// ScopeSeparator separates scopes. Default a space.
 	ScopeSeparator string
 	// AuthorizeParams are added to the address of the sign-in page, TokenParams to every
 	// form at the token URL, and RefreshParams to those of renewals.
 	AuthorizeParams, TokenParams, RefreshParams map[string]string
-	// TokenBody returns the token answer of RFC 6749 in the provider's answer; nil where they
-	// are the same.
+	// TokenBody extracts the RFC 6749 token answer from the provider's answer. Nil: they are the same.
 	TokenBody func([]byte) []byte
-	// TokenSeconds is how long an access token works where the answer does not say; 0 is not
-	// known.
+	// TokenSeconds is the lifetime of an access token if the answer does not state it; 0 means unknown.
 	TokenSeconds int
-	// EndErrors are the error codes besides invalid_grant by which a grant has ended.
+	// EndErrors lists the error codes, besides invalid_grant, that mean that a grant has ended.
 	EndErrors []string
-	// Revocation is how a grant is ended; the zero value where the provider has no way.
+	// Revocation is the request that revokes a grant. Zero: the provider supports none.
 	Revocation Revocation
-	// Revoke ends a grant where Revocation cannot say how. Its tokens are fresh: they were
-	// renewed for it.
+	// Revoke revokes a grant if Revocation cannot describe the request. The tokens were renewed just before.
 	Revoke func(ctx context.Context, s *SignedIn) error
-	// Minimum are the scopes without which nothing works.
+	// Minimum lists the scopes without which nothing works.
 	Minimum []string
-	// Account finds the provider's own id of the person after the sign-in, and may register
-	// the person or subscribe to messages. Nil where the provider has no id.
+	// Account returns the provider's id of the person after the sign-in. It may register the person or subscribe to
+	// messages. Nil: the provider has no id.
 	Account func(ctx context.Context, s *SignedIn) (string, error)
 }
 
-// RevocationToken says where the request that ends a grant has the token.
+// RevocationToken selects where the revocation request has the token.
 type RevocationToken string
 
 const (
-	// RevokeForm sends the refresh token in a form, as RFC 7009 has it. It is the default.
+	// RevokeForm sends the refresh token in a form, as in RFC 7009. It is the default.
 	RevokeForm RevocationToken = "form"
 	// RevokeBearer sends the access token as a bearer token.
 	RevokeBearer RevocationToken = "bearer"
@@ -85,13 +81,13 @@ const (
 	RevokeQuery RevocationToken = "query"
 )
 
-// accountPart stands for the provider's id of the person in addresses and paths.
+// accountPart is the placeholder of the provider's id of the person in addresses and paths.
 const accountPart = "{account}"
 
-// Revocation is the request that ends a grant.
+// Revocation is the request that revokes a grant.
 type Revocation struct {
-	// URL is the address. {account} is the provider's id of the person, which tokens that were
-	// imported do not have: they cannot be revoked then.
+	// URL is the address of the request. {account} is the provider's id of the person. Imported tokens have no such id
+	// and cannot be revoked then.
 	URL string
 	// Method is the HTTP method. Default POST.
 	Method string
@@ -105,7 +101,7 @@ type SignedIn struct {
 	// Access is the access token, and Token the whole answer of the token URL, a JSON object.
 	Access string
 	Token  json.RawMessage
-	// Client is the one that the tokens are for, and MessageURL as in Options.
+	// Client is the client of the tokens. MessageURL is that of Options.
 	Client     Client
 	MessageURL string
 
@@ -115,7 +111,7 @@ type SignedIn struct {
 // Now is the connector's clock.
 func (s *SignedIn) Now() time.Time { return s.flow.HTTP.now() }
 
-// Do makes a request with the person's access token. An answer other than 2xx is an error.
+// Do sends a request with the person's access token. It fails for a status other than 2xx.
 func (s *SignedIn) Do(ctx context.Context, method, address string, body io.Reader) (*Answer, error) {
 	return s.send(ctx, method, address, "application/json", body)
 }
@@ -128,7 +124,7 @@ func (s *SignedIn) Form(ctx context.Context, address string, form url.Values) (*
 func (s *SignedIn) send(ctx context.Context, method, address, contentType string, body io.Reader) (*Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.flow.at(address), body)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Authorization", "Bearer "+s.Access)
@@ -147,8 +143,8 @@ func (s *SignedIn) send(ctx context.Context, method, address, contentType string
 	return a, nil
 }
 
-// Flow signs in at one provider as one client. It implements linking.OAuthFlow, Refresher,
-// TokenCodec and Revoker. Safe for concurrent use.
+// Flow signs people in at one provider for one OAuth client. It implements linking.OAuthFlow, Refresher, TokenCodec and
+// Revoker. Safe for concurrent use.
 type Flow struct {
 	OAuth  OAuth
 	Client Client
@@ -174,13 +170,13 @@ func rebase(address, origin string) string {
 	return u.String()
 }
 
-// tokens is what a grant's secret holds, as JSON.
+// tokens is the content of a grant's secret, as JSON.
 type tokens struct {
 	healthlab.Private
 
 	Access  string `json:"access_token"`
 	Refresh string `json:"refresh_token,omitempty"`
-	// Account is the provider's id of the person, where the address of the revocation has it.
+	// Account is the provider's id of the person. It is set only if the URL of the revocation needs it.
 	Account string `json:"account,omitempty"`
 }
 
@@ -191,15 +187,15 @@ func (t tokens) bytes() []byte {
 
 func readTokens(b []byte) (t tokens, err error) {
 	if json.Unmarshal(b, &t) != nil || t.Access == "" {
-		return t, fmt.Errorf("%w: not a secret of this connector", healthlab.Invalid)
+		return t, fmt.Errorf("%w: secret: must be one that the sign-in of this connector returned", healthlab.Invalid)
 	}
 	return t, nil
 }
 
-// Encode makes a secret of tokens.
+// Encode returns the secret of tokens.
 func (*Flow) Encode(t linking.Tokens) ([]byte, error) {
 	if t.Access == "" {
-		return nil, fmt.Errorf("%w: there is no access token", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the token answer of the provider has no access_token", healthlab.Invalid)
 	}
 	return tokens{Access: t.Access, Refresh: t.Refresh}.bytes(), nil
 }
@@ -273,10 +269,10 @@ func (f *Flow) Exchange(ctx context.Context, r linking.ExchangeRequest) (linking
 	return g, nil
 }
 
-// maxSeconds bounds what a provider says of the life of a token: a hundred years.
+// maxSeconds is the largest accepted lifetime of a token, a hundred years.
 const maxSeconds = 100 * 366 * 24 * 60 * 60
 
-// expiry is when a token stops working.
+// expiry returns when a token expires.
 func (f *Flow) expiry(t *oauth2.Token, at time.Time) time.Time {
 	seconds := t.ExpiresIn
 	if seconds <= 0 {
@@ -288,7 +284,7 @@ func (f *Flow) expiry(t *oauth2.Token, at time.Time) time.Time {
 	return healthlab.At(at.Add(time.Duration(min(seconds, maxSeconds)) * time.Second)).Time
 }
 
-// scopes are those that a token's answer names; nil if it names none.
+// scopes returns the scopes in a token answer; nil if it has none.
 func (f *Flow) scopes(body []byte) []string {
 	var doc struct {
 		Scope any `json:"scope"`
@@ -331,7 +327,7 @@ func (f *Flow) Refresh(ctx context.Context, old []byte) (linking.Renewal, error)
 	return linking.Renewal{Secret: fresh.bytes(), ExpiresAt: f.expiry(token, at)}, nil
 }
 
-// renew returns fresh tokens, and the answer with them.
+// renew returns fresh tokens with the token answer.
 func (f *Flow) renew(ctx context.Context, t tokens) (*oauth2.Token, []byte, error) {
 	if t.Refresh == "" {
 		return nil, nil, &linking.GrantError{Type: healthdata.FailureTokenRefresh}
@@ -347,8 +343,8 @@ func (f *Flow) renew(ctx context.Context, t tokens) (*oauth2.Token, []byte, erro
 	})
 }
 
-// token runs a call of the OAuth library behind the guard, and returns the whole answer, a
-// JSON object, besides. The library's own error holds the answer, and is left out.
+// token calls the OAuth library through the guard, and also returns the whole JSON answer. It omits the library's
+// error, because that contains the answer.
 func (f *Flow) token(ctx context.Context, params map[string]string, call func(context.Context) (*oauth2.Token, error)) (*oauth2.Token, []byte, error) {
 	var kept bytes.Buffer
 	client := *f.HTTP.client
@@ -379,8 +375,8 @@ func (f *Flow) token(ctx context.Context, params map[string]string, call func(co
 	return token, body, nil
 }
 
-// refusal says what an answer of the token URL means that is not a token: only its own
-// words end a grant (RFC 6749 section 5.2).
+// refusal returns the error of an answer of the token URL without a token. Only error codes of RFC 6749 section 5.2 end
+// a grant.
 func (f *Flow) refusal(e *oauth2.RetrieveError) error {
 	a := &Answer{Header: http.Header{}}
 	if e.Response != nil {
@@ -395,8 +391,8 @@ func (f *Flow) refusal(e *oauth2.RetrieveError) error {
 	return Unavailable("gives no token", f.HTTP.RetryAfter(a))
 }
 
-// tokenTransport adds parameters to every form for the token URL, because the library takes
-// none when it renews a token, and keeps a copy of the answer.
+// tokenTransport adds parameters to every form sent to the token URL, because the OAuth library adds none when it
+// renews a token. It keeps a copy of the answer.
 type tokenTransport struct {
 	next   http.RoundTripper
 	params map[string]string
@@ -404,7 +400,7 @@ type tokenTransport struct {
 	kept   *bytes.Buffer
 }
 
-// maxToken is the longest answer with a token that is read.
+// maxToken is the longest token answer, in bytes.
 const maxToken = 1 << 20
 
 // RoundTrip makes a request.
@@ -430,7 +426,7 @@ func (t tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// completed is a request with the parameters in its form.
+// completed returns a request with the parameters added to its form.
 func (t tokenTransport) completed(r *http.Request) (*http.Request, error) {
 	body, err := io.ReadAll(r.Body)
 	if err = errors.Join(err, r.Body.Close()); err != nil {
@@ -469,7 +465,7 @@ func (f *Flow) Revoke(ctx context.Context, secret []byte) error {
 	}
 	req, err := f.revocation(ctx, t)
 	if err != nil {
-		return fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+		return fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
 	}
 	a, err := f.HTTP.Do(req)
 	if err != nil {
@@ -487,7 +483,7 @@ func (f *Flow) Revoke(ctx context.Context, secret []byte) error {
 	return Unavailable("does not end the grant", f.HTTP.RetryAfter(a))
 }
 
-// revocation is the request that ends a grant.
+// revocation returns the request that revokes a grant.
 func (f *Flow) revocation(ctx context.Context, t tokens) (*http.Request, error) {
 	o := &f.OAuth
 	method, form := o.Revocation.Method, url.Values{}
@@ -511,7 +507,7 @@ func (f *Flow) revocation(ctx context.Context, t tokens) (*http.Request, error) 
 	address := o.Revocation.URL
 	if strings.Contains(address, accountPart) {
 		if t.Account == "" {
-			return nil, errors.New("imported tokens have no account")
+			return nil, errors.New("imported tokens have no account id, which this provider requires")
 		}
 		address = strings.ReplaceAll(address, accountPart, url.PathEscape(t.Account))
 	}
@@ -542,8 +538,7 @@ func AccountIn(doc []byte, member string) (string, error) {
 	return "", errShape
 }
 
-// AccountAt returns an Account that asks an address for the person, and takes the id from a
-// member of the answer.
+// AccountAt returns an Account function that requests an address, and takes the id from a member of the answer.
 func AccountAt(address, member string) func(context.Context, *SignedIn) (string, error) {
 	return func(ctx context.Context, s *SignedIn) (string, error) {
 		a, err := s.Do(ctx, http.MethodGet, address, nil)
@@ -554,7 +549,7 @@ func AccountAt(address, member string) func(context.Context, *SignedIn) (string,
 	}
 }
 
-// AccountInToken returns an Account that takes the id from a member of the token answer.
+// AccountInToken returns an Account function that takes the id from a member of the token answer.
 func AccountInToken(member string) func(context.Context, *SignedIn) (string, error) {
 	return func(_ context.Context, s *SignedIn) (string, error) { return AccountIn(s.Token, member) }
 }

@@ -6,17 +6,15 @@ import (
 	"strconv"
 )
 
-// Pages says how the pages of a collection go on. A token names a page: it is empty for the
-// first one.
+// Pages describes the paging of a collection. A token identifies a page; it is empty for the first one.
 type Pages interface {
-	// ask puts the page's token into a query.
+	// ask adds the token of the page to a query.
 	ask(q url.Values, token string)
 	// next returns the token of the next page; empty at the end. n is the number of items.
 	next(token string, body json.RawMessage, n int) string
 }
 
-// Cursor pages by a token that stands in a member of the answer and is sent as a query
-// parameter.
+// Cursor pages by a token that is a member of the answer and a query parameter of the next request.
 func Cursor(param, member string) Pages { return cursorPages{param, member} }
 
 type cursorPages struct{ param, member string }
@@ -63,7 +61,7 @@ func (p offsetPages) next(token string, _ json.RawMessage, n int) string {
 	return strconv.Itoa(number(token) + n)
 }
 
-// More pages by an offset in the answer, as long as a member of it is true.
+// More pages by an offset in the answer while the member more is true.
 func More(param, offset, more string) Pages { return morePages{param, offset, more} }
 
 type morePages struct{ param, offset, more string }

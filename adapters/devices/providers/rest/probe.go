@@ -11,25 +11,24 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Probe is the first page of a collection that has data.
+// Probe is the first non-empty page of a collection.
 type Probe struct {
-	// Collection is the collection's name, and Scopes and Resources are what it needs and makes.
+	// Collection is the name of the collection, Scopes its required scopes, and Resources its resources.
 	Collection        string
 	Scopes, Resources []string
-	// Requests counts the requests that were made, with those for joined collections and lists.
+	// Requests counts the sent requests, including those for joined collections and lists.
 	Requests int
-	// Items is how many items the page had. 0: there is no data in the range, or in the first
-	// requests that the range takes.
+	// Items is the number of items on the page. 0 means no data in the range, or in the first requests of the range.
 	Items int
 	Data  Data
-	// Cursor goes on where an error ended the probe.
+	// Cursor continues a probe that failed.
 	Cursor string
 }
 
-// maxProbe bounds the requests of one probe.
+// maxProbe is the largest number of requests of one probe.
 const maxProbe = 10
 
-// Collections returns the names of the collections that make resources, in the order of the table.
+// Collections returns the names of the collections that provide resources, in the order of the table.
 func (c *Connector) Collections() (out []string) {
 	for i := range c.def.Collections {
 		if len(c.def.Collections[i].Resources) > 0 {
@@ -39,10 +38,9 @@ func (c *Connector) Collections() (out []string) {
 	return out
 }
 
-// Probe asks for a collection as Pull does until a page has items, with at most ten requests, to
-// check a connector against its provider. The request's Resource is set; its Cursor is that of a
-// probe that failed, or empty. Errors are those of Pull; the probe then has a Cursor and its
-// Requests. Invalid if no collection of this name makes a resource.
+// Probe pulls a collection until a page has items, with at most ten requests, to check a connector against its
+// provider. r.Resource is set by Probe; r.Cursor must be that of a failed probe, or empty. Errors are those of Pull,
+// and the Probe then has Cursor and Requests. It returns Invalid if no collection with this name provides a resource.
 func (c *Connector) Probe(ctx context.Context, collection string, r linking.PullRequest) (Probe, error) {
 	own := c.def.collection(collection)
 	if own == nil || len(own.Resources) == 0 {

@@ -18,30 +18,29 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// cursor is how far a pull is. It reads one collection after the other, each window by window from the newest.
-// For a window it asks for the joined collections first, then for the collection itself, or for its list and each
-// item of that.
+// cursor is the position of a pull. It processes one collection after the other, each window by window from the newest.
+// For a window it requests the joined collections first, then the collection, or its list and each item.
 type cursor struct {
 	// Collection is the name of the collection, and Set the resources that are read, in ascending order.
 	Collection string   `json:"collection,omitempty"`
 	Set        []string `json:"set,omitempty"`
-	// Part counts the collections of the window that are done.
+	// Part counts the finished collections of the window.
 	Part int `json:"p,omitempty"`
 	// Until is the end of the window, in Unix microseconds; 0 is the end of the range.
 	Until int64 `json:"u,omitempty"`
-	// Token names the next page, and Page counts those before it.
+	// Token identifies the next page, and Page counts the pages before it.
 	Token string `json:"t,omitempty"`
 	Page  int    `json:"n,omitempty"`
 	// Joined are the items of the joined collections, by collection and key.
 	Joined map[string]map[string]json.RawMessage `json:"j,omitempty"`
-	// Queue are the keys of the items that are still to be asked for by themselves, and Step
-	// counts the collections that were asked for with the first of them.
+	// Queue lists the keys of items that are still to be requested, and Step counts the finished collections of the
+	// first key.
 	Queue []string `json:"q,omitempty"`
 	Step  int      `json:"s,omitempty"`
 }
 
 const (
-	// maxPages bounds the pages of one collection in one window.
+	// maxPages is the largest number of pages of one collection in one window.
 	maxPages = 5000
 	// maxCursor bounds a cursor.
 	maxCursor = 1 << 20
@@ -61,7 +60,7 @@ func readCursor(s string) (c cursor, err error) {
 		err = json.Unmarshal(b, &c)
 	}
 	if err != nil || c.Part < 0 || c.Page < 0 || c.Step < 0 {
-		return c, fmt.Errorf("%w: not a cursor of this connector", healthlab.Invalid)
+		return c, fmt.Errorf("%w: cursor: must be one that this connector returned", healthlab.Invalid)
 	}
 	return c, nil
 }
@@ -70,7 +69,7 @@ func readCursor(s string) (c cursor, err error) {
 // [linking.ExtendedPuller].
 func (c *Connector) Pulls(resource string) bool { return len(c.def.of(resource)) > 0 }
 
-// Pull makes one request, for the resource and those of With. See [linking.Puller].
+// Pull sends one request for the resource and those of With. See [linking.Puller].
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	page, err := c.pull(ctx, &r)
 	if err != nil {
@@ -79,7 +78,7 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	return page, nil
 }
 
-// window is what one request is about.
+// window describes one request.
 type window struct {
 	*cursor
 	r          *linking.PullRequest
@@ -99,7 +98,7 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 		return page, err
 	}
 	if len(collections) == 0 {
-		return page, fmt.Errorf("%w: the provider does not have this resource", healthlab.Unimplemented)
+		return page, fmt.Errorf("%w: resource: this provider does not have the resource", healthlab.Unimplemented)
 	}
 	n := slices.IndexFunc(collections, func(i int) bool { return c.def.Collections[i].Name == at.Collection })
 	if n < 0 || !slices.Equal(at.Set, set) { // it is the first page, or the table or the set has changed
@@ -128,8 +127,7 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	return page, err
 }
 
-// ask makes one request, and returns the answer's body and what it says of limits. The body is
-// nil if there is no data.
+// ask sends one request, and returns the body and the rate limits of the answer. The body is nil if there is no data.
 func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, []linking.RateLimit, error) {
 	req, err := c.request(ctx, w, token)
 	if err != nil {
@@ -153,7 +151,7 @@ func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, [
 	return a.Body, rates, nil
 }
 
-// window returns what the next request is about.
+// window returns the next request.
 func (c *Connector) window(r *linking.PullRequest, at *cursor, set []string) *window {
 	own := c.def.collection(at.Collection)
 	w := &window{cursor: at, r: r, set: set, own: own, collection: own, from: r.From, to: r.To}
@@ -180,11 +178,11 @@ func (c *Connector) window(r *linking.PullRequest, at *cursor, set []string) *wi
 func (c *Connector) file(ctx context.Context, w *window) (*http.Request, error) {
 	address := rebase(w.collection.File(w.Joined[w.own.For][w.Queue[0]]), c.opts.Origin)
 	if _, err := c.opts.Guard.CheckURL(address); err != nil {
-		return nil, fmt.Errorf("%w: the guard refuses the address of a file", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the guard of outgoing requests refuses the URL of a file", healthlab.Invalid)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
 	}
 	return req, nil
 }
@@ -203,13 +201,13 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	}
 	for _, part := range []string{account, id} {
 		if part == "." || part == ".." {
-			return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
 		}
 	}
 	path := strings.NewReplacer(accountPart, url.PathEscape(account), "{id}", url.PathEscape(id)).Replace(w.collection.Path)
 	where, err := url.Parse(strings.TrimSuffix(c.base.String(), "/") + path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
 	}
 	q := where.Query()
 	for name, values := range w.collection.Query {
@@ -229,7 +227,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	case w.collection.Body != nil:
 		doc, err := json.Marshal(w.collection.Body(w.collection.Range.days(w.from, w.to, w.r.Zone)))
 		if err != nil {
-			return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
 		}
 		method, body, contentType = http.MethodPost, bytes.NewReader(doc), "application/json"
 	case w.collection.Method == http.MethodPost:
@@ -239,7 +237,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	where.RawQuery = q.Encode()
 	req, err := http.NewRequestWithContext(ctx, method, where.String(), body)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
 	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
@@ -249,7 +247,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	return req, nil
 }
 
-// sign adds the headers that every request for data has.
+// sign adds the headers of every data request.
 func (c *Connector) sign(req *http.Request, token string) {
 	for name, value := range c.def.Header {
 		req.Header.Set(name, value)
@@ -260,7 +258,7 @@ func (c *Connector) sign(req *http.Request, token string) {
 	req.Header.Set("Authorization", "Bearer "+token)
 }
 
-// verdict says what an answer without data means. empty reports that it has none.
+// verdict returns the error of an answer without data. empty reports that there is no data and no error.
 func (c *Connector) verdict(k *Collection, a *Answer) (empty bool, err error) {
 	if c.def.Refused != nil {
 		if err := c.def.Refused(a); err != nil {
@@ -282,7 +280,7 @@ func (c *Connector) verdict(k *Collection, a *Answer) (empty bool, err error) {
 		}
 		return false, &linking.RateLimitError{Scope: c.def.RateScope, Wait: wait}
 	case a.Status == http.StatusForbidden && strings.Contains(a.Header.Get("WWW-Authenticate"), `error="insufficient_scope"`):
-		return false, fmt.Errorf("%w: the person has not granted what this resource needs", healthlab.Invalid) // RFC 6750, 3.1
+		return false, fmt.Errorf("%w: the person has not granted a scope that this resource requires", healthlab.Invalid) // RFC 6750, 3.1
 	case a.Status == http.StatusForbidden, a.Status == http.StatusRequestTimeout:
 		return false, Unavailable("refuses for now", wait)
 	case a.Status/100 == 4:
@@ -293,8 +291,7 @@ func (c *Connector) verdict(k *Collection, a *Answer) (empty bool, err error) {
 	return false, Unavailable("fails", wait)
 }
 
-// read reads an answer: the items of own, or what is kept of a joined one. A nil body
-// has none.
+// read decodes an answer: the items of a collection, or the kept members of a joined one. A nil body has no items.
 func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 	if body == nil {
 		return nil, 0, nil
@@ -339,7 +336,7 @@ func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 	return nil, len(all), nil
 }
 
-// make reads an answer as its collection.
+// make decodes an answer as its collection.
 func (w *window) make(body []byte) (Data, int, error) {
 	all, err := w.collection.items(body)
 	if err != nil {
@@ -359,7 +356,7 @@ func (w *window) make(body []byte) (Data, int, error) {
 	return b.data, len(all), nil
 }
 
-// reduce keeps the members of an item that a join needs.
+// reduce returns the members of an item that a join needs.
 func (k *Collection) reduce(item json.RawMessage) json.RawMessage {
 	if k.Keep == nil {
 		return item
@@ -388,7 +385,7 @@ func (c *Connector) next(w *window, body []byte, n int, later []int) (string, er
 	} else if token = ""; w.collection.Pages != nil && !w.past {
 		token = w.collection.Pages.next(at.Token, body, n)
 		if token != "" && (token == at.Token || at.Page >= maxPages) {
-			return "", fmt.Errorf("%w: the provider's pages do not come to an end", healthlab.Invalid)
+			return "", fmt.Errorf("%w: the pages of the provider do not end: a cursor repeats or there are too many pages", healthlab.Invalid)
 		}
 	}
 	switch {
@@ -411,14 +408,14 @@ func (c *Connector) next(w *window, body []byte, n int, later []int) (string, er
 	}
 	s := at.String()
 	if len(s) > maxCursor {
-		return "", fmt.Errorf("%w: the provider has more in one page than is read", healthlab.Invalid)
+		return "", fmt.Errorf("%w: a page of the provider is larger than the limit", healthlab.Invalid)
 	}
 	return s, nil
 }
 
-// Read decodes a page of a collection that was stored, without a network: all resources that the
-// collection makes. Items of joined collections are not there. Invalid if there is no such collection or the
-// page is not of its shape.
+// Read decodes a stored page of a collection without network access: all resources that the collection provides,
+// without joined items. It returns Invalid if there is no such collection or the page does not have the documented
+// form.
 func (d *Definition) Read(collection string, page []byte) (Data, error) {
 	k := d.collection(collection)
 	if k == nil || k.Read == nil {
@@ -430,7 +427,7 @@ func (d *Definition) Read(collection string, page []byte) (Data, error) {
 	}
 	items, err := k.items(page)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the page is not of the documented shape", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the page does not have the form that the provider documents", healthlab.Invalid)
 	}
 	b := newBatch(k)
 	b.read(page, k.latest(items))

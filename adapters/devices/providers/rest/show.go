@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// String lists the data, one line for each sample, summary, recording, deletion and item that could not
-// be read, for tests and for checks of a connector. It holds what a person measured.
+// String lists the data for tests and checks of a connector: one line per sample, summary, recording, deletion and
+// unreadable item. The text contains personal measurements.
 func (d Data) String() string {
 	var b strings.Builder
 	for _, resource := range slices.Sorted(maps.Keys(d)) {
@@ -48,8 +48,7 @@ func (d Data) String() string {
 	return b.String()
 }
 
-// dated is a copy of a summary that can be written: one whose day the library derives has
-// none.
+// dated returns a copy of a summary without the day, if the library derives the day.
 func dated(s healthdata.Summary) healthdata.Summary {
 	first := healthlab.Date{Year: 1, Month: 1, Day: 1}
 	switch v := s.(type) {
@@ -75,7 +74,7 @@ func dated(s healthdata.Summary) healthdata.Summary {
 	return s
 }
 
-// line writes what is set of a sample or summary.
+// line writes the set fields of a sample or summary.
 func line(b *strings.Builder, what string, v any) {
 	doc, err := json.Marshal(v)
 	var members map[string]any

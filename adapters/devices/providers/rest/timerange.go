@@ -23,23 +23,22 @@ var (
 	UnixMilli Format = func(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
 )
 
-// Range says how a collection is asked for a stretch of time.
+// Range describes how a time range is requested.
 type Range struct {
 	// From and To are the names of the query parameters. Without From, all is asked for.
 	From, To string
-	// Filter is an expression that From has as its value, where one parameter says the range:
-	// {from} and {to} stand for its ends.
+	// Filter is the value of the parameter From if one parameter expresses the range. It contains {from} and {to} for
+	// the ends.
 	Filter string
 	// Format writes instants. Default RFC3339.
 	Format Format
-	// Days asks for days in the person's zone, from the first to the last that the range
-	// touches. With a Format, days are asked for as instants, from the midnight of the first
-	// to the last second of the last.
+	// Days requests days in the person's zone, from the first to the last that the range touches. With a Format, days
+	// are requested as instants, from the midnight of the first day to the last second of the last day.
 	Days bool
-	// Before and After widen the range; with Days in whole days. A collection that leaves
-	// out its last day has an After of one.
+	// Before and After widen the range; with Days by whole days. A provider that excludes the last day needs an After
+	// of one day.
 	Before, After time.Duration
-	// Max is the longest range of one request; longer ones are cut, the newest first. 0: any.
+	// Max is the longest range of one request. A longer range is split, the newest part first. 0: no limit.
 	Max time.Duration
 }
 
@@ -48,7 +47,7 @@ const day = 24 * time.Hour
 // Day is a whole day for Before and After.
 const Day = day
 
-// cut returns the start of the newest part of a range that one request may have.
+// cut returns the start of the newest part of a range that one request may cover.
 func (r *Range) cut(from, to time.Time) time.Time {
 	if r.Max <= 0 {
 		return from
@@ -67,7 +66,7 @@ func (r *Range) days(from, to time.Time, zone *time.Location) (first, last healt
 	return healthlab.DateOf(from.Add(-r.Before).In(zone)), healthlab.DateOf(to.Add(r.After - time.Microsecond).In(zone))
 }
 
-// set puts a range into a query.
+// set adds a range to a query.
 func (r *Range) set(q url.Values, from, to time.Time, zone *time.Location) {
 	if r.Filter != "" {
 		ends, parts := *r, url.Values{}

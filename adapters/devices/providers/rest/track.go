@@ -24,17 +24,17 @@ const (
 	ColumnLng         Column = "lng"
 )
 
-// Track puts the columns of a recording side by side, by second. The zero value is empty.
+// Track merges the columns of a recording by second. The zero value is empty.
 type Track struct {
 	values  map[Column]map[int64]float64
 	seconds map[int64]bool
 }
 
-// most is above every number that a column of a recording has.
+// most is an upper bound of the values of a recording.
 const most = 1e6
 
-// Put sets the value of a column at a Unix second. Nil is a gap, and so are a heart rate of 0, which a
-// strap that is not worn writes, and a number that no sensor measures.
+// Put sets the value of a column at a Unix second. A nil value is a gap. A heart rate of 0 and values beyond any sensor
+// are gaps too.
 func (t *Track) Put(c Column, second int64, v *float64) {
 	if t.seconds == nil {
 		t.values, t.seconds = map[Column]map[int64]float64{}, map[int64]bool{}
@@ -48,7 +48,7 @@ func (t *Track) Put(c Column, second int64, v *float64) {
 	t.values[c][second] = *v
 }
 
-// Stream returns the recording; nil if it has no value. Columns without a value are empty.
+// Stream returns the recording; nil without any value. Columns without a value are empty.
 func (t *Track) Stream() *healthdata.WorkoutStream {
 	if len(t.values) == 0 {
 		return nil

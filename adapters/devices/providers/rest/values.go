@@ -16,7 +16,7 @@ import (
 // Ptr returns a pointer to v.
 func Ptr[T any](v T) *T { return &v }
 
-// Text returns a text; nil for the empty one.
+// Text returns a pointer to s; nil for an empty text.
 func Text(s string) *string {
 	if s == "" {
 		return nil
@@ -24,8 +24,8 @@ func Text(s string) *string {
 	return &s
 }
 
-// Instant is an instant in RFC 3339, and its offset: nil for Z, for
-// +00:00 and for none, which many providers write whatever the place is.
+// Instant is an RFC 3339 time with its offset. The offset is nil for Z, +00:00 and none, because many providers write
+// these regardless of the place.
 type Instant struct {
 	healthlab.Time
 	// Offset is seconds east of UTC.
@@ -54,7 +54,7 @@ func SessionOffsets(start, end Instant) healthdata.SessionOffsets {
 	return healthdata.SessionOffsets{StartTimezoneOffset: start.Offset, EndTimezoneOffset: end.Offset}
 }
 
-// ParseOffset reads an offset such as +01:00 as seconds east of UTC; nil if it is none.
+// ParseOffset returns an offset such as +01:00 in seconds east of UTC; nil if s is malformed.
 func ParseOffset(s string) *int {
 	seconds, err := healthlab.ParseOffset(s)
 	if err != nil {
@@ -79,7 +79,7 @@ func LocalDay(t healthlab.Time, offset *int) healthlab.Date {
 	return healthlab.DateOf(t.UTC())
 }
 
-// Round returns a number as an integer; nil for nil and for one that is not finite.
+// Round returns a number as an integer; nil for nil, NaN and infinity.
 func Round(v *float64) *int64 {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) || math.Abs(*v) > 1<<53 {
 		return nil
@@ -140,13 +140,13 @@ func (id *ID) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// String returns the id as it came.
+// String returns the id as it was sent.
 func (id ID) String() string { return string(id) }
 
 // Float is a number that is written as a number or as a text.
 type Float float64
 
-// UnmarshalJSON reads a number or a text. A text that holds none is not a number (NaN).
+// UnmarshalJSON reads a number or a text with a number. Any other text is NaN.
 func (f *Float) UnmarshalJSON(b []byte) error {
 	if len(b) == 0 || b[0] == '{' || b[0] == '[' || b[0] == 't' || b[0] == 'f' {
 		return &json.UnmarshalTypeError{Value: "value", Type: reflect.TypeFor[float64]()}
@@ -159,7 +159,7 @@ func (f *Float) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Value returns the number; nil for nil and for one that is not finite.
+// Value returns the number; nil for nil, NaN and infinity.
 func (f *Float) Value() *float64 { return f.Over(1) }
 
 // Over returns the number divided by another; nil as in Value. A quotient is the nearest number
@@ -171,10 +171,10 @@ func (f *Float) Over(divisor float64) *float64 {
 	return Ptr(float64(*f) / divisor)
 }
 
-// Positive returns the number if it is above 0, for providers that write 0 for none; else nil.
+// Positive returns the number if it is above 0, else nil, for providers that send 0 for a missing value.
 func (f *Float) Positive() *float64 { return Positive(f.Value()) }
 
-// Positive returns a number above 0; nil for nil and others.
+// Positive returns a number above 0; nil for other numbers.
 func Positive(v *float64) *float64 {
 	if v == nil || *v <= 0 {
 		return nil
@@ -182,8 +182,7 @@ func Positive(v *float64) *float64 {
 	return v
 }
 
-// Series calls add for each value of an array that begins at an instant and has one value
-// every interval. Null values are left out.
+// Series calls add for each non-null value of an array that starts at an instant with one value per interval.
 func Series(start healthlab.Time, interval time.Duration, values []*float64, add func(at healthlab.Time, v float64)) {
 	for i, v := range values {
 		if v != nil {
@@ -198,7 +197,7 @@ type Stages struct {
 	Type       []healthdata.SleepStage
 }
 
-// Add appends a stage, joined with the one before if that is the same and ends there.
+// Add appends a sleep stage. It extends the previous stage if that is the same and ends at start.
 func (s *Stages) Add(start, end int64, stage healthdata.SleepStage) {
 	if n := len(s.Type) - 1; n >= 0 && s.Type[n] == stage && s.End[n] == start {
 		s.End[n] = end
@@ -207,8 +206,7 @@ func (s *Stages) Add(start, end int64, stage healthdata.SleepStage) {
 	s.Start, s.End, s.Type = append(s.Start, start), append(s.End, end), append(s.Type, stage)
 }
 
-// StagesOf reads a text with one letter for each epoch of a night. Letters that the table
-// does not have are gaps.
+// StagesOf reads a text with one letter per epoch of a night. A letter that is not in the table is a gap.
 func StagesOf(text string, epoch time.Duration, table map[byte]healthdata.SleepStage) (s Stages) {
 	seconds := int64(epoch / time.Second)
 	for i := range len(text) {
@@ -221,7 +219,7 @@ func StagesOf(text string, epoch time.Duration, table map[byte]healthdata.SleepS
 
 var isoDuration = regexp.MustCompile(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$`)
 
-// Duration reads an ISO 8601 duration of days, hours, minutes and seconds; nil if it is none.
+// Duration reads an ISO 8601 duration of days, hours, minutes and seconds; nil if s is malformed.
 func Duration(s string) *time.Duration {
 	m := isoDuration.FindStringSubmatch(strings.ToUpper(s))
 	if m == nil || len(s) < 3 {

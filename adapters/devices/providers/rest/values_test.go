@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-func TestID(t *testing.T) {
+func TestID_readsTextsAndIntegers(t *testing.T) {
 	for doc, want := range map[string]string{`"a-1"`: "a-1", `17`: "17", `9007199254740993`: "9007199254740993", `null`: "", `""`: ""} {
 		t.Run(doc, func(t *testing.T) {
 			var id rest.ID
@@ -29,7 +29,7 @@ func TestID(t *testing.T) {
 	}
 }
 
-func TestFloat(t *testing.T) {
+func TestFloat_readsNumbersAndTextsOfNumbers(t *testing.T) {
 	for doc, want := range map[string]*float64{
 		`1.5`: rest.Ptr(1.5), `"1.5"`: rest.Ptr(1.5), `"NaN"`: nil, `"Infinity"`: nil, `"x"`: nil, `""`: nil, `null`: nil, `0`: rest.Ptr(0.0), `-3`: rest.Ptr(-3.0),
 	} {
@@ -52,7 +52,7 @@ func TestFloat(t *testing.T) {
 }
 
 // Columns of other seconds stand side by side, with gaps.
-func TestTrack(t *testing.T) {
+func TestTrack_alignsColumnsBySecondWithGaps(t *testing.T) {
 	var empty, track rest.Track
 	require.Nil(t, empty.Stream())
 	track.Put(rest.ColumnLat, 12, rest.Ptr(47.5))
@@ -66,7 +66,7 @@ func TestTrack(t *testing.T) {
 }
 
 // A new kind is one row and its function: its resources, scopes and messages follow.
-func TestOneRow(t *testing.T) {
+func TestDefinition_oneRowAddsAKind(t *testing.T) {
 	d := rest.Definition{Collections: []rest.Collection{
 		{Name: "pulse", Resources: []string{"heartrate"}, Messages: []string{"beat"}},
 		{Name: "night", Scopes: []string{"sleep"}, Resources: []string{"sleep", "heartrate"}, Messages: []string{"beat", "night"},
@@ -87,20 +87,20 @@ func TestOneRow(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestOffsetOf(t *testing.T) {
+func TestOffsetOf_convertsToSecondsAndIgnoresNaN(t *testing.T) {
 	require.Nil(t, rest.OffsetOf(nil, time.Second))
 	require.Nil(t, rest.OffsetOf(rest.Ptr(math.NaN()), time.Second))
 	require.Equal(t, 5400, *rest.OffsetOf(rest.Ptr(90.0), time.Minute))
 	require.Equal(t, -3600, *rest.OffsetOf(rest.Ptr(-3600.0), time.Second))
 }
 
-func TestText(t *testing.T) {
+func TestText_emptyIsNil(t *testing.T) {
 	require.Nil(t, rest.Text(""))
 	require.Equal(t, "a", *rest.Text("a"))
 }
 
 // Parts of a second are rounded half away from zero, not cut.
-func TestWholeSeconds(t *testing.T) {
+func TestSeconds_roundsHalfAwayFromZero(t *testing.T) {
 	for ms, want := range map[float64]int64{0: 0, 499: 0, 500: 1, 1403_500: 1404, 1_035_499: 1035, 1_035_500: 1036, -500: -1, -499: 0} {
 		require.Equal(t, want, *rest.Seconds(&ms), ms)
 		require.Equal(t, want, rest.Whole(time.Duration(ms)*time.Millisecond), ms)

@@ -90,7 +90,7 @@ var definition = &rest.Definition{
 	Rates: rates, Wait: wait, Listen: listen,
 }
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the provider's catalogue record. The caller may change it.
 func Record() healthdata.Provider { return definition.Record() }
 
 // New returns the connector. See [rest.New].
@@ -105,7 +105,7 @@ func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(
 // windows are the lengths of the windows of the limit, which begin at midnight UTC.
 var windows = []time.Duration{15 * time.Minute, rest.Day}
 
-// left returns what is left in each window, and when it ends.
+// left returns the remaining requests of each window, and when the window ends.
 func left(h http.Header, now time.Time) (out []linking.RateLimit) {
 	limit, usage := strings.Split(h.Get("X-ReadRateLimit-Limit"), ","), strings.Split(h.Get("X-ReadRateLimit-Usage"), ",")
 	if len(limit) != len(windows) || len(usage) != len(windows) {
@@ -121,7 +121,7 @@ func left(h http.Header, now time.Time) (out []linking.RateLimit) {
 	return out
 }
 
-// rates returns the window that ends last of those that are used up, else the shortest.
+// rates returns the used-up window that ends last, or else the shortest window.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
 	all := left(h, now)
 	for i := len(all) - 1; i >= 0; i-- {
@@ -169,7 +169,7 @@ type activity struct {
 	} `json:"map"`
 }
 
-// sports are the types whose slug is not their own name.
+// sports maps types whose slug differs from their name.
 var sports = map[string]string{
 	"Run": "running", "VirtualRun": "running", "TrailRun": "trail_running", "Ride": "cycling", "VirtualRide": "indoor_cycling",
 	"MountainBikeRide": "mountain_biking", "GravelRide": "gravel_cycling", "EBikeRide": "e_biking", "Swim": "swimming", "Walk": "walking",
@@ -230,7 +230,7 @@ func readAthlete(v *struct {
 	}
 }
 
-// streams are arrays of one length.
+// streams holds parallel arrays of equal length.
 type streams struct {
 	Time     struct{ Data []int64 }       `json:"time"`
 	Distance struct{ Data []*float64 }    `json:"distance"`

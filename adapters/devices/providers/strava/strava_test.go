@@ -39,7 +39,7 @@ func Example() {
 	//   summary {"calories":310,"distance":1500,"external_id":"7","sport":{"id":44713,"name":"Swimming","slug":"swimming"},"time_end":"2026-03-04T08:35:00+00:00","time_start":"2026-03-04T08:05:00+00:00","timezone_offset":3600}
 }
 
-func TestRead(t *testing.T) {
+func TestRead_recordedPagesGiveTheGoldenData(t *testing.T) {
 	pages, err := filepath.Glob("testdata/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
@@ -65,7 +65,7 @@ func TestRead(t *testing.T) {
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // Messages are Strava's with the token of the address, or with a fresh signature.
-func TestMessages(t *testing.T) {
+func TestListen_requiresTheTokenOrAFreshSignature(t *testing.T) {
 	c, err := strava.New(rest.Client{ID: "id", Secret: "secret"}, &rest.Options{VerifyToken: "verify", Now: func() time.Time { return noon }})
 	require.NoError(t, err)
 	listen := c.Flows().Listener
@@ -125,7 +125,7 @@ func TestMessages(t *testing.T) {
 }
 
 // The history of recordings goes on after an activity with a long detail.
-func TestLongDetail(t *testing.T) {
+func TestPull_continuesAfterAnActivityWithALongDetail(t *testing.T) {
 	detail := fmt.Sprintf(`{"id": 7, "athlete": {"id": 1}, "sport_type": "Swim", "start_date": "2026-03-04T08:05:00Z", "elapsed_time": 1800,
 		"segment_efforts": [%s{}]}`, strings.Repeat(`{"name": "a long segment"},`, 40_000))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -67,9 +67,9 @@ const (
 )
 
 var (
-	// samples takes ranges of at most 28 days.
+	// samples requests ranges of at most 28 days.
 	samples = rest.Range{From: "from", To: "to", Format: rest.UnixMilli, Before: rest.Day, Max: 28 * rest.Day}
-	// days takes at most 28, the first and the last included.
+	// days requests at most 28 days, including the first and last.
 	days = rest.Range{From: "startdate", To: "enddate", Format: rest.Zoneless, Days: true, Max: 26 * rest.Day}
 )
 
@@ -118,7 +118,7 @@ var definition = &rest.Definition{
 	Listen: listen,
 }
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the provider's catalogue record. The caller may change it.
 func Record() healthdata.Provider { return definition.Record() }
 
 // New returns the connector. See [rest.New].
@@ -170,7 +170,7 @@ func shareUnit(v *float64) string {
 }
 
 func sleepKey(item json.RawMessage) string {
-	// All revisions of a night come in one answer.
+	// One answer contains all revisions of a night.
 	if id := rest.KeyOf("entryData.SleepId")(item); id != "" {
 		return id
 	}
@@ -200,7 +200,7 @@ func readSleep(v *struct {
 		x.End = rest.Instant{Time: healthlab.At(x.Start.Add(time.Duration(x.Duration * float64(time.Second)))), Offset: x.Start.Offset}
 	}
 	if x.Start.IsZero() || !x.End.After(x.Start.Time.Time) {
-		out.Problem("missing", "a sleep has a start before its end", "entryData", "BedtimeStart")
+		out.Problem("missing", "a sleep must start before its end", "entryData", "BedtimeStart")
 		return
 	}
 	s := &healthdata.Sleep{
@@ -237,7 +237,7 @@ func readActivity(v *struct {
 }, out *rest.Batch,
 ) {
 	if v.At.IsZero() {
-		out.Problem("missing", "a sample has an instant", "timestamp")
+		out.Problem("missing", "a sample must have a time", "timestamp")
 		return
 	}
 	end := healthlab.At(v.At.Add(step))
@@ -256,7 +256,7 @@ func readActivity(v *struct {
 	sample("hrv", "rmssd", rest.Positive(v.Entry.HRV))
 }
 
-// daySums are sums of 24 hours of one name, by watch.
+// daySums holds the sums of 24 hours of one quantity by watch.
 type daySums struct {
 	Name    string
 	Sources rest.List[struct {
@@ -295,7 +295,7 @@ func readDays(v *rest.List[daySums], out *rest.Batch) {
 	}
 }
 
-// sports are the slugs of activities; the others are other.
+// sports maps activity ids to sport slugs. Unknown ids are other.
 var sports = map[int]string{
 	0: "walking", 1: "running", 2: "cycling", 3: "cross_country_skiing", 10: "mountain_biking", 11: "hiking", 12: "inline_skating",
 	13: "alpine_skiing", 14: "paddling", 15: "rowing", 16: "golf", 21: "swimming", 22: "trail_running", 23: "strength_training",
@@ -317,7 +317,7 @@ func (t milli) time() healthlab.Time { return healthlab.At(time.UnixMilli(int64(
 
 func (t milli) second() int64 { return t.time().Round(time.Second).Unix() }
 
-// workout is one of the list, or one with its recording.
+// workout is a workout of the list, or one with its recording.
 type workout struct {
 	Key      string   `json:"workoutKey"`
 	Name     *string  `json:"workoutName"`
@@ -385,7 +385,7 @@ func (v *workout) summary(out *rest.Batch) *healthdata.Workout {
 
 func readWorkout(v *workout, out *rest.Batch) { out.Summary("workouts", v.source(), v.summary(out)) }
 
-// extension is a part of a recording. A location has positions, the others values.
+// extension is one part of a recording, with positions or values.
 type extension struct {
 	Type   string
 	Points rest.List[struct {
@@ -399,13 +399,13 @@ type extension struct {
 	}] `json:"locationPoints"`
 }
 
-// extensions are the parts of a recording that are read, and their columns. A location has two.
+// extensions maps the parts of a recording to columns. A location has two columns.
 var extensions = map[string]rest.Column{
 	"LocationStreamExtension": "", "HeartrateStreamExtension": rest.ColumnHeartrate, "AltitudeStreamExtension": rest.ColumnAltitude,
 	"SpeedStreamExtension": rest.ColumnSpeed, "PowerStreamExtension": rest.ColumnPower, "TemperatureStreamExtension": rest.ColumnTemperature,
 }
 
-// readRecording puts the parts of a recording side by side, by second.
+// readRecording merges the parts of a recording by second.
 func readRecording(v *workout, out *rest.Batch) {
 	var track rest.Track
 	for i, x := range v.Extensions.In(out, "extensions") {

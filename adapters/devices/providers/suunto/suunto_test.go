@@ -37,7 +37,7 @@ func Example() {
 	//   sample {"timestamp":"2026-03-04T08:10:00+00:00","timezone_offset":3600,"unit":"bpm","value":66}
 }
 
-func TestRead(t *testing.T) {
+func TestRead_recordedPagesGiveTheGoldenData(t *testing.T) {
 	pages, err := filepath.Glob("testdata/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
@@ -61,7 +61,7 @@ func TestRead(t *testing.T) {
 }
 
 // The parts of a recording stand side by side, by second.
-func TestRecording(t *testing.T) {
+func TestRead_partsOfARecordingAreAlignedBySecond(t *testing.T) {
 	body, err := os.ReadFile("testdata/workout.json")
 	require.NoError(t, err)
 	data, err := suunto.Read("workout", body)
@@ -75,7 +75,7 @@ func TestRecording(t *testing.T) {
 }
 
 // A client has a subscription key, and so has one of a team.
-func TestKey(t *testing.T) {
+func TestNew_requiresASubscriptionKey(t *testing.T) {
 	_, err := suunto.New(rest.Client{ID: "id", Secret: "secret"}, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
 	c, err := suunto.New(rest.Client{ID: "id", Secret: "secret", Key: "key"}, nil)
@@ -89,7 +89,7 @@ func TestKey(t *testing.T) {
 }
 
 // Messages are Suunto's with the signature by the notification secret.
-func TestMessages(t *testing.T) {
+func TestListen_requiresTheSignature(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c, err := suunto.New(rest.Client{ID: "id", Secret: "secret", Key: "key"}, &rest.Options{VerifyToken: "notify"})
 	require.NoError(t, err)

@@ -64,7 +64,7 @@ const (
 	base = "https://api.wahooligan.com"
 	// files is the domain of the hosts of recordings.
 	files = "wahooligan.com"
-	// message is the event that is read, and the kind that it brings.
+	// message is the supported event type, and the name of its collection.
 	message = "workout_summary"
 )
 
@@ -110,7 +110,7 @@ var definition = &rest.Definition{
 	Wait: func(h http.Header, _ time.Time) time.Duration { return reset(h) },
 }
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the provider's catalogue record. The caller may change it.
 func Record() healthdata.Provider { return definition.Record() }
 
 // New returns the connector. See [rest.New].
@@ -122,7 +122,7 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 // workouts are those of the file. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// reset is how long a limit that is used up lasts; 0 if there is room.
+// reset returns how long a used-up rate limit lasts; 0 if requests are left.
 func reset(h http.Header) time.Duration {
 	n, err := strconv.Atoi(h.Get("X-RateLimit-Reset"))
 	if err != nil || n < 0 || n > 86_400 {
@@ -131,8 +131,8 @@ func reset(h http.Header) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// rates reads what is left in a day, an hour and 5 minutes. Where one is used up, the reset is its;
-// else the shortest window ends in at most 5 minutes.
+// rates reads the remaining requests per day, hour and 5 minutes. If a window is used up, it returns that window with
+// its reset, else the shortest window.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
 	left, least := 0, math.MaxInt
 	texts := strings.Split(h.Get("X-RateLimit-Remaining"), ",")
@@ -181,7 +181,7 @@ type summary struct {
 	Workout *workout `json:"workout"`
 }
 
-// workout is the workout of a summary that holds it.
+// workout returns the workout that a summary contains.
 func (v *summary) workout() *workout {
 	w := workout{ID: v.ID}
 	if v.Workout != nil {
@@ -191,7 +191,7 @@ func (v *summary) workout() *workout {
 	return &w
 }
 
-// started is when a workout of the list began.
+// started returns the start time of a workout of the list.
 func started(item json.RawMessage) time.Time {
 	var v struct {
 		Starts rest.Instant `json:"starts"`
@@ -200,7 +200,7 @@ func started(item json.RawMessage) time.Time {
 	return v.Starts.Time.Time
 }
 
-// file is the address of a workout's recording; empty if there is none, or none at the provider's.
+// file returns the URL of a workout's recording; empty if there is none at the provider.
 func file(item json.RawMessage) string {
 	var v workout
 	if json.Unmarshal(item, &v) != nil || v.Summary == nil {
@@ -227,7 +227,7 @@ func (v *workout) source() healthdata.SourceType {
 	return healthdata.SourceWatch
 }
 
-// ridden returns a workout that took place; nil for a plan, and for one that is not complete.
+// ridden returns a completed workout; nil for a plan or an incomplete workout.
 func (v *workout) ridden() *healthdata.Workout {
 	start := v.Starts
 	if s := v.Summary; s != nil && start.IsZero() {

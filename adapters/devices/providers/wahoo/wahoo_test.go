@@ -31,7 +31,7 @@ func Example() {
 	//   summary {"calories":310,"distance":1500,"external_id":"7","sport":{"id":44713,"name":"Swimming","slug":"swimming"},"time_end":"2026-03-04T08:35:00+00:00","time_start":"2026-03-04T08:05:00+00:00"}
 }
 
-func TestRead(t *testing.T) {
+func TestRead_recordedPagesGiveTheGoldenData(t *testing.T) {
 	pages, err := filepath.Glob("testdata/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 	require.Len(t, data["workout_stream"][0].Unparsed, 1)
 }
 
-func TestMessages(t *testing.T) {
+func TestListen_requiresTheToken(t *testing.T) {
 	body, err := os.ReadFile("testdata/workout_summary.json")
 	require.NoError(t, err)
 	c, err := wahoo.New(rest.Client{ID: "id", Secret: "secret"}, &rest.Options{VerifyToken: "b50faa0a"})

@@ -104,7 +104,7 @@ var definition = &rest.Definition{
 	Listen: listen,
 }
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the provider's catalogue record. The caller may change it.
 func Record() healthdata.Provider { return definition.Record() }
 
 // New returns the connector. See [rest.New].
@@ -124,7 +124,7 @@ func seconds(s string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// rates reads what is left of the nearest window, and in how many seconds it is full again.
+// rates reads the remaining requests and the seconds until the reset of the nearest window.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
 	left, err := strconv.Atoi(h.Get("X-RateLimit-Remaining"))
 	reset := seconds(h.Get("X-RateLimit-Reset"))
@@ -134,10 +134,10 @@ func rates(h http.Header, now time.Time) []linking.RateLimit {
 	return []linking.RateLimit{{Scope: linking.RateApp, Remaining: left, Reset: now.Add(reset).UTC()}}
 }
 
-// strap is what recorded everything.
+// strap is the source type of all data.
 const strap = healthdata.SourceWatch
 
-// record is what all records have in common.
+// record holds the fields of all records.
 type record struct {
 	ID     string       `json:"id"`
 	User   rest.ID      `json:"user_id"`
@@ -306,10 +306,10 @@ func readBody(v *body, out *rest.Batch) {
 	}
 }
 
-// reach is how far back a changed record is looked for: a message does not say when it was.
+// reach is how far back a changed record is searched, because a message does not name its time.
 const reach = 7 * rest.Day
 
-// listen reads a message. The id of a recovery is its sleep's; a recovery is deleted with it.
+// listen reads a message. A recovery has the id of its sleep, and is deleted with it.
 func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	stamp := rest.Header(&m, "X-WHOOP-Signature-Timestamp")
 	ms, err := strconv.ParseInt(stamp, 10, 64)

@@ -26,7 +26,7 @@ func Example() {
 	//   summary {"height":183}
 }
 
-func TestRead(t *testing.T) {
+func TestRead_recordedPagesGiveTheGoldenData(t *testing.T) {
 	pages, err := filepath.Glob("testdata/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)

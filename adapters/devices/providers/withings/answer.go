@@ -10,14 +10,14 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// envelope is what stands around every answer. The HTTP status is 200 for errors, too.
+// envelope is the outer object of every answer. Errors have the HTTP status 200 too.
 type envelope struct {
 	Status *int            `json:"status"`
 	Body   json.RawMessage `json:"body"`
 	Error  string          `json:"error"`
 }
 
-// maxWait bounds the seconds that an answer asks to wait.
+// maxWait is the largest accepted waiting time, in seconds.
 const maxWait = 3600
 
 // refused reads the status in an answer.
@@ -37,7 +37,7 @@ func refused(a *rest.Answer) error {
 	case n >= 100 && n <= 102, n == 200, n == 401:
 		return fmt.Errorf("%w: the provider does not accept the token", healthlab.Unauthenticated)
 	case n == 214, n == 277, n >= 2553 && n <= 2555:
-		return fmt.Errorf("%w: the person has not granted what this resource needs", healthlab.Invalid)
+		return fmt.Errorf("%w: the person has not granted a scope that this resource requires", healthlab.Invalid)
 	case n >= 201 && n <= 254, n >= 260 && n <= 304, n >= 321 && n <= 353, n >= 380 && n <= 382, n == 400, n >= 501 && n <= 511,
 		n == 523, n == 532, n >= 3017 && n <= 3019:
 		return fmt.Errorf("%w: the provider refused this request", healthlab.Invalid)
@@ -62,7 +62,7 @@ func (t *byTime[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*map[unix]T)(t))
 }
 
-// details is an object that is written as a list where it is empty.
+// details is an object that the provider sends as an empty list if it has no members.
 type details[T any] struct{ v T }
 
 // UnmarshalJSON reads the object.

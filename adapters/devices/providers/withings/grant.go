@@ -15,8 +15,8 @@ import (
 
 const base = "https://wbsapi.withings.net"
 
-// tokenBody returns the answer of RFC 6749 in that of the token URL. A refusal is a status with
-// a text, which alone tells an ended grant from a wrong client.
+// tokenBody converts an answer of the token URL to that of RFC 6749. Only the text of a refusal distinguishes an ended
+// grant from a wrong client.
 func tokenBody(b []byte) []byte {
 	var v envelope
 	if json.Unmarshal(b, &v) != nil || v.Status == nil {

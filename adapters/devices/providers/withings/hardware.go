@@ -17,7 +17,7 @@ var hardwares = []rest.Collection{
 	},
 }
 
-// hardware is what recorded an item.
+// hardware identifies the device that recorded an item.
 type hardware struct {
 	ID   string `json:"deviceid"`
 	Hash string `json:"hash_deviceid"`
@@ -27,10 +27,10 @@ type hardware struct {
 	Number  int             `json:"model_id"`
 }
 
-// external is the first number of models that are other makers'.
+// external is the first model number of devices of other vendors.
 const external = 1000
 
-// device says what recorded the item, and returns how; unknown if the model is not listed.
+// device sets the device of the item and returns its source type; unknown if the model is not listed.
 func (h *hardware) device(out *rest.Batch) healthdata.SourceType {
 	n, d := cmp.Or(h.ModelID, h.Number), &healthdata.DeviceInfo{ID: rest.Text(cmp.Or(h.Hash, h.ID))}
 	name := ""

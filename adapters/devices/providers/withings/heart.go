@@ -44,7 +44,7 @@ type measurement struct {
 	} `json:"bloodpressure"`
 }
 
-// summary is the electrocardiogram without its voltages.
+// summary returns the electrocardiogram without its voltages.
 func (v *measurement) summary(id string) *healthdata.Electrocardiogram {
 	e := &healthdata.Electrocardiogram{
 		Head: healthdata.Head{ExternalID: id}, SessionStart: v.At.time(), SessionEnd: v.At.time(), HeartRateMean: rest.Round(rest.Positive(v.HR)),

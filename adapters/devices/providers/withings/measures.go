@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// measured are the kinds of what was measured by scales, cuffs and thermometers.
+// measured lists the collections of scales, blood pressure cuffs and thermometers.
 var measured = []rest.Collection{
 	{
 		Name: "getmeas", Scopes: metrics, Method: http.MethodPost, Path: "/measure", Range: instants, Pages: pages, Items: "body.measuregrps",
@@ -45,7 +45,7 @@ const (
 
 func manual(attrib int) bool { return attrib == 2 || attrib == 4 }
 
-// measures are what was measured at one instant.
+// measures holds the measurements of one instant.
 type measures struct {
 	hardware
 	ID       rest.ID            `json:"grpid"`
@@ -65,7 +65,7 @@ type measure struct {
 	Position *int     `json:"position"`
 }
 
-// of returns the value of the first of some types that the group has; nil if it has none.
+// of returns the value of the first of the types that the group contains; nil if it contains none.
 func (m *measures) of(types ...int) *float64 {
 	for _, of := range types {
 		var found *float64

@@ -29,7 +29,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	}
 	result := linking.ListenResult{Status: http.StatusOK}
 	n := linking.Notification{ExternalUserID: form.Get("userid"), Resources: l.Announced(category)}
-	// A day that grows is announced by equal messages.
+	// A growing day is announced by equal messages, so the minute distinguishes them.
 	n.ID = fmt.Sprintf("%s %d", m.Body, m.At.Truncate(time.Minute).Unix())
 	switch what := form.Get("action"); {
 	case category == aboutMe && (what == "delete" || what == "unlink"):

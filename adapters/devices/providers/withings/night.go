@@ -30,7 +30,7 @@ var asleep = []rest.Collection{
 	},
 }
 
-// night is what the summary of a night, its stages and its series have in common.
+// night holds the fields that the summary, the stages and the series of a night share.
 type night struct {
 	hardware
 	ID    rest.ID `json:"id"`
@@ -89,7 +89,7 @@ func readSleep(v *struct {
 	out.Summary("sleep", or(v.device(out), healthdata.SourceAutomatic), s)
 }
 
-// states are the stages of segments; the others are gaps.
+// states maps the states of segments to sleep stages. Other states are gaps.
 var states = map[int]healthdata.SleepStage{
 	0: healthdata.SleepStageAwake, 1: healthdata.SleepStageLight, 2: healthdata.SleepStageDeep, 3: healthdata.SleepStageREM,
 	4: healthdata.SleepStageByHand, 5: healthdata.SleepStageMissing,

@@ -1,6 +1,6 @@
 package withings
 
-// sports are the slugs of categories; the others are other.
+// sports maps category ids to sport slugs. Unknown ids are other.
 var sports = map[int]string{
 	1: "walking", 2: "running", 3: "hiking", 4: "skating", 5: "bmx", 6: "cycling", 7: "swimming", 8: "surfing", 9: "kitesurfing",
 	10: "windsurfing", 11: "bodyboarding", 12: "tennis", 13: "table_tennis", 14: "squash", 15: "badminton", 16: "strength_training",

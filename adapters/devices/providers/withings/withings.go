@@ -85,7 +85,7 @@ func action(name string, fields ...string) url.Values {
 	return q
 }
 
-// kinds are in the files of their subjects, each beside what reads it.
+// kinds lists the collections. The file of each subject defines its own.
 var kinds = slices.Concat(measured, active, asleep, heart, hardwares)
 
 var definition = &rest.Definition{
@@ -105,7 +105,7 @@ var definition = &rest.Definition{
 	Refused:     refused, Listen: listen,
 }
 
-// Record returns the provider's record for the catalogue. It is the caller's to change.
+// Record returns the provider's catalogue record. The caller may change it.
 func Record() healthdata.Provider { return definition.Record() }
 
 // New returns the connector. See [rest.New].

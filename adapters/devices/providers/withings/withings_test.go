@@ -36,7 +36,7 @@ func Example() {
 	//   sample {"diastolic":79,"systolic":121,"timestamp":"2026-03-04T06:00:00+00:00","unit":"mmHg"}
 }
 
-func TestRead(t *testing.T) {
+func TestRead_recordedPagesGiveTheGoldenData(t *testing.T) {
 	pages, err := filepath.Glob("testdata/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
@@ -60,7 +60,7 @@ func TestRead(t *testing.T) {
 }
 
 // An electrocardiogram whose frequency is not positive is reported.
-func TestECGWithoutFrequency(t *testing.T) {
+func TestRead_ECGWithoutAPositiveFrequencyIsUnparsed(t *testing.T) {
 	for _, hz := range []string{"", `, "sampling_frequency": 0`, `, "sampling_frequency": -300`} {
 		data, err := withings.Read("heart_get", []byte(`{"status": 0, "body": {"signal": [12]`+hz+`}}`))
 		require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestECGWithoutFrequency(t *testing.T) {
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // The status in the body says what an answer means.
-func TestStatus(t *testing.T) {
+func TestBodyStatus_decidesTheErrorKind(t *testing.T) {
 	answer := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -122,7 +122,7 @@ func TestStatus(t *testing.T) {
 }
 
 // Messages are Withings' with the token of the address.
-func TestMessages(t *testing.T) {
+func TestListen_requiresTheToken(t *testing.T) {
 	c, err := withings.New(rest.Client{ID: "id", Secret: "secret"}, &rest.Options{VerifyToken: "verify", Now: func() time.Time { return noon }})
 	require.NoError(t, err)
 	listen := c.Flows().Listener

@@ -1,5 +1,5 @@
-// Package compat changes answers to the shapes that existing clients of such services expect
-// where they differ from the contract. docs/compat.md lists them.
+// Package compat converts answers to the shapes of existing clients where these differ from the contract.
+// docs/compat.md lists the differences.
 package compat
 
 import (
@@ -15,20 +15,20 @@ import (
 
 // Shapes selects the names and values that existing clients expect; see httpapi.Compat.
 type Shapes struct {
-	// Service is the word that the clients have in place of service in the names
-	// appointment_with_service and appointment_scheduling_via_service. Empty leaves them.
+	// Service replaces the word service in the names appointment_with_service and appointment_scheduling_via_service.
+	// Empty changes nothing.
 	Service string
 	// DelegatedFlow is the value of delegated_flow of a team. Default not_delegated.
 	DelegatedFlow string
 }
 
-// Rewrites reports whether the answers of an operation have another shape.
+// Rewrites reports whether the answers of an operation are converted.
 func (c Shapes) Rewrites(op *server.Operation) bool {
 	_, path, _ := strings.Cut(op.Pattern, " ")
 	return strings.HasPrefix(path, "/v3/") || op.ID == "read_team_metrics" || op.ID == "read_team" || strings.HasPrefix(op.ID, "bulk_")
 }
 
-// Answer keeps an answer back until [Answer.Send] changes its shape.
+// Answer is a ResponseWriter that holds an answer until [Answer.Send] converts it.
 type Answer struct {
 	http.ResponseWriter
 	status int
@@ -48,7 +48,7 @@ func (h *Answer) Write(b []byte) (int, error) {
 	return h.body.Write(b)
 }
 
-// Send changes the shape of the answer and sends it.
+// Send converts the answer and sends it.
 func (h *Answer) Send(c Shapes, op *server.Operation) {
 	if h.status == 0 {
 		return
@@ -68,8 +68,7 @@ func (h *Answer) Send(c Shapes, op *server.Operation) {
 	_, _ = h.ResponseWriter.Write(body) // an error means that the caller has gone
 }
 
-// Reshape returns a JSON body in the shape of the clients. Keys come out sorted; numbers stay
-// as they are written.
+// Reshape returns a JSON body converted for existing clients. Keys are sorted; numbers keep their text.
 func (c Shapes) Reshape(op *server.Operation, body []byte) []byte {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -90,7 +89,7 @@ func (c Shapes) Reshape(op *server.Operation, body []byte) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte{'\n'})
 }
 
-// value reshapes a value below a key, which is below another.
+// value converts a value. key is the key of the value, and above the key of the object that contains it.
 func (c Shapes) value(op *server.Operation, above, key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -131,7 +130,7 @@ func dateTime(s string) string {
 	return s
 }
 
-// Name returns a name with the clients' word for the service.
+// Name returns a name with the word service replaced.
 func (c Shapes) Name(s string) string {
 	if c.Service == "" {
 		return s
@@ -145,8 +144,8 @@ func (c Shapes) Name(s string) string {
 	return s
 }
 
-// topLevelKeys gives a team the settings that clients read beside its configuration, and one within it
-// that their types require.
+// topLevelKeys copies settings of a team to its top level, where existing clients read them, and adds one that they
+// require.
 func (c Shapes) topLevelKeys(team map[string]any) {
 	config, ok := team["configuration"].(map[string]any)
 	if !ok {
@@ -162,8 +161,7 @@ func (c Shapes) topLevelKeys(team map[string]any) {
 	team["delegated_flow"] = cmp.Or(c.DelegatedFlow, "not_delegated")
 }
 
-// WithoutAccept removes the key accept from the body of a query. Some clients send the header
-// there.
+// WithoutAccept removes the key accept from the body of a query, because some clients send the header there.
 func WithoutAccept(data []byte) []byte {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(data, &body) != nil || body["accept"] == nil {

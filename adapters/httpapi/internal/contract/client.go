@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// T is what the client needs of a test; *testing.T has it.
+// T is the part of *testing.T that the client uses.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -27,20 +27,19 @@ func must(t T, err error) {
 	}
 }
 
-// Client sends requests to a handler and fails the test when what comes back is not
-// what the contract says. Not safe for concurrent use.
+// Client sends requests to a handler and fails the test if an answer does not match the contract. Not safe for
+// concurrent use.
 type Client struct {
 	// Header is added to every request, such as the key.
 	Header http.Header
-	// Lenient leaves requests unchecked that were answered with success, for tests
-	// of input that the contract does not promise to take.
+	// Lenient does not check the requests of successful answers, for tests of input outside of the contract.
 	Lenient bool
 
 	doc     *Document
 	handler http.Handler
 }
 
-// NewClient returns a client for h, which keeps doc.
+// NewClient returns a client for h that checks answers against doc.
 func NewClient(t T, h http.Handler, doc []byte) *Client {
 	t.Helper()
 	d, err := Read(doc)
@@ -48,8 +47,7 @@ func NewClient(t T, h http.Handler, doc []byte) *Client {
 	return &Client{Header: http.Header{}, doc: d, handler: h}
 }
 
-// With returns a copy of the client that sends one more header, or another value of
-// it.
+// With returns a copy of the client that also sends a header, or replaces its value.
 func (c *Client) With(name, value string) *Client {
 	own := *c
 	own.Header = c.Header.Clone()
@@ -57,18 +55,17 @@ func (c *Client) With(name, value string) *Client {
 	return &own
 }
 
-// Reply is what came back.
+// Reply is the answer to a request.
 type Reply struct {
-	// Operation is the operationId that answered; empty if the path is in no
-	// contract.
+	// Operation is the operationId of the path; empty if the path is not in the contract.
 	Operation string
-	// Status, Header and Body are the reply's own.
+	// Status, Header and Body are those of the answer.
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Want fails the test if the status is another, and shows the body then.
+// Want fails the test and shows the body if the status is not status.
 func (r *Reply) Want(t T, status int) *Reply {
 	t.Helper()
 	if r.Status != status {
@@ -108,7 +105,7 @@ func (r *Reply) ErrorType(t T) string {
 	return strings.Join(types, " ")
 }
 
-// Locs returns where the problems of a 422 are, each as "body.limit".
+// Locs returns the places of the problems of a 422, each as "body.limit".
 func (r *Reply) Locs(t T) []string {
 	t.Helper()
 	var many struct {
@@ -124,8 +121,8 @@ func (r *Reply) Locs(t T) []string {
 	return locs
 }
 
-// Send makes a request and sends it; see [Client.Do]. A body that is text or bytes is
-// sent as it is, nil is no body, all else as its JSON.
+// Send makes a request and sends it with [Client.Do]. A string or []byte body is sent as it is, nil is no body, and any
+// other value is sent as JSON.
 func (c *Client) Send(t T, method, target string, body any) *Reply {
 	t.Helper()
 	var text io.Reader
@@ -217,9 +214,8 @@ func (d *Document) checkReply(op *Operation, got *Reply) error {
 	return nil
 }
 
-// withoutRefused returns the body of an upload without the items that the answer refuses; without
-// all items if it does not list every one that it refuses. Of a stream these are points. Other bodies stay
-// what they are.
+// withoutRefused returns the body of an upload without the items that the answer refuses. If the answer does not list
+// every refused item, it removes all items. Of a stream it removes points. Other bodies are unchanged.
 func withoutRefused(sent, answer []byte) []byte {
 	var refused struct {
 		Refused []struct {

@@ -48,7 +48,7 @@ func fails(t *testing.T, f func(testing.TB)) bool {
 	return s.failed
 }
 
-func TestClientSeesWhatIsNotInTheContract(t *testing.T) {
+func TestClient_failsOnAnswersOutsideTheContract(t *testing.T) {
 	const json = "application/json"
 	for _, tt := range []struct {
 		name    string
@@ -112,7 +112,7 @@ type change struct {
 	Size wire.Opt[int] `json:"size,omitzero"`
 }
 
-func TestCheckTypes(t *testing.T) {
+func TestCheckTypes_reportsDifferencesBetweenSchemaAndType(t *testing.T) {
 	kinds := map[string][]string{"kind": {"b", "a"}}
 	got, err := contract.CheckTypes([]byte(demo),
 		contract.Pair{Schema: "Thing", Value: goodThing{}, Enums: kinds},
@@ -160,7 +160,7 @@ type reader struct{ N int }
 
 func (r *reader) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &r.N) }
 
-func TestCheckTypesOfListsAndNulls(t *testing.T) {
+func TestCheckTypes_reportsDifferencesOfListsAndNulls(t *testing.T) {
 	doc := `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{},"components":{"schemas":{
 		"Out":{"type":"object","additionalProperties":false,"required":["holes","whole","zone","when","named","sure"],"properties":{
 			"named":{"type":"object","additionalProperties":{"type":["integer","null"]}},"sure":{"type":"object","additionalProperties":{"type":"integer"}},
@@ -209,7 +209,7 @@ func TestCheckTypesOfListsAndNulls(t *testing.T) {
 	}, got)
 }
 
-func TestNilCollections(t *testing.T) {
+func TestNilCollections_reportsNilListsByPath(t *testing.T) {
 	require.Empty(t, contract.NilCollections(goodThing{Parts: []part{}}))
 	require.Equal(t, []string{"parts"}, contract.NilCollections(&goodThing{}))
 	require.Equal(t, []string{"things[1].parts"}, contract.NilCollections(struct {
@@ -218,7 +218,7 @@ func TestNilCollections(t *testing.T) {
 	}{Things: []goodThing{{Parts: []part{}}, {}}}))
 }
 
-func TestLeaksFindsWhatLeaks(t *testing.T) {
+func TestLeaks_findsSentValuesInAnswersLogsAndPanics(t *testing.T) {
 	logs := &contract.Logs{}
 	look := func(h http.HandlerFunc) []string {
 		found, err := contract.Leaks(t.Context(), h, contract.Probes{
@@ -248,7 +248,7 @@ func TestLeaksFindsWhatLeaks(t *testing.T) {
 	}), "latest_thing, Cookie: panicked with string")
 }
 
-func TestStraysFindsRepliesOutsideOfTheContract(t *testing.T) {
+func TestStrays_findsAnswersOutsideTheContract(t *testing.T) {
 	p := contract.Probes{Document: []byte(demo), Logs: &contract.Logs{}}
 	found, err := contract.Strays(t.Context(), answers(418, "application/json", `{"detail":{}}`), p)
 	require.NoError(t, err)

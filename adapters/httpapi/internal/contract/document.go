@@ -14,8 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Document is a contract, OpenAPI 3.1, ready to check with. Not safe for concurrent
-// use.
+// Document is an OpenAPI 3.1 contract. Not safe for concurrent use.
 type Document struct {
 	tree     map[string]any
 	compiler *jsonschema.Compiler
@@ -39,12 +38,11 @@ type Operation struct {
 
 const base = "contract.json"
 
-// documents are those that were read, by SHA-256: reading the contract takes longer than most
-// tests.
+// documents caches parsed documents by SHA-256, because parsing the contract takes longer than most tests.
 var documents sync.Map
 
-// Read reads a document, or returns the one that was read from the same bytes. It is safe for
-// concurrent use, as is the document.
+// Read parses a document, or returns the cached one of the same bytes. It is safe for concurrent use, as is the
+// document.
 func Read(doc []byte) (*Document, error) {
 	sum := sha256.Sum256(doc)
 	if d, ok := documents.Load(sum); ok {
@@ -96,8 +94,7 @@ func escape(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
-// find returns the operation for a request; literals win over parameters from left to
-// right.
+// find returns the operation of a request. Literal segments take precedence over parameters, from left to right.
 func (d *Document) find(method, path string) *Operation {
 	parts := split(path)
 	var best *Operation
@@ -132,7 +129,7 @@ func narrower(a, b *Operation) bool {
 	return false
 }
 
-// resolve follows a reference, if node is one, and returns where it leads.
+// resolve returns the target of node if node is a reference, else node.
 func (d *Document) resolve(node map[string]any, pointer string) (map[string]any, string) {
 	for range 10 {
 		ref, ok := node["$ref"].(string)
@@ -145,7 +142,7 @@ func (d *Document) resolve(node map[string]any, pointer string) (map[string]any,
 	return node, pointer
 }
 
-// at returns what a JSON pointer leads to.
+// at returns the object at a JSON pointer.
 func (d *Document) at(pointer string) map[string]any {
 	node := d.tree
 	for _, key := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {

@@ -43,7 +43,7 @@ func Foreign(ctx context.Context, h http.Handler, p Probes, owned []string, exce
 			for _, id := range used {
 				tried[ids[id]] = true
 			}
-			// What the first request changed, such as a name that is taken, tells nothing of ids.
+			// A difference that the first request caused, such as a taken name, is not a difference between the ids.
 			told := true
 			for range 2 {
 				told = told && f.differ(ctx, h, op, pr, used)

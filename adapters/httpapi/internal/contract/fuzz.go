@@ -12,10 +12,9 @@ import (
 	"strings"
 )
 
-// Fuzz sends n requests made at random from a contract's schemas, and returns what is wrong
-// with the answers: a panic, a status of 500 or more but 501, or an answer that is not in
-// the contract. Most values are as the schema says; some are missing, null, of another type,
-// extreme or repeated. The same seed makes the same requests.
+// Fuzz sends n random requests made from the schemas of a contract, and returns the faults of the answers: a panic, a
+// status of 500 or more except 501, or an answer outside of the contract. Most values are valid; some are missing,
+// null, of another type, extreme or repeated. The same seed makes the same requests.
 func Fuzz(ctx context.Context, h http.Handler, p Probes, seed uint64, n int) ([]string, error) {
 	d, err := Read(p.Document)
 	if err != nil {
@@ -53,8 +52,7 @@ func (f *fuzzer) oneIn(n int) bool { return f.r.IntN(n) == 0 }
 
 func (f *fuzzer) strange(n int) bool { return !f.calm && f.oneIn(n) }
 
-// known is the value of what has this name, if there is one. A list of ids has its name in the
-// plural.
+// known returns the value for a parameter name, if p.Path has one. A list of ids has the plural of the name.
 func (f *fuzzer) known(name string, schema map[string]any) (any, bool) {
 	if v := f.probes.Path[name]; v != "" {
 		return v, !f.strange(8)
@@ -77,7 +75,7 @@ func (d *Document) isList(schema map[string]any) bool {
 
 func pick[T any](f *fuzzer, list []T) T { return list[f.r.IntN(len(list))] }
 
-// request makes a request of an operation.
+// request returns a random request of an operation.
 func (f *fuzzer) request(op *Operation) probe {
 	var path strings.Builder
 	for _, part := range op.parts {
@@ -127,14 +125,14 @@ func (f *fuzzer) request(op *Operation) probe {
 }
 
 func (f *fuzzer) unknown(name string) string {
-	// An empty text would be another path.
+	// An empty path segment would change the path.
 	if f.calm && strings.HasSuffix(name, "_id") {
 		return "6f1c0b52-0000-4000-8000-000000000001"
 	}
 	return "x" + fmt.Sprint(f.odd())
 }
 
-// plainText is a value as a parameter has it.
+// plainText returns a value in the form of a parameter.
 func plainText(v any) string {
 	if list, ok := v.([]any); ok && len(list) > 0 {
 		v = list[0]
@@ -149,7 +147,7 @@ func plainText(v any) string {
 	return string(b)
 }
 
-// odd is a value that few schemas expect.
+// odd returns a value that few schemas accept.
 func (f *fuzzer) odd() any {
 	return pick(f, []any{
 		nil, true, "", " ", "\x00", "x", "é", strings.Repeat("a", 300), strings.Repeat("9", 40), "2147483648", "-1", "0", "1e400", "NaN",
@@ -159,7 +157,7 @@ func (f *fuzzer) odd() any {
 	})
 }
 
-// value makes a value of a schema.
+// value returns a random value of a schema.
 func (f *fuzzer) value(node map[string]any, depth int) any {
 	node, _ = f.doc.resolve(node, "")
 	if depth > 12 || f.strange(40) {
@@ -208,7 +206,7 @@ func (f *fuzzer) value(node map[string]any, depth int) any {
 	return f.leaf(node)
 }
 
-// object makes an object: what is required mostly, of the rest one or two more.
+// object returns a random object: most required members, and one or two others.
 func (f *fuzzer) object(node, properties map[string]any, depth int) any {
 	required, _ := node["required"].([]any)
 	out := map[string]any{}
@@ -227,7 +225,7 @@ func (f *fuzzer) object(node, properties map[string]any, depth int) any {
 	return out
 }
 
-// leaf makes a value without members.
+// leaf returns a random value without members.
 func (f *fuzzer) leaf(node map[string]any) any {
 	switch node["type"] {
 	case "boolean":

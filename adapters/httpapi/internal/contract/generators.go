@@ -61,8 +61,8 @@ func (g *generators) operation(op map[string]any, at string) {
 	}
 }
 
-// content checks the media types of a body. A generator reads and writes JSON, text and forms; of
-// all else it makes a stream of bytes, if the schema says so.
+// content checks the media types of a body. Generators support JSON, text and forms, and treat other types as a byte
+// stream if the schema says so.
 func (g *generators) content(body map[string]any, at string) {
 	types, _ := body["content"].(map[string]any)
 	for name, v := range types {
@@ -89,7 +89,7 @@ func (g *generators) content(body map[string]any, at string) {
 	}
 }
 
-// schema checks a schema and those in it.
+// schema checks a schema and the schemas inside it.
 func (g *generators) schema(v any, at string) {
 	node, ok := v.(map[string]any)
 	if !ok {
@@ -143,8 +143,8 @@ func (g *generators) branches(node map[string]any, key string) []any {
 	return list
 }
 
-// union checks that a value tells which branch it is of: by its JSON type, by a discriminator, or,
-// under oneOf, by a property that no other branch has.
+// union checks that the branch of a value can be recognised: by its JSON type, by a discriminator, or under oneOf by a
+// property of no other branch.
 func (g *generators) union(key string, node map[string]any, at string) {
 	var branches []map[string]any
 	refs, types, count := true, map[any]bool{}, map[string]int{}
@@ -190,7 +190,7 @@ func (g *generators) union(key string, node map[string]any, at string) {
 	g.say(at, "a value does not tell its branch of %s", key)
 }
 
-// names checks that the properties of an object have different names in Go.
+// names checks that the properties of an object get different names in Go.
 func (g *generators) names(node map[string]any, at string) {
 	properties, _ := node["properties"].(map[string]any)
 	taken := map[string]string{}
@@ -207,8 +207,8 @@ func (g *generators) names(node map[string]any, at string) {
 	}
 }
 
-// contains reports whether each value of a schema contains a value of the component at target. Lists
-// and maps do not, nor what may be absent or null.
+// contains reports whether every value of a schema contains a value of the component at target. Lists, maps, optional
+// and nullable members do not count.
 func (g *generators) contains(node map[string]any, target string, seen map[string]bool) bool {
 	member := func(v any) bool {
 		node, _ := v.(map[string]any)
@@ -237,7 +237,7 @@ func (g *generators) contains(node map[string]any, target string, seen map[strin
 			return true
 		}
 	}
-	// Of a union the generated type holds all branches, side by side.
+	// The generated type of a union contains all branches.
 	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
 		if slices.ContainsFunc(g.branches(node, key), member) {
 			return true
@@ -246,8 +246,7 @@ func (g *generators) contains(node map[string]any, target string, seen map[strin
 	return false
 }
 
-// components checks that components of different kinds, which become types of one package, have
-// different names.
+// components checks that components of different kinds have different names, because all become types of one package.
 func (g *generators) components() {
 	components, _ := g.doc.tree["components"].(map[string]any)
 	taken := map[string]string{}
@@ -262,8 +261,8 @@ func (g *generators) components() {
 	}
 }
 
-// unreached checks that operations refer to the components of webhooks: oapi-codegen leaves out those
-// that no operation reaches, and the code of the webhooks needs them.
+// unreached checks that operations refer to the components of webhooks, because oapi-codegen omits components that no
+// operation uses.
 func (g *generators) unreached() {
 	kept, needed := map[string]bool{}, map[string]bool{}
 	g.doc.refs(g.doc.tree["paths"], kept)
@@ -275,7 +274,7 @@ func (g *generators) unreached() {
 	}
 }
 
-// refs gathers the references in v, and those in what they lead to.
+// refs collects the references in v, and those in their targets.
 func (d *Document) refs(v any, into map[string]bool) {
 	switch v := v.(type) {
 	case []any:

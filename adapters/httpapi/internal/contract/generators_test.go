@@ -15,7 +15,7 @@ func asDocument(schemas, more string) []byte {
 		"components":{"schemas":{%s}}%s}`, schemas, more)
 }
 
-func TestGeneratorFaults(t *testing.T) {
+func TestGeneratorFaults_reportsFormsThatGeneratorsRefuse(t *testing.T) {
 	const (
 		a = `"A":{"type":"object","properties":{"kind":{"type":"string","const":"a"},"n":{"type":"integer"}}}`
 		b = `"B":{"type":"object","properties":{"kind":{"type":"string","const":"b"},"n":{"type":"integer"}}}`
@@ -58,7 +58,7 @@ func TestGeneratorFaults(t *testing.T) {
 	}
 }
 
-func TestGeneratorFaultsOfBodiesAndNames(t *testing.T) {
+func TestGeneratorFaults_reportsBodiesAndNamesThatGeneratorsRefuse(t *testing.T) {
 	got, err := contract.GeneratorFaults([]byte(`{"openapi":"3.1.0","info":{"title":"t","version":"1"},
 		"paths":{"/x":{"post":{"operationId":"x",
 			"parameters":[{"$ref":"#/components/parameters/P"}],

@@ -19,7 +19,7 @@ import (
 	"sync"
 )
 
-// Logs keeps what is logged. The zero value is ready; it is safe for concurrent use.
+// Logs collects log output. The zero value is ready to use. Safe for concurrent use.
 type Logs struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -46,22 +46,21 @@ func (l *Logs) Take() string {
 	return s
 }
 
-// The marks that are planted. They do not occur by chance.
+// The planted marks. They do not occur by chance.
 const (
 	textMark   = "Qz7Marker9xW"
 	numberMark = "864209753186"
 )
 
-// Probes says how Leaks is to call.
+// Probes configures [Leaks] and [Strays].
 type Probes struct {
-	// Document is the contract; every operation in it is called.
+	// Document is the contract. Every operation in it is called.
 	Document []byte
-	// Logs is where the handler logs to.
+	// Logs collects the log of the handler.
 	Logs *Logs
-	// Header is added to every call, such as a key that is good.
+	// Header is added to every call, such as a valid key.
 	Header http.Header
-	// Path holds values for parameters of paths that lead to something, by name.
-	// Others get a UUID or a word.
+	// Path maps path parameters to values of existing things. Other parameters get a UUID or a word.
 	Path map[string]string
 }
 
@@ -72,8 +71,8 @@ func Leaks(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
 	return p.each(ctx, h, leaks)
 }
 
-// Strays makes the same calls as [Leaks] and returns each reply that is not as in the
-// contract: most of them refuse, in every way there is.
+// Strays makes the same calls as [Leaks] and returns each answer that does not match the contract. Most calls are
+// invalid requests.
 func Strays(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
 	return p.each(ctx, h, strays)
 }
@@ -134,7 +133,7 @@ type probe struct {
 	header                          http.Header
 }
 
-// run makes the call. If the handler panicked, it tells with what type.
+// run makes the call. If the handler panicked, panicked is the type of the value.
 func (pr probe) run(ctx context.Context, h http.Handler, op *Operation, p Probes) (reply *Reply, panicked string) {
 	r := httptest.NewRequestWithContext(ctx, op.Method, pr.target, strings.NewReader(pr.body))
 	for _, header := range []http.Header{p.Header, pr.header} {
@@ -159,7 +158,7 @@ func marked(s string) bool {
 	return strings.Contains(s, textMark) || strings.Contains(s, numberMark) || strings.Contains(s, strings.ToLower(textMark))
 }
 
-// dress are the forms in which a mark comes.
+// dress lists the forms in which a mark is sent.
 var dress = []struct{ name, text string }{
 	{"plain", textMark},
 	{"with NUL", textMark + "\x00"},
@@ -245,8 +244,8 @@ func (d *Document) parameterProbes(op *Operation, plain, name, text string) []pr
 	return out
 }
 
-// bodyProbes makes bodies from the schema: one where every leaf is the mark, one where
-// every text is and the rest is sound, and one per property.
+// bodyProbes makes bodies from the schema: one with a mark in every leaf, one with a mark in every text, and one per
+// property.
 func (d *Document) bodyProbes(op *Operation, plain, name, text string) []probe {
 	body, _ := op.node["requestBody"].(map[string]any)
 	body, pointer := d.resolve(body, op.pointer+"/requestBody")
@@ -281,8 +280,8 @@ func (d *Document) bodyProbes(op *Operation, plain, name, text string) []probe {
 	return out
 }
 
-// formProbes makes forms from the schema: one with a mark in every field, one per field
-// with sound ones beside it, and marks in the names of parts and of files.
+// formProbes makes forms from the schema: one with a mark in every field, one per field among valid ones, and some with
+// marks in the names of parts and files.
 func (d *Document) formProbes(op *Operation, plain, name, text string) []probe {
 	body, _ := op.node["requestBody"].(map[string]any)
 	body, pointer := d.resolve(body, op.pointer+"/requestBody")
@@ -292,7 +291,7 @@ func (d *Document) formProbes(op *Operation, plain, name, text string) []probe {
 	}
 	sound, _ := d.sample(d.at(schema), func(map[string]any) (any, bool) { return nil, false }, 0).(map[string]any)
 	fields := slices.Sorted(maps.Keys(sound))
-	// form writes the fields; marks says what stands in which, and what it is called.
+	// form writes the fields. marks returns the text and the file name of a field.
 	form := func(what, extra string, marks func(field string) (fieldText, file string)) probe {
 		var b bytes.Buffer
 		w := multipart.NewWriter(&b)
@@ -334,7 +333,7 @@ func (d *Document) formProbes(op *Operation, plain, name, text string) []probe {
 	return out
 }
 
-// sample makes a value of a schema. Where mark says so, the leaf is what it returns.
+// sample returns a value of a schema. A leaf is what mark returns, if it returns true.
 func (d *Document) sample(node map[string]any, mark func(map[string]any) (any, bool), depth int) any {
 	node, _ = d.resolve(node, "")
 	if depth > 12 {
@@ -376,7 +375,7 @@ func (d *Document) sample(node map[string]any, mark func(map[string]any) (any, b
 	return leafOf(node)
 }
 
-// leafOf is a sound value of a schema without members.
+// leafOf returns a valid value of a schema without members.
 func leafOf(node map[string]any) any {
 	for _, key := range []string{"enum", "examples"} {
 		if list, ok := node[key].([]any); ok && len(list) > 0 {

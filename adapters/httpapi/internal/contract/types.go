@@ -15,15 +15,14 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Pair says that a Go type and a schema are the same thing.
+// Pair names a Go type and the schema that it must match.
 type Pair struct {
 	// Schema is its name under #/components/schemas.
 	Schema string
 	// Value is a value of the Go type.
 	Value any
-	// Input says that we read it: a field is required unless it is a pointer, a
-	// wire.Opt, or has omitempty or omitzero. Of what we write, a field is required
-	// unless it has one of those two.
+	// Input is for a type that is read: a field is required unless it is a pointer, a wire.Opt, or has omitempty or
+	// omitzero. In a type that is written, a field is required unless it has omitempty or omitzero.
 	Input bool
 	// Enums are the values of enumerations, by key ("status", "events.status"). The
 	// schema must list the same ones, under enum, or under x-extensible-enum where
@@ -31,8 +30,8 @@ type Pair struct {
 	Enums map[string][]string
 }
 
-// CheckTypes compares pairs and returns every difference, each as "User.created_on:
-// what". Types that a type is made of are compared with it.
+// CheckTypes compares pairs and returns every difference, each as "User.created_on: what". It also compares the types
+// of fields.
 func CheckTypes(doc []byte, pairs ...Pair) ([]string, error) {
 	d, err := Read(doc)
 	if err != nil {
@@ -71,7 +70,7 @@ func (c *comparison) say(at, format string, args ...any) {
 	c.found = append(c.found, c.pair.Schema+at+": "+fmt.Sprintf(format, args...))
 }
 
-// null takes null off a schema.
+// null removes null from a schema, and reports whether it was there.
 func (c *comparison) null(node map[string]any) (map[string]any, bool) {
 	if list, ok := node["type"].([]any); ok && slices.Contains(list, any("null")) {
 		rest := slices.DeleteFunc(slices.Clone(list), func(v any) bool { return v == "null" })
@@ -154,7 +153,7 @@ func (c *comparison) value(t reflect.Type, node map[string]any, at string) {
 	}
 }
 
-// wireType is how a type looks in JSON.
+// wireType returns the JSON type and format of a Go type.
 func wireType(t reflect.Type) (name, format string) {
 	switch t {
 	case reflect.TypeFor[healthlab.Time]():
@@ -322,8 +321,8 @@ func (f goField) required(input bool) bool {
 	return f.has("required") || (!f.omit && !f.isOpt() && f.t.Kind() != reflect.Pointer)
 }
 
-// nullable says whether null may stand there. It is not sure of what may be left out
-// when we write it, nor of types that write themselves.
+// nullable reports whether a field may be null. sure is false for optional fields that are written, and for types with
+// their own JSON form.
 func (f goField) nullable(input bool) (want, sure bool) {
 	pointer := f.t.Kind() == reflect.Pointer
 	if input {

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// wrongValue is in no enumeration.
+// wrongValue is a text that no enumeration contains.
 const wrongValue = "qz7marker9xw"
 
-// longEnum is how many values an error lists at most. Of more it names the nearest and where the list is.
+// longEnum is the largest number of values that an error lists. For a longer enumeration it lists the nearest values
+// and where to find all.
 const longEnum = 20
 
-// WrongValues sends a value that is in no enumeration in the place of each value of the contract that has an
-// enumeration, in queries and bodies. It returns how many places it tried, and those of which the answer does
-// not list the values: no 422, and no item that is refused with them. except has the places, as
-// "operation place", that need not be answered with the values, and why.
+// WrongValues replaces the value of each enumeration in queries and bodies by one outside of it. It returns the number
+// of tried places, and the places whose answer does not list the allowed values. except maps places, as "operation
+// place", that need not list them to the reason.
 func WrongValues(ctx context.Context, h http.Handler, p Probes, except map[string]string) (tried int, found []string, err error) {
 	d, err := Read(p.Document)
 	if err != nil {
@@ -51,7 +51,7 @@ func WrongValues(ctx context.Context, h http.Handler, p Probes, except map[strin
 	return tried, found, nil
 }
 
-// wrongTries is how many requests are made for a place.
+// wrongTries is the number of requests per place.
 const wrongTries = 8
 
 // enumPlace is a place of an operation that has an enumeration.
@@ -61,7 +61,7 @@ type enumPlace struct {
 	request func() probe // with the wrong value
 }
 
-// judge says what is wrong with an answer to the wrong value; "" if nothing is.
+// judge returns the fault of the answer to a wrong value; "" if there is none.
 func (e *enumPlace) judge(reply *Reply, panicked string) string {
 	if panicked != "" {
 		return "panicked"
@@ -91,7 +91,7 @@ func (e *enumPlace) judge(reply *Reply, panicked string) string {
 	return ""
 }
 
-// enums are the places of an operation that have an enumeration.
+// enums returns the places of an operation that have an enumeration.
 func (f *fuzzer) enums(op *Operation) (list []enumPlace) {
 	for _, p := range f.doc.parameters(op) {
 		if values := f.doc.enumOf(p.Schema); p.In == "query" && len(values) > 0 {
@@ -122,7 +122,7 @@ func (f *fuzzer) enums(op *Operation) (list []enumPlace) {
 	return list
 }
 
-// requiredRequest is a request with its required parameters alone, and without headers.
+// requiredRequest returns a request with only the required parameters and without headers.
 func (f *fuzzer) requiredRequest(op *Operation) probe {
 	pr := f.request(op)
 	pr.header = http.Header{}
@@ -137,7 +137,7 @@ func (f *fuzzer) requiredRequest(op *Operation) probe {
 	return pr
 }
 
-// required makes an object with its required members alone.
+// required returns an object with only the required members.
 func (f *fuzzer) required(node, properties map[string]any) map[string]any {
 	out := map[string]any{}
 	required, _ := node["required"].([]any)
@@ -153,7 +153,7 @@ func (f *fuzzer) required(node, properties map[string]any) map[string]any {
 	return out
 }
 
-// enumOf are the texts of the enumeration of a schema, or of its items.
+// enumOf returns the enumeration of a schema or of its items.
 func (d *Document) enumOf(node map[string]any) (values []string) {
 	node, _ = d.resolve(node, "")
 	if items, ok := node["items"].(map[string]any); ok {
@@ -168,8 +168,8 @@ func (d *Document) enumOf(node map[string]any) (values []string) {
 	return values
 }
 
-// bodyEnums yields each place below a schema that has an enumeration. place puts a value of the schema into a
-// whole body; above has the components that the schema is part of.
+// bodyEnums yields each place below a schema that has an enumeration. put places a value into a whole body. above lists
+// the components that contain the schema.
 func (f *fuzzer) bodyEnums(node map[string]any, at string, above []string, put func(any) any, yield func(place string, values []string, make func() any)) {
 	if ref, ok := node["$ref"].(string); ok {
 		if slices.Contains(above, ref) {

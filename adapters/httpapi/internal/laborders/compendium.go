@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// compendiumOperations compare what labs can measure, and tell who orders.
+// compendiumOperations lists the operations that compare the tests of labs and list physicians.
 func (a API) compendiumOperations() []server.Operation {
 	return []server.Operation{
 		{ID: "search_compendium", Pattern: "POST /v3/compendium/search", Bound: server.Public, Team: server.AsJSON(a.searchCompendium)},
@@ -39,7 +39,7 @@ func (a API) convertCodes(ctx context.Context, in *wire.In, team healthlab.TeamI
 	return a.Orders.Catalogue().Convert(ctx, team, body)
 }
 
-// OrderableTests are a lab's markers, by the code that was asked for.
+// OrderableTests lists the orderable markers of a lab by the requested code.
 type OrderableTests struct {
 	Candidates map[string][]catalogue.PerLabCandidate `json:"candidates"`
 }

@@ -25,7 +25,7 @@ func (a API) documentOperations() []server.Operation {
 		{ID: "read_abn_pdf", Pattern: order(documents.BeneficiaryNotice), Bound: a.ofOrder(), Team: document(orderID, a.Documents.CoverageNotice)},
 		{ID: "read_order_transaction_result_pdf", Pattern: "GET /v3/order_transaction/{transaction_id}/result/pdf", Bound: a.ofTransaction(), Team: document(transactionID, a.Documents.TransactionReport)},
 		{ID: "read_lab_test_collection_instruction_pdf", Pattern: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf", Bound: server.Public, Team: document(labTestID, a.Documents.LabTestInstructions)},
-		// The holder of the URL may read.
+		// The signed token in the path authorises the request.
 		{ID: "read_requisition_form", Pattern: "GET " + RequisitionFormPath + "/{token}", Handle: a.readRequisitionForm},
 	}
 }
@@ -73,7 +73,7 @@ func pdf(w http.ResponseWriter, file []byte, err error) error {
 	return wire.Bytes(w, http.StatusOK, "application/pdf", file)
 }
 
-// document returns a handler that answers with the document that an id of the path leads to.
+// document returns a handler that answers with the PDF that belongs to an id of the path.
 func document[ID any](of func(*wire.In) ID, read func(context.Context, healthlab.TeamID, ID) ([]byte, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 		in := wire.From(r)

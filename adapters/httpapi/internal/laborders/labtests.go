@@ -47,13 +47,13 @@ type markersOut struct {
 	Pricing *markerPricing             `json:"pricing"`
 }
 
-// markerPricing is what markers cost, by id.
+// markerPricing holds the prices of markers by id.
 type markerPricing struct {
 	Currency string        `json:"currency"`
 	Data     map[int]price `json:"data"`
 }
 
-// labTestPricing is what lab tests cost, by id.
+// labTestPricing holds the prices of lab tests by id.
 type labTestPricing struct {
 	Currency string                                  `json:"currency"`
 	Data     map[catalogue.LabTestID]labTestPriceOut `json:"data"`
@@ -61,20 +61,20 @@ type labTestPricing struct {
 
 type labTestPriceOut struct {
 	Pricing price `json:"pricing"`
-	// MarkerBreakdown is what its markers cost on their own, by id.
+	// MarkerBreakdown holds the prices of the single markers by id.
 	MarkerBreakdown map[int]price `json:"marker_breakdown"`
 }
 
-// price is an amount in cents, or why there is none.
+// price is an amount in cents, or the reason why it is unknown.
 type price struct {
 	BaseAmountMinor *int64  `json:"base_amount_minor,omitempty"`
 	Unspecified     *string `json:"unspecified,omitempty"`
 }
 
-// currency is that of every price.
+// currency is the currency of every price.
 const currency = "USD"
 
-// priceOf is an amount in major units as a price.
+// priceOf returns an amount in major units as a price.
 func priceOf(major decimal.Decimal, known bool) price {
 	if !known {
 		none := "price_unavailable"
@@ -84,7 +84,7 @@ func priceOf(major decimal.Decimal, known bool) price {
 	return price{BaseAmountMinor: &minor}
 }
 
-// priceOfMarker is what a marker costs on its own.
+// priceOfMarker returns the price of a single marker.
 func priceOfMarker(m catalogue.Marker) price {
 	if m.Price == nil {
 		return priceOf(decimal.Decimal{}, false)

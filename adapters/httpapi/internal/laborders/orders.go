@@ -34,7 +34,7 @@ func (a API) orderOperations() []server.Operation {
 	}
 }
 
-// orderOut is the answer of everything that makes or changes an order.
+// orderOut is the answer of operations that create or change an order.
 type orderOut struct {
 	Order   orders.Order `json:"order"`
 	Status  string       `json:"status"`
@@ -124,8 +124,8 @@ func (a API) listOrderLifecycles(_ context.Context, in *wire.In, _ healthlab.Tea
 	return orderLifecycles{orders.Lifecycles()}, nil
 }
 
-// orderQuery reads the filters of the list of orders. A day alone is its beginning, but
-// for end_date, where it is all of it.
+// orderQuery reads the filters of the list of orders. A date without a time is the start of the day, and for end_date
+// the end of the day.
 func orderQuery(in *wire.In) orders.Query {
 	q := orders.Query{
 		Search:         in.ShortText("search_input"),
@@ -169,8 +169,7 @@ func lowerBound(in *wire.In, name string) time.Time {
 	return time.Time{}
 }
 
-// upperBound makes an inclusive bound an exclusive one: an instant counts itself, a
-// day alone as much of itself as it is said to cover.
+// upperBound converts an inclusive bound to an exclusive one: for an instant by the smallest step, for a date by day.
 func upperBound(in *wire.In, name string, day time.Duration) time.Time {
 	m := in.OptMoment(name)
 	switch {
@@ -183,7 +182,7 @@ func upperBound(in *wire.In, name string, day time.Duration) time.Time {
 	}
 }
 
-// changeOrder answers operations that name an order and nothing else.
+// changeOrder returns a handler for operations whose only parameter is the order.
 func (a API) changeOrder(change func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Order, error)) func(*wire.In, healthlab.TeamID) (*server.Change, error) {
 	return func(in *wire.In, team healthlab.TeamID) (*server.Change, error) {
 		id := orderID(in)
@@ -201,7 +200,7 @@ func orderChange(change func(context.Context) (orders.Order, error)) *server.Cha
 	}}
 }
 
-// simulatedWalk is the query and body of a simulated walk.
+// simulatedWalk holds the query and body of a simulation.
 type simulatedWalk struct {
 	Interpretation    labresult.Interpretation `json:"interpretation" wire:"opt"`
 	ResultTypes       []labresult.Type         `json:"result_types" wire:"opt"`
@@ -223,8 +222,7 @@ func (a API) simulateOrder(ctx context.Context, in *wire.In, team healthlab.Team
 	return nil, nil
 }
 
-// activation is the body of a change of the day of activation. The key must be there;
-// null clears the day.
+// activation is the body that changes the activation date of an order. The key is required; null deletes the date.
 type activation struct {
 	ActivateBy *healthlab.Date `json:"activate_by" wire:"required"`
 }
@@ -241,7 +239,7 @@ func (a API) setActivation(in *wire.In, team healthlab.TeamID) (*server.Change, 
 	}), nil
 }
 
-// resentOut names the orders whose latest event was sent again.
+// resentOut lists the orders whose latest event was sent again.
 type resentOut struct {
 	OrderIDs []orders.OrderID `json:"order_ids"`
 }

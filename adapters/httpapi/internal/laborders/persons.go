@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/portal"
 )
 
-// personOperations are about who users are and who pays for them.
+// personOperations lists the operations on demographics and insurance of users.
 func (a API) personOperations() []server.Operation {
 	return []server.Operation{
 		{ID: "set_user_info", Pattern: "PATCH /v2/user/{user_id}/info", Bound: server.UserInPath, Team: a.setUserInfo},
@@ -30,7 +30,7 @@ func (a API) personOperations() []server.Operation {
 	}
 }
 
-// anyUser is the user that a path names. Here, a text that is no UUID names no user.
+// anyUser returns the user of the path. A text that is not a UUID returns the zero user, which does not exist.
 func anyUser(in *wire.In) healthlab.UserID {
 	id, err := uuid.Parse(in.PathText("user_id", wire.MaxPathText))
 	if err != nil {

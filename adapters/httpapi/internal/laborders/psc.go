@@ -18,7 +18,7 @@ func (a API) pscOperations() []server.Operation {
 	}
 }
 
-// radius reads one of the distances, in miles.
+// radius reads the search radius, in miles.
 func radius(in *wire.In) int {
 	var allowed []string
 	for _, miles := range appointment.Radii() {

@@ -96,7 +96,7 @@ func (a API) resolveUnmatched(ctx context.Context, in *wire.In, team healthlab.T
 	return a.Exchange.Reviews().Resolve(ctx, team, id, body)
 }
 
-// TestCases are the cases of test runs.
+// TestCases lists the cases of test runs.
 type TestCases struct {
 	Data []simulation.MatchTestCase `json:"data"`
 }
@@ -112,7 +112,7 @@ func (a API) listTestCases(ctx context.Context, in *wire.In, team healthlab.Team
 	return TestCases{cases}, nil
 }
 
-// TestRunStarted says that a test run was taken up.
+// TestRunStarted is the answer to a started test run.
 type TestRunStarted struct {
 	RunID  simulation.MatchTestRunID  `json:"run_id"`
 	Status simulation.MatchTestStatus `json:"status"`

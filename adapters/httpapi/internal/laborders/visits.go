@@ -122,14 +122,14 @@ func (a API) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab
 }
 
 func about(once *idempotency.Request, id orders.OrderID) *idempotency.Request {
-	// Erasing the order erases the answer that is stored for its key. once may be nil.
+	// The stored answer belongs to the order, so that erasing the order erases the answer too. once may be nil.
 	if once != nil {
 		once.About, once.Keep = id, idempotency.BookingRetention
 	}
 	return once
 }
 
-// rescheduling is the body of a reschedule. Notes that are absent stay as they are.
+// rescheduling is the body of a reschedule. Absent notes are not changed.
 type rescheduling struct {
 	BookingKey       string           `json:"booking_key"`
 	AppointmentNotes wire.Opt[string] `json:"appointment_notes,omitzero"`
@@ -169,8 +169,8 @@ func (a API) cancelHome(w http.ResponseWriter, r *http.Request, team healthlab.T
 	return answerVisit(w, v, err)
 }
 
-// centerCancellation is the body of the cancellation of a visit to a center. Its names
-// are unlike those of all others, which are taken, too.
+// centerCancellation is the body that cancels a visit to a center. Its field names differ from those of other bodies,
+// which are accepted too.
 type centerCancellation struct {
 	CancellationReasonID *uuid.UUID `json:"cancellationReasonId"`
 	Note                 *string    `json:"note"`

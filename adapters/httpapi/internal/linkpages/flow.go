@@ -12,8 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// pageList is where link_web_url leads: the list of sources or, where the token names one,
-// that source.
+// pageList shows the list of sources or, if the token names one, that source. link_web_url leads to it.
 func (a *Pages) pageList(v *visit) error {
 	p, err := a.open(v)
 	if err != nil {
@@ -58,7 +57,7 @@ func framed(r *http.Request) bool {
 	return dest == "iframe" || dest == "frame"
 }
 
-// typed is what a person typed, as far as it is looked at.
+// typed returns at most most characters of a text that a person typed.
 func typed(s string, most int) string {
 	s = strings.ToValidUTF8(s, "")
 	if utf8.RuneCountInString(s) > most {
@@ -76,7 +75,7 @@ func (a *Pages) pageSource(v *visit) error {
 		return err
 	}
 	if a.source(p).Way == "oauth" {
-		// Before it is needed, so that a hasty second click leaves as the first did.
+		// The cookie is set on the first page, so that a second click has the same cookie as the first.
 		if _, err := a.browser(v); err != nil {
 			return err
 		}
@@ -109,8 +108,7 @@ func (a *Pages) drawSource(v *visit, status int, p *healthdata.Provider, out pag
 // MaxField is the longest name, password, code or address, in characters.
 const MaxField = 512
 
-// field reads what a person filled in, and says in the catalogue's words what is wrong
-// with it.
+// field reads a form field, and adds the catalogue key of its error to wrong.
 func field(v *visit, name string, wrong map[string]string) string {
 	s := v.form.Get(name)
 	if name != "password" {
@@ -125,7 +123,7 @@ func field(v *visit, name string, wrong map[string]string) string {
 	return s
 }
 
-// pageSubmit takes a form: a name and password, an address, or a yes.
+// pageSubmit handles a form with a name and password, an e-mail address, or a confirmation.
 func (a *Pages) pageSubmit(v *visit) error {
 	_, p, err := a.offer(v)
 	if err != nil {
@@ -173,8 +171,7 @@ func (a *Pages) pageSubmit(v *visit) error {
 	})
 }
 
-// endForm ends a form: on to the customer, on to our last page, or the form once more with
-// what went wrong.
+// endForm answers a form: with a redirect to the team's page, with the last page, or with the same form and its error.
 func (a *Pages) endForm(v *visit, done linking.Result, again func(problem string) error) error {
 	switch {
 	case done.State == linking.ResultSuccess && done.Location != "":
@@ -190,7 +187,7 @@ func (a *Pages) endForm(v *visit, done linking.Result, again func(problem string
 	}
 }
 
-// lost reports whether a form cannot help any more.
+// lost reports whether an error cannot be resolved by sending the form again.
 func lost(t linking.ErrorType) bool {
 	switch t {
 	case linking.InvalidToken, linking.TokenExpired, linking.TokenConsumed, linking.TokenNotValidated:
@@ -200,7 +197,7 @@ func lost(t linking.ErrorType) bool {
 	}
 }
 
-// pageLeave sends the person to the provider's own page.
+// pageLeave redirects the person to the provider's sign-in page.
 func (a *Pages) pageLeave(v *visit) error {
 	_, p, err := a.offer(v)
 	if err != nil {
@@ -223,7 +220,7 @@ func (a *Pages) pageLeave(v *visit) error {
 	return err
 }
 
-// browser returns the secret of the browser, and gives it one if it has none.
+// browser returns the secret in the browser's cookie, and sets the cookie if there is none.
 func (a *Pages) browser(v *visit) (string, error) {
 	secret := a.BrowserOf(v.r)
 	if secret == "" {
@@ -239,7 +236,7 @@ func (a *Pages) browser(v *visit) (string, error) {
 	return secret, nil
 }
 
-// BrowserOf returns the secret that a browser shows; empty if it has none of ours.
+// BrowserOf returns the secret in the browser's cookie; empty if it has none.
 func (a *Pages) BrowserOf(r *http.Request) string {
 	c, err := r.Cookie(a.cookie())
 	if err != nil || !linking.IsBrowserSecret(c.Value) {
@@ -255,8 +252,7 @@ func (a *Pages) cookie() string {
 	return "link"
 }
 
-// Result answers where a provider sends a person back to, when the customer's page is not
-// next.
+// Result answers the redirect from a provider if the team has no page to continue with.
 func (a *Pages) Result(w http.ResponseWriter, r *http.Request, token string, done linking.Result) error {
 	v := &visit{w: w, r: r}
 	a.begin(r.Context(), v, token, "")
@@ -310,7 +306,7 @@ func (a *Pages) pageEnterCode(v *visit) error {
 	})
 }
 
-// giveCode shows a code for the companion app.
+// giveCode shows a link code for the companion app.
 func (a *Pages) giveCode(v *visit, p *healthdata.Provider) error {
 	code, err := a.Linking.DeviceCode(v.ctx(), v.token, p.Slug)
 	if err != nil {
@@ -322,8 +318,7 @@ func (a *Pages) giveCode(v *visit, p *healthdata.Provider) error {
 	})
 }
 
-// pageArrived is where a person waits for the companion app. With look, a script asks
-// whether to go there again.
+// pageArrived shows the page that waits for the companion app. With look, it answers the script of that page.
 func (a *Pages) pageArrived(v *visit) error {
 	done, err := a.Linking.CompleteDeviceCode(v.ctx(), v.token, v.provider())
 	if err != nil {
@@ -347,7 +342,7 @@ func (a *Pages) pageArrived(v *visit) error {
 	return a.draw(v, http.StatusOK, "wait", page.CodePage{Source: a.source(p), Back: v.session.Options.Provider == ""})
 }
 
-// pageDone says that a source is connected, to the holder of the token that did it.
+// pageDone shows that a source is connected, if the token belongs to the person that connected it.
 func (a *Pages) pageDone(v *visit) error {
 	x, err := a.Linking.Open(v.ctx(), v.token)
 	if x.State != linking.StateConnected {
@@ -383,7 +378,7 @@ func (a *Pages) pageDone(v *visit) error {
 	return a.draw(v, http.StatusOK, "done", out)
 }
 
-// pageClose notes that the person goes, and sends them where the customer wants them.
+// pageClose ends the session and redirects the person to the team's page.
 func (a *Pages) pageClose(v *visit) error {
 	if _, err := a.open(v); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package linkpages serves the pages on which a person links an account: choose a source, agree,
-// sign in, done. httpapi.LinkPages says what they promise; package page draws them.
+// Package linkpages serves the pages on which a person links an account: choose a source, agree, sign in, done.
+// httpapi.LinkPages describes them; package page renders them.
 package linkpages
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Options are what the pages need. Those that httpapi.LinkPages has, too, mean the same here.
+// Options are the options of the pages. Those that httpapi.LinkPages also has are described there.
 type Options struct {
 	// Linking, Health, NoteToken and LogFailure are required.
 	Linking *linking.Service
@@ -34,13 +34,12 @@ type Options struct {
 	Texts          map[string]map[string]string
 
 	OnDevice, Manual, Demo bool
-	// FirstImport returns how far the first import of a connection is. Nil: the last page does not
-	// speak of it.
+	// FirstImport returns the progress of the first import of a connection. Nil: the last page shows no progress.
 	FirstImport func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (page.Import, error)
 
 	// NoteToken is called with the link token of each request, for the access log.
 	NoteToken func(ctx context.Context, token string)
-	// LogFailure logs what went wrong on our side. The team is zero if it is not known.
+	// LogFailure logs an internal error. The team is zero if it is unknown.
 	LogFailure func(r *http.Request, team healthlab.TeamID, err error)
 }
 
@@ -48,15 +47,15 @@ type Options struct {
 type Pages struct {
 	Options
 	site *page.Site
-	// root is the path of the pages, and origin where they are.
+	// root is the path of the pages, and origin their origin.
 	root, origin string
 	secure       bool
 }
 
-// maxForm is the largest form that a person sends.
+// maxForm is the largest form, in bytes.
 const maxForm = 16 << 10
 
-// New returns the pages. Invalid: the options contradict each other.
+// New returns the pages. It returns Invalid if options contradict each other.
 func New(o Options) (*Pages, error) {
 	site, err := page.NewSite(page.Options{Language: o.Language, Texts: o.Texts, Logos: o.Logos})
 	if err != nil {
@@ -65,11 +64,11 @@ func New(o Options) (*Pages, error) {
 	web, err := url.Parse(o.Linking.WebURL())
 	base, bad := url.Parse(o.Linking.BaseURL())
 	if err != nil || bad != nil || web.Host != base.Host || web.Scheme != base.Scheme {
-		return nil, fmt.Errorf("%w: the link pages are on the host of linking.Options.BaseURL: a callback needs their cookie", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: URL: must have the host of linking.Options.BaseURL, because the callback reads the cookie of the link pages", healthlab.Invalid)
 	}
 	for _, f := range o.FrameAncestors {
 		if u, err := url.Parse(f); err != nil || u.Host == "" || u.Path != "" || strings.ContainsAny(f, "; ,'\"*") {
-			return nil, fmt.Errorf("%w: LinkPages.FrameAncestors are origins, such as https://app.example", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: LinkPages.FrameAncestors: must be origins such as https://app.example", healthlab.Invalid)
 		}
 	}
 	return &Pages{
@@ -78,8 +77,8 @@ func New(o Options) (*Pages, error) {
 	}, nil
 }
 
-// Operations returns the pages. They are mounted at /link whatever the path is from
-// outside: what strips a prefix from it strips that of all.
+// Operations returns the operations of the pages. They are mounted at /link whatever the outer path is: a proxy that
+// strips a prefix must strip it from all paths.
 func (a *Pages) Operations() []server.Operation {
 	show := func(id, pattern string, draw func(*visit) error) server.Operation {
 		return server.Operation{ID: "link_page_" + id, Pattern: pattern, MaxBody: maxForm, IgnoreUnknown: true,
@@ -107,9 +106,9 @@ type visit struct {
 	token string
 	form  url.Values // of a POST
 	view  page.View
-	// session is what the token opened, as far as it is known.
+	// session is the session of the token, as far as it was read.
 	session linking.Session
-	// consent is the text that the person agrees to.
+	// consent is the text that the person must agree to.
 	consent healthdata.ConsentText
 }
 
@@ -117,7 +116,7 @@ func (v *visit) ctx() context.Context { return v.r.Context() }
 
 func (v *visit) provider() string { return v.r.PathValue("provider") }
 
-// visit reads what every page needs, and shows a person what went wrong.
+// visit reads the token and language of a request, calls draw, and shows an error page if draw fails.
 func (a *Pages) visit(w http.ResponseWriter, r *http.Request, draw func(*visit) error) error {
 	v := &visit{w: w, r: r}
 	form := r.URL.Query()
@@ -135,7 +134,7 @@ func (a *Pages) visit(w http.ResponseWriter, r *http.Request, draw func(*visit) 
 	return nil
 }
 
-// begin sets up a visit with a token.
+// begin initialises a visit with a token.
 func (a *Pages) begin(ctx context.Context, v *visit, token, lang string) {
 	if len(token) > 4096 {
 		token = token[:4096] // which no token is
@@ -149,7 +148,7 @@ func (a *Pages) begin(ctx context.Context, v *visit, token, lang string) {
 	}
 }
 
-// dress gives a page the look of the team.
+// dress applies the branding of a team to a page.
 func (a *Pages) dress(v *visit, b linking.Brand) {
 	if b.CompanyName != "" {
 		v.view.Company = b.CompanyName
@@ -163,7 +162,7 @@ func (a *Pages) dress(v *visit, b linking.Brand) {
 
 var inlineLogo = regexp.MustCompile(`^data:image/(?:png|jpeg|webp|svg\+xml);base64,[A-Za-z0-9+/]+=*$`)
 
-// open opens the token for a page.
+// open validates the token for a page.
 func (a *Pages) open(v *visit) (linking.Page, error) {
 	p, err := a.Linking.Page(v.ctx(), v.token)
 	if err != nil {
@@ -200,8 +199,8 @@ func privatePage(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// policy lets a page load what is ours and nothing else. A browser may hold a form to
-// form-action through its redirects too, so that where a form can end is named.
+// policy returns the Content-Security-Policy of a page. It lists the targets of form redirects, because browsers apply
+// form-action to redirects too.
 func (a *Pages) policy(v *visit) string {
 	form := "'self'"
 	if t := v.session.Options.RedirectURL; t != "" {
@@ -217,7 +216,7 @@ func (a *Pages) policy(v *visit) string {
 		"; base-uri 'none'; frame-ancestors " + frames
 }
 
-// plainHost is a host that means nothing else in a policy; a URL may have others.
+// plainHost matches hosts without characters that have a meaning in a policy.
 var plainHost = regexp.MustCompile(`^[A-Za-z0-9.:\[\]_-]*$`)
 
 func sourceOf(u *url.URL) string {
@@ -227,7 +226,7 @@ func sourceOf(u *url.URL) string {
 	return u.Scheme + ":"
 }
 
-// leave sends a browser away. A form is never sent on: what is behind a 303 gets a GET.
+// leave redirects a browser with status 303, so that a form becomes a GET.
 func (v *visit) leave(to string) error {
 	privatePage(v.w.Header())
 	v.w.Header().Set("Location", to)
@@ -239,7 +238,7 @@ func (v *visit) leave(to string) error {
 	return nil
 }
 
-// keyOf is the name of what went wrong in the catalogue, and the status that goes with it.
+// keyOf returns the catalogue key, the error type and the status of an error.
 func (a *Pages) keyOf(err error) (key string, kind linking.ErrorType, status int) {
 	if t, ok := linking.ErrorTypeOf(err); ok {
 		return string(t), t, server.PlainFault(err).Status
@@ -251,7 +250,7 @@ func (a *Pages) keyOf(err error) (key string, kind linking.ErrorType, status int
 	return "internal", "", f.Status
 }
 
-// problem shows what went wrong, and the way on.
+// problem shows an error page with links to continue.
 func (a *Pages) problem(ctx context.Context, v *visit, err error) error {
 	if server.StoreSilent(ctx) {
 		err = server.ErrStoreSilent // what a context that ended becomes on its way differs
@@ -291,7 +290,7 @@ func (a *Pages) problem(ctx context.Context, v *visit, err error) error {
 	return a.draw(v, status, "problem", out)
 }
 
-// source draws a provider.
+// source returns a provider as pages show it.
 func (a *Pages) source(p *healthdata.Provider) page.Source {
 	way := p.AuthType
 	switch {
@@ -311,7 +310,7 @@ func (a *Pages) source(p *healthdata.Provider) page.Source {
 	return a.site.DrawSource(a.root, page.Source{Slug: p.Slug, Name: p.Name, Description: p.Description, Way: way, Kinds: page.KindsOf(slugs)})
 }
 
-// offers are the sources that the pages offer.
+// offers returns the providers that the pages offer.
 func (a *Pages) offers(p *linking.Page) []healthdata.Provider {
 	out := slices.Clone(p.Providers)
 	if a.OnDevice {
@@ -326,7 +325,7 @@ func (a *Pages) offers(p *linking.Page) []healthdata.Provider {
 	return out
 }
 
-// offer is the source of the path, if the pages offer it.
+// offer returns the provider of the path, if the pages offer it.
 func (a *Pages) offer(v *visit) (linking.Page, *healthdata.Provider, error) {
 	p, err := a.open(v)
 	if err != nil {
@@ -337,7 +336,7 @@ func (a *Pages) offer(v *visit) (linking.Page, *healthdata.Provider, error) {
 			return p, &o, nil
 		}
 	}
-	return p, nil, &healthlab.RuleError{Type: linking.RuleInvalidProvider, Msg: "the pages of this token do not offer this source"}
+	return p, nil, &healthlab.RuleError{Type: linking.RuleInvalidProvider, Msg: "this link token does not offer this source"}
 }
 
 func (a *Pages) pageAsset(w http.ResponseWriter, r *http.Request) error {

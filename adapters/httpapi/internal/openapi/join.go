@@ -1,9 +1,9 @@
-// Package openapi makes the contract: it joins the parts, one JSON file per tag, into one
-// document, and adds what the code knows, such as events and the bounds of values.
+// Package openapi builds the contract: it joins the parts, one JSON file per tag, into one document, and adds data
+// generated from the code, such as events and the bounds of values.
 //
-// common.json holds what there is once: openapi, info, servers, security. Every part
-// may add tags, paths and components; a reference names the place in the joined
-// document (#/components/schemas/Error), in whichever part that is.
+// common.json holds the unique members: openapi, info, servers and security. Every part may add tags, paths and
+// components. A reference names its target in the joined document (#/components/schemas/Error), whichever part defines
+// it.
 package openapi
 
 import (
@@ -17,11 +17,10 @@ import (
 	"strings"
 )
 
-// common is the part that may say what there is once.
+// common is the part that may define openapi, info, servers and security.
 const common = "common.json"
 
-// document is the outer shape of a part and of the whole. What is inside stays as it
-// was written, in its order.
+// document is the outer structure of a part and of the joined document. Members keep their text and order.
 type document struct {
 	OpenAPI    json.RawMessage                       `json:"openapi,omitempty"`
 	Info       json.RawMessage                       `json:"info,omitempty"`
@@ -44,7 +43,7 @@ func Join(parts fs.FS) ([]byte, error) {
 		Paths:      map[string]map[string]json.RawMessage{},
 		Components: map[string]map[string]json.RawMessage{},
 	}
-	// The common part first, so that its tags come first.
+	// The common part is joined first, so that its tags come first.
 	slices.SortFunc(names, func(a, b string) int {
 		switch {
 		case a == common:
@@ -84,13 +83,13 @@ func (d *document) add(parts fs.FS, name string) error {
 		return err
 	}
 	if dec.More() {
-		return errors.New("has text after its end")
+		return errors.New("must have no text after the JSON value")
 	}
 	once := part.OpenAPI != nil || part.Info != nil || part.Servers != nil || part.Security != nil
 	if name == common {
 		d.OpenAPI, d.Info, d.Servers, d.Security = part.OpenAPI, part.Info, part.Servers, part.Security
 	} else if once {
-		return errors.New("openapi, info, servers and security stand in " + common)
+		return errors.New("openapi, info, servers and security must be in " + common)
 	}
 	d.Tags = append(d.Tags, part.Tags...)
 	if err := merge(d.Paths, part.Paths); err != nil {
@@ -114,7 +113,7 @@ func merge(into, from map[string]map[string]json.RawMessage) error {
 	return nil
 }
 
-// check looks at what no single part can know.
+// check checks rules across parts, such as unique operation ids.
 func (d *document) check() error {
 	var faults []error
 	ids := map[string]string{}
@@ -159,7 +158,7 @@ func (d *document) danglingRefs(v any) (faults []error) {
 			if ref, ok := v[key].(string); ok && key == "$ref" {
 				parts := strings.Split(ref, "/")
 				if len(parts) != 4 || parts[0] != "#" || parts[1] != "components" || d.Components[parts[2]][parts[3]] == nil {
-					faults = append(faults, fmt.Errorf("the reference %s leads nowhere", ref))
+					faults = append(faults, fmt.Errorf("the reference %s has no target", ref))
 				}
 				continue
 			}

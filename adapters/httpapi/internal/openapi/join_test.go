@@ -17,7 +17,7 @@ func parts(files ...string) fstest.MapFS {
 	return fs
 }
 
-func TestJoin(t *testing.T) {
+func TestJoin_mergesPartsIntoOneDocument(t *testing.T) {
 	got, err := openapi.Join(parts(
 		`{"paths":{"/x":{"get":{"operationId":"a"}}},"components":{"schemas":{"S":{"z":1,"a":"<"}}}}`,
 		`{"paths":{"/x":{"post":{"operationId":"b","x":{"$ref":"#/components/schemas/S"}}}},"tags":[{"name":"b"}]}`,
@@ -59,20 +59,20 @@ func TestJoin(t *testing.T) {
 `, string(got))
 }
 
-func TestJoinRefuses(t *testing.T) {
+func TestJoin_refusesInvalidAndConflictingParts(t *testing.T) {
 	for _, tt := range []struct {
 		name, a, b, want string
 	}{
 		{"not JSON", `{`, `{}`, "unexpected EOF"},
 		{"unknown part", `{"pathes":{}}`, `{}`, "pathes"},
-		{"two documents", `{} {}`, `{}`, "after its end"},
+		{"two documents", `{} {}`, `{}`, "no text after the JSON value"},
 		{"info elsewhere", `{"info":{}}`, `{}`, "common.json"},
 		{"defined twice", `{"components":{"schemas":{"S":{}}}}`, `{"components":{"schemas":{"S":{}}}}`, "schemas S is defined twice"},
 		{"operation twice", `{"paths":{"/x":{"get":{"operationId":"a"}}}}`, `{"paths":{"/x":{"get":{"operationId":"b"}}}}`, "/x get is defined twice"},
 		{"one id", `{"paths":{"/x":{"get":{"operationId":"a"}}}}`, `{"paths":{"/y":{"get":{"operationId":"a"}}}}`, "one operationId"},
 		{"no id", `{"paths":{"/x":{"get":{}}}}`, `{}`, "no operationId"},
-		{"dangling", `{"components":{"schemas":{"S":{"items":[{"$ref":"#/components/schemas/T"}]}}}}`, `{}`, "leads nowhere"},
-		{"other file", `{"components":{"schemas":{"S":{"$ref":"b.json#/T"}}}}`, `{}`, "leads nowhere"},
+		{"dangling", `{"components":{"schemas":{"S":{"items":[{"$ref":"#/components/schemas/T"}]}}}}`, `{}`, "has no target"},
+		{"other file", `{"components":{"schemas":{"S":{"$ref":"b.json#/T"}}}}`, `{}`, "has no target"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := openapi.Join(parts(tt.a, tt.b))

@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// Mount is what one mount of the contract has.
+// Mount describes the operations and events of one mount.
 type Mount struct {
-	// Operations are the operationIds that it answers.
+	// Operations lists the operationIds of the mount.
 	Operations []string
 	// Events are the names of the events that it sends to webhook endpoints.
 	Events []string
-	// ErrorTypes are those that its answers may have.
+	// ErrorTypes lists the error types of the mount's answers.
 	ErrorTypes []string
-	// Queries says that it answers aggregate queries, and Uploads that it takes health data.
+	// Queries reports whether the mount answers aggregate queries, and Uploads whether it accepts health data.
 	Queries, Uploads bool
 }
 
-// extended is a document with what [WithExtras] adds.
+// extended is a document with the members that [WithExtras] adds.
 type extended struct {
 	document
 	Webhooks       map[string]json.RawMessage `json:"webhooks,omitempty"`
@@ -32,8 +32,8 @@ type extended struct {
 	ErrorTypes     json.RawMessage            `json:"x-error-types,omitempty"`
 }
 
-// Subset returns the part of a contract that a mount has, with the components and tags that it names.
-// A contract of which the mount has everything is returned as it is.
+// Subset returns the part of a contract for a mount, with the components and tags that it uses. It returns the contract
+// unchanged if the mount has all of it.
 func Subset(contract []byte, m Mount) ([]byte, error) {
 	var d extended
 	if err := json.Unmarshal(contract, &d); err != nil {
@@ -101,10 +101,10 @@ func Subset(contract []byte, m Mount) ([]byte, error) {
 	return d.encode()
 }
 
-// userToken finds the token of an app as a further way to sign in.
+// userToken matches the token of an app among the security schemes of an operation.
 var userToken = regexp.MustCompile(`,\s*\{\s*"UserToken":\s*\[[^\]]*\]\s*\}`)
 
-// subjects are what a contract is about, by the tag of their operations.
+// subjects describes the subjects of a contract by the tag of their operations.
 var subjects = []struct{ tag, words string }{
 	{"users", "users and their sources"},
 	{"timeseries", "health data"},
@@ -115,7 +115,7 @@ var subjects = []struct{ tag, words string }{
 	{"webhooks", "webhooks"},
 }
 
-// describe makes the title and the texts of the whole document those of a mount with these tags.
+// describe adapts the title and the texts of the document to a mount with these tags.
 func (d *extended) describe(tags map[string]bool, m Mount) error {
 	links := d.Components["securitySchemes"]["LinkTokenKey"] != nil // connecting manual sources has the tag link, too
 	var names []string
@@ -168,7 +168,7 @@ func (d *extended) encode() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// reference finds what names a component. References have no other form: see danglingRefs.
+// reference matches references to components. References have no other form; danglingRefs checks that.
 var reference = regexp.MustCompile(`"\$ref":\s*"#/components/([^/"]+)/([^/"]+)"`)
 
 // dropUnused removes the components that nothing names, from the paths on.
@@ -207,8 +207,7 @@ func (d *extended) dropUnused() error {
 	return nil
 }
 
-// schemes returns the names of the ways to sign in that operations name. An operation that names none
-// has those of the document.
+// schemes returns the security schemes that operations use. An operation without one uses those of the document.
 func (d *extended) schemes() (map[string]bool, error) {
 	out := map[string]bool{}
 	note := func(list []map[string]json.RawMessage) {
@@ -240,8 +239,8 @@ func (d *extended) schemes() (map[string]bool, error) {
 	return out, nil
 }
 
-// Adapt states where a mount is reached, unless url is empty, and how a team signs in there, unless signIn
-// is nil: a security scheme object in place of the key of a team.
+// Adapt sets the server URL of a contract, unless url is empty, and replaces the security scheme of teams by signIn,
+// unless signIn is nil.
 func Adapt(contract []byte, url string, signIn json.RawMessage) ([]byte, error) {
 	if url == "" && signIn == nil {
 		return contract, nil
@@ -260,7 +259,7 @@ func Adapt(contract []byte, url string, signIn json.RawMessage) ([]byte, error) 
 	return d.encode()
 }
 
-// WithExtras adds the members of an object, which package extras makes, to a contract.
+// WithExtras adds the members of the object extras, which package extras generates, to a contract.
 func WithExtras(contract, extras []byte) []byte {
 	out := bytes.TrimSuffix(bytes.TrimSpace(contract), []byte{'}'})
 	return append(append(out, ','), bytes.TrimPrefix(bytes.TrimSpace(extras), []byte{'{'})...)

@@ -1,7 +1,6 @@
-// Package page draws the link pages: HTML that works without a script, one stylesheet, a
-// small script that only makes things nicer, and the words in two languages.
+// Package page renders the link pages: HTML that works without scripts, one stylesheet, a small optional script, and
+// the texts in two languages.
 //
-// It knows what a page shows and nothing of why: handlers build a [View] and name one of
-// the pages. All text comes from a catalogue (text/*.json) by key; all of it is escaped by
-// html/template. Nothing that it draws asks another origin for anything.
+// The package contains no logic of linking: handlers build a [View] and choose a page by name. Texts come from a
+// catalogue (text/*.json) by key, and html/template escapes all of them. The pages load nothing from other origins.
 package page

@@ -1,7 +1,7 @@
 package page
 
-// kinds groups the resources of health data as a person would, in the order in which they
-// are shown. The texts are kind.<name>.
+// kinds groups the resources of health data as people know them, in the order of display. The text of a kind has the
+// key kind.<name>.
 var kinds = []struct {
 	name      string
 	resources []string
@@ -35,12 +35,10 @@ var kindOf = func() map[string]string {
 	return out
 }()
 
-// KindOf is the kind that a resource belongs to; empty of a resource that is not in
-// one.
+// KindOf returns the kind of a resource; empty if the resource belongs to none.
 func KindOf(resource string) string { return kindOf[resource] }
 
-// KindsOf are the kinds of some resources, each once, in the order in which they are
-// shown.
+// KindsOf returns the kinds of resources, each once, in the order of display.
 func KindsOf(resources []string) []string {
 	has := map[string]bool{}
 	for _, r := range resources {
@@ -55,7 +53,7 @@ func KindsOf(resources []string) []string {
 	return out
 }
 
-// AllKinds are all kinds, in the order in which they are shown.
+// AllKinds returns all kinds in the order of display.
 func AllKinds() []string {
 	out := make([]string, len(kinds))
 	for i, k := range kinds {

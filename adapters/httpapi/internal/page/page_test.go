@@ -26,7 +26,7 @@ func site(t *testing.T, o Options) *Site {
 var places = regexp.MustCompile(`\{[a-z]+\}`)
 
 // Every language has every text, with the same places to fill.
-func TestCatalogue(t *testing.T) {
+func TestTexts_everyLanguageHasEveryTextWithTheSamePlaceholders(t *testing.T) {
 	all, err := readTexts(nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"de", "en"}, all.languages())
@@ -44,7 +44,7 @@ func TestCatalogue(t *testing.T) {
 
 // Every text that a template names is in the catalogue, and a template names every text of
 // the catalogue.
-func TestTemplatesAndCatalogueAgree(t *testing.T) {
+func TestTexts_areExactlyThoseThatTemplatesUse(t *testing.T) {
 	s := site(t, Options{})
 	used := map[string]bool{"company.none": true, "language": true, "required": true, "field.long": true}
 	said := regexp.MustCompile(`\(?\bt "([a-z._]+)"`)
@@ -74,7 +74,7 @@ func TestTemplatesAndCatalogueAgree(t *testing.T) {
 	}
 }
 
-func TestOwnWords(t *testing.T) {
+func TestOptions_textsReplaceAndAddLanguages(t *testing.T) {
 	s := site(t, Options{Language: "fr", Texts: map[string]map[string]string{"en": {"close": "Leave"}, "fr": {"close": "Fermer", "language": "Français"}}})
 	require.Equal(t, "Leave", s.Say("en", "close"))
 	require.Equal(t, "Fermer", s.Say("fr", "close"))
@@ -82,7 +82,7 @@ func TestOwnWords(t *testing.T) {
 	require.Equal(t, "fr", s.Language("", ""))
 }
 
-func TestLanguage(t *testing.T) {
+func TestLanguage_followsTheQueryThenAcceptLanguage(t *testing.T) {
 	s := site(t, Options{})
 	for _, c := range []struct{ asked, accept, want string }{
 		{"", "", "en"}, {"de", "en", "de"}, {"xx", "de", "de"}, {"", "de-AT,de;q=0.9,en;q=0.5", "de"}, {"", "fr,en;q=0.3,de;q=0.8", "de"},
@@ -93,7 +93,7 @@ func TestLanguage(t *testing.T) {
 }
 
 // Every resource of the catalogue is of a kind that people know, and of one alone.
-func TestKinds(t *testing.T) {
+func TestKinds_everyResourceBelongsToOneKind(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range kinds {
 		for _, r := range k.resources {
@@ -110,7 +110,7 @@ func TestKinds(t *testing.T) {
 }
 
 // For any brand colour, text in it and text on it has enough contrast (WCAG 2, AA: 4.5).
-func TestEveryBrandCanBeRead(t *testing.T) {
+func TestBrandColor_anyColorHasEnoughContrast(t *testing.T) {
 	css := string(style)
 	grounds := map[bool][]rgb{}
 	light, dark, ok := strings.Cut(css, "@media (prefers-color-scheme: dark)")
@@ -139,7 +139,7 @@ func TestEveryBrandCanBeRead(t *testing.T) {
 	})
 }
 
-func TestColors(t *testing.T) {
+func TestCleanColor_replacesInvalidColorsByTheDefault(t *testing.T) {
 	for in, want := range map[string]string{
 		"": DefaultColor, "#0AF": "00aaff", "123456": "123456", "red": DefaultColor, "#12345": DefaultColor, "url(x)": DefaultColor, "fff;}": DefaultColor,
 	} {
@@ -149,7 +149,7 @@ func TestColors(t *testing.T) {
 	require.InDelta(t, 4.54, contrast(parseColor("767676"), white), 0.01)
 }
 
-func TestLogos(t *testing.T) {
+func TestLogos_areServedFromTheirFileSystem(t *testing.T) {
 	s := site(t, Options{Logos: fstest.MapFS{
 		"acme_ring.svg": {Data: []byte("<svg/>")}, "brand.png": {Data: []byte("png")}, "readme.txt": {Data: []byte("x")}, "more/x.svg": {Data: []byte("x")},
 	}})
@@ -171,7 +171,7 @@ func TestLogos(t *testing.T) {
 }
 
 // Texts of a provider, a customer or a person are always escaped.
-func TestNothingBecomesMarkup(t *testing.T) {
+func TestRender_escapesForeignTexts(t *testing.T) {
 	s := site(t, Options{})
 	const evil = `"><script>alert(1)</script>{{.Token}}'`
 	src := Source{Slug: "x", Name: evil, Description: evil, Initials: evil, Way: "password", Kinds: []string{evil}}

@@ -25,17 +25,17 @@ var style []byte
 //go:embed assets/link.js
 var script []byte
 
-// Options are what a host chooses. The zero value is good.
+// Options are the options of a host. The zero value means the defaults.
 type Options struct {
-	// Language is the one where neither the person nor the browser chooses.
+	// Language is used if neither the person nor the browser chooses one.
 	Language string
-	// Texts are the host's own words by language and key.
+	// Texts replaces texts by language and key.
 	Texts map[string]map[string]string
-	// Logos are files named <slug>.svg, .png, .webp or .jpg, and brand.*.
+	// Logos holds files named <slug>.svg, .png, .webp or .jpg, and brand with one of these extensions.
 	Logos fs.FS
 }
 
-// Site draws pages. Immutable, and safe for concurrent use.
+// Site renders pages. It is immutable and safe for concurrent use.
 type Site struct {
 	texts    catalogue
 	language string
@@ -44,13 +44,13 @@ type Site struct {
 	logos    map[string]Asset
 }
 
-// Asset is a file that pages ask for.
+// Asset is a file that pages load, such as the stylesheet or a logo.
 type Asset struct {
 	Type string
 	Body []byte
 }
 
-// pageNames are the pages. Each is a file in html, drawn inside layout.html.
+// pageNames lists the pages. Each is a template in html, rendered inside layout.html.
 var pageNames = []string{"list", "source", "mfa", "code", "wait", "done", "problem", "closed"}
 
 // NewSite reads texts, templates and logos.
@@ -88,7 +88,7 @@ var logoTypes = map[string]string{
 	".svg": "image/svg+xml", ".png": "image/png", ".webp": "image/webp", ".jpg": "image/jpeg",
 }
 
-// readLogos reads all logos: a page must not wait for a disk.
+// readLogos reads all logos into memory, so that no page waits for a disk.
 func readLogos(files fs.FS) (map[string]Asset, error) {
 	out := map[string]Asset{}
 	if files == nil {
@@ -112,7 +112,7 @@ func readLogos(files fs.FS) (map[string]Asset, error) {
 	return out, nil
 }
 
-// Asset returns a file that pages ask for, by name; color is for the stylesheet.
+// Asset returns a file by name. color is the accent of the stylesheet.
 func (s *Site) Asset(name, color string) (Asset, bool) {
 	switch name {
 	case "style.css":
@@ -125,7 +125,7 @@ func (s *Site) Asset(name, color string) (Asset, bool) {
 	return a, ok && found
 }
 
-// Languages are those that a person can choose, by their own names.
+// languageLinks returns the languages that a person can choose, each by its own name.
 func (s *Site) languageLinks() []Choice {
 	var out []Choice
 	for _, l := range s.texts.languages() {
@@ -134,34 +134,34 @@ func (s *Site) languageLinks() []Choice {
 	return out
 }
 
-// Choice is one of several.
+// Choice is one option of a list.
 type Choice struct {
 	Key, Label string
 	Chosen     bool
 }
 
-// View is what every page knows. The fields below Data are set by Render.
+// View holds the values that every page uses. Render sets the fields below Data.
 type View struct {
-	// Root is the path of the pages, and Token the link token; empty where there is none.
+	// Root is the path of the pages, and Token the link token. Either may be empty.
 	Root, Token string
-	// Lang is the language, and Asked whether the person chose it.
+	// Lang is the language, and Asked reports whether the person chose it.
 	Lang  string
 	Asked bool
-	// Company is who the person links for; empty if it is not set. Color is its colour, and
-	// Logo where its logo is, on our own origin or in a data: URL.
+	// Company is the name of the company for which the person links; it may be empty. Color is its colour. Logo is the
+	// address of its logo, on the same origin or as a data: URL.
 	Company, Color string
 	Logo           template.URL
-	// Contact says where the company is found.
+	// Contact holds the contact details of the company.
 	Contact Contact
-	// Closable shows the way out.
+	// Closable shows the link that leaves the pages.
 	Closable bool
-	// Path is the page's own path below Root, for another language.
+	// Path is the path of the page below Root, for links to other languages.
 	Path string
-	// Event, Provider and ErrorType are posted to the page that embeds ours, if its origin is
-	// among Origins: success, exit or error.
+	// Event (success, exit or error), Provider and ErrorType are posted to the embedding page if its origin is among
+	// Origins.
 	Event, Provider, ErrorType string
 	Origins                    []string
-	// Data is the page's own.
+	// Data holds the values of the single page.
 	Data any
 
 	Languages []Choice
@@ -169,13 +169,13 @@ type View struct {
 	Script    string
 }
 
-// Contact says where a company is found. What is empty is left out.
+// Contact holds the contact details of a company. Empty fields are not shown.
 type Contact struct {
-	// Website is an address of http or https, Text a phone number or a sentence.
+	// Website is an http or https address. Text is a phone number or a sentence.
 	Website, Email, Text, Address string
 }
 
-// Href is a link to a page below Root, with the token and the language, and more pairs.
+// Href returns a link to a page below Root with the token, the language and further query pairs.
 func (v *View) Href(to string, pairs ...string) string {
 	q := url.Values{}
 	if v.Token != "" {
@@ -199,14 +199,14 @@ func (v *View) Href(to string, pairs ...string) string {
 	return href + "?" + q.Encode()
 }
 
-// InLanguage is the page itself in another language.
+// InLanguage returns a link to the same page in another language.
 func (v *View) InLanguage(lang string) string {
 	other := *v
 	other.Lang, other.Asked = lang, true
 	return other.Href(v.Path)
 }
 
-// Render draws a page.
+// Render returns the HTML of a page.
 func (s *Site) Render(name string, v View) ([]byte, error) {
 	if s.pages[v.Lang] == nil {
 		v.Lang = s.language
@@ -231,20 +231,20 @@ func (s *Site) Render(name string, v View) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Source is a source as pages show it.
+// Source is a data source as pages show it.
 type Source struct {
 	Slug, Name, Description string
-	// Way is how it is connected: oauth, password, site, email, device, manual.
+	// Way is the way to connect the source: oauth, password, site, email, device or manual.
 	Way string
-	// Kinds are the kinds of data that it has.
+	// Kinds lists the kinds of data of the source.
 	Kinds []string
-	// Logo is where its logo is; empty shows Initials on a ground of one of eight tones.
+	// Logo is the address of the logo. If it is empty, Initials are shown on one of eight background tones.
 	Logo     string
 	Initials string
 	Tone     int
 }
 
-// DrawSource returns a source with its Logo, below root, its Initials and its Tone.
+// DrawSource returns a source with its Logo below root, its Initials and its Tone.
 func (s *Site) DrawSource(root string, out Source) Source {
 	out.Initials = initials(out.Name)
 	if _, ok := s.logos[out.Slug]; ok {
@@ -256,7 +256,7 @@ func (s *Site) DrawSource(root string, out Source) Source {
 	return out
 }
 
-// initials are the first letters of the first two words.
+// initials returns the first letters of the first two words of a name.
 func initials(name string) string {
 	var out []rune
 	for _, word := range strings.Fields(name) {
@@ -271,73 +271,72 @@ func initials(name string) string {
 	return string(out)
 }
 
-// List is the page list.
+// List is the data of the page list.
 type List struct {
 	Sources []Source
 	Query   string
 	Kinds   []Choice
-	// Any says that there is something to connect at all.
+	// Any reports whether the person can connect any source.
 	Any bool
 }
 
-// SourcePage is the page source.
+// SourcePage is the data of the page source.
 type SourcePage struct {
 	Source Source
-	// Back leads to the list; not where the token names the source.
+	// Back shows the link to the list. It is false if the token names the source.
 	Back    bool
 	Demo    bool
 	Regions []Choice
-	// Consent is the address of the text that the person agrees to, and ConsentVersion its
-	// version; empty where the team names none.
+	// Consent is the address of the consent text, and ConsentVersion its version. Both are empty if the team has none.
 	Consent, ConsentVersion string
-	// Name is what the person entered before: the user name or the address.
+	// Name is the user name or address that the person entered before.
 	Name string
-	// Problem is what is wrong with it: a key of the catalogue below problem, or empty.
+	// Problem is the key of an error text below problem in the catalogue, or empty.
 	Problem string
-	// Fields are what is wrong with single fields: keys of the catalogue by field.
+	// Fields maps a form field to the key of its error text.
 	Fields map[string]string
 }
 
-// CodePage is the pages mfa, code and wait.
+// CodePage is the data of the pages mfa, code and wait.
 type CodePage struct {
 	Source Source
 	Back   bool
-	// Method and Hint say how a code came.
+	// Method and Hint describe how the provider sent the code.
 	Method, Hint string
-	// Code is one of ours, and Open opens the companion app with it.
+	// Code is the link code of this service, and Open the address that opens the companion app with it.
 	Code string
 	Open template.URL
-	// Problem and Fields are as those of SourcePage.
+	// Problem and Fields have the meaning of those of SourcePage.
 	Problem string
 	Fields  map[string]string
 }
 
-// DonePage is the page done.
+// DonePage is the data of the page done.
 type DonePage struct {
 	Source Source
 	Demo   bool
 	Import Import
 }
 
-// Import is how far the first import has come.
+// Import is the progress of the first import.
 type Import struct {
-	// Known is false where it is not known.
+	// Known reports whether the progress is known.
 	Known       bool
 	Done, Total int
 	Failed      bool
-	// Days is how many days the longest history has, and FetchedDays how many of them are there.
+	// Days is the number of days of the longest history, and FetchedDays the number of these that are stored.
 	Days, FetchedDays int
 }
 
-// Running reports whether there is more to come.
+// Running reports whether the import is incomplete.
 func (i Import) Running() bool { return i.Known && (i.Total == 0 || i.Done < i.Total) }
 
-// ProblemPage is the page problem.
+// ProblemPage is the data of the page problem.
 type ProblemPage struct {
-	// Key is below problem in the catalogue.
+	// Key is the key of the error text below problem in the catalogue.
 	Key string
-	// Source is whose it is; its Name is empty if it is not known.
+	// Source is the source of the problem. Its Name is empty if the source is unknown.
 	Source Source
-	// Retry leads back to the source, Another to the list.
+	// Retry shows a link to the source, and Another a link to the list.
 	Retry, Another bool
 }

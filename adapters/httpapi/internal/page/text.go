@@ -12,14 +12,14 @@ import (
 //go:embed text/*.json
 var textFiles embed.FS
 
-// DefaultLanguage is the one that has every text.
+// DefaultLanguage is the language that has every text.
 const DefaultLanguage = "en"
 
-// catalogue is the texts by language and key.
+// catalogue holds the texts by language and key.
 type catalogue map[string]map[string]string
 
-// readTexts reads our languages, with a host's own words over them. A language that only
-// the host has falls back to English where it has no word.
+// readTexts reads the built-in texts and replaces them by the texts in own. A language that exists only in own uses
+// English for missing texts.
 func readTexts(own map[string]map[string]string) (catalogue, error) {
 	all := catalogue{}
 	files, err := textFiles.ReadDir("text")
@@ -48,7 +48,7 @@ func readTexts(own map[string]map[string]string) (catalogue, error) {
 
 func (c catalogue) languages() []string { return slices.Sorted(maps.Keys(c)) }
 
-// say returns a text with its places filled: pairs are name, value, name, value.
+// say returns a text with its placeholders replaced. pairs are name, value, name, value.
 func (c catalogue) say(lang, key string, pairs ...any) string {
 	text, ok := c[lang][key]
 	if !ok {
@@ -70,13 +70,13 @@ func (c catalogue) say(lang, key string, pairs ...any) string {
 	return text
 }
 
-// Has reports whether there is a text of this name.
+// Has reports whether a text with this key exists.
 func (s *Site) Has(key string) bool { _, ok := s.texts[DefaultLanguage][key]; return ok }
 
-// Say returns a text without places.
+// Say returns a text without placeholders.
 func (s *Site) Say(lang, key string) string { return s.texts.say(lang, key) }
 
-// Language chooses one: what was asked for by name, then what the browser accepts, then
+// Language returns the language of a page: asked if it exists, else the best match of the Accept-Language header, else
 // the default.
 func (s *Site) Language(asked, accept string) string {
 	if s.texts[asked] != nil {

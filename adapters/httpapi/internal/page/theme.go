@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// DefaultColor is the accent where a brand has none.
+// DefaultColor is the accent colour of a brand without one.
 const DefaultColor = "0f6b66"
 
 var colorForm = regexp.MustCompile(`^#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})$`)
 
-// CleanColor is a colour as six hex digits; the default of what is none.
+// CleanColor returns a colour as six hex digits, or DefaultColor if s is not a hex colour.
 func CleanColor(s string) string {
 	if !colorForm.MatchString(s) {
 		return DefaultColor
@@ -54,12 +54,12 @@ func contrast(a, b rgb) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// mix goes from c toward to, by 0 to 1.
+// mix returns the colour between c and to. by is from 0 (c) to 1 (to).
 func (c rgb) mix(to rgb, by float64) rgb {
 	for i := range c {
 		c[i] += (to[i] - c[i]) * by
 	}
-	// As it will be written: the contrast is that of what the browser gets.
+	// The result is rounded as in the stylesheet, because the contrast must hold for the rounded colour.
 	return parseColor(c.String())
 }
 
@@ -68,17 +68,17 @@ var (
 	black = rgb{}
 )
 
-// The backgrounds of the stylesheet that text in the accent stands on: the darkest one of
-// the light theme, the lightest one of the dark theme.
+// The backgrounds of text in the accent colour: the darkest one of the light theme and the lightest one of the dark
+// theme.
 var (
 	lightGround = parseColor("eef1f4")
 	darkGround  = parseColor("243039")
 )
 
-// enough is the contrast that accents have at least: AA's 4.5, and a little for rounding.
+// enough is the least contrast of accents: 4.5 as WCAG level AA requires, plus a margin for rounding.
 const enough = 4.6
 
-// readable moves a colour toward white or black until it is readable on a ground.
+// readable moves c toward white or black until its contrast on ground suffices.
 func readable(c, ground, toward rgb) rgb {
 	out := c
 	for by := 0.0; contrast(out, ground) < enough && by < 1; {

@@ -12,8 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Bound is what an operation is for a caller that is bound to one user. The zero value is no
-// statement.
+// Bound declares how an operation treats a caller that is bound to one user. The zero value declares nothing.
 type Bound struct {
 	kind  boundKind
 	param string
@@ -33,31 +32,30 @@ const (
 	public
 )
 
-// Owner returns the user of the thing that a parameter of a path names.
+// Owner returns the user that owns the thing named by a path parameter.
 type Owner func(ctx context.Context, team healthlab.TeamID, value string) (healthlab.UserID, error)
 
-// What operations are for a bound caller.
+// The ways in which operations treat a caller that is bound to one user.
 var (
-	// UserInPath operations are about the user_id of their path.
+	// UserInPath is for operations about the user_id of their path.
 	UserInPath = Bound{kind: userInPath}
-	// UserInQuery operations are about the user_id of their query. Without one they are about the
-	// user of the caller.
+	// UserInQuery is for operations about the user_id of their query; without one they are about the caller's user.
 	UserInQuery = Bound{kind: userInQuery}
-	// RequiredInQuery operations are about the user_id of their query, which is required.
+	// RequiredInQuery is for operations about the user_id of their query, which is required.
 	RequiredInQuery = Bound{kind: requiredInQuery}
-	// UserInBody operations are about the user_id of their body, JSON or a form. If it is null, they
-	// are about the user of the caller.
+	// UserInBody is for operations about the user_id of their JSON or form body; without one they are about the
+	// caller's user.
 	UserInBody = Bound{kind: userInBody}
-	// OwnList operations list or count, and name no user. Their handler asks [wire.In.Own] and answers
-	// with the things of that user alone.
+	// OwnList is for operations that list or count and name no user. The handler restricts the result to the user of
+	// [wire.In.Own].
 	OwnList = Bound{kind: ownList}
-	// TeamOnly operations are about a team as a whole, and are refused.
+	// TeamOnly is for operations about a whole team. They are refused.
 	TeamOnly = Bound{kind: teamOnly}
-	// Public operations read what is the same for all users of a team, such as a catalogue.
+	// Public is for operations whose answer is the same for all users of a team, such as a catalogue.
 	Public = Bound{kind: public}
 )
 
-// Owned returns the Bound of operations on one thing, which a parameter of the path names.
+// Owned returns the Bound of operations on a thing that the path parameter param names.
 func Owned(param string, owner Owner) Bound { return Bound{kind: owned, param: param, owner: owner} }
 
 // OwnedID is [Owned] for things with a UUID.
@@ -71,21 +69,20 @@ func OwnedID(param string, owner func(context.Context, healthlab.TeamID, uuid.UU
 	})
 }
 
-// Stated reports whether the operation says what it is.
+// Stated reports whether the operation declares a Bound.
 func (b Bound) Stated() bool { return b.kind != 0 }
 
-// String names the statement.
+// String returns the name of the declaration.
 func (b Bound) String() string {
 	return [...]string{"not stated", "user in path", "user in query", "required in query", "user in body", "own list", "owned " + b.param, "team only", "public"}[b.kind]
 }
 
-// Confine returns the request of a caller that is bound to a user as that user may send it. An id
-// of another user, or of a thing of another user, becomes an id that does not exist, so that the
-// answer is the one to such an id. tried is another user whom the path or the query names.
-// Operations of the team are refused.
+// Confine restricts a request to the user to whom its caller is bound. It replaces the ids of another user, and of
+// another user's things, by an id that does not exist, so that the answer is that of an unknown id. It refuses TeamOnly
+// operations. tried is the other user named in the path or query.
 func (b Bound) Confine(r *http.Request, settings *wire.Settings, team healthlab.TeamID, user healthlab.UserID) (confined *http.Request, tried healthlab.UserID, err error) {
 	if b.kind == teamOnly {
-		return nil, tried, &wire.Fault{Status: http.StatusForbidden, Type: "FORBIDDEN", Msg: "the caller is bound to one user; this operation is about the team as a whole"}
+		return nil, tried, &wire.Fault{Status: http.StatusForbidden, Type: "FORBIDDEN", Msg: "the caller is bound to one user; this operation is for callers of a whole team"}
 	}
 	settings.Own = user
 	ctx := r.Context()

@@ -7,25 +7,22 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Change is a request of a team that was read and found well-formed, and that changes what is stored.
+// Change is a valid request of a team that changes the store.
 type Change struct {
-	// Do makes the change and returns what is answered, as JSON; nil is an answer without a body. It
-	// may be made by [OnceIn]. It
-	// reads and writes the store alone, with the context that it gets, because it runs in a
-	// transaction of the store and may run again: it sets anew whatever it sets. The ids of new persons
-	// are made before, because their keys are made between two runs.
+	// Do makes the change and returns the answer as a JSON value; nil is an answer without a body. [OnceIn] returns
+	// such a function. Do must only use the store, with the context that it gets, because it runs in a transaction and
+	// may run again. Ids of new persons must be made before, because their keys are made between two runs.
 	Do func(context.Context) (any, error)
-	// InParts, if it is set, takes the place of Do, for a change that is too large for one transaction. It
-	// runs once, and hands each part of the change to within, which runs the part in a transaction, perhaps
-	// again, with a line of the access log.
+	// InParts replaces Do for a change that is too large for one transaction. It runs once. It passes each part of the
+	// change to within, which runs the part in a transaction with an access log entry, and may run it again.
 	InParts func(ctx context.Context, within func(context.Context, func(context.Context) error) error) (any, error)
-	// Status is that of the answer. Default 200; without a body 204.
+	// Status is the status of the answer. Default 200, or 204 without a body.
 	Status int
-	// Outside says that Do does more than that. It runs once and in no transaction.
+	// Outside reports that Do has effects outside of the store. Do then runs once and without a transaction.
 	Outside bool
 }
 
-// Answer is an answer that is ready to be sent.
+// Answer is a complete answer in memory.
 type Answer struct{ memoryWriter }
 
 // Status returns the status.

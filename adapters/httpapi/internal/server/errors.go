@@ -12,23 +12,22 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// kinds is the one place where errors of the domain become replies of HTTP.
+// kinds maps each kind of domain error to its HTTP answer.
 var kinds = map[healthlab.ErrorKind]wire.Fault{
-	healthlab.Unknown:         {Status: 500, Type: "INTERNAL_ERROR", Msg: "something went wrong on our side"},
+	healthlab.Unknown:         {Status: 500, Type: "INTERNAL_ERROR", Msg: "an internal error occurred; try again later"},
 	healthlab.Invalid:         {Status: 422, Type: "INVALID_REQUEST", Msg: "the request is not valid"},
-	healthlab.NotFound:        {Status: 404, Type: "NOT_FOUND", Msg: "there is no such thing"},
-	healthlab.Conflict:        {Status: 409, Type: "CONFLICT", Msg: "something with this identity exists already"},
-	healthlab.Precondition:    {Status: 400, Type: "PRECONDITION_FAILED", Msg: "this is not possible as things stand"},
-	healthlab.Unauthenticated: {Status: 401, Type: "UNAUTHORIZED", Msg: "the credential is missing or not known"},
-	healthlab.Forbidden:       {Status: 403, Type: "FORBIDDEN", Msg: "this is not allowed"},
-	healthlab.Exhausted:       {Status: 429, Type: "RATE_LIMITED", Msg: "a limit is used up"},
+	healthlab.NotFound:        {Status: 404, Type: "NOT_FOUND", Msg: "the requested resource was not found"},
+	healthlab.Conflict:        {Status: 409, Type: "CONFLICT", Msg: "a resource with this identity already exists"},
+	healthlab.Precondition:    {Status: 400, Type: "PRECONDITION_FAILED", Msg: "the current state of the resource does not allow this operation"},
+	healthlab.Unauthenticated: {Status: 401, Type: "UNAUTHORIZED", Msg: "the credential is missing or unknown"},
+	healthlab.Forbidden:       {Status: 403, Type: "FORBIDDEN", Msg: "the caller is not allowed to do this"},
+	healthlab.Exhausted:       {Status: 429, Type: "RATE_LIMITED", Msg: "a limit is reached; try again later"},
 	healthlab.Unavailable:     {Status: 503, Type: "UNAVAILABLE", Msg: "try again later"},
-	healthlab.Unimplemented:   {Status: 501, Type: "NOT_IMPLEMENTED", Msg: "this installation does not do that"},
+	healthlab.Unimplemented:   {Status: 501, Type: "NOT_IMPLEMENTED", Msg: "this deployment does not support the operation"},
 }
 
-// FaultOf returns the answer to an error. Input that is not valid is answered with a list,
-// which [ProblemsOf] returns. The words come from kinds, from a RuleError or from a Fault, and
-// from no other error's text.
+// FaultOf returns the answer to an error. Invalid input is answered with the list of [ProblemsOf]. The text comes from
+// kinds, a RuleError or a Fault, never from another error, because its text may contain values.
 func FaultOf(err error, replies []Reply) *wire.Fault {
 	f := PlainFault(err)
 	for _, r := range replies {
@@ -56,7 +55,7 @@ func PlainFault(err error) *wire.Fault {
 	if errors.As(err, &f) {
 		return new(*f)
 	}
-	// Before the kinds: what ends with its context often looks like an outage, too.
+	// The context is checked first, because an error of an ended context often looks like an outage.
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		f := kinds[healthlab.Unavailable]
 		f.Header = http.Header{"Retry-After": {wire.RetryAfter}}
@@ -90,8 +89,8 @@ func addRetryAfter(f *wire.Fault, err error) {
 	f.Header = header
 }
 
-// ProblemsOf returns the problems of an error that is answered with a list, each with
-// its place in front. ok is false for other errors.
+// ProblemsOf returns the problems of invalid input, each with its place as the first element of the path. ok is false
+// for other errors.
 func ProblemsOf(err error, s *wire.Settings) (list []healthlab.Problem, ok bool) {
 	var input *wire.InputError
 	if errors.As(err, &input) {
@@ -101,7 +100,7 @@ func ProblemsOf(err error, s *wire.Settings) (list []healthlab.Problem, ok bool)
 	if errors.As(err, &fault) {
 		return nil, false
 	}
-	// A 422 is always a list, a rule's too.
+	// A 422 is always answered with a list, even for a broken rule.
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) {
 		one := healthlab.Problem{Path: s.Place(nil), Code: strings.ToLower(rule.Type), Msg: rule.Msg}

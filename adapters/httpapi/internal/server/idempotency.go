@@ -19,13 +19,12 @@ import (
 const (
 	IdempotencyKey   = "x-idempotency-key"
 	IdempotencyError = "x-idempotency-error"
-	// noCache is the only value of IdempotencyError: only successes are stored.
+	// noCache is the only value of the header IdempotencyError: only successful answers are stored.
 	noCache = "no-cache"
 )
 
-// OnceFrom reads the idempotency headers of a request; nil without a key. endpoint is the
-// scope of the key: the operation and the ids in its path. user is whom the answer is about;
-// zero for the order's user, or none.
+// OnceFrom reads the idempotency headers of a request. It returns nil without a key. endpoint is the scope of the key:
+// the operation and the ids in its path. user is the user of the answer; zero means the user of the order, or none.
 func OnceFrom(in *wire.In, team healthlab.TeamID, endpoint string, user healthlab.UserID) *idempotency.Request {
 	key := in.OptHeader(IdempotencyKey, 255)
 	onError := in.OptHeader(IdempotencyError, 255)
@@ -48,7 +47,7 @@ func OnceFrom(in *wire.In, team healthlab.TeamID, endpoint string, user healthla
 	}
 }
 
-// keptAnswer is an answer as stored for its idempotency key.
+// keptAnswer is an answer as it is stored for an idempotency key.
 type keptAnswer struct {
 	Status int `json:"status"`
 	// Body is the body, byte for byte.
@@ -59,8 +58,8 @@ func (k *keptAnswer) send(w http.ResponseWriter) error {
 	return wire.Bytes(w, k.Status, "application/json", k.Body)
 }
 
-// CreateFunc runs a request and returns the function that writes its answer. The id is the
-// one that the idempotency key reserves for a new order; it is zero without a key.
+// CreateFunc runs a request and returns a function that writes the answer. The OrderID is reserved by the idempotency
+// key for a new order; it is zero without a key.
 type CreateFunc func(context.Context, orders.OrderID) (write func(http.ResponseWriter) error, err error)
 
 // Answered returns a CreateFunc that answers 200 with the value that create returns.
@@ -124,10 +123,10 @@ func OnceIn(requests *idempotency.Service, within func(context.Context, func(con
 // askOnce is a method of idempotency.Service.
 type askOnce func(*idempotency.Service, context.Context, idempotency.Request, func(context.Context, orders.OrderID) (idempotency.Outcome, error)) ([]byte, error)
 
-// answerOnce runs do, or returns the answer that the key has.
+// answerOnce runs do, or returns the stored answer of the key.
 func answerOnce(ctx context.Context, requests *idempotency.Service, ask askOnce, once *idempotency.Request, body any, do CreateFunc) (*keptAnswer, error) {
 	if requests == nil {
-		return nil, &wire.Fault{Status: http.StatusNotImplemented, Type: "IDEMPOTENCY_NOT_AVAILABLE", Msg: "this installation keeps no idempotency keys"}
+		return nil, &wire.Fault{Status: http.StatusNotImplemented, Type: "IDEMPOTENCY_NOT_AVAILABLE", Msg: "this deployment does not support idempotency keys"}
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -156,7 +155,7 @@ func answerOnce(ctx context.Context, requests *idempotency.Service, ask askOnce,
 	return answer, nil
 }
 
-// outcome records the answer that write writes.
+// outcome records what write writes as the outcome of a request.
 func outcome(failed bool, write func(http.ResponseWriter) error) (idempotency.Outcome, error) {
 	rec := &memoryWriter{header: http.Header{}}
 	if err := write(rec); err != nil {

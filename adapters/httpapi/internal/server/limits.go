@@ -19,10 +19,10 @@ import (
 
 // Limits of a large body.
 const (
-	// sampleCost is how many times its size a body takes, with what the garbage collector has not
-	// freed, measured with uploads of samples.
+	// sampleCost is the memory of an upload of samples as a multiple of the body size, including memory that the
+	// garbage collector has not yet freed.
 	sampleCost = 16
-	// smallBody is the size up to which a body needs no share of the memory.
+	// smallBody is the largest body that needs no share of the memory.
 	smallBody = 64 << 10
 )
 
@@ -37,8 +37,8 @@ type BodyMemory struct {
 // memoryShare is the number of bytes of a share.
 const memoryShare = 1 << 20
 
-// NewBodyMemory returns a bound of a number of bytes, rounded up to shares of 1 MiB. A body waits for its
-// share as long as wait says.
+// NewBodyMemory returns a limit of total bytes, rounded up to shares of 1 MiB. A body waits at most wait for its
+// shares.
 func NewBodyMemory(total int64, wait time.Duration) *BodyMemory {
 	return &BodyMemory{turn: make(chan struct{}, 1), taken: make(chan struct{}, shares(total)), wait: wait}
 }
@@ -70,8 +70,8 @@ func (m *BodyMemory) release(n int) {
 	}
 }
 
-// Share waits for the memory that the body of a request needs, which is at most limit bytes
-// long, and takes cost times its size ([Operation].BodyCost). release gives it back. The error is a 429.
+// Share waits for the memory of the body of a request, which has at most limit bytes. cost is the memory as a multiple
+// of the body size ([Operation].BodyCost). The caller must call release. The error is answered with 429.
 func (m *BodyMemory) Share(r *http.Request, limit, cost int64) (release func(), err error) {
 	size := r.ContentLength
 	if size < 0 || size > limit {
@@ -89,8 +89,8 @@ func (m *BodyMemory) Share(r *http.Request, limit, cost int64) (release func(), 
 	return func() { m.release(n) }, nil
 }
 
-// Measure reads the beginning of a body of unknown length, and sets the length if it is small. The
-// body can be read as before.
+// Measure reads the beginning of a body of unknown length, and sets the length if the body is small. The whole body can
+// still be read.
 func Measure(r *http.Request) {
 	start, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
 	rest := io.Reader(r.Body)
@@ -106,7 +106,7 @@ func Measure(r *http.Request) {
 	}
 }
 
-// failed is the end of a body whose reading failed.
+// failed is a reader that returns an error.
 type failed struct{ err error }
 
 // Read returns the error.
@@ -118,7 +118,8 @@ func tooMany(msg string, wait time.Duration) *wire.Fault {
 	}}
 }
 
-// Network returns the address of a caller; of IPv6 the first 64 bits, which one subscriber has.
+// Network returns the address of a caller. Of IPv6 it returns the first 64 bits, because one subscriber has all
+// addresses below them.
 func Network(addr netip.Addr) string {
 	addr = addr.Unmap().WithZone("")
 	if addr.Is6() {
@@ -127,8 +128,8 @@ func Network(addr netip.Addr) string {
 	return addr.String()
 }
 
-// RateLimits are token buckets by name. Rate is the number of requests a second, and Burst how
-// many at once; a Rate of zero is no limit. Safe for concurrent use.
+// RateLimits limits requests by name with token buckets. Rate is the number of requests per second, and Burst the
+// number at once. A Rate of zero means no limit. Safe for concurrent use.
 type RateLimits struct {
 	Rate  float64
 	Burst int
@@ -143,10 +144,10 @@ type limiter struct {
 	used time.Time
 }
 
-// mostLimiters is how many names are kept before those that were not seen for a minute go.
+// mostLimiters is the number of names above which names unused for a minute are deleted.
 const mostLimiters = 10_000
 
-// Allow counts a request under a name, and tells the caller about the limit. The error is a 429.
+// Allow counts a request under a name, and sets the rate limit headers of the answer. The error is answered with 429.
 func (l *RateLimits) Allow(w http.ResponseWriter, name string) error {
 	if l.Rate <= 0 {
 		return nil
@@ -178,7 +179,7 @@ func (l *RateLimits) Allow(w http.ResponseWriter, name string) error {
 	return nil
 }
 
-// sweep forgets names that were not seen for a while, if there are many.
+// sweep deletes names that were unused for a minute, if there are too many.
 func (l *RateLimits) sweep(now time.Time) {
 	if l.list == nil {
 		l.list = map[string]*limiter{}

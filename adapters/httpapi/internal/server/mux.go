@@ -67,7 +67,7 @@ func (m *Mux) Add(pattern string, handler, preflight http.Handler) {
 	}
 }
 
-// split cuts a path into its parts; a trailing slash makes no part.
+// split returns the segments of a path. A trailing slash is ignored.
 func split(path string) []string {
 	path = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")
 	if path == "" {
@@ -76,8 +76,8 @@ func split(path string) []string {
 	return strings.Split(path, "/")
 }
 
-// match finds the route for parts and method. Where the path is there but not the
-// method, it gathers the methods in allow.
+// match returns the route of a path and method. If only the method does not match, it adds the methods of the path to
+// allow.
 func (n *node) match(parts []string, method string, values []string, allow *[]string) (leaf, []string, bool) {
 	if len(parts) == 0 {
 		l, ok := n.routes[method]
@@ -102,7 +102,7 @@ func (n *node) match(parts []string, method string, values []string, allow *[]st
 	return leaf{}, nil, false
 }
 
-// ServeHTTP hands the request to its route.
+// ServeHTTP calls the handler of the request's route.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = Identify(w, r)
 	parts := split(r.URL.EscapedPath())
@@ -126,14 +126,14 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func refuseRoute(w http.ResponseWriter, allow []string) {
-	f := &wire.Fault{Status: http.StatusNotFound, Type: "NOT_FOUND", Msg: "there is nothing at this path"}
+	f := &wire.Fault{Status: http.StatusNotFound, Type: "NOT_FOUND", Msg: "no operation has this path"}
 	if len(allow) > 0 {
 		if slices.Contains(allow, http.MethodGet) {
 			allow = append(allow, http.MethodHead)
 		}
 		slices.Sort(allow)
 		f = &wire.Fault{
-			Status: http.StatusMethodNotAllowed, Type: "METHOD_NOT_ALLOWED", Msg: "this path does not take this method",
+			Status: http.StatusMethodNotAllowed, Type: "METHOD_NOT_ALLOWED", Msg: "the path does not support this method; the header Allow lists those it supports",
 			Header: http.Header{"Allow": {strings.Join(slices.Compact(allow), ", ")}},
 		}
 	}

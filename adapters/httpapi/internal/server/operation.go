@@ -1,9 +1,8 @@
-// Package server has what all operations of the API share: the row of the table of operations,
-// the answer to an error, idempotency keys, request ids, limits, and the choice of an operation
-// by method and path.
+// Package server contains what all operations of the API share: the type [Operation], answers to errors, idempotency
+// keys, request ids, limits, and the router.
 //
-// It does not know who is calling, and has no operation of its own. Packages with operations
-// import it and return [Operation] values; the parent package authenticates, and runs them.
+// It does not authenticate, and defines no operation. Packages with operations import it and return [Operation] values;
+// the parent package authenticates callers and runs the operations.
 package server
 
 import (
@@ -22,57 +21,52 @@ type Operation struct {
 	ID string
 	// Pattern is METHOD /path, spelt as in the contract.
 	Pattern string
-	// Handle answers. Who is calling is the operation's own affair.
+	// Handle answers the request and authenticates the caller itself.
 	Handle func(w http.ResponseWriter, r *http.Request) error
-	// Team answers a team, which was authenticated before anything was read.
+	// Team answers a request of a team. The team was authenticated before the request was read.
 	Team func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error
-	// Change reads the request of a team and returns how it is answered: in one transaction with
-	// the line in the access log. A request that is refused changes nothing.
+	// Change reads a request of a team and returns its Change, which is stored in one transaction with the access log
+	// entry. A refused request changes nothing.
 	Change func(in *wire.In, team healthlab.TeamID) (*Change, error)
-	// Bound says what the operation is for a caller that is bound to one user. It is required with
-	// Team and Change. Operations with Handle take no Caller and have none: a link token, a
-	// management key or a signature opens them.
+	// Bound declares how the operation treats a caller that is bound to one user. It is required with Team and Change.
+	// Operations with Handle have none, because a link token, a management key or a signature authenticates them.
 	Bound Bound
-	// Keyed operations take the idempotency headers. All others refuse them.
+	// Keyed operations accept idempotency headers. All others refuse them.
 	Keyed bool
 	// MaxBody is the largest body, in bytes; 0 means the default of the API.
 	MaxBody int64
-	// BodyCost is how many times its size a large body takes while the request runs; 0 means 13, that of
-	// samples.
+	// BodyCost is the memory that a large body needs as a multiple of its size; 0 means that of samples.
 	BodyCost int64
-	// IgnoreUnknown passes over unknown keys and parameters, where the contract of
-	// the operation says so.
+	// IgnoreUnknown ignores unknown keys and parameters.
 	IgnoreUnknown bool
 	// Timeout is the longest that the operation may take; 0 means the default of the API.
 	Timeout time.Duration
-	// Browser operations may be called by web pages of other origins, with a link token.
+	// Browser allows web pages of other origins to call the operation with a link token.
 	Browser bool
-	// Replies are the errors that this operation answers otherwise than all others.
+	// Replies lists errors that this operation answers differently from all others.
 	Replies []Reply
 }
 
-// Reply gives an error another status or name, for one operation.
+// Reply gives an error another status, type or text in the answers of one operation.
 type Reply struct {
-	// On is what the error is (errors.Is): a kind, context.DeadlineExceeded, an
-	// error of a domain package.
+	// On matches errors by errors.Is: a kind, context.DeadlineExceeded, or an error of a domain package.
 	On error
-	// Rule is the Type of a RuleError, in place of On.
+	// Rule matches a RuleError by its Type, instead of On.
 	Rule string
-	// Status and ErrorType are what is sent instead. Zero leaves what it was.
+	// Status and ErrorType replace those of the answer. Zero values leave them.
 	Status    int
 	ErrorType string
-	// Msg replaces the error_message. Empty leaves what it was.
+	// Msg replaces the error_message. An empty text leaves it.
 	Msg string
 }
 
-// Answers reports whether the reply is for an error.
+// Answers reports whether the reply applies to an error.
 func (r *Reply) Answers(err error) bool {
 	var rule *healthlab.RuleError
 	return r.On != nil && errors.Is(err, r.On) || r.Rule != "" && errors.As(err, &rule) && rule.Type == r.Rule
 }
 
-// ReadOne returns a handler that reads an id, or another parameter, and answers with what it
-// leads to.
+// ReadOne returns a handler that reads an id or another parameter with of, and answers 200 with what read returns.
 func ReadOne[ID, T any](of func(*wire.In) ID, read func(context.Context, healthlab.TeamID, ID) (T, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return AsJSON(func(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 		id := of(in)

@@ -11,13 +11,13 @@ import (
 // RequestIDHeader names the header of a request's id, in requests and answers.
 const RequestIDHeader = "X-Request-Id"
 
-// requestIDForm is what an id of a caller or a proxy looks like: a UUID or the 32 digits of a
-// trace id. Any other text might say something of a person, and would be logged.
+// requestIDForm matches the ids of callers and proxies that are accepted: a UUID or the 32 digits of a trace id.
+// Another text could be personal data, and it would be logged.
 var requestIDForm = regexp.MustCompile(`^(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})$`)
 
 type requestIDKey struct{}
 
-// RequestID returns the id of the request whose context this is; empty outside of a request.
+// RequestID returns the id of the request of a context; empty outside of a request.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
@@ -29,7 +29,7 @@ func newRequestID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Identify gives a request its id, once.
+// Identify assigns an id to a request, unless it already has one.
 func Identify(w http.ResponseWriter, r *http.Request) *http.Request {
 	if RequestID(r.Context()) != "" {
 		return r

@@ -18,15 +18,15 @@ var ErrStoreSilent = fmt.Errorf("%w: the store does not answer", healthlab.Unava
 // StoreSilent reports whether a context ended because the store does not answer.
 func StoreSilent(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStoreSilent) }
 
-// StoreWatch ends the contexts of requests while the store does not answer. It asks the store
-// only about requests that take long, once for all of them at a time. Safe for concurrent use.
+// StoreWatch cancels the contexts of requests while the store does not answer. It pings the store only while requests
+// take long, with one ping at a time. Safe for concurrent use.
 type StoreWatch struct {
-	// Ping returns nil if the store answers. A failure that is neither Unavailable nor the end of
-	// its context is an answer, too. Nil: the store is taken to answer.
+	// Ping returns nil if the store answers. An error other than Unavailable or a context error also counts as an
+	// answer. Nil: the store counts as answering.
 	Ping func(context.Context) error
-	// Timeout is how long after its last answer a store is silent. It must be positive.
+	// Timeout is the time after its last answer from which the store counts as silent. It must be positive.
 	Timeout time.Duration
-	// Log receives when the store falls silent, and when it answers. Required.
+	// Log receives a line when the store becomes silent and when it answers again. Required.
 	Log *slog.Logger
 
 	mu     sync.Mutex
@@ -35,19 +35,18 @@ type StoreWatch struct {
 	asking *question // nil for none
 }
 
-// question is a ping under way.
+// question is a ping in progress.
 type question struct {
 	done chan struct{}
 	ok   bool
 }
 
-// probePause is how long a silent store is left alone between two pings.
+// probePause is the time between two pings of a silent store.
 const probePause = 500 * time.Millisecond
 
-// Bound returns a context that ends, with the cause ErrStoreSilent, when the store has not
-// answered for Timeout. If the store was silent before, Bound pings it, at most once in
-// probePause, and the context ends at once unless it answers. A store that answers bounds nothing.
-// The function that it returns frees what the context holds.
+// Bound returns a context that is cancelled with the cause ErrStoreSilent when the store has not answered for Timeout.
+// If the store was silent before, Bound pings it, at most once per probePause, and cancels the context at once unless
+// the store answers. The caller must call the returned function to release the context.
 func (w *StoreWatch) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if w.Ping == nil {
 		return context.WithCancel(ctx)
@@ -81,7 +80,7 @@ func (w *StoreWatch) isSilent() bool {
 	return w.silent
 }
 
-// answers pings the store, or waits for the ping under way. True if ctx ends first.
+// answers pings the store, or waits for the ping in progress. It returns true if ctx ends first.
 func (w *StoreWatch) answers(ctx context.Context) bool {
 	w.mu.Lock()
 	q := w.asking

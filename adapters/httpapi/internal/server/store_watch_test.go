@@ -55,7 +55,7 @@ func (s *pingedStore) Ping(ctx context.Context) error {
 	return err
 }
 
-func TestStoreWatch(t *testing.T) {
+func TestStoreWatch_endsRequestsWhileTheStoreIsSilent(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		hangs bool
@@ -112,7 +112,7 @@ func TestStoreWatch(t *testing.T) {
 }
 
 // Requests that end in time ask the store nothing, and hold nothing after it.
-func TestStoreWatchOfFastRequests(t *testing.T) {
+func TestStoreWatch_doesNotPingForFastRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &pingedStore{hangs: true}
 		w := &server.StoreWatch{Ping: store.Ping, Timeout: storeTimeout, Log: slog.New(slog.DiscardHandler)}
@@ -127,7 +127,7 @@ func TestStoreWatchOfFastRequests(t *testing.T) {
 	})
 }
 
-func TestStoreWatchWithoutPing(t *testing.T) {
+func TestStoreWatch_withoutPingEndsNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, free := (&server.StoreWatch{Timeout: storeTimeout}).Bound(t.Context())
 		defer free()

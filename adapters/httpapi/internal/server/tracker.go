@@ -8,29 +8,29 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Tracker notices that an answer has begun. It is for one request.
+// Tracker is a ResponseWriter that records whether the answer of one request has begun.
 type Tracker struct {
 	http.ResponseWriter
 	// Started reports whether the answer has begun.
 	Started bool
-	// Status is that of the answer.
+	// Status is the status of the answer.
 	Status int
-	// HungUp reports that a part of the answer could not be sent, because the caller closed the connection.
+	// HungUp reports that a write failed because the caller closed the connection.
 	HungUp bool
-	// Record records the access. It is called once, before anything is sent; if it fails, 503
-	// is sent instead. Nil: nothing is recorded.
+	// Record stores the access log entry. It is called once, before the first byte is sent. If it fails, the answer is
+	// 503. Nil: nothing is recorded.
 	Record func(status int, body []byte) error
-	// Refuse writes that 503. It is required with Record.
+	// Refuse writes the 503 of a failed Record. It is required with Record.
 	Refuse  func(w http.ResponseWriter, f *wire.Fault) error
 	refused bool // 503 was sent instead
 }
 
-// NewTracker returns a Tracker whose answer is 200 if nothing else is written.
+// NewTracker returns a Tracker whose default status is 200.
 func NewTracker(w http.ResponseWriter) *Tracker {
 	return &Tracker{ResponseWriter: w, Status: http.StatusOK}
 }
 
-// WriteHeader keeps the status back until Record has run.
+// WriteHeader stores the status until Record has run.
 func (t *Tracker) WriteHeader(status int) {
 	if t.Record != nil && status >= http.StatusOK && !t.Started {
 		t.Started, t.Status = true, status
@@ -56,7 +56,7 @@ func (t *Tracker) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// release records the access and sends the status that waits for it.
+// release calls Record and sends the stored status.
 func (t *Tracker) release(body []byte) {
 	record := t.Record
 	t.Record = nil

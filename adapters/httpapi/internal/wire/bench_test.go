@@ -69,7 +69,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-func TestDecodeIsLean(t *testing.T) {
+func TestDecode_allocatesLittlePerSample(t *testing.T) {
 	body := samples(1000)
 	n := testing.AllocsPerRun(10, func() {
 		var v batch
@@ -81,7 +81,7 @@ func TestDecodeIsLean(t *testing.T) {
 
 // Decoding takes time in proportion to the length of the input, also of inputs made to be
 // slow.
-func TestDecodeStaysLinear(t *testing.T) {
+func TestDecode_takesLinearTimeOnHostileInput(t *testing.T) {
 	const n = 200_000
 	var b strings.Builder
 	for i := range n {

@@ -13,8 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Body reads the body, JSON, into what v points to; see [Decode] for what the type
-// says. A body must be there.
+// Body decodes the required JSON body into *v; see [Decode] for the rules of the type.
 func (in *In) Body(v any) {
 	if !in.OptBody(v) && in.fault == nil && len(in.problems) == 0 {
 		in.problems.Add("missing", "is required", "body")
@@ -33,9 +32,9 @@ func (in *In) OptBody(v any) bool {
 	return true
 }
 
-// Items is [In.Body] for an upload: an element of a field with the word items that has problems is
-// left out, one of a field with the word points is zero, and unparsed names it. Where the body has other problems, those of the elements are
-// told with them.
+// Items is [In.Body] for an upload. An invalid element of a field tagged items is left out, an invalid element of a
+// field tagged points is zero, and unparsed lists both. If the body has other problems, Err reports those of the
+// elements too.
 func (in *In) Items(v any) (unparsed *healthdata.Unparsed) {
 	in.unparsed = &healthdata.Unparsed{}
 	in.Body(v)
@@ -51,12 +50,11 @@ func (in *In) decode(v any) healthlab.Problems {
 	return problems
 }
 
-// BodyAgain reads the body that [In.Body] has read into another value of the same type, for a handler
-// that runs again after it has changed the first one.
+// BodyAgain decodes the body of [In.Body] into another value of the same type, for a handler that runs again after it
+// has changed the first one.
 func (in *In) BodyAgain(v any) error { return in.decode(v).Err() }
 
-// Raw returns the bytes of a JSON body, unread; nil when there is none or it could
-// not be had.
+// Raw returns the bytes of a JSON body; nil if there is none or it could not be read.
 func (in *In) Raw() []byte {
 	in.settings.body = true
 	data, fault := in.read()
@@ -67,8 +65,8 @@ func (in *In) Raw() []byte {
 	return data
 }
 
-// Whole returns the bytes of a body of any type, of a sender who is not our caller; nil
-// when there is none or it could not be had.
+// Whole returns the bytes of a body of any type, for senders other than API callers. It returns nil if there is none or
+// it could not be read.
 func (in *In) Whole() []byte {
 	in.settings.body = true
 	data, fault := in.drain()
@@ -91,11 +89,11 @@ func (in *In) read() ([]byte, *Fault) {
 	if fault == nil && kind == "" && len(data) > 0 {
 		return nil, unsupported("a body needs the content-type application/json")
 	}
-	// Some writers put a byte order mark first; a reader may ignore it (RFC 8259, section 8.1).
+	// Some clients send a byte order mark first, which a parser may ignore (RFC 8259, section 8.1).
 	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), fault
 }
 
-// ReadBody reads the body of a request that has settings to its end.
+// ReadBody reads the whole body of a request that has settings.
 func ReadBody(r *http.Request) ([]byte, error) {
 	data, fault := From(r).drain()
 	if fault != nil {
@@ -116,8 +114,7 @@ func (in *In) drain() ([]byte, *Fault) {
 	return data, nil
 }
 
-// readAll reads to the end. A length that is only claimed reserves a little: of more, a
-// quarter must have arrived.
+// readAll reads to the end. It allocates little for a declared length until a quarter of it has arrived.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	room := int(max(length, 0)) + bytes.MinRead // the end needs a read of its own
 	b := make([]byte, 0, min(room, 1<<20))

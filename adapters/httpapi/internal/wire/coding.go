@@ -11,19 +11,18 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// codings are the values of content-encoding that bodies may have.
+// codings lists the allowed values of content-encoding.
 const codings = "gzip, zstd"
 
-// zstdWindow is the largest window of a body in zstd (RFC 9659).
+// zstdWindow is the largest window of a zstd body (RFC 9659).
 const zstdWindow = 8 << 20
 
-// errCoding is a body that is not what its content-encoding says.
+// errCoding is the error of a body that does not match its content-encoding.
 var errCoding = errors.New("not in the coding that content-encoding names")
 
-// Uncompress makes the body of a request be read without its content-encoding, gzip or zstd, and
-// reports whether it had one. The length of the body is unknown then. Of what comes out at most
-// limit bytes are read; more is an [http.MaxBytesError], as of a body that is not compressed. A
-// request with another coding, or with several, is refused (415).
+// Uncompress replaces the body of a request by a reader that decodes its content-encoding, gzip or zstd, and reports
+// whether it had one. The length of the body then is unknown. Reading more than limit decoded bytes fails with
+// [http.MaxBytesError]. Another encoding, or several, are refused with 415.
 func Uncompress(r *http.Request, limit int64) (compressed bool, err error) {
 	coding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ",")))
 	var open func(io.Reader) (io.Reader, error)
@@ -50,7 +49,7 @@ func Uncompress(r *http.Request, limit int64) (compressed bool, err error) {
 	return true, nil
 }
 
-// uncompressed reads a compressed body.
+// uncompressed is a reader that decodes a compressed body.
 type uncompressed struct {
 	from io.ReadCloser
 	open func(io.Reader) (io.Reader, error)
@@ -58,7 +57,7 @@ type uncompressed struct {
 	err  error     // of from, but for its end
 }
 
-// Read reads what was compressed.
+// Read returns decoded bytes.
 func (u *uncompressed) Read(b []byte) (n int, err error) {
 	if u.to == nil {
 		u.to, err = u.open(source{u})
@@ -78,10 +77,10 @@ func (u *uncompressed) Read(b []byte) (n int, err error) {
 // Close closes the compressed body.
 func (u *uncompressed) Close() error { return u.from.Close() }
 
-// source is the compressed body, as a decoder reads it.
+// source reads the compressed bytes for the decoder.
 type source struct{ u *uncompressed }
 
-// Read remembers how reading failed.
+// Read reads compressed bytes and stores the error of the reader.
 func (s source) Read(b []byte) (int, error) {
 	n, err := s.u.from.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -90,14 +89,14 @@ func (s source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// broken is the error of a body that could not be read.
+// broken returns the answer to a body that could not be read.
 func broken(err error, limit int64) *Fault {
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
 		return tooLarge(limit)
 	case errors.Is(err, errCoding):
-		return &Fault{Status: http.StatusBadRequest, Type: "BODY_CODING_INVALID", Msg: "the body is not in the coding that its content-encoding names", Cause: err}
+		return &Fault{Status: http.StatusBadRequest, Type: "BODY_CODING_INVALID", Msg: "the body must be encoded as its content-encoding says", Cause: err}
 	}
-	return &Fault{Status: http.StatusBadRequest, Type: "BODY_INCOMPLETE", Msg: "the body did not arrive whole", Cause: err}
+	return &Fault{Status: http.StatusBadRequest, Type: "BODY_INCOMPLETE", Msg: "the body ended before its declared length", Cause: err}
 }

@@ -10,30 +10,27 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Options adjusts [Decode]. The zero value is the strict reading.
+// Options configures [Decode]. The zero value is the strictest.
 type Options struct {
-	// IgnoreUnknown passes over unknown keys. A known key in the wrong case is
-	// refused all the same.
+	// IgnoreUnknown ignores unknown keys. A known key in the wrong case is still refused.
 	IgnoreUnknown bool
-	// IgnoreReadOnly passes over keys that the type writes and does not read.
+	// IgnoreReadOnly ignores keys that the type only writes.
 	IgnoreReadOnly bool
-	// MaxProblems is how many problems are noted before the rest of the text is
-	// left unread. Default 1000.
+	// MaxProblems is the number of problems after which reading stops. Default 1000.
 	MaxProblems int
-	// Unparsed gets the elements of fields with the words items and points that have problems. They are
-	// left out of their list, or zero in it, and their problems are not those of the text. Nil means that they are.
+	// Unparsed collects the invalid elements of fields tagged items and points. They are left out of their list, or
+	// zero in it, and their problems are not returned. If it is nil, their problems are returned.
 	Unparsed *healthdata.Unparsed
 }
 
-// maxDepth is how deep lists and objects may stand in one another.
+// maxDepth is the largest nesting of lists and objects.
 const maxDepth = 64
 
-// maxKey is how much of an unknown key a path repeats, in bytes.
+// maxKey is the number of bytes of an unknown key that a path repeats.
 const maxKey = 64
 
-// Decode reads data, one JSON value, into what v points to. It returns every
-// problem; when there is one, what v points to is of no use. It keeps nothing of
-// data.
+// Decode reads data, one JSON value, into *v and returns every problem. If there are problems, *v must not be used. It
+// keeps no reference to data.
 func Decode(data []byte, v any, o Options) healthlab.Problems {
 	rv := reflect.ValueOf(v)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() {
@@ -44,7 +41,7 @@ func Decode(data []byte, v any, o Options) healthlab.Problems {
 	}
 	d := decoder{scanner: scanner{data: data}, Options: o}
 	if !d.value(planOf(rv.Type().Elem()), rv.Elem(), rules{}) || d.peek() != 0 || d.pos < len(data) {
-		d.stop("json_trailing", "has text after its end") // unless it has stopped before
+		d.stop("json_trailing", "must have no text after the JSON value") // unless it has stopped before
 		f := d.fault
 		d.problems = append(d.problems, healthlab.Problem{
 			Path: d.place(), Code: f.code, Msg: f.msg, Context: map[string]any{"offset": f.offset},
@@ -56,8 +53,8 @@ func Decode(data []byte, v any, o Options) healthlab.Problems {
 	return d.problems
 }
 
-// decoder walks the text beside the type. Its methods return false when the rest of
-// the text cannot be read; a mere problem is noted, and the walk goes on.
+// decoder reads the text and the type in parallel. Its methods return false if the rest of the text cannot be read.
+// Other problems are recorded, and reading continues.
 type decoder struct {
 	scanner
 	Options
@@ -82,17 +79,16 @@ type item struct {
 	noted  healthlab.Problems // with whole paths
 }
 
-// slab is memory for what pointers of one kind point to.
+// slab is memory for the targets of pointers of one type.
 type slab struct {
 	values reflect.Value // a slice
 	used   int
 }
 
-// maxSlab is how many values are allocated together, at most: one that is kept keeps all.
+// maxSlab is the largest number of values allocated together, because one reachable value keeps all of them in memory.
 const maxSlab = 64
 
-// fresh returns a pointer to a new value of a type. The more of one kind a body has, the
-// more are made at a time.
+// fresh returns a pointer to a new value of a type. The number of values allocated together grows with the body.
 func (d *decoder) fresh(p *plan, t reflect.Type) reflect.Value {
 	s := d.slabs[p]
 	if s == nil {
@@ -114,8 +110,7 @@ func (d *decoder) fresh(p *plan, t reflect.Type) reflect.Value {
 	return v
 }
 
-// step leads one level down. Making a path is dear, so it is made only for a
-// problem.
+// step is one level of nesting. Paths are built from steps only when a problem is reported.
 type step struct {
 	name  string // a key that is known
 	key   text   // a key that is not, if name is empty
@@ -123,7 +118,7 @@ type step struct {
 	isPos bool
 }
 
-// enter goes one level down.
+// enter adds a level of nesting.
 func (d *decoder) enter() bool {
 	if len(d.path) >= maxDepth {
 		return d.stop("json_depth", "is nested too deeply")
@@ -136,7 +131,7 @@ func (d *decoder) leave() { d.path = d.path[:len(d.path)-1] }
 
 func (d *decoder) at() *step { return &d.path[len(d.path)-1] }
 
-// place is the path so far.
+// place returns the path of the current value.
 func (d *decoder) place() []any {
 	out := make([]any, 0, len(d.path))
 	for _, s := range d.path {
@@ -152,7 +147,7 @@ func (d *decoder) place() []any {
 	return out
 }
 
-// shortKey is a caller's key, made fit for a path.
+// shortKey returns a caller's key shortened for a path.
 func shortKey(k text) string {
 	s := strings.ToValidUTF8(string(k.appendPlain(nil)), "\uFFFD")
 	s = strings.ReplaceAll(s, "\x00", "\uFFFD")
@@ -166,7 +161,7 @@ func shortKey(k text) string {
 	return s[:cut] + "…"
 }
 
-// note adds a problem at the path so far. It returns false when there are enough.
+// note records a problem at the current path. It returns false if MaxProblems is reached.
 func (d *decoder) note(code, msg string) bool {
 	if d.item.inside && !d.item.named {
 		d.item.bad = true
@@ -191,7 +186,7 @@ func (d *decoder) add(p healthlab.Problem) bool {
 	return d.stop("too_many_problems", "has more problems than are listed; the rest was not read")
 }
 
-// noted counts the problems so far. Those of an item that are not listed count as one.
+// noted returns the number of problems. The problems of an item that are not listed count as one.
 func (d *decoder) noted() int {
 	n := len(d.problems) + len(d.item.noted)
 	if d.item.bad {
@@ -247,7 +242,7 @@ func (d *decoder) value(p *plan, v reflect.Value, r rules) bool {
 	}
 }
 
-// null reads null where it may stand.
+// null reads null if the rules allow it.
 func (d *decoder) null(p *plan, v reflect.Value, r rules) bool {
 	start := d.pos
 	if !d.word("null") {
@@ -311,7 +306,7 @@ func (d *decoder) object(p *plan, v reflect.Value, c byte) bool {
 		*d.at() = step{name: f.name}
 		next = i + 1
 		if have.has(i) {
-			if !d.note("duplicate_key", "stands more than once") || !d.pass() {
+			if !d.note("duplicate_key", "must occur only once") || !d.pass() {
 				return false
 			}
 			continue
@@ -328,7 +323,7 @@ func (d *decoder) object(p *plan, v reflect.Value, c byte) bool {
 	return true
 }
 
-// missing notes the required fields that did not come.
+// missing records the required fields that are absent.
 func (d *decoder) missing(p *plan, have *seen) bool {
 	for w := range have {
 		if p.required[w]&^have[w] == 0 {
@@ -354,8 +349,8 @@ func (f *field) of(v reflect.Value) reflect.Value {
 	return v.FieldByIndex(f.deep)
 }
 
-// find returns the field of that name, or -1. Keys mostly come in one order, so it
-// looks at next first.
+// find returns the index of the field with that name, or -1. It tries next first, because keys mostly come in the same
+// order.
 func (p *plan) find(key text, next int, scratch *[]byte) int {
 	raw := key.raw
 	if key.escaped {
@@ -371,13 +366,13 @@ func (p *plan) find(key text, next int, scratch *[]byte) int {
 	return -1
 }
 
-// stranger deals with a key that the type does not know.
+// stranger handles an unknown key.
 func (d *decoder) stranger(p *plan, key text) bool {
 	name := string(key.appendPlain(nil))
 	for i := range p.fields {
 		if strings.EqualFold(p.fields[i].name, name) {
 			return d.add(healthlab.Problem{
-				Path: d.place(), Code: "key_case", Msg: "must be spelt with the letters' case as documented",
+				Path: d.place(), Code: "key_case", Msg: "must be spelt in the documented case",
 				Context: map[string]any{"expected": p.fields[i].name},
 			}) && d.pass()
 		}
@@ -385,14 +380,14 @@ func (d *decoder) stranger(p *plan, key text) bool {
 	if d.IgnoreReadOnly && p.readOnly[name] {
 		return d.pass()
 	}
-	if !d.IgnoreUnknown && !d.note("unknown_key", "is not a key of this object") {
+	if !d.IgnoreUnknown && !d.note("unknown_key", "must be absent: this object has no such key") {
 		return false
 	}
 	return d.pass()
 }
 
-// comma reads what stands before the next member: nothing before the first, a comma
-// before the others. more is false at the end.
+// comma reads the separator before the next member: nothing before the first, a comma before the others. more is false
+// at the end.
 func (d *decoder) comma(first bool, end byte, msg string) (more, ok bool) {
 	c := d.peek()
 	if c == end {

@@ -66,8 +66,8 @@ func (d *decoder) enterItem() {
 	d.item = item{inside: true, depth: len(d.path), named: len(d.Unparsed.First) < healthdata.MostRefusals}
 }
 
-// leaveItem ends the reading of an item, and reports whether it had problems. They are noted as
-// those of the item. The value of a point has the name of its list as its field.
+// leaveItem ends an item and reports whether it had problems, which are recorded for the item. The problem of a point
+// names its list as the field.
 func (d *decoder) leaveItem(point bool) bool {
 	it := d.item
 	d.item = item{}
@@ -89,9 +89,8 @@ func (d *decoder) leaveItem(point bool) bool {
 	return true
 }
 
-// capacityFor is how many more elements to make room for in a list that has n, of a length of text together:
-// as many as the rest of the text holds if they go on like these, so that a long list is not
-// copied again and again, but no more than four times what has arrived.
+// capacityFor returns by how many elements to grow a list that has n elements from text bytes. It estimates how many
+// the rest of the text contains, at most four times what has arrived, so that a long list is not copied many times.
 func (d *decoder) capacityFor(n, text int) int {
 	if n < 16 {
 		return 1
@@ -102,8 +101,7 @@ func (d *decoder) capacityFor(n, text int) int {
 
 func (r rules) inside() rules { return rules{tolerant: r.tolerant} }
 
-// tooMany notes that a list or map is too long and passes over the rest, without
-// keeping it. The first member too many is next.
+// tooMany records that a list or map is too long and skips the rest. The first member beyond the limit is next.
 func (d *decoder) tooMany(limit int, end byte) bool {
 	if !d.add(healthlab.Problem{
 		Path: d.place(), Code: "too_many_items", Msg: "has too many members",
@@ -131,7 +129,7 @@ func (d *decoder) tooMany(limit int, end byte) bool {
 	}
 }
 
-// array reads a list into an array, which wants exactly as many members as it has.
+// array reads a list into an array. The list must have exactly the length of the array.
 func (d *decoder) array(p *plan, v reflect.Value, c byte) bool {
 	if c != '[' {
 		return d.wrong("must be a list")
@@ -209,7 +207,7 @@ func (d *decoder) mapping(p *plan, v reflect.Value, r rules, c byte) bool {
 			key.SetString(string(raw.appendPlain(nil)))
 		}
 		if v.MapIndex(key).IsValid() {
-			if !d.note("duplicate_key", "stands more than once") || !d.pass() {
+			if !d.note("duplicate_key", "must occur only once") || !d.pass() {
 				return false
 			}
 			continue

@@ -12,7 +12,7 @@ const tooLargeExponent = "must not have an exponent of more than three digits"
 // rawKey is a key of an object that no type describes, without escapes.
 type rawKey []byte
 
-// own reads a value into a type that wants its raw bytes.
+// own reads a value into a type that decodes its raw bytes itself.
 func (d *decoder) own(p *plan, v reflect.Value, c byte) bool {
 	start, before := d.pos, d.noted()
 	if !d.walk(c, true) {
@@ -36,7 +36,7 @@ func (d *decoder) own(p *plan, v reflect.Value, c byte) bool {
 		return true
 	case kindAny:
 		if json.Unmarshal(raw, v.Addr().Interface()) != nil {
-			return d.note("out_of_range", "holds a number beyond what can be held")
+			return d.note("out_of_range", "must not contain a number outside of the range of 64-bit floats")
 		}
 		return true
 	}
@@ -50,9 +50,7 @@ func (d *decoder) hand(v reflect.Value, raw []byte) bool {
 
 func (d *decoder) pass() bool { return d.walk(d.peek(), false) }
 
-// walk goes over a value that no type describes. It checks that it is sound JSON;
-// strictly, also what is asked of every other value: keys that stand once, texts
-// without NUL, depth.
+// walk checks a value without a Go type: its JSON syntax and, if strict, unique keys, texts without NUL, and depth.
 func (d *decoder) walk(c byte, strict bool) bool {
 	switch {
 	case c == '{' || c == '[':
@@ -142,8 +140,8 @@ func (d *decoder) walkKey(strict bool) bool {
 	return true
 }
 
-// once notes the keys from base on that stand more than once, and forgets them all.
-// It needs neither a map nor, for a large object, a look at every pair.
+// once reports keys from index base on that occur more than once, and removes them all. It sorts, so that it needs no
+// map and no comparison of every pair.
 func (d *decoder) once(base int) bool {
 	keys := d.keys[base:]
 	d.keys = d.keys[:base]
@@ -159,7 +157,7 @@ func (d *decoder) once(base int) bool {
 			continue // said already
 		}
 		*d.at() = step{key: text{raw: keys[i]}}
-		if !d.note("duplicate_key", "stands more than once") {
+		if !d.note("duplicate_key", "must occur only once") {
 			return false
 		}
 	}

@@ -15,9 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// plainText reads a JSON string and returns what it says. The bytes are good until
-// the next call. ok is false when there is no text to use; goOn when the walk must
-// end.
+// plainText reads a JSON string. The bytes are valid until the next call. ok is false if there is no usable text; goOn
+// is false if reading must stop.
 func (d *decoder) plainText(c byte) (b []byte, ok, goOn bool) {
 	if c != '"' {
 		return nil, false, d.wrong("must be a text")
@@ -38,9 +37,9 @@ func (d *decoder) plainText(c byte) (b []byte, ok, goOn bool) {
 
 func (d *decoder) flawed(f flaw, what string) bool {
 	if f == holdsNUL {
-		return d.note("nul", "must not hold the character U+0000 in a "+what)
+		return d.note("nul", "must not contain the character U+0000 in a "+what)
 	}
-	return d.note("not_unicode", "must be sound UTF-8, without lone surrogates, in a "+what)
+	return d.note("not_unicode", "must be valid UTF-8 without lone surrogates in a "+what)
 }
 
 func (d *decoder) stringInto(v reflect.Value, c byte) bool {
@@ -51,8 +50,7 @@ func (d *decoder) stringInto(v reflect.Value, c byte) bool {
 	return goOn
 }
 
-// intern returns b as a string. Short texts, units and types, come again and again
-// in a batch; they are kept once.
+// intern returns b as a string. It reuses short strings, because units and types repeat in a batch.
 func (d *decoder) intern(b []byte) string {
 	if len(b) == 0 || len(b) > 24 {
 		return string(b)
@@ -89,7 +87,7 @@ func (d *decoder) float(p *plan, v reflect.Value, c byte) bool {
 	}
 	f, err := strconv.ParseFloat(string(n.text), p.bits)
 	if err != nil {
-		return d.note("out_of_range", "is beyond the numbers this field can hold")
+		return d.note("out_of_range", "must be a number within the range of this field")
 	}
 	v.SetFloat(f)
 	return true
@@ -121,13 +119,12 @@ func (d *decoder) integer(p *plan, v reflect.Value, r rules, c byte) bool {
 		v.SetUint(u)
 	}
 	if err != nil {
-		return d.note("out_of_range", "is beyond the whole numbers this field can hold")
+		return d.note("out_of_range", "must be a whole number within the range of this field")
 	}
 	return true
 }
 
-// wholePart returns 78 of 78.0. An exponent, or a fraction that is not zero, has no
-// whole part.
+// wholePart returns 78 of 78.0. ok is false for an exponent or a fraction other than zero.
 func wholePart(number []byte) ([]byte, bool) {
 	for i, c := range number {
 		if c != '.' {
@@ -143,7 +140,7 @@ func wholePart(number []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// numberText reads a number into a json.Number, as it was written.
+// numberText reads a number into a json.Number with its original text.
 func (d *decoder) numberText(v reflect.Value, c byte) bool {
 	if !isNumber(c) {
 		return d.wrong("must be a number")
@@ -187,9 +184,8 @@ func (d *decoder) textual(p *plan, v reflect.Value, c byte) bool {
 	return d.handText(v, b)
 }
 
-// instant reads a date and time. One without an offset is local time in the time_zone of
-// the body, and refused if the body names none. A field with the rule offset keeps the offset
-// that was written as the location of the time.
+// instant reads a date and time. Without an offset it is local time in the time_zone of the body, and refused if the
+// body has none. A field tagged offset keeps the written offset as its location.
 func (d *decoder) instant(v reflect.Value, r rules, c byte) bool {
 	if c != '"' {
 		return d.wrong("must be a text")
@@ -222,17 +218,17 @@ func (d *decoder) instant(v reflect.Value, r rules, c byte) bool {
 	return true
 }
 
-// noPlace finds offsets that say nothing of where a time was taken (RFC 3339, section 4.3).
+// noPlace matches offsets that do not state a local time (RFC 3339, section 4.3): Z and -00:00.
 var noPlace = regexp.MustCompile(`(?:[Zz]|-00(?::?00)?)$`)
 
-// timeZone returns the zone that the body names as time_zone; nil if it names none.
+// timeZone returns the zone in the field time_zone of the body; nil if there is none.
 func (d *decoder) timeZone() *time.Location {
 	if !d.zoneRead {
 		d.zoneRead = true
 		var body struct {
 			TimeZone string `json:"time_zone"`
 		}
-		// A body that is not valid is refused by the decoder itself.
+		// The decoder itself reports an invalid body.
 		if json.Unmarshal(d.data, &body) == nil && body.TimeZone != "" {
 			d.zone, _ = time.LoadLocation(body.TimeZone)
 		}
@@ -240,16 +236,15 @@ func (d *decoder) timeZone() *time.Location {
 	return d.zone
 }
 
-// The rules of texts that people get wrong, in words.
+// The texts of rules that clients often break.
 const (
 	uuidRule = "must be a UUID of 36 characters"
-	dateRule = "must be a day of the calendar, written YYYY-MM-DD"
+	dateRule = "must be a calendar date as YYYY-MM-DD"
 	timeRule = "must be a date and time with an offset from UTC, such as 2026-03-01T10:00:00-05:00 or 2026-03-01T15:00:00Z"
 	formRule = "does not have the form that this field asks for"
 )
 
-// parseUUID reads the 36 characters of a UUID, in any case. Braces, urn:uuid: and
-// leaving out the hyphens are other people's spellings.
+// parseUUID reads the 36 characters of a UUID in any case. It refuses braces, urn:uuid: and missing hyphens.
 func parseUUID(b []byte) (uuid.UUID, bool) {
 	if len(b) != 36 {
 		return uuid.Nil, false
@@ -263,8 +258,8 @@ func (d *decoder) handText(v reflect.Value, b []byte) bool {
 	return err == nil || d.refused(err)
 }
 
-// refused notes what a type's own reading found. Its words are repeated only if it
-// speaks in problems, which never hold a value; other errors often do.
+// refused records the error of a type's own decoder. It repeats the text only of healthlab problems, because other
+// errors may contain the value.
 func (d *decoder) refused(err error) bool {
 	var inv *healthlab.InvalidError
 	if !errors.As(err, &inv) || len(inv.Problems) == 0 {

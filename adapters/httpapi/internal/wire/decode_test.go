@@ -75,7 +75,7 @@ const full = `{"name":"\u00e9\ud83d\ude00\n\"x","count":-128,"size":65535,"loose
 "maybe":null,"patch":null,"tags":["a","b"],"pair":[1,2],"labels":{"x":1},"by_user":{"7b9a1b1e-0000-4000-8000-000000000002":2},
 "children":[{"name":"c"},{"name":"d","children":[]}],"inner":{"a":1,"b":null},"must":"m","kind":"dark","deep":"down"}`
 
-func TestDecodeReadsEveryKindOfField(t *testing.T) {
+func TestDecode_readsEveryKindOfField(t *testing.T) {
 	var got form
 	require.Empty(t, wire.Decode([]byte(full), &got, wire.Options{}))
 
@@ -85,7 +85,7 @@ func TestDecodeReadsEveryKindOfField(t *testing.T) {
 	require.Equal(t, wire.Opt[int]{Set: true, Null: true}, got.Patch)
 }
 
-func TestDecodeKeepsNothingOfTheText(t *testing.T) {
+func TestDecode_keepsNoReferenceToItsInput(t *testing.T) {
 	b := []byte(full)
 	var got, want form
 	require.Empty(t, wire.Decode(b, &got, wire.Options{}))
@@ -106,7 +106,7 @@ func said(ps healthlab.Problems) []string {
 	return out
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecode_reportsEachProblemByPath(t *testing.T) {
 	deep := strings.Repeat("[", 70) + strings.Repeat("]", 70)
 	for _, tt := range []struct {
 		name, body string
@@ -205,7 +205,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestIgnoreUnknown(t *testing.T) {
+func TestDecode_ignoreUnknownSkipsUnknownKeys(t *testing.T) {
 	o := wire.Options{IgnoreUnknown: true}
 	var got form
 	require.Empty(t, wire.Decode([]byte(`{"x":{"y":[1,{"z":null}]},"name":"n","w":"\u0000"}`), &got, o))
@@ -213,7 +213,7 @@ func TestIgnoreUnknown(t *testing.T) {
 	require.Equal(t, []string{"NAME: key_case"}, said(wire.Decode([]byte(`{"name":"n","NAME":"m"}`), &got, o)))
 }
 
-func TestTooManyProblems(t *testing.T) {
+func TestDecode_stopsAfterMaxProblems(t *testing.T) {
 	var got []form
 	ps := wire.Decode([]byte("["+strings.Repeat("{},", 5000)+"{}]"), &got, wire.Options{MaxProblems: 10})
 	require.Len(t, ps, 11)
@@ -221,7 +221,7 @@ func TestTooManyProblems(t *testing.T) {
 	require.Empty(t, ps[10].Path)
 }
 
-func TestOptTellsAbsentNullAndValueApart(t *testing.T) {
+func TestOpt_distinguishesAbsentNullAndValue(t *testing.T) {
 	type patch struct {
 		Zone wire.Opt[string]         `json:"zone,omitzero"`
 		Born wire.Opt[healthlab.Date] `json:"born,omitzero"`
@@ -237,7 +237,7 @@ func TestOptTellsAbsentNullAndValueApart(t *testing.T) {
 	require.JSONEq(t, `{"zone":"UTC"}`, string(out))
 }
 
-func TestProblemsNeverRepeatAValue(t *testing.T) {
+func TestDecode_problemsNeverContainAValue(t *testing.T) {
 	const secret = "Zyx-Secret-42"
 	for _, key := range []string{"name", "count", "rate", "on", "id", "born", "at", "price", "literal", "blob", "maybe", "patch", "tags", "inner", "kind"} {
 		for _, value := range []string{`"` + secret + `"`, `["` + secret + `"]`, `{"a":"` + secret + `"}`, `"` + secret + `\u0000"`, `"` + secret} {
@@ -274,7 +274,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 // A field with the rule offset keeps the offset that was written; Z and -00:00 are no place.
-func TestWrittenOffset(t *testing.T) {
+func TestDecode_ruleOffsetKeepsTheWrittenOffset(t *testing.T) {
 	type body struct {
 		TimeZone string         `json:"time_zone,omitempty"`
 		Kept     healthlab.Time `json:"kept" wire:"offset"`
@@ -344,7 +344,7 @@ func FuzzItems(f *testing.F) {
 }
 
 // Items that are left out take no room in the list of the others.
-func TestItemsThatAreLeftOutTakeNoRoom(t *testing.T) {
+func TestDecode_refusedItemsTakeNoMemory(t *testing.T) {
 	good := `{"name":"` + strings.Repeat("x", 90) + `"}`
 	var got struct {
 		Data []form `json:"data" wire:"items"`

@@ -6,20 +6,19 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Fault is an answer other than success that belongs to HTTP, or that an operation
-// words itself. Return it from a handler.
+// Fault is an error answer with its own HTTP status and text. Handlers return it as an error.
 type Fault struct {
-	// Status is the status of the reply.
+	// Status is the HTTP status of the answer.
 	Status int
-	// Type is its error_type, UPPER_SNAKE.
+	// Type is the error_type of the answer, in UPPER_SNAKE.
 	Type string
-	// Msg is its error_message. It never holds a value of a person.
+	// Msg is the error_message of the answer. It contains no value of a person.
 	Msg string
-	// Extra holds further keys of detail, next to those two. Nil for most.
+	// Extra holds more keys of detail. It may be nil.
 	Extra map[string]any
-	// Header holds headers of the reply. Nil for most.
+	// Header holds headers of the answer. It may be nil.
 	Header http.Header
-	// Cause is the error behind it, for logs of a 500. It is not sent. May be nil.
+	// Cause is the underlying error. It is logged for a 500 and never sent. It may be nil.
 	Cause error
 }
 
@@ -31,7 +30,7 @@ func (f *Fault) Unwrap() error { return f.Cause }
 
 func tooLarge(limit int64) *Fault {
 	return &Fault{
-		Status: http.StatusRequestEntityTooLarge, Type: "BODY_TOO_LARGE", Msg: "the body is larger than this operation takes",
+		Status: http.StatusRequestEntityTooLarge, Type: "BODY_TOO_LARGE", Msg: "the body is larger than the limit of this operation",
 		Extra: map[string]any{"limit": limit},
 	}
 }
@@ -40,18 +39,18 @@ func unsupported(msg string) *Fault {
 	return &Fault{Status: http.StatusUnsupportedMediaType, Type: "UNSUPPORTED_MEDIA_TYPE", Msg: msg}
 }
 
-// NotAcceptable is the error for an accept header that names nothing we can send.
+// NotAcceptable returns the answer to an Accept header that matches no available type.
 func NotAcceptable() *Fault {
 	return &Fault{Status: http.StatusNotAcceptable, Type: "NOT_ACCEPTABLE", Msg: "none of the accepted media types can be sent"}
 }
 
-// InputError lists every problem of a request. The path of each begins with its
-// place: path, query, header or body. It unwraps to [healthlab.Invalid].
+// InputError lists every problem of a request. The first element of each path is path, query, header or body. It
+// unwraps to [healthlab.Invalid].
 type InputError struct {
 	Problems healthlab.Problems
 }
 
-// Error says how many problems there are, and nothing of what was sent.
+// Error returns a fixed text, so that no sent value is repeated.
 func (e *InputError) Error() string { return "the request is not valid" }
 
 // Unwrap returns [healthlab.Invalid].

@@ -12,12 +12,11 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Part is one part of a form, as it arrives.
+// Part is one part of a multipart form.
 type Part struct {
 	// Name is the name of the field; empty if the part has none.
 	Name string
-	// Type is the declared media type, in lower case and without parameters; empty if
-	// none is declared, or what is declared is none.
+	// Type is the declared media type in lower case without parameters; empty if none or an invalid one is declared.
 	Type string
 
 	r io.Reader
@@ -26,15 +25,14 @@ type Part struct {
 // Read reads the content.
 func (p *Part) Read(b []byte) (int, error) { return p.r.Read(b) }
 
-// mostParts is how many parts a form may have.
+// mostParts is the largest number of parts of a form.
 const mostParts = 200
 
-// Form reads a body of multipart/form-data, part by part in the order of the body. What
-// part leaves unread is passed over; an error that it returns ends the reading, and is
-// that of the form. Nothing is kept: the limit of the body is the only one.
+// Form reads a multipart/form-data body part by part, in order. Bytes that part does not read are skipped. An error of
+// part stops the reading and is reported by Err. Nothing is stored, so only the limit of the body applies.
 //
-// It returns whether the form arrived whole. One that is broken, or has more than 200
-// parts, is a problem of the request, and part was called for what came before.
+// It returns whether the whole form arrived. A malformed form, or one with more than 200 parts, is a problem of the
+// request, even if part was called before.
 func (in *In) Form(part func(p *Part) error) bool {
 	in.settings.body = true
 	limit := in.settings.MaxBody
@@ -47,7 +45,7 @@ func (in *In) Form(part func(p *Part) error) bool {
 		in.fault = unsupported("the body must be multipart/form-data")
 		return false
 	}
-	// Longer ones are against the standard.
+	// RFC 2046 allows at most 70 characters.
 	const longest = 70
 	if b := params["boundary"]; b == "" || len(b) > longest {
 		in.Problem("boundary_missing", "multipart/form-data needs a boundary of at most 70 characters", "header", "content-type")
@@ -64,7 +62,7 @@ func (in *In) Form(part func(p *Part) error) bool {
 			in.formEnds(source.err)
 			return false
 		case n == mostParts:
-			in.Problem("too_many_parts", "a form has at most 200 parts", "body")
+			in.Problem("too_many_parts", "a form must have at most 200 parts", "body")
 			return false
 		}
 		declared, _, err := mime.ParseMediaType(p.Header.Get("Content-Type"))
@@ -82,14 +80,14 @@ func (in *In) Form(part func(p *Part) error) bool {
 	}
 }
 
-// formEnds says why a form ended early: fault is what reading the body said, nil if the
-// form itself is broken.
+// formEnds reports why a form ended early. fault is the error of reading the body; it is nil if the form itself is
+// malformed.
 func (in *In) formEnds(fault error) {
 	if fault != nil {
 		in.fault = broken(fault, in.settings.MaxBody)
 		return
 	}
-	in.Problem("form_invalid", "is not a well-formed form", "body")
+	in.Problem("form_invalid", "must be a well-formed multipart form", "body")
 }
 
 // watched remembers how reading a body failed.
@@ -106,25 +104,24 @@ func (w *watched) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// UnknownPart notes a part that the operation has no field for, unless unknown keys are
-// passed over.
+// UnknownPart reports a part that the operation has no field for, unless unknown keys are ignored.
 func (in *In) UnknownPart(p *Part) {
 	if !in.settings.IgnoreUnknown {
-		in.Problem("unknown_key", "is not a part of this form", "body", shortKey(text{raw: []byte(p.Name)}))
+		in.Problem("unknown_key", "must be absent: this form has no such part", "body", shortKey(text{raw: []byte(p.Name)}))
 	}
 }
 
-// Field is a short text of a form, which comes once.
+// Field is a short text field of a form that may occur once.
 type Field struct {
 	name  string
 	value string
 	there bool
 }
 
-// Field reads a part into f. A second one of the same name is a problem.
+// Field reads a part into f. A second part with the same name is a problem.
 func (in *In) Field(p *Part, f *Field) error {
 	if f.there {
-		in.Problem("duplicate_key", "stands more than once", "body", p.Name)
+		in.Problem("duplicate_key", "must occur only once", "body", p.Name)
 		return nil
 	}
 	const longest = 100
@@ -133,7 +130,7 @@ func (in *In) Field(p *Part, f *Field) error {
 	return err
 }
 
-// FieldUUID returns the UUID that a field holds, which must be there.
+// FieldUUID returns the required UUID of a field.
 func (in *In) FieldUUID(f Field, name string) uuid.UUID {
 	if !f.there {
 		in.Problem("missing", "is required", "body", name)
@@ -146,8 +143,7 @@ func (in *In) FieldUUID(f Field, name string) uuid.UUID {
 	return id
 }
 
-// FieldBool returns true for true and 1, false for false and 0, in any case, and def for
-// a field that is not there or empty.
+// FieldBool reads true or 1, and false or 0, in any case. It returns def for an absent or empty field.
 func (in *In) FieldBool(f Field, def bool) bool {
 	if !f.there || f.value == "" {
 		return def

@@ -12,9 +12,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// In reads one request: path, query, headers and body. Each method returns the zero
-// value, or the default, where there is a problem; [In.Err] tells of all of them. A query
-// parameter without a value is absent. It is not safe for concurrent use.
+// In reads one request: path, query, headers and body. A method returns the zero value or the default if the value has
+// a problem; [In.Err] returns all problems. A query parameter without a value counts as absent. Not safe for concurrent
+// use.
 type In struct {
 	r        *http.Request
 	settings *Settings
@@ -25,17 +25,16 @@ type In struct {
 	problems healthlab.Problems
 }
 
-// Settings are what the mount decides about one request. The wrapper around a
-// handler sets them with [With].
+// Settings are the settings of one request. The wrapper of a handler sets them with [With].
 type Settings struct {
-	// MaxBody is the largest body, in bytes, for the words of a 413; the wrapper
-	// has put the limit itself around the request's body. Default 1 MiB.
+	// MaxBody is the largest body, in bytes, as named in the text of a 413. The wrapper enforces the limit itself.
+	// Default 1 MiB.
 	MaxBody int64
-	// IgnoreUnknown passes over unknown keys of the body and the query.
+	// IgnoreUnknown ignores unknown keys of the body and the query.
 	IgnoreUnknown bool
-	// IgnoreReadOnly passes over keys of the body that answers have and bodies do not take.
+	// IgnoreReadOnly ignores keys that answers have and bodies do not.
 	IgnoreReadOnly bool
-	// NullBody takes null for no body.
+	// NullBody accepts the body null as no body.
 	NullBody bool
 	// Own is the user to whom the caller is bound; zero if it is not bound. Other users in a body
 	// become users that do not exist.
@@ -49,15 +48,15 @@ type Settings struct {
 
 type settingsKey struct{}
 
-// With returns a request that carries s. From then on s belongs to that request.
+// With returns a request that carries s. The caller must not use s for another request.
 func With(r *http.Request, s *Settings) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), settingsKey{}, s))
 }
 
-// DefaultMaxBody is the largest body where nothing else is said: 1 MiB.
+// DefaultMaxBody is the default of Settings.MaxBody.
 const DefaultMaxBody = 1 << 20
 
-// From starts to read r. Call it once per request.
+// From returns the In of a request. It must be called once per request.
 func From(r *http.Request) *In {
 	s, _ := r.Context().Value(settingsKey{}).(*Settings)
 	if s == nil {
@@ -71,7 +70,7 @@ func From(r *http.Request) *In {
 	in := &In{r: r, settings: s}
 	var err error
 	if in.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-		in.problems.Add("query_invalid", "is not a well-formed query", "query")
+		in.problems.Add("query_invalid", "must be a well-formed query", "query")
 	}
 	for name, values := range in.query { // many clients write null as nothing
 		in.query[name] = slices.DeleteFunc(values, func(v string) bool { return v == "" })
@@ -79,15 +78,14 @@ func From(r *http.Request) *In {
 	return in
 }
 
-// Request returns the request that is read.
+// Request returns the underlying request.
 func (in *In) Request() *http.Request { return in.r }
 
-// Problem notes a problem that the handler found itself. The path begins with its
-// place: "query", "path", "header" or "body".
+// Problem records a problem that the handler found. The first element of the path must be "query", "path", "header" or
+// "body".
 func (in *In) Problem(code, msg string, path ...any) { in.problems.Add(code, msg, path...) }
 
-// NotEmpty notes a text of the body that is there and empty: it is no way to ask for the
-// default.
+// NotEmpty records a problem if a text of the body is present and empty.
 func (in *In) NotEmpty(name string, v *string) {
 	if v != nil && *v == "" {
 		in.Problem("empty", "must not be empty", "body", name)
@@ -100,9 +98,8 @@ func (in *In) add(code, msg, place, name string, ctx map[string]any) {
 	})
 }
 
-// Err returns everything that is wrong with the request, or nil. Query parameters
-// that were not read are wrong, too, so call it after the last read. It is a
-// [*Fault] where the body could not be read at all, else an [*InputError].
+// Err returns every problem of the request, or nil. Query parameters that were not read are unknown ones, so it must be
+// called after the last read. It returns a [*Fault] if the body could not be read, else an [*InputError].
 func (in *In) Err() error {
 	if in.fault != nil {
 		return in.fault
@@ -125,9 +122,8 @@ func (in *In) Err() error {
 	return &InputError{Problems: in.problems}
 }
 
-// ErrAnd is [In.Err]; where something is wrong, it tells as well what check finds wrong
-// with the rest of what was read, so that the caller learns of all of it at once. Of what
-// could not be read, and of what that holds, check knows nothing.
+// ErrAnd is [In.Err]. If the request has problems, it adds those that check finds, except problems of values that could
+// not be read.
 func (in *In) ErrAnd(check func() error) error {
 	err := in.Err()
 	if err == nil || in.fault != nil || slices.ContainsFunc(in.problems, unreadable) {
@@ -151,7 +147,7 @@ func unreadable(p healthlab.Problem) bool {
 	return strings.HasPrefix(p.Code, "json_") || p.Code == "too_many_problems" || len(p.Path) < 2
 }
 
-// within reports whether a path leads to something in what another one leads to.
+// within reports whether the path outer is a prefix of inner.
 func within(outer, inner []any) bool {
 	if len(outer) > len(inner) {
 		return false
@@ -169,9 +165,8 @@ func (in *In) used(place, name string) {
 	in.settings.names[name] = place
 }
 
-// Place puts the path that a Service gave a problem under where the request had it:
-// a name that the handler read from the path, the query or a header is there; all
-// else is in the body, or in the query where no body was read.
+// Place returns the path of a problem as the request names it. It prefixes path, query or header if the handler read
+// the name there, else body, or query if no body was read.
 func (s *Settings) Place(path []any) []any {
 	place := "query"
 	if s == nil || s.body {

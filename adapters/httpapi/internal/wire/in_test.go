@@ -32,7 +32,7 @@ func problems(t *testing.T, in *wire.In) []string {
 	return said(input.Problems)
 }
 
-func TestQueryReads(t *testing.T) {
+func TestQuery_readsEveryKindOfParameter(t *testing.T) {
 	in := get("s=a&s=b&n=7&f=2.5&b=true&id=7B9A1B1E-0000-4000-8000-000000000001&d=2026-03-01&t=2026-03-01T08:00:00%2B01:00" +
 		"&from=2026-03-01&to=2026-03-01&x=hello&one=asc&r=25&space=2026-03-01T08:00:00+01:00&ids=7b9a1b1e-0000-4000-8000-000000000001")
 	require.Equal(t, []string{"a", "b"}, in.Strings("s", "a", "b", "c"))
@@ -54,7 +54,7 @@ func TestQueryReads(t *testing.T) {
 	require.NoError(t, in.Err())
 }
 
-func TestQueryRefuses(t *testing.T) {
+func TestQuery_reportsEachInvalidParameter(t *testing.T) {
 	for _, tt := range []struct {
 		name, query string
 		read        func(*wire.In)
@@ -107,7 +107,7 @@ func TestQueryRefuses(t *testing.T) {
 }
 
 // A parameter without a value is absent, whatever it would hold.
-func TestEmptyQueryValues(t *testing.T) {
+func TestQuery_parameterWithoutAValueIsAbsent(t *testing.T) {
 	in := get("i=&oi=&io=&f=&b=&ob=&id=&ids=&ids=&d=&t=&m=&z=&x=&sx=&one=&s=&s=a&s=&n=")
 	require.Equal(t, 7, in.Int("i", 7, 1, 10))
 	require.Nil(t, in.OptInt("oi", 1, 10))
@@ -130,7 +130,7 @@ func TestEmptyQueryValues(t *testing.T) {
 	require.NoError(t, in.Err())
 }
 
-func TestBooleans(t *testing.T) {
+func TestQuery_boolAcceptsTrueFalseOneAndZero(t *testing.T) {
 	for text, want := range map[string]bool{"true": true, "True": true, "TRUE": true, "1": true, "false": false, "False": false, "0": false} {
 		in := get("b=" + text)
 		require.Equal(t, want, in.Bool("b", !want), text)
@@ -146,7 +146,7 @@ func TestBooleans(t *testing.T) {
 	}
 }
 
-func TestPathAndHeaders(t *testing.T) {
+func TestPathAndHeaders_reportEachInvalidValue(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/x", nil)
 	r.SetPathValue("user_id", "me")
 	r.SetPathValue("slug", strings.Repeat("x", 9))
@@ -174,7 +174,7 @@ func post(body io.Reader, contentType string, s *wire.Settings) *wire.In {
 	return wire.From(r)
 }
 
-func TestBody(t *testing.T) {
+func TestBody_reportsInvalidJSONByPath(t *testing.T) {
 	for _, tt := range []struct {
 		name, body, contentType string
 		want                    []string
@@ -199,7 +199,7 @@ func TestBody(t *testing.T) {
 
 // Items with problems are left out and named, each time that the body is read. Where the body has
 // problems of its own, or cannot be read to its end, it is refused with those of the items.
-func TestItems(t *testing.T) {
+func TestItems_leavesOutAndNamesInvalidItems(t *testing.T) {
 	type body struct {
 		Provider string `json:"provider"`
 		Data     []struct {
@@ -231,7 +231,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-func TestBodyFaults(t *testing.T) {
+func TestBody_wrongTypeSizeOrReadErrorHasItsStatus(t *testing.T) {
 	small := func() *wire.Settings { return &wire.Settings{MaxBody: 8} }
 	for _, tt := range []struct {
 		name, contentType string
@@ -265,7 +265,7 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset
 
 // A body is read no further than its limit and one byte more, which shows that there
 // is more.
-func TestBodyIsNotReadBeyondItsLimit(t *testing.T) {
+func TestBody_isNotReadBeyondItsLimit(t *testing.T) {
 	src := &counter{}
 	in := post(src, "application/json", &wire.Settings{MaxBody: 1000})
 	var v form
@@ -284,7 +284,7 @@ func (c *counter) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestIgnoreUnknownHoldsForQueryAndBody(t *testing.T) {
+func TestIgnoreUnknown_appliesToQueryAndBody(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/x?other=1", strings.NewReader(`{"name":"x","other":1}`))
 	r.Header.Set("Content-Type", "application/json")
 	in := wire.From(wire.With(r, &wire.Settings{IgnoreUnknown: true}))
@@ -293,7 +293,7 @@ func TestIgnoreUnknownHoldsForQueryAndBody(t *testing.T) {
 	require.NoError(t, in.Err())
 }
 
-func TestPlace(t *testing.T) {
+func TestPlace_namesQueryOrBodyOfAField(t *testing.T) {
 	s := &wire.Settings{}
 	r := httptest.NewRequest(http.MethodPost, "/x?start=1", strings.NewReader(`{"name":"x"}`))
 	r.Header.Set("Content-Type", "application/json")
@@ -307,7 +307,7 @@ func TestPlace(t *testing.T) {
 	require.Equal(t, []any{"body", "name"}, s.Place([]any{"name"}))
 }
 
-func TestStream(t *testing.T) {
+func TestStream_failingBeforeItsFirstByteSendsNothing(t *testing.T) {
 	small := httptest.NewRecorder()
 	require.NoError(t, wire.Stream(small, 200, func(p *wire.Pieces) error {
 		p.B = append(p.B, `[]`...)
@@ -338,7 +338,7 @@ func TestStream(t *testing.T) {
 	require.Equal(t, "application/json", large.Header().Get("Content-Type"))
 }
 
-func TestJSON(t *testing.T) {
+func TestJSON_writesNothingIfEncodingFails(t *testing.T) {
 	w := httptest.NewRecorder()
 	require.NoError(t, wire.JSON(w, 201, map[string]string{"a": "<&>"}))
 	require.Equal(t, `{"a":"<&>"}`, w.Body.String())

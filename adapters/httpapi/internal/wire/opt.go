@@ -2,18 +2,17 @@ package wire
 
 import "encoding/json"
 
-// Opt is a field of a PATCH body. It tells a key that is absent, one that is null,
-// and one with a value apart. The zero value is absent.
+// Opt is a field of a PATCH body. It distinguishes an absent key, a null and a value. The zero value is absent.
 type Opt[T any] struct {
-	// Value is what was sent; zero when absent or null.
+	// Value is the sent value; zero if absent or null.
 	Value T
-	// Set says that the key was there, null or not.
+	// Set reports that the key was present, null or not.
 	Set bool
-	// Null says that the key was there and null.
+	// Null reports that the key was present and null.
 	Null bool
 }
 
-// Ptr returns nil for absent and null, else the value. Look at Null first.
+// Ptr returns a pointer to the value, or nil for absent and null. Use Null to tell these two apart.
 func (o Opt[T]) Ptr() *T {
 	if !o.Set || o.Null {
 		return nil
@@ -21,8 +20,7 @@ func (o Opt[T]) Ptr() *T {
 	return &o.Value
 }
 
-// UnmarshalJSON reads the value as encoding/json does, for those who decode without
-// this package.
+// UnmarshalJSON reads the value with encoding/json, for callers that do not use [Decode].
 func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*o = Opt[T]{Set: true, Null: true}
@@ -32,7 +30,7 @@ func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &o.Value)
 }
 
-// MarshalJSON writes the value or null. With omitzero an absent one is left out.
+// MarshalJSON writes the value or null. With the tag omitzero an absent value is omitted.
 func (o Opt[T]) MarshalJSON() ([]byte, error) {
 	if !o.Set || o.Null {
 		return []byte("null"), nil
@@ -42,7 +40,7 @@ func (o Opt[T]) MarshalJSON() ([]byte, error) {
 
 func (o Opt[T]) isOpt() {}
 
-// The order of the fields of Opt, for the decoder.
+// The indexes of the fields of Opt.
 const (
 	optValue = iota
 	optSet

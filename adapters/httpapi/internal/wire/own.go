@@ -12,16 +12,15 @@ import (
 // Own returns the user to whom the caller is bound; zero if it is not bound.
 func (in *In) Own() healthlab.UserID { return in.settings.Own }
 
-// Replace returns an id that no thing has, for the id of a thing that is not the caller's. The same
-// id gives the same one.
+// Replace returns an id that does not exist, in place of the id of a thing that belongs to another user. The same id
+// gives the same result.
 func (s *Settings) Replace(id string) string {
 	nobody := uuid.NewSHA1(s.Own.UUID, []byte(id)).String()
 	s.replaced = append(s.replaced, nobody, id)
 	return nobody
 }
 
-// AsAsked returns the words of an answer with the ids that the caller sent, in place of those of
-// [Settings.Replace].
+// AsAsked replaces the ids of [Settings.Replace] in an error text by the ids that the caller sent.
 func (s *Settings) AsAsked(words string) string {
 	return strings.NewReplacer(s.replaced...).Replace(words)
 }
@@ -63,7 +62,7 @@ func (s *Settings) replaceUser(id healthlab.UserID) healthlab.UserID {
 	return healthlab.UserID{UUID: uuid.MustParse(s.Replace(id.String()))}
 }
 
-// namesUsers reports whether a value of a type can hold the id of a user.
+// namesUsers reports whether a value of a type can contain the id of a user.
 func namesUsers(t reflect.Type, depth int) bool {
 	if t == userType {
 		return true

@@ -15,8 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// plan is what the decoder knows of one Go type. It is made once per type and then
-// only read.
+// plan describes how to decode one Go type. It is made once per type and is read-only.
 type plan struct {
 	kind     kind
 	elem     *plan // pointer, list, map, Opt
@@ -54,7 +53,7 @@ const (
 	kindOpt
 )
 
-// field is one key of a struct.
+// field describes one key of a struct.
 type field struct {
 	name     string
 	index    int   // of a direct field
@@ -64,14 +63,13 @@ type field struct {
 	rules
 }
 
-// rules are what the wire tag adds.
+// rules holds the words of the wire tag.
 type rules struct {
 	nullable, notnull, tolerant, offset, items, points bool
 	max                                                int // 0 is no bound
 }
 
-// maxFields bounds the fields of one struct, so that a set of them needs no memory
-// of its own.
+// maxFields is the largest number of fields of a struct, so that a set of fields has a fixed size.
 const maxFields = 256
 
 // seen is a set of fields.
@@ -80,16 +78,14 @@ type seen [maxFields / 64]uint64
 func (s *seen) has(i int) bool { return s[i>>6]&(1<<(i&63)) != 0 }
 func (s *seen) add(i int)      { s[i>>6] |= 1 << (i & 63) }
 
-// plans holds the plan of each type met so far. It is a cache: what it holds
-// follows from the types alone.
+// plans caches the plan of each type.
 var plans sync.Map // reflect.Type → *plan
 
 func planOf(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
 		return p.(*plan)
 	}
-	// A type may contain itself, so plans under way are known by type. They are
-	// published only when they are whole.
+	// A type may contain itself, so unfinished plans are found by type. Only finished plans are published.
 	c := compiler{}
 	p := c.plan(t)
 	for t, p := range c {
@@ -111,8 +107,8 @@ var (
 	timeType   = reflect.TypeFor[healthlab.Time]()
 )
 
-// plan makes the plan of a type. A type that no body can have is a programmer's
-// mistake and panics, when the first body of that type arrives: in its first test.
+// plan returns the plan of a type. It panics for a type that cannot be decoded, when the first body of the type
+// arrives.
 func (c compiler) plan(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
 		return p.(*plan)
@@ -160,7 +156,7 @@ func (c compiler) plan(t reflect.Type) *plan {
 	return p
 }
 
-// special recognises types that are not what their kind says.
+// special handles types whose JSON form differs from that of their kind, such as times and UUIDs.
 func (c compiler) special(p *plan, t reflect.Type) bool {
 	pointer := reflect.PointerTo(t)
 	switch {
@@ -210,8 +206,8 @@ func (c compiler) fields(p *plan, t reflect.Type) {
 	}
 }
 
-// addFields adds the fields of t; those of embedded structs join in, and where two
-// have one name the outer one counts.
+// addFields adds the fields of t, including those of embedded structs. Of two fields with one name the outer one
+// counts.
 func (c compiler) addFields(p *plan, t reflect.Type, at []int, depth map[string]int) {
 	for i := range t.NumField() {
 		sf := t.Field(i)
@@ -273,7 +269,7 @@ func hasWord(sf reflect.StructField, word string) bool {
 	return slices.Contains(strings.Split(sf.Tag.Get("wire"), ","), word)
 }
 
-// read takes in the tags of a field.
+// read reads the tags of a field.
 func (f *field) read(t reflect.Type, sf reflect.StructField, options string) {
 	f.required = f.plan.kind != kindPointer && f.plan.kind != kindOpt
 	for o := range strings.SplitSeq(options, ",") {

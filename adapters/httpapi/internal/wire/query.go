@@ -15,8 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// value returns the one value of a query parameter. ok is false when it is absent or
-// has a problem.
+// value returns the only value of a query parameter. ok is false if it is absent or has a problem.
 func (in *In) value(name string) (string, bool) {
 	in.used("query", name)
 	all := in.query[name]
@@ -30,17 +29,17 @@ func (in *In) value(name string) (string, bool) {
 	return all[0], in.clean(all[0], "query", name)
 }
 
-// Null reports whether a query parameter is written as null.
+// Null reports whether a query parameter has the value null.
 func (in *In) Null(name string) bool {
 	in.used("query", name)
 	all := in.query[name]
 	return len(all) == 1 && all[0] == "null"
 }
 
-// Has reports whether a query parameter is there.
+// Has reports whether a query parameter is present.
 func (in *In) Has(name string) bool { return len(in.query[name]) > 0 }
 
-// need is value for a parameter that must be there.
+// need is value for a required parameter.
 func (in *In) need(name string) (string, bool) {
 	v, ok := in.value(name)
 	if !ok && len(in.query[name]) == 0 {
@@ -49,11 +48,11 @@ func (in *In) need(name string) (string, bool) {
 	return v, ok
 }
 
-// clean notes what no text may hold.
+// clean records a problem for characters that no text may contain.
 func (in *In) clean(v, place, name string) bool {
 	switch {
 	case !utf8.ValidString(v):
-		in.add("not_unicode", "must be sound UTF-8", place, name, nil)
+		in.add("not_unicode", "must be valid UTF-8", place, name, nil)
 	case strings.ContainsRune(v, 0):
 		in.add("nul", "must not hold the character U+0000", place, name, nil)
 	default:
@@ -62,8 +61,7 @@ func (in *In) clean(v, place, name string) bool {
 	return false
 }
 
-// Strings reads a list that is written by repeating the parameter. With allowed, each
-// value must be one of them. Nil when absent.
+// Strings reads a repeated parameter. With allowed, each value must be one of them. It returns nil if absent.
 func (in *In) Strings(name string, allowed ...string) []string {
 	in.used("query", name)
 	var out []string
@@ -81,7 +79,7 @@ func (in *In) Strings(name string, allowed ...string) []string {
 	return out
 }
 
-// oneOf is the rule that a value is one of those.
+// oneOf returns the error text that lists the allowed values.
 func oneOf[T any](allowed []T) string {
 	names := make([]string, len(allowed))
 	for i, v := range allowed {
@@ -106,19 +104,18 @@ func (in *In) OneOf(name, def string, allowed ...string) string {
 	return v
 }
 
-// Text reads a text of at most most characters (Unicode code points), which must be
-// there.
+// Text reads a required text of at most most characters (Unicode code points).
 func (in *In) Text(name string, most int) string {
 	v, _ := in.need(name)
 	in.short(v, most, "query", name)
 	return v
 }
 
-// MaxPathText bounds a text of a path that names something. It is longer than any such name
-// may be, so that what cannot exist is not found, rather than wrong.
+// MaxPathText limits a text in the path. It is longer than any valid name, so that an unknown name is not found instead
+// of invalid.
 const MaxPathText = 4096
 
-// OptText is [In.Text] for a parameter that may be absent, which is nil.
+// OptText is [In.Text] for an optional parameter. It returns nil if absent.
 func (in *In) OptText(name string, most int) *string {
 	v, ok := in.value(name)
 	if !ok || !in.short(v, most, "query", name) {
@@ -127,7 +124,7 @@ func (in *In) OptText(name string, most int) *string {
 	return &v
 }
 
-// ShortText is [In.OptText] of at most 256 characters, empty where it is absent.
+// ShortText is [In.OptText] with at most 256 characters. It returns "" if absent.
 func (in *In) ShortText(name string) string {
 	if s := in.OptText(name, 256); s != nil {
 		return *s
@@ -165,7 +162,7 @@ func (in *In) integer(v, place, name string) (int, bool) {
 	return n, true
 }
 
-// OptInt is [In.Int] with nil when absent.
+// OptInt is [In.Int] for an optional parameter. It returns nil if absent.
 func (in *In) OptInt(name string, low, high int) *int {
 	if len(in.query[name]) == 0 {
 		in.used("query", name)
@@ -201,7 +198,7 @@ func (in *In) Float(name string, def, low, high float64) float64 {
 	return n
 }
 
-// parseFloat reads a number written as in JSON: neither NaN nor hexadecimal.
+// parseFloat reads a number in JSON syntax; NaN and hexadecimal are refused.
 func parseFloat(v string) (float64, bool) {
 	s := scanner{data: []byte(v)}
 	if v == "" || !isNumber(v[0]) {
@@ -248,10 +245,10 @@ func (in *In) OptBool(name string) *bool {
 	return &b
 }
 
-// boolRule is the rule of booleans outside of JSON.
+// boolRule is the error text of booleans in queries and forms.
 const boolRule = "must be true, false, 1 or 0"
 
-// parseBool reads a boolean as clients write them in queries and forms.
+// parseBool reads a boolean of a query or form.
 func parseBool(v string) (b, ok bool) {
 	switch strings.ToLower(v) {
 	case "true", "1":
@@ -262,7 +259,7 @@ func parseBool(v string) (b, ok bool) {
 	return false, false
 }
 
-// UUID reads a UUID, which must be there.
+// UUID reads a required UUID.
 func (in *In) UUID(name string) uuid.UUID {
 	v, ok := in.need(name)
 	if !ok {
@@ -280,7 +277,7 @@ func (in *In) OptUUID(name string) *uuid.UUID {
 	return new(in.uuid(v, "query", name))
 }
 
-// UUIDs reads a list that is written by repeating the parameter; nil when absent.
+// UUIDs reads a repeated parameter; nil if absent.
 func (in *In) UUIDs(name string) []uuid.UUID {
 	var out []uuid.UUID
 	for i, v := range in.Strings(name) {
@@ -301,7 +298,7 @@ func (in *In) uuid(v, place, name string) uuid.UUID {
 	return id
 }
 
-// Date reads a day, which must be there.
+// Date reads a required day.
 func (in *In) Date(name string) healthlab.Date {
 	v, ok := in.need(name)
 	if !ok {
@@ -323,27 +320,27 @@ func (in *In) OptDate(name string) *healthlab.Date {
 	return new(in.Date(name))
 }
 
-// Moment is a parameter that may be a day or an instant.
+// Moment is the value of a parameter that may be a day or an instant.
 type Moment struct {
 	// Day is the day, if IsDay.
 	Day healthlab.Date
 	// Instant is the instant, if not IsDay.
 	Instant healthlab.Time
-	// IsDay says which of the two was written.
+	// IsDay reports whether a day was sent.
 	IsDay bool
 }
 
-// Edge says which second of a day a date alone stands for.
+// Edge selects the second of a day that a date stands for.
 type Edge uint8
 
 const (
-	// StartOfDay makes it 00:00:00.
+	// StartOfDay selects 00:00:00.
 	StartOfDay Edge = iota
-	// EndOfDay makes it 23:59:59.
+	// EndOfDay selects 23:59:59.
 	EndOfDay
 )
 
-// In returns the instant; a day alone is the edge of that day in loc.
+// In returns the instant. For a day it returns the edge of the day in loc.
 func (m Moment) In(loc *time.Location, e Edge) healthlab.Time {
 	switch {
 	case !m.IsDay:
@@ -354,7 +351,7 @@ func (m Moment) In(loc *time.Location, e Edge) healthlab.Time {
 	return healthlab.At(m.Day.At(loc))
 }
 
-// Moment reads a day or a date and time, which must be there.
+// Moment reads a required day or date and time.
 func (in *In) Moment(name string) Moment {
 	v, ok := in.need(name)
 	if !ok {
@@ -388,7 +385,7 @@ func (in *In) moment(v, name string) Moment {
 }
 
 func plus(v string) string {
-	// A plus sign before an offset that was not escaped arrives as a space.
+	// An unescaped plus sign before an offset arrives as a space.
 	if i := strings.LastIndexByte(v, ' '); i >= len("2026-03-01T9:00") && i < len(v)-1 && v[i+1] >= '0' && v[i+1] <= '9' {
 		return v[:i] + "+" + v[i+1:]
 	}
@@ -409,8 +406,7 @@ func (in *In) OptZone(name string) *time.Location {
 	return zone
 }
 
-// Local reads a date and time, which must be there, with the offset that it was written
-// with; UTC if it has none.
+// Local reads a required date and time and keeps its written offset. Without an offset it is UTC.
 func (in *In) Local(name string) time.Time {
 	v, ok := in.need(name)
 	if !ok {
@@ -424,11 +420,10 @@ func (in *In) Local(name string) time.Time {
 	return t.In(time.FixedZone("", offset))
 }
 
-// Time reads a day or a date and time, which must be there; a day alone is its edge
-// in UTC.
+// Time reads a required day or date and time. A day is its edge in UTC.
 func (in *In) Time(name string, e Edge) healthlab.Time { return in.Moment(name).In(time.UTC, e) }
 
-// OptTime is [In.Time] with nil when absent.
+// OptTime is [In.Time] for an optional parameter. It returns nil if absent.
 func (in *In) OptTime(name string, e Edge) *healthlab.Time {
 	m := in.OptMoment(name)
 	if m == nil {

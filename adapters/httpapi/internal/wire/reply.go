@@ -10,8 +10,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// JSON answers with v. It encodes first, so that an error means that nothing was
-// sent; text is not escaped for HTML.
+// JSON answers with v as JSON. It encodes v before it sends anything, so an error means that nothing was sent. It does
+// not escape HTML characters.
 func JSON(w http.ResponseWriter, status int, v any) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -22,7 +22,7 @@ func JSON(w http.ResponseWriter, status int, v any) error {
 	return Bytes(w, status, "application/json", bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
 }
 
-// Bytes answers with b as it is.
+// Bytes answers with b unchanged.
 func Bytes(w http.ResponseWriter, status int, contentType string, b []byte) error {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
@@ -38,10 +38,9 @@ func NoContent(w http.ResponseWriter) error {
 	return nil
 }
 
-// Stream answers with JSON that build appends, piece by piece, for answers too large
-// to hold twice. What build returns as an error before the first 64 KiB are full is
-// still a clean reply; after that the wrapper cuts the connection, so that no caller
-// takes half an answer for a whole one.
+// Stream answers with JSON that build appends in pieces, for answers too large for memory. An error of build before the
+// first 64 KiB becomes an error answer. After that the wrapper closes the connection, so that the client does not take
+// a part for the whole.
 func Stream(w http.ResponseWriter, status int, build func(*Pieces) error) error {
 	return StreamAs(w, status, "application/json", build)
 }
@@ -64,7 +63,7 @@ func StreamAs(w http.ResponseWriter, status int, contentType string, build func(
 
 // Pieces is the buffer of [Stream].
 type Pieces struct {
-	// B is what was not sent yet. Append to it.
+	// B holds the bytes that were not sent yet. build appends to it.
 	B []byte
 
 	w           http.ResponseWriter
@@ -73,11 +72,11 @@ type Pieces struct {
 	started     bool
 }
 
-// full is how much is gathered before it is sent.
+// full is the number of bytes that are collected before they are sent.
 const full = 64 << 10
 
-// Next sends what has gathered, if it is enough. Call it between elements. An error
-// means that the caller of the API has gone: stop.
+// Next sends the collected bytes if there are enough. build calls it between elements and must return its error, which
+// means that the client has disconnected.
 func (p *Pieces) Next() error {
 	if len(p.B) < full {
 		return nil
@@ -94,7 +93,7 @@ func (p *Pieces) Next() error {
 	return nil
 }
 
-// The bodies of replies that are not a success.
+// The bodies of error answers.
 type (
 	faultBody struct {
 		Detail map[string]any `json:"detail"`
@@ -110,7 +109,7 @@ type (
 	}
 )
 
-// RetryAfter is the header Retry-After of a 503 whose cause does not say when to try again.
+// RetryAfter is the header Retry-After of a 503 without a retry time of its own.
 const RetryAfter = "5"
 
 // Refuse answers with an error. A 503 has the header Retry-After.

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads JSON text (RFC 8259) from memory. Its methods leave pos behind what
-// they read. Once an error of syntax is noted it stays, and what follows is not read.
+// scanner reads JSON text (RFC 8259) from memory. Its methods move pos behind what they read. After a syntax error
+// nothing more is read.
 type scanner struct {
 	data  []byte
 	pos   int
@@ -61,7 +61,7 @@ func (s *scanner) word(w string) bool {
 	return true
 }
 
-// number is the text of a JSON number and what there is to know of its form.
+// number is the text of a JSON number with facts about its form.
 type number struct {
 	text  []byte
 	whole bool // neither fraction nor exponent
@@ -100,8 +100,7 @@ func (s *scanner) number() (n number, ok bool) {
 			s.pos = i
 			return n, s.broken("is not JSON: a malformed number")
 		}
-		// Floats end near 308. A decimal with an exponent of millions is cheap to
-		// write and dear to compute with.
+		// Floats end near 1e308. A decimal with an exponent of millions is short to send and expensive to compute with.
 		n.huge = i-from > 3
 	}
 	n.text = data[start:i]
@@ -116,14 +115,14 @@ func digitsFrom(data []byte, i int) int {
 	return i
 }
 
-// text is what stands between the quotes of a JSON string.
+// text is the content between the quotes of a JSON string.
 type text struct {
 	raw     []byte
 	escaped bool // raw holds escapes
 	bad     flaw // the worst of what is wrong with it
 }
 
-// flaw is something wrong with a text that is sound JSON otherwise.
+// flaw is a fault of a text that is valid JSON otherwise.
 type flaw uint8
 
 const (
@@ -132,7 +131,7 @@ const (
 	notUnicode
 )
 
-// plain marks the bytes that need no second look inside a string.
+// plain marks the bytes that need no further check inside a string.
 var plain = func() (t [256]bool) {
 	for c := 0x20; c < 0x80; c++ {
 		t[c] = c != '"' && c != '\\'
@@ -180,7 +179,7 @@ func (s *scanner) text() (t text, ok bool) {
 	}
 }
 
-// escape measures the escape at the start of b; zero means malformed.
+// escape returns the length of the escape at the start of b; zero means malformed.
 func escape(b []byte) (n int, bad flaw) {
 	if len(b) < 2 {
 		return 0, sound

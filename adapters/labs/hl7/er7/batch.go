@@ -6,7 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Batch is a file of messages, with or without the envelopes that HL7 has for them.
+// Batch is a file of messages, with or without HL7 batch envelopes.
 type Batch struct {
 	healthlab.Private
 
@@ -14,13 +14,12 @@ type Batch struct {
 	items []Item
 }
 
-// Item is one message of a batch, or one segment of its envelope: FHS, BHS, BTS or
-// FTS. Exactly one of Message, Envelope and Err is there.
+// Item is one message of a batch, or one segment of its envelope: FHS, BHS, BTS or FTS. Exactly one of Message,
+// Envelope and Err is set.
 type Item struct {
 	Message  *Message
 	Envelope Segment
-	// Err says why a message, or what stands in none, cannot be read, as a [SyntaxError], and Raw is
-	// its text.
+	// Err is the [SyntaxError] of a malformed message or stray text, and Raw its text.
 	Err error
 	Raw []byte
 }
@@ -94,8 +93,8 @@ func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 	return b, nil
 }
 
-// messageLen returns how many lines the message has that the first line begins. A line that is no
-// segment ends a message that has a patient: it is what is left of another one.
+// messageLen returns the number of lines of the message that starts at the first line. A line that is not a segment
+// ends a message that already has a patient, because the line is the rest of another message.
 func messageLen(lines []line) int {
 	separator, patient := byte('|'), false
 	if header := lines[0].text; len(header) > 3 {
@@ -144,7 +143,7 @@ func (b *Batch) Errors() []error {
 	return out
 }
 
-// Append appends the file to p, byte for byte as it was read.
+// Append appends the file to p exactly as it was read.
 func (b *Batch) Append(p []byte) []byte {
 	p = append(p, b.lead...)
 	for _, i := range b.items {

@@ -7,17 +7,15 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Builder writes a new message. Everything that it is given is text, and is escaped.
-// It is not safe for concurrent use.
+// Builder builds a new message. It escapes all texts. Not safe for concurrent use.
 type Builder struct {
 	syn  syntax
 	segs []*SegmentBuilder
 	err  error
 }
 
-// NewBuilder begins a message. It has its header with the delimiters in it, and the
-// name of the character set if that is not ASCII; the rest of the header is the
-// caller's. An empty charset is UTF-8.
+// NewBuilder starts a message with a header that has the delimiters and, unless it is ASCII, the character set. The
+// caller sets the other header fields. An empty charset is UTF-8.
 func NewBuilder(d Delimiters, cs Charset) *Builder {
 	if cs == "" {
 		cs = UTF8
@@ -29,7 +27,7 @@ func NewBuilder(d Delimiters, cs Charset) *Builder {
 		h.Set(18, string(cs))
 	}
 	if d.Escape == 0 || d.Subcomponent == 0 {
-		b.err = fmt.Errorf("%w: HL7 message: a message is built with all of its delimiters", healthlab.Invalid)
+		b.err = fmt.Errorf("%w: HL7 message: Delimiters must have all of Field, Component, Repetition, Escape and Subcomponent", healthlab.Invalid)
 	}
 	return b
 }
@@ -44,8 +42,7 @@ func (b *Builder) Add(name string) *SegmentBuilder {
 	return s
 }
 
-// Build returns the message. Invalid, with segment and field, if a text has letters
-// that the character set does not have.
+// Build returns the message. It returns Invalid with segment and field if a letter is not in the character set.
 func (b *Builder) Build() (*Message, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -65,15 +62,15 @@ func (b *Builder) Build() (*Message, error) {
 	return Parse(out, &Options{MaxBytes: len(out), Charset: b.syn.charset})
 }
 
-// SegmentBuilder writes one segment.
+// SegmentBuilder builds one segment.
 type SegmentBuilder struct {
 	b      *Builder
 	name   string
 	fields []string // encoded, from the first
 }
 
-// Set makes a field of one repetition, of these components. Empty ones at the end are
-// left out. In a header, the first two fields are not to be set.
+// Set sets a field to one repetition with these components. Trailing empty components are omitted. The first two fields
+// of a header must not be set.
 func (s *SegmentBuilder) Set(field int, components ...string) *SegmentBuilder {
 	s.fields = s.put(field, "", s.encode(field, components))
 	return s
@@ -85,7 +82,7 @@ func (s *SegmentBuilder) SetParts(field int, components ...[]string) *SegmentBui
 	return s
 }
 
-// Repeat appends a repetition to a field; to an empty field, it is the first.
+// Repeat appends a repetition to a field. In an empty field it is the first one.
 func (s *SegmentBuilder) Repeat(field int, components ...string) *SegmentBuilder {
 	before := ""
 	if field <= len(s.fields) && s.fields[field-1] != "" {

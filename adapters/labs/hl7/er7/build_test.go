@@ -13,7 +13,7 @@ import (
 )
 
 // Any text that is written is read back unchanged.
-func TestBuiltTextComesBack(t *testing.T) {
+func TestBuild_anyTextIsReadBackUnchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.Custom(func(t *rapid.T) string {
 			text := string(rapid.SliceOfN(rapid.OneOf(rapid.Rune(), rapid.RuneFrom([]rune("|^~\\&#\r\n\"\x01\x0b\x1c é€Z.X"))), 0, 8).Draw(t, "text"))
@@ -38,7 +38,7 @@ func TestBuiltTextComesBack(t *testing.T) {
 	})
 }
 
-func TestBuildShortest(t *testing.T) {
+func TestBuild_leavesOutEmptyTrailingParts(t *testing.T) {
 	b := er7.NewBuilder(er7.Standard(), er7.ASCII)
 	b.Header().Set(3, "APP").Set(9, "OML", "O21", "")
 	b.Add("PID").SetNumber(1, 1).Set(3, "7", "", "", "CLINIC").Set(30, "", "").Repeat(4, "")
@@ -48,7 +48,7 @@ func TestBuildShortest(t *testing.T) {
 	require.Equal(t, "MSH|^~\\&|APP||||||OML^O21\rPID|1||7^^^CLINIC\rNTE|||^a&&b\r", string(m.Bytes()))
 }
 
-func TestBuildCharsets(t *testing.T) {
+func TestBuild_refusesTextOutsideItsCharset(t *testing.T) {
 	for name, tt := range map[string]struct {
 		charset er7.Charset
 		text    string

@@ -8,7 +8,7 @@ import (
 // Charset is a character set by its name in a message header.
 type Charset string
 
-// The character sets that can be read and written.
+// The supported character sets.
 const (
 	ASCII  Charset = "ASCII"
 	UTF8   Charset = "UNICODE UTF-8"
@@ -56,13 +56,12 @@ func (c Charset) bad(text string) int {
 	return -1
 }
 
-// latin9 is where the second set differs from the first.
+// latin9 lists the letters in which ISO 8859-15 differs from ISO 8859-1.
 const latin9 = "\u20ac\u0160\u0161\u017d\u017e\u0152\u0153\u0178"
 
 const latin9Bytes = "\xa4\xa6\xa8\xb4\xb8\xbc\xbd\xbe"
 
-// decode returns text of the set as UTF-8. Hexadecimal escapes can make any bytes, so
-// what is no text is replaced.
+// decode converts text of the character set to UTF-8. It replaces invalid bytes, which hexadecimal escapes can produce.
 func (c Charset) decode(text string) string {
 	if c != Latin1 && c != Latin9 {
 		return strings.ToValidUTF8(text, "\ufffd")
@@ -82,14 +81,13 @@ func (c Charset) decode(text string) string {
 	return b.String()
 }
 
-// Carries reports whether the set has all letters of text, which is UTF-8.
+// Carries reports whether the character set has all letters of a UTF-8 text.
 func (c Charset) Carries(text string) bool {
 	_, ok := c.encode(text)
 	return ok
 }
 
-// encode returns UTF-8 as text of the set; false if it has letters that the set does
-// not have, or NUL.
+// encode converts UTF-8 to the character set. It returns false if a letter is missing in the set, or for NUL.
 func (c Charset) encode(text string) (string, bool) {
 	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
 		return "", false

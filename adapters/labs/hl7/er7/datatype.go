@@ -7,7 +7,7 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// Authority is an HD: who gives out an identifier.
+// Authority is an HD: the assigning authority of an identifier.
 type Authority struct{ Namespace, ID, Type string }
 
 // Entity is an EI: an identifier of a thing, such as an order.
@@ -21,7 +21,7 @@ func (p Part) Entity() Entity {
 	return Entity{p.Component(1).Text(), Authority{p.Component(2).Text(), p.Component(3).Text(), p.Component(4).Text()}}
 }
 
-// Authority reads an HD that is a field; of a component, its subcomponents.
+// Authority reads an HD from a field, or from the subcomponents of a component.
 func (p Part) Authority() Authority {
 	at := p.Component
 	if p.level >= component {
@@ -34,7 +34,7 @@ func (p Part) Authority() Authority {
 type Identifier struct {
 	ID        string
 	Authority Authority
-	// Type says what it identifies, such as MR for a medical record number.
+	// Type is the type of identifier, such as MR for a medical record number.
 	Type string
 }
 
@@ -43,16 +43,16 @@ func (p Part) Identifier() Identifier {
 	return Identifier{p.Component(1).Text(), p.Component(4).Authority(), p.Component(5).Text()}
 }
 
-// Code is a code with its text and the system that it is from.
+// Code is a code with its text and code system.
 type Code struct{ Code, Text, System string }
 
-// Coded is a CE, CNE or CWE: up to three codes of one thing, and its words.
+// Coded is a CE, CNE or CWE: up to three codes of one concept, and the original text.
 type Coded struct {
 	Codes    [3]Code
 	Original string
 }
 
-// Coded reads a CE, CNE or CWE that is a field; of a component, its subcomponents.
+// Coded reads a CE, CNE or CWE from a field, or from the subcomponents of a component.
 func (p Part) Coded() Coded {
 	part := p.Component
 	if p.level >= component {
@@ -62,8 +62,7 @@ func (p Part) Coded() Coded {
 	return Coded{[3]Code{{at(1), at(2), at(3)}, {at(4), at(5), at(6)}, {at(10), at(11), at(12)}}, at(9)}
 }
 
-// In returns the code of a system, by one of the names that it goes by, in the order
-// of the names.
+// In returns the code of the first of the systems that has one.
 func (c Coded) In(systems ...string) (Code, bool) {
 	for _, s := range systems {
 		for _, code := range c.Codes {
@@ -75,8 +74,7 @@ func (c Coded) In(systems ...string) (Code, bool) {
 	return Code{}, false
 }
 
-// Display returns the words for a person to read: the original ones, else the text of
-// a code, else the code.
+// Display returns the text for people: the original text, else the text of a code, else the code.
 func (c Coded) Display() string {
 	if c.Original != "" {
 		return c.Original
@@ -172,7 +170,7 @@ func (p Part) Address() Address {
 
 // Telecom is an XTN: a telephone number or an address of electronic mail.
 type Telecom struct {
-	// Number is the number as it was printed, or put together from its parts.
+	// Number is the number as it was sent, or joined from its parts.
 	Number string
 	// Use and Equipment are such as PRN and PH.
 	Use, Equipment string
@@ -198,7 +196,7 @@ func (p Part) Telecom() Telecom {
 	return t
 }
 
-// Number reads an NM; false if it is none.
+// Number reads an NM. It returns false if the part is not a number.
 func (p Part) Number() (decimal.Decimal, bool) { return parseNumber(p.Text()) }
 
 func parseNumber(text string) (decimal.Decimal, bool) {
@@ -218,11 +216,11 @@ func parseNumber(text string) (decimal.Decimal, bool) {
 type Structured struct {
 	// Comparator is one of <, <=, >, >=, =, <> and empty, which means =.
 	Comparator string
-	// First and Second are numbers as they were sent.
+	// First and Second are the numbers as they were sent.
 	First, Separator, Second string
 }
 
-// Structured reads an SN; false if its numbers are none.
+// Structured reads an SN. It returns false if its numbers are malformed.
 func (p Part) Structured() (Structured, bool) {
 	at := func(n int) string { return strings.TrimSpace(p.Component(n).Text()) }
 	s := Structured{at(1), at(2), at(3), at(4)}
@@ -236,7 +234,7 @@ func (p Part) Structured() (Structured, bool) {
 	return s, (first || s.First == "") && (second || s.Second == "") && (first || second)
 }
 
-// String writes it as a person does: <5, 1:128, 3-5.
+// String returns the value as people write it: <5, 1:128, 3-5.
 func (s Structured) String() string {
 	c := s.Comparator
 	if c == "=" {

@@ -15,7 +15,7 @@ func fieldOf(t *testing.T, text string) er7.Part {
 	return parse(t, "MSH|^~\\&\rZZZ|"+text).Segment("ZZZ").Field(1)
 }
 
-func TestStamps(t *testing.T) {
+func TestStamp_readsTimeAndPrecision(t *testing.T) {
 	phoenix := time.FixedZone("", -7*3600)
 	for text, want := range map[string]struct {
 		at        string
@@ -63,7 +63,7 @@ func TestStamps(t *testing.T) {
 }
 
 // Every precision, with and without an offset, is written with the parts that were said.
-func TestStampsAreWrittenAsSaid(t *testing.T) {
+func TestStamp_isFormattedWithItsOwnPrecision(t *testing.T) {
 	parts := []struct{ digits, iso string }{
 		{"2026", "2026"}, {"03", "-03"}, {"02", "-02"}, {"09", "T09"}, {"30", ":30"}, {"15", ":15"}, {".25", ".25"},
 	}
@@ -87,7 +87,7 @@ func TestStampsAreWrittenAsSaid(t *testing.T) {
 	}
 }
 
-func TestUnits(t *testing.T) {
+func TestUnit_readsCodesAndTextsOfUnits(t *testing.T) {
 	for text, want := range map[string]string{
 		"10^3/uL": "10^3/uL", `10\S\3/uL`: "10^3/uL", "10*3/uL": "10*3/uL", "x10^6/uL": "x10^6/uL", "X10^9/L": "X10^9/L", "10^-3/uL": "10^-3/uL", "10^12/L^^UCUM": "10^12/L",
 		"10^3/uL^thousand per microlitre^UCUM": "10^3/uL", "10^9/L^10^9/L^UCUM": "10^9/L", "x 10^9 /L": "x 10^9 /L", "10^6": "10^6", "log10^3": "log10^3",
@@ -101,13 +101,13 @@ func TestUnits(t *testing.T) {
 	require.Equal(t, "lbs", fieldOf(t, "40^&lbs").Component(2).Unit())
 }
 
-func TestPlain(t *testing.T) {
+func TestPlain_joinsPartsBySeparator(t *testing.T) {
 	for text, want := range map[string]string{"a": "a", "a^b&c~d": "a b c d", "^^a^": "a", "": "", `a\S\b^c`: "a^b c", `""^a`: "a"} {
 		require.Equal(t, want, fieldOf(t, text).Plain(" "), text)
 	}
 }
 
-func TestDataTypes(t *testing.T) {
+func TestDataTypes_readEntityIdentifierNameAndTelecom(t *testing.T) {
 	require.Equal(t, er7.Entity{ID: "P1", Authority: er7.Authority{Namespace: "CLINIC", ID: "1.2.3", Type: "ISO"}}, fieldOf(t, "P1^CLINIC^1.2.3^ISO").Entity())
 	require.Equal(t, er7.Identifier{ID: "77", Authority: er7.Authority{Namespace: "CLINIC", ID: "1.2.3", Type: "ISO"}, Type: "MR"},
 		fieldOf(t, "77^^^CLINIC&1.2.3&ISO^MR").Identifier())
@@ -138,7 +138,7 @@ func TestDataTypes(t *testing.T) {
 	}
 }
 
-func TestNumbers(t *testing.T) {
+func TestNumber_readsDecimalsAndStructuredNumerics(t *testing.T) {
 	for text, want := range map[string]string{"11.50": "11.5", "-3": "-3", "+3": "3", " 7 ": "7", "0.000": "0", ".5": "0.5"} {
 		n, ok := fieldOf(t, text).Number()
 		require.True(t, ok, text)
@@ -159,7 +159,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-func TestEmbedded(t *testing.T) {
+func TestEmbedded_decodesBase64HexAndText(t *testing.T) {
 	pdf := []byte("%PDF-1.7 made up\n")
 	b64 := base64.StdEncoding.EncodeToString(pdf)
 	for text, want := range map[string]er7.Embedded{

@@ -2,11 +2,10 @@ package er7
 
 import "strings"
 
-// Delimiters are the characters that a message is cut at, as its header declares them.
-// Zero means that the message has none of the kind.
+// Delimiters are the delimiters that a message header declares. Zero means that the message has none of that kind.
 type Delimiters struct {
 	Field, Component, Repetition, Escape, Subcomponent byte
-	// Truncation marks text that was cut short; since version 2.7.
+	// Truncation marks truncated text; since version 2.7.
 	Truncation byte
 }
 
@@ -27,8 +26,8 @@ func (d Delimiters) encoding() string {
 	return b.String()
 }
 
-// delimitersOf reads the delimiters of a header segment (MSH, FHS or BHS). The second
-// result is what is wrong with them, and the third in which field; empty if nothing is.
+// delimitersOf reads the delimiters of a header segment (MSH, FHS or BHS). It also returns the broken rule, or "", and
+// the field.
 func delimitersOf(header string) (Delimiters, string, int) {
 	if len(header) < 4 {
 		return Delimiters{}, "the field separator is missing", 1

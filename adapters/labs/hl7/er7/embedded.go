@@ -11,14 +11,14 @@ import (
 
 // Embedded is an ED: a document in a message.
 type Embedded struct {
-	// Type and Subtype are HL7's words: application and PDF, or so.
+	// Type and Subtype are the words of HL7, such as application and PDF.
 	Type, Subtype string
 	// Data is the document, decoded.
 	Data []byte
 }
 
-// ContentType returns the media type of the document; it looks at the bytes first,
-// because senders differ in what they call them.
+// ContentType returns the media type of the document. The content takes precedence over the declared type, because
+// senders differ.
 func (e Embedded) ContentType() string {
 	head := string(e.Data[:min(len(e.Data), 8)])
 	switch sub := strings.ToLower(e.Subtype); {
@@ -43,8 +43,8 @@ func (e Embedded) ContentType() string {
 // pdfInBase64 is how PDF documents begin in base64.
 const pdfInBase64 = "JVBERi0"
 
-// Embedded reads an ED. Without the name of an encoding, a PDF document in base64 is decoded, and
-// other data is taken as it stands. Invalid if the data is not in the encoding that it names.
+// Embedded reads an ED. Without a declared encoding, base64 of a PDF is decoded, and other data is returned unchanged.
+// It returns Invalid if the data does not match its encoding.
 func (p Part) Embedded() (Embedded, error) {
 	e := Embedded{Type: p.Component(2).Text(), Subtype: p.Component(3).Text()}
 	text := p.Component(5).Whole()
@@ -70,7 +70,7 @@ func (p Part) Embedded() (Embedded, error) {
 		err = healthlab.Invalid
 	}
 	if err != nil {
-		return Embedded{}, fmt.Errorf("%w: HL7 message: an embedded document is not in the encoding that it names", healthlab.Invalid)
+		return Embedded{}, fmt.Errorf("%w: HL7 message: an embedded document must be encoded as its fourth component says", healthlab.Invalid)
 	}
 	return e, nil
 }

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// decode returns the part as text. What is no escape sequence that the standard knows
-// is kept as it stands. NUL, which only an escape can bring, is no text and is replaced.
+// decode returns the part as text. Unknown escape sequences are kept. NUL is replaced.
 func (p Part) decode() string {
 	if p.raw == "" || p.Null() || p.syn == nil {
 		return ""
@@ -43,8 +42,7 @@ func (p Part) decode() string {
 	return strings.ReplaceAll(p.syn.charset.decode(b.String()), "\x00", "\ufffd")
 }
 
-// sequence returns, in the message's character set, what stands between two escape
-// characters.
+// sequence returns the meaning of an escape sequence in the message's character set.
 func (s *syntax) sequence(q string) (string, bool) {
 	one := func(c byte) (string, bool) {
 		if c == 0 {
@@ -80,7 +78,7 @@ func (s *syntax) sequence(q string) (string, bool) {
 	return "", false
 }
 
-// format returns what a formatting command means where lines are all there is.
+// format returns the text of a formatting command.
 func format(command string) (string, bool) {
 	if len(command) < 2 {
 		return "", false
@@ -110,8 +108,7 @@ func format(command string) (string, bool) {
 	return "", false
 }
 
-// escape appends text to b so that decoding it brings the text back. The text is in
-// the message's character set already.
+// escape appends text, escaped so that decode returns the same text. The text must be in the message's character set.
 func (s *syntax) escape(b []byte, text string) []byte {
 	if text == `""` {
 		return s.hex(s.hex(b, '"'), '"')

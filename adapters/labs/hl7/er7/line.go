@@ -2,7 +2,7 @@ package er7
 
 import "strings"
 
-// line is a segment before it is known by which delimiters it is to be read.
+// line is the text of a segment before its delimiters are known.
 type line struct{ text, end string }
 
 func (l line) name() string {
@@ -16,7 +16,7 @@ func named(s string) bool {
 	return len(s) >= 3 && upper(s[0]) && (upper(s[1]) || digit(s[1])) && (upper(s[2]) || digit(s[2]))
 }
 
-// check says what is wrong with a line as a segment.
+// check returns the syntax error of a line as a segment.
 func (l line) check(separator byte, number int) error {
 	if !named(l.text) {
 		return &SyntaxError{Number: number, Problem: "a segment begins with its name: a capital and two capitals or digits"}
@@ -29,8 +29,7 @@ func (l line) check(separator byte, number int) error {
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// cut cuts bytes into lines, of which there is at least one. Everything is in one of
-// the results, so that they can be joined again.
+// cut splits bytes into at least one line. The results contain all bytes, so that they can be joined again.
 func cut(raw []byte, opts Options) (lead string, lines []line, err error) {
 	if len(raw) > opts.MaxBytes {
 		return "", nil, &SyntaxError{Problem: "larger than is allowed"}
@@ -77,7 +76,7 @@ func carriageReturns(text string) bool {
 	return i >= 0 && text[i] == '\r' && (i+1 == len(text) || text[i+1] != '\n')
 }
 
-// lineLen returns how much of a text is its first line, without what ends it.
+// lineLen returns the length of the first line without its end.
 func lineLen(text string, newlines bool) int {
 	from := 0
 	for {
@@ -97,8 +96,7 @@ func opens(text string) bool {
 	return text == "" || named(text) && (len(text) == 3 || delimiter(text[3]) || text[3] == '\r' || text[3] == '\n')
 }
 
-// trailing are the characters that may follow the last segment: what transports and
-// editors leave there.
+// trailing lists the characters that may follow the last segment.
 const trailing = "\x00\x0b\x1a\x1c\r\n"
 
 func blank(c byte) bool { return c == '\r' || c == '\n' || c == ' ' || c == '\t' || c == '\x0b' }

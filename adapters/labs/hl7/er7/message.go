@@ -15,13 +15,12 @@ const (
 
 // Options adjusts reading. The zero value, and nil, mean the defaults.
 type Options struct {
-	// MaxBytes bounds a message, or a file of them. Default [DefaultMaxBytes].
+	// MaxBytes is the largest message or file. Default [DefaultMaxBytes].
 	MaxBytes int
 	// MaxSegments bounds the segments of a message, or of a file. Default
 	// [DefaultMaxSegments].
 	MaxSegments int
-	// Charset is that of messages whose header does not say. Default [UTF8], which
-	// ASCII is a part of.
+	// Charset is the character set of messages that declare none. Default [UTF8].
 	Charset Charset
 }
 
@@ -42,8 +41,7 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
-// Message is a message that was read. It is never changed, so it is safe for
-// concurrent use.
+// Message is a parsed message. It is immutable and safe for concurrent use.
 type Message struct {
 	healthlab.Private
 
@@ -52,15 +50,14 @@ type Message struct {
 	syn  *syntax
 }
 
-// syntax is what the text of a message is read by.
+// syntax holds the delimiters and character set of a message.
 type syntax struct {
 	Delimiters
 	charset Charset
 }
 
-// Parse reads one message. Lines may end as they like; a byte order mark before the
-// message, and blank lines and control characters after its segments, are kept. The error is a
-// [SyntaxError].
+// Parse parses one message. Any line ending is accepted. A byte order mark before, and blank lines and control
+// characters after the segments, are kept. The error is a [SyntaxError].
 func Parse(raw []byte, o *Options) (*Message, error) {
 	opts := o.withDefaults()
 	lead, lines, err := cut(raw, opts)
@@ -78,8 +75,8 @@ func Parse(raw []byte, o *Options) (*Message, error) {
 	return m, nil
 }
 
-// message reads a message from the lines of one or more, and returns those after it, also
-// where it is malformed. first is the number of its first line.
+// message reads a message from lines, and returns the lines after it, even if the message is malformed. first is the
+// number of its first line.
 func message(lines []line, first int, opts Options) (*Message, []line, error) {
 	if lines[0].name() != "MSH" {
 		return nil, nil, &SyntaxError{Number: first, Problem: "a message begins with the segment MSH"}
@@ -123,7 +120,7 @@ func starts(name string) bool {
 	return false
 }
 
-// Append appends the message to b, byte for byte as it was read.
+// Append appends the message to b exactly as it was read.
 func (m *Message) Append(b []byte) []byte {
 	b = append(b, m.lead...)
 	for _, s := range m.segs {
@@ -132,10 +129,10 @@ func (m *Message) Append(b []byte) []byte {
 	return b
 }
 
-// Bytes returns the message, byte for byte as it was read.
+// Bytes returns the message exactly as it was read.
 func (m *Message) Bytes() []byte { return m.Append(nil) }
 
-// Delimiters returns what the header declares.
+// Delimiters returns the delimiters declared in the header.
 func (m *Message) Delimiters() Delimiters { return m.syn.Delimiters }
 
 // Charset returns how the bytes of the message are read as text.
@@ -155,7 +152,7 @@ func (m *Message) Segments() iter.Seq[Segment] {
 	}
 }
 
-// Segment returns the first segment of a name; an empty one if there is none.
+// Segment returns the first segment with a name; an empty one if there is none.
 func (m *Message) Segment(name string) Segment {
 	for _, s := range m.segs {
 		if s.Name() == name {
@@ -174,7 +171,7 @@ func (m *Message) Type() (code, event string) {
 	return t.Component(1).Text(), t.Component(2).Text()
 }
 
-// ControlID returns what the sender calls the message.
+// ControlID returns the control id of the message.
 func (m *Message) ControlID() string { return m.segs[0].Field(10).Text() }
 
 // Segment is one line of a message. The zero Segment is empty.
@@ -186,8 +183,7 @@ type Segment struct {
 	syn      *syntax
 }
 
-// Name returns the three characters that the segment begins with; empty for a segment
-// that is not there.
+// Name returns the three characters of the segment's name; empty for an absent segment.
 func (s Segment) Name() string {
 	if len(s.raw) < 3 {
 		return ""
@@ -195,11 +191,10 @@ func (s Segment) Name() string {
 	return s.raw[:3]
 }
 
-// Number is the segment's place in the message, from 1; 0 for a segment that is not
-// there.
+// Number returns the position of the segment in the message, from 1; 0 for an absent segment.
 func (s Segment) Number() int { return s.number }
 
-// Raw returns the segment as it was read, without the end of its line.
+// Raw returns the segment as it was read, without the line end.
 func (s Segment) Raw() string { return s.raw }
 
 // header reports whether the first field of the segment is the separator itself.
@@ -211,7 +206,7 @@ func (s Segment) header() bool {
 	return false
 }
 
-// Len returns the number of the last field that the segment has, empty or not.
+// Len returns the number of the last field of the segment, empty or not.
 func (s Segment) Len() int {
 	if s.raw == "" {
 		return 0

@@ -24,7 +24,7 @@ func parse(t testing.TB, text string) *er7.Message {
 	return m
 }
 
-func TestPlaces(t *testing.T) {
+func TestMessage_findsSegmentFieldComponentAndRepetition(t *testing.T) {
 	m := parse(t, report)
 	code, event := m.Type()
 	require.Equal(t, "ORU R01", code+" "+event)
@@ -61,7 +61,7 @@ func TestPlaces(t *testing.T) {
 	require.Zero(t, er7.Segment{}.Number())
 }
 
-func TestLineEnds(t *testing.T) {
+func TestParse_acceptsEveryLineEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		want []string
@@ -90,7 +90,7 @@ func TestLineEnds(t *testing.T) {
 	}
 }
 
-func TestOwnDelimiters(t *testing.T) {
+func TestParse_usesTheDelimitersOfTheHeader(t *testing.T) {
 	m := parse(t, "MSH!*%?$!LAB!!!!!!ORU*R01!M1\rPID!1!!7*a$b%8!!Ro?S?e*An?F?a*?X41?")
 	pid := m.Segment("PID")
 	require.Equal(t, er7.Delimiters{Field: '!', Component: '*', Repetition: '%', Escape: '?', Subcomponent: '$'}, m.Delimiters())
@@ -106,7 +106,7 @@ func TestOwnDelimiters(t *testing.T) {
 	require.Equal(t, byte('#'), parse(t, "MSH|^~\\&#|").Delimiters().Truncation)
 }
 
-func TestEscapes(t *testing.T) {
+func TestText_unescapesSequences(t *testing.T) {
 	for text, want := range map[string]string{
 		`plain`:                      `plain`,
 		`\F\\S\\T\\R\\E\`:            `|^&~\`,
@@ -131,7 +131,7 @@ func TestEscapes(t *testing.T) {
 	require.Equal(t, "a~b^c|d", parse(t, "MSH|^~\\&\rNTE|a~b^c\\F\\d").Segment("NTE").Field(1).Whole())
 }
 
-func TestCharsets(t *testing.T) {
+func TestParse_decodesTheDeclaredCharset(t *testing.T) {
 	head := func(name string) string { return "MSH|^~\\&" + strings.Repeat("|", 16) + name + "\rPID|" }
 	for name, tt := range map[string]struct{ charset, bytes, want string }{
 		"UTF-8":            {"UNICODE UTF-8", "Zo\u00eb \u0141", "Zo\u00eb \u0141"},
@@ -155,7 +155,7 @@ func TestCharsets(t *testing.T) {
 	require.Equal(t, er7.Latin1, m.Charset())
 }
 
-func TestMalformed(t *testing.T) {
+func TestParse_malformedMessageNamesSegmentAndField(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		want er7.SyntaxError
@@ -200,7 +200,7 @@ func TestMalformed(t *testing.T) {
 	require.EqualError(t, err, "HL7 message: segment 2 (PID-3): the text is not in the character set of the message")
 }
 
-func TestLimits(t *testing.T) {
+func TestParse_beyondItsLimitsIsRefused(t *testing.T) {
 	_, err := er7.Parse([]byte(report), &er7.Options{MaxBytes: len(report)})
 	require.NoError(t, err)
 	_, err = er7.Parse([]byte(report), &er7.Options{MaxBytes: len(report) - 1})
@@ -211,7 +211,7 @@ func TestLimits(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-func TestBatch(t *testing.T) {
+func TestParseBatch_splitsFilesIntoMessages(t *testing.T) {
 	text := "FHS|^~\\&|LAB\rBHS|^~\\&|LAB\r" + report + "MSH!*%?$!LAB\rPID!1\rBTS|2\rFTS|1\r\x1a"
 	b, err := er7.ParseBatch([]byte(text), nil)
 	require.NoError(t, err)

@@ -14,8 +14,7 @@ const (
 	leaf
 )
 
-// Part is a field, a repetition of one, a component or a subcomponent. The zero Part
-// is empty, and so is everything in it.
+// Part is a field, a repetition, a component or a subcomponent. The zero Part is empty, and so are its parts.
 type Part struct {
 	healthlab.Private
 
@@ -30,11 +29,10 @@ func (p Part) Raw() string { return p.raw }
 // Empty reports whether nothing was sent.
 func (p Part) Empty() bool { return p.raw == "" }
 
-// Null reports whether the sender says that there is nothing, and that what the
-// receiver has is to be deleted: two quotation marks.
+// Null reports whether the part is two quotation marks, by which a sender deletes a value.
 func (p Part) Null() bool { return p.raw == `""` }
 
-// separator returns the delimiter between the parts of a level; 0 if there is none.
+// separator returns the delimiter between the parts of a level; 0 if the message has none.
 func (p Part) separator(level uint8) byte {
 	if p.syn == nil {
 		return 0
@@ -50,7 +48,7 @@ func (p Part) separator(level uint8) byte {
 	return 0
 }
 
-// at returns the n-th part, from 1, of one level below.
+// at returns the n-th part, from 1, of the next level.
 func (p Part) at(n int) Part {
 	sep := p.separator(p.level)
 	out := Part{syn: p.syn, level: min(p.level+1, leaf)}
@@ -74,8 +72,8 @@ func (p Part) at(n int) Part {
 	return out
 }
 
-// Len returns how many parts there are one level below: repetitions of a field,
-// components of a repetition, subcomponents of a component. An empty part has none.
+// Len returns the number of parts of the next level: repetitions of a field, components of a repetition, subcomponents
+// of a component. An empty part has none.
 func (p Part) Len() int {
 	if p.raw == "" {
 		return 0
@@ -94,7 +92,7 @@ func (p Part) Repetition(n int) Part {
 	return p.at(n)
 }
 
-// Repetitions returns those of a field that are not empty.
+// Repetitions returns the non-empty repetitions of a field.
 func (p Part) Repetitions() []Part {
 	var out []Part
 	for i := range p.Len() {
@@ -105,8 +103,7 @@ func (p Part) Repetitions() []Part {
 	return out
 }
 
-// Component returns the n-th component, from 1, of a repetition; of a field, that of
-// its first repetition.
+// Component returns the n-th component, from 1, of a repetition, or of the first repetition of a field.
 func (p Part) Component(n int) Part {
 	if p.level == field {
 		p = p.at(1)
@@ -117,8 +114,7 @@ func (p Part) Component(n int) Part {
 	return p.at(n)
 }
 
-// Subcomponent returns the n-th subcomponent, from 1; of a field or a repetition, that
-// of its first component.
+// Subcomponent returns the n-th subcomponent, from 1, of the first component of the part.
 func (p Part) Subcomponent(n int) Part {
 	for p.level < component {
 		p = p.at(1)
@@ -129,9 +125,8 @@ func (p Part) Subcomponent(n int) Part {
 	return p.at(n)
 }
 
-// Text returns the part as text in UTF-8 without NUL, escape sequences decoded. Of a part with
-// parts of its own it is the first one's: the first subcomponent of the first
-// component. Null has no text.
+// Text returns the part as UTF-8 text with decoded escape sequences and without NUL: of a compound part its first
+// subcomponent. Null has no text.
 func (p Part) Text() string {
 	for p.level < leaf {
 		p = p.at(1)
@@ -139,12 +134,10 @@ func (p Part) Text() string {
 	return p.decode()
 }
 
-// Whole returns the part as text with the delimiters below it as they stand: for
-// text in which a sender did not escape them.
+// Whole returns the part as text including its delimiters, for text in which a sender did not escape them.
 func (p Part) Whole() string { return p.decode() }
 
-// Plain returns the texts that are not empty of all parts below, without the delimiters between
-// them.
+// Plain returns all non-empty texts of the part, joined with by.
 func (p Part) Plain(by string) string {
 	if p.level == leaf {
 		return p.decode()

@@ -27,7 +27,7 @@ func realData(t *testing.T) string {
 
 // Every recorded message comes back byte for byte, and every time and number in it
 // that a reader asks for is read or refused.
-func TestRealMessages(t *testing.T) {
+func TestParse_recordedMessagesRoundTrip(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(realData(t), "*.hl7"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)

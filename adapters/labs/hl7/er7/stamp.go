@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Precision is how much of a time was said.
+// Precision is the precision of a time.
 type Precision uint8
 
 // The precisions, from the coarsest.
@@ -26,17 +26,16 @@ const (
 // Stamp is a time as HL7 writes it: from a year alone to a fraction of a second, with
 // or without an offset.
 type Stamp struct {
-	// Time is the first instant of what was said.
+	// Time is the first instant of the period.
 	Time time.Time
-	// Precision is how much was said.
+	// Precision is the precision of the sent time.
 	Precision Precision
 	// Offset reports whether the sender gave the offset from UTC.
 	Offset bool
 }
 
-// Stamp reads a DT, DTM or TS. A time without an offset is one of the zone; nil means
-// UTC. The degree of precision of a TS, its second component, cuts what was said. Invalid if it
-// is none.
+// Stamp reads a DT, DTM or TS. A time without an offset is in zone; nil means UTC. The second component of a TS limits
+// the precision. It returns Invalid for a malformed time.
 func (p Part) Stamp(zone *time.Location) (Stamp, error) {
 	s, err := ParseStamp(p.Text(), zone)
 	if err != nil {
@@ -58,7 +57,7 @@ var degrees = map[string]Precision{"Y": Year, "L": Month, "D": Day, "H": Hour, "
 // earliest are the first year, month, day, hour, minute and second.
 var earliest = [...]int{0, 1, 1, 0, 0, 0}
 
-// cut returns what is left of a time at a precision.
+// cut returns the time limited to a precision.
 func (s Stamp) cut(most Precision) Stamp {
 	if s.Precision <= most {
 		return s
@@ -71,8 +70,7 @@ func (s Stamp) cut(most Precision) Stamp {
 	return s
 }
 
-// String writes the time in ISO 8601, with the parts that were said alone: 2026, 2026-03,
-// 2026-03-02T09:30-07:00.
+// String returns the time in ISO 8601 at its precision: 2026, 2026-03, 2026-03-02T09:30-07:00.
 func (s Stamp) String() string {
 	layouts := [...]string{Year: "2006", Month: "2006-01", Day: "2006-01-02", Hour: "2006-01-02T15", Minute: "2006-01-02T15:04",
 		Second: "2006-01-02T15:04:05", Fraction: "2006-01-02T15:04:05.999999999"}
@@ -86,8 +84,8 @@ func (s Stamp) String() string {
 	return s.Time.Format(layout)
 }
 
-// Clock writes a TM in ISO 8601, with the parts that were said alone: 09:30, 09:30:15-07:00.
-// False if it is none, or an hour alone.
+// Clock returns a TM in ISO 8601 at its precision: 09:30, 09:30:15-07:00. It returns false for a malformed time or an
+// hour alone.
 func (p Part) Clock() (string, bool) {
 	s, err := ParseStamp("20000101"+strings.TrimSpace(p.Text()), nil)
 	if err != nil || s.Precision < Minute {
@@ -159,7 +157,7 @@ func days(year, month int) int {
 	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
-// number reads the digits from one place to another.
+// number reads the digits between two positions.
 func number(text string, from, to int) (int, bool) {
 	if to > len(text) || from >= to {
 		return 0, false

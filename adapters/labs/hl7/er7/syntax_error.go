@@ -7,17 +7,17 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// SyntaxError says where a message is malformed. It holds places and rules, never
-// text of the message. It is healthlab.Invalid.
+// SyntaxError is the error of a malformed message. It names the place and the rule, and contains no text of the
+// message. It unwraps to healthlab.Invalid.
 type SyntaxError struct {
-	// Segment is the name of the segment, or empty where there is none to be read.
+	// Segment is the name of the segment; empty if it is unreadable.
 	Segment string
 	// Number is the place of the segment in the message, from 1; 0 if the error is of
 	// the message as a whole.
 	Number int
 	// Field is the number of the field; 0 if the error is of the whole segment.
 	Field int
-	// Problem is the rule that was broken.
+	// Problem is the broken rule.
 	Problem string
 }
 
@@ -39,5 +39,5 @@ func (e *SyntaxError) Error() string {
 	return b.String()
 }
 
-// Unwrap makes it healthlab.Invalid.
+// Unwrap returns healthlab.Invalid.
 func (e *SyntaxError) Unwrap() error { return healthlab.Invalid }

@@ -14,24 +14,23 @@ import (
 
 // ClientOptions adjusts a Client. The zero value, and nil, mean the defaults.
 type ClientOptions struct {
-	// TLS is used if it is not nil.
+	// TLS enables TLS if it is not nil.
 	TLS *tls.Config
-	// Dial makes a connection, in place of TCP to the address. TLS is on top of it.
+	// Dial replaces the TCP connection to the address. TLS runs on top of it.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Timeout is how long to wait for a connection, and then for an answer, before the
 	// next attempt. Default 10 s.
 	Timeout time.Duration
-	// Attempts is how often a message is sent before it is given up: after 1 s, then after twice as
-	// long each time, at most 30 s. Default 3.
+	// Attempts is the largest number of times that a message is sent. The pause is 1 s at first, then doubles up to 30
+	// s. Default 3.
 	Attempts int
 	// MaxBytes bounds an answer. Default [DefaultMaxBytes].
 	MaxBytes int
-	// Now is the clock that deadlines are set by. Default time.Now.
+	// Now is the clock of deadlines. Default time.Now.
 	Now func() time.Time
 }
 
-// Client sends messages to one address, one at a time, and keeps its connection for the
-// next. It is safe for concurrent use.
+// Client sends messages to one address, one at a time, and reuses its connection. Safe for concurrent use.
 type Client struct {
 	address string
 	opts    ClientOptions
@@ -41,8 +40,7 @@ type Client struct {
 	frames  *Reader
 }
 
-// NewClient returns a client for an address (host:port). It connects when it first has
-// something to send.
+// NewClient returns a client for an address (host:port). It connects when the first message is sent.
 func NewClient(address string, o *ClientOptions) *Client {
 	c := &Client{address: address, turn: make(chan struct{}, 1)}
 	if o != nil {
@@ -69,11 +67,9 @@ func backoff(attempts int) time.Duration {
 	return min(time.Second<<min(attempts-1, 10), 30*time.Second)
 }
 
-// Send sends a message and returns the first answer that is accepted; others are
-// late answers to earlier messages, and skipped. A message without an answer is sent
-// again, the same bytes: the receiver tells repeats by the message's control id.
-// Unavailable if there is no answer in the end: whether the receiver has the message is
-// then unknown.
+// Send sends a message and returns the first accepted answer. It skips late answers to earlier messages. Without an
+// answer it sends the same bytes again; a receiver recognises repeats by the control id. It returns Unavailable if no
+// answer arrives; whether the receiver has the message is then unknown.
 func (c *Client) Send(ctx context.Context, message []byte, accept func(answer []byte) bool) ([]byte, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -166,8 +162,7 @@ func (c *Client) drop() {
 	}
 }
 
-// Close closes the connection. A message that is being sent then fails or is sent over
-// a new one.
+// Close closes the connection. A message in progress fails or is sent over a new connection.
 func (c *Client) Close() error {
 	c.drop()
 	return nil

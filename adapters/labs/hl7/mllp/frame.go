@@ -17,18 +17,15 @@ const (
 	carriageReturn = 0x0d
 )
 
-// DefaultMaxBytes bounds a message where the options say nothing else.
+// DefaultMaxBytes is the default limit of a message.
 const DefaultMaxBytes = 16 << 20
 
-// Errors of a frame. After either of them a [Reader] continues with the next
-// frame.
+// Errors of a frame. After each of them a [Reader] continues with the next frame.
 var (
-	// ErrTooLarge is a frame that is longer than is allowed. It was read to its end and
-	// thrown away.
-	ErrTooLarge = fmt.Errorf("%w: MLLP frame: larger than is allowed", healthlab.Invalid)
-	// ErrUnterminated is a frame without an end: another one began in it, or nothing
-	// came for too long.
-	ErrUnterminated = fmt.Errorf("%w: MLLP frame: its end is missing", healthlab.Invalid)
+	// ErrTooLarge is the error of a frame beyond the limit. The frame was read to its end and discarded.
+	ErrTooLarge = fmt.Errorf("%w: MLLP frame: must have at most MaxBytes bytes", healthlab.Invalid)
+	// ErrUnterminated is the error of a frame without an end: another frame began in it, or it timed out.
+	ErrUnterminated = fmt.Errorf("%w: MLLP frame: the end of the frame is missing", healthlab.Invalid)
 )
 
 // Append appends a message to b as a frame.
@@ -69,8 +66,8 @@ func (r *Reader) fill() error {
 	return nil
 }
 
-// Next returns the message in the next frame. The end of the stream between frames is
-// io.EOF; in a frame it is io.ErrUnexpectedEOF.
+// Next returns the next message. The end of the stream between frames is io.EOF, and within a frame
+// io.ErrUnexpectedEOF.
 func (r *Reader) Next() ([]byte, error) {
 	for !r.inside {
 		if err := r.fill(); errors.Is(err, io.EOF) {
@@ -117,8 +114,7 @@ func (r *Reader) frame() ([]byte, error) {
 		if block == startBlock {
 			return nil, ErrUnterminated // the old frame has no end; we are in the new one
 		}
-		// A sender may leave out the carriage return, and an end block may stand in the
-		// text.
+		// A sender may omit the carriage return, and the text may contain an end block character.
 		over := r.fill() != nil
 		if !over && r.have[0] == carriageReturn {
 			over, r.have = true, r.have[1:]
@@ -134,7 +130,7 @@ func (r *Reader) frame() ([]byte, error) {
 	}
 }
 
-// broken is what a failed read in a frame means.
+// broken converts the error of a failed read within a frame.
 func broken(err error) error {
 	switch {
 	case timeout(err):

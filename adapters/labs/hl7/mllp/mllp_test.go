@@ -30,7 +30,7 @@ import (
 
 func frame(text string) string { return string(mllp.Append(nil, []byte(text))) }
 
-func TestReader(t *testing.T) {
+func TestReader_findsFramesInNoise(t *testing.T) {
 	for name, tt := range map[string]struct {
 		stream string
 		want   []string // messages, or faults
@@ -112,7 +112,7 @@ var echo = mllp.HandlerFunc(func(_ context.Context, message []byte, frameErr err
 	return append([]byte("got "), message...)
 })
 
-func TestServerGoesOnAfterABadFrame(t *testing.T) {
+func TestServer_continuesAfterABadFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -161,7 +161,7 @@ func TestServerGoesOnAfterABadFrame(t *testing.T) {
 	})
 }
 
-func TestServerIdle(t *testing.T) {
+func TestServer_closesAnIdleConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		go mllp.NewServer(echo, &mllp.ServerOptions{IdleTimeout: time.Hour}).ServeConn(t.Context(), theirs)
@@ -176,7 +176,7 @@ func anything([]byte) bool { return true }
 
 // While a laboratory is down, silent or slow, the client sends the same bytes again at
 // growing intervals.
-func TestClientSendsAgain(t *testing.T) {
+func TestClient_resendsAtGrowingIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
 		began := time.Now()
@@ -214,7 +214,7 @@ func TestClientSendsAgain(t *testing.T) {
 	})
 }
 
-func TestClientStops(t *testing.T) {
+func TestClient_stopsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dial := func(context.Context, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
@@ -253,7 +253,7 @@ func serve(t *testing.T, h mllp.Handler, o *mllp.ServerOptions) string {
 	return l.Addr().String()
 }
 
-func TestLoopback(t *testing.T) {
+func TestClientAndServer_exchangeConcurrentMessages(t *testing.T) {
 	address := serve(t, echo, &mllp.ServerOptions{MaxConnections: 4})
 	var all sync.WaitGroup
 	for i := range 3 {
@@ -271,7 +271,7 @@ func TestLoopback(t *testing.T) {
 	all.Wait()
 }
 
-func TestTLS(t *testing.T) {
+func TestClientAndServer_exchangeMessagesOverTLS(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := x509.Certificate{
@@ -318,7 +318,7 @@ func Example() {
 }
 
 // A laboratory that hangs up, in whatever way, is no failure.
-func TestHangUpsAreNotLogged(t *testing.T) {
+func TestServer_hangUpIsNotLogged(t *testing.T) {
 	for name, hangUp := range map[string]func(t *testing.T, c *net.TCPConn){
 		"close": func(t *testing.T, c *net.TCPConn) { require.NoError(t, c.Close()) },
 		"reset": func(t *testing.T, c *net.TCPConn) {

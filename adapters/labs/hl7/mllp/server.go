@@ -16,9 +16,9 @@ import (
 
 // Handler answers messages.
 //
-// Handle gets the message of a frame, or the error of a frame that could not be read
-// ([ErrTooLarge], [ErrUnterminated]) and no message. The server sends what it returns, unless
-// that is empty. Calls of one connection are sequential, those of several concurrent.
+// Handle gets the message of a frame. For an unreadable frame it gets no message and the error ([ErrTooLarge],
+// [ErrUnterminated]). The server sends the returned answer unless it is empty. Calls of one connection are sequential;
+// calls of several connections are concurrent.
 type Handler interface {
 	Handle(ctx context.Context, message []byte, frameErr error) []byte
 }
@@ -33,31 +33,30 @@ func (f HandlerFunc) Handle(ctx context.Context, message []byte, frameErr error)
 
 // ServerOptions adjusts a Server. The zero value, and nil, mean the defaults.
 type ServerOptions struct {
-	// TLS is used if it is not nil. Ask for client certificates in it.
+	// TLS enables TLS if it is not nil. It should require client certificates.
 	TLS *tls.Config
 	// MaxBytes bounds a message. Default [DefaultMaxBytes].
 	MaxBytes int
 	// MaxConnections bounds how many are served at a time; others wait. Default 100.
 	MaxConnections int
-	// FrameTimeout is how long a frame may take from its first byte to its last, and an
-	// answer to be sent. Default 30 s.
+	// FrameTimeout is the longest time to receive a frame, and to send an answer. Default 30 s.
 	FrameTimeout time.Duration
 	// IdleTimeout closes idle connections. Default: none, since labs
 	// keep theirs open for days.
 	IdleTimeout time.Duration
-	// Now is the clock that deadlines are set by. Default time.Now.
+	// Now is the clock of deadlines. Default time.Now.
 	Now func() time.Time
-	// Log receives what went wrong with a connection. Default: slog.Default().
+	// Log receives connection errors. Default: slog.Default().
 	Log *slog.Logger
 }
 
-// Server answers messages that come in over TCP. It is safe for concurrent use.
+// Server answers messages over TCP. Safe for concurrent use.
 type Server struct {
 	handler Handler
 	opts    ServerOptions
 }
 
-// NewServer returns a server that hands messages to h.
+// NewServer returns a server that passes messages to h.
 func NewServer(h Handler, o *ServerOptions) *Server {
 	s := &Server{handler: h}
 	if o != nil {
@@ -76,8 +75,8 @@ func NewServer(h Handler, o *ServerOptions) *Server {
 	return s
 }
 
-// Serve accepts connections until ctx ends, and returns nil then, when all that was
-// being answered has been. It closes the listener. Any other error is the listener's.
+// Serve accepts connections until ctx ends, waits for running answers and returns nil. It closes the listener. Any
+// other error comes from the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if s.opts.TLS != nil {
 		l = tls.NewListener(l, s.opts.TLS)
@@ -116,8 +115,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// ServeConn answers the messages of one connection until it is over or ctx ends, and
-// closes it.
+// ServeConn answers the messages of one connection until it ends or ctx ends, and closes it.
 func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(long) })
@@ -170,5 +168,5 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// long is a deadline that has passed: it ends a read at once.
+// long is a past deadline, which ends a read at once.
 var long = time.Unix(1, 0)

@@ -45,14 +45,12 @@ import (
 
 // Options adjusts a Server. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Programs is the folder of the server's programs, initdb and postgres. Default:
-	// those of the search path, else the newest in the places where packages put them;
-	// for a folder that holds data, those of the version that made it.
+	// Programs is the folder of initdb and postgres. Default: those of the search path, else the newest installed
+	// version; for a folder with data, the version that made it.
 	Programs string
-	// Settings are settings of the server besides ours, such as shared_buffers.
+	// Settings are additional settings of the server, such as shared_buffers.
 	Settings map[string]string
-	// Temporary says that the folder is removed when the server stops, and that nothing
-	// waits for the disk when it is made.
+	// Temporary removes the folder when the server stops, and does not wait for the disk when it is made.
 	Temporary bool
 }
 
@@ -68,21 +66,19 @@ type Server struct {
 
 const (
 	oldest = 15 // the first major version that the adapter works with
-	// maxPath is the longest name of a folder that leaves room for a socket in it.
+	// maxPath is the longest folder name that leaves room for the name of a socket.
 	maxPath = 90
-	// lockTime is how long a server that is ending may still hold the folder.
+	// lockTime is how long an ending server may still hold the lock of the folder.
 	lockTime = 6 * time.Second
 	// startTime is how long a server may take to answer, recovery included.
 	startTime = 2 * time.Minute
 )
 
-// Start makes a server in a folder, which is made if it is not there, and waits until it
-// answers.
+// Start starts a server in a folder, creates the folder if it is missing, and waits until the server answers.
 //
-// Errors: healthlab.Unimplemented if the programs are missing or too old, or this is no
-// Unix system; Invalid if the folder holds something else, or its name is too long;
-// Precondition if another program has it, or if it was made by a version that is not
-// installed; Unavailable if the server does not start.
+// Errors: healthlab.Unimplemented if the programs are missing or too old, or the system is not Unix; Invalid if the
+// folder has foreign files or a too long name; Precondition if another program uses the folder, or if a version made
+// the folder that is not installed; Unavailable if the server does not start.
 func Start(ctx context.Context, dir string, opts *Options) (*Server, error) {
 	s := &Server{}
 	if opts != nil {
@@ -101,7 +97,7 @@ func Start(ctx context.Context, dir string, opts *Options) (*Server, error) {
 	return s, nil
 }
 
-// prepare looks for the programs and makes the folder.
+// prepare finds the programs and makes the folder.
 func (s *Server) prepare(ctx context.Context) error {
 	if len(s.dir) > maxPath {
 		return fmt.Errorf("%w: the name of the folder is longer than %d bytes", healthlab.Invalid, maxPath)
@@ -128,8 +124,7 @@ func (s *Server) prepare(ctx context.Context) error {
 	return handOver(s.dir)
 }
 
-// vacant refuses a foreign folder: one that holds files that are not
-// ours. What a start that was cut off left behind is.
+// vacant refuses a folder with foreign files. It accepts the remains of an interrupted start.
 func (s *Server) vacant() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -137,13 +132,13 @@ func (s *Server) vacant() error {
 	}
 	for _, e := range entries {
 		if !slices.Contains([]string{lockName, logName, newName}, e.Name()) && !strings.HasPrefix(e.Name(), ".s.PGSQL.") {
-			return fmt.Errorf("%w: the folder holds something else than a server's data", healthlab.Invalid)
+			return fmt.Errorf("%w: the folder must be empty or contain the data of a PostgreSQL server", healthlab.Invalid)
 		}
 	}
 	return nil
 }
 
-// Names of what is in the folder.
+// The names of files in the folder.
 const (
 	dataName = "data"
 	newName  = "data.new"
@@ -153,8 +148,7 @@ const (
 
 func (s *Server) data() string { return filepath.Join(s.dir, dataName) }
 
-// URL returns the address of one of its databases. The database postgres is there from
-// the beginning.
+// URL returns the address of a database of the server. The database postgres always exists.
 func (s *Server) URL(database string) string {
 	q := url.Values{"host": {s.dir}, "port": {"5432"}}
 	return (&url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: q.Encode()}).String()
@@ -180,8 +174,8 @@ wait $pid
 kill -KILL $reader
 [ -z "$remove" ] || [ -e keep ] || rm -rf "$PWD"`
 
-// arguments are those of the server. Statements that fail are their caller's to report:
-// the log holds none, so it has no values of people.
+// arguments returns the arguments of the server. The log contains no statements, so that it contains no values of
+// people.
 func (s *Server) arguments() []string {
 	args := []string{
 		filepath.Join(s.opts.Programs, "postgres"), "-D", s.data(), "-k", s.dir,
@@ -200,7 +194,7 @@ func (s *Server) Up(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leash != nil {
-		return fmt.Errorf("embedded PostgreSQL: %w: it runs", healthlab.Precondition)
+		return fmt.Errorf("embedded PostgreSQL: %w: the server is already running", healthlab.Precondition)
 	}
 	if err := s.up(ctx); err != nil {
 		return fmt.Errorf("embedded PostgreSQL: %w", err)
@@ -244,8 +238,7 @@ func (s *Server) up(ctx context.Context) error {
 	return nil
 }
 
-// lock takes the folder. The lock is the server's, too, and so is not free before the
-// last of its processes has ended.
+// lock locks the folder. The server inherits the lock, so the lock is held until its last process has ended.
 func (s *Server) lock(ctx context.Context) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
@@ -262,7 +255,7 @@ func (s *Server) lock(ctx context.Context) (*os.File, error) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("%w: another program has the folder", healthlab.Precondition), lock.Close())
+			return nil, errors.Join(fmt.Errorf("%w: another program uses the folder", healthlab.Precondition), lock.Close())
 		}
 	}
 }
@@ -281,14 +274,14 @@ func (s *Server) await(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-s.done:
-			return fmt.Errorf("%w: it ended: %s", healthlab.Unavailable, s.lastWords())
+			return fmt.Errorf("%w: the server ended: %s", healthlab.Unavailable, s.lastWords())
 		case <-ctx.Done():
-			return fmt.Errorf("%w: it does not answer: %w", healthlab.Unavailable, ctx.Err())
+			return fmt.Errorf("%w: the server does not answer: %w", healthlab.Unavailable, ctx.Err())
 		}
 	}
 }
 
-// lastWords returns the end of the log. It holds no statements.
+// lastWords returns the end of the log, which contains no statements.
 func (s *Server) lastWords() string {
 	f, err := os.Open(filepath.Join(s.dir, logName))
 	if err != nil {
@@ -304,17 +297,15 @@ func (s *Server) lastWords() string {
 	return last
 }
 
-// Done is closed when the server has ended, whether it was told to or not. After
-// [Server.Up] there is another one.
+// Done returns a channel that is closed when the server has ended. [Server.Up] replaces it.
 func (s *Server) Done() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.done
 }
 
-// Stop asks the server to end, which cuts its connections and writes everything to its
-// place, and waits for it. When ctx ends it is stopped at once, which loses nothing
-// either, and the error is the context's. A server that has ended is a success.
+// Stop stops the server gracefully and waits for it. If ctx ends first, it stops the server at once, without loss of
+// data, and returns the error of the context. It returns nil if the server has already ended.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -333,8 +324,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Crash stops the server at once, as a power cut would its processes: nothing is
-// written that was not. The folder stays, a temporary one too. For tests.
+// Crash kills the server like a power cut. The folder stays, even a temporary one. For tests.
 func (s *Server) Crash() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -346,8 +336,7 @@ func (s *Server) Crash() {
 	s.down()
 }
 
-// down lets go of the leash, which stops the server at once if it runs, and waits for
-// the guard.
+// down closes the pipe to the guard, which stops the server at once, and waits for the guard.
 func (s *Server) down() {
 	if s.leash == nil {
 		return

@@ -104,7 +104,7 @@ func ask(t *testing.T, s *embedded.Server, statements ...string) (n int) {
 	return n
 }
 
-func TestKeepsItsData(t *testing.T) {
+func TestServer_keepsItsDataAfterStopAndCrash(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
 	s := start(t, dir)
@@ -122,7 +122,7 @@ func TestKeepsItsData(t *testing.T) {
 
 // The server ends when its program is killed, and the next program starts it again with all
 // data.
-func TestSurvivesAKilledProgram(t *testing.T) {
+func TestServer_endsWithAKilledProgramAndRestartsWithItsData(t *testing.T) {
 	t.Parallel()
 	dir := used(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
@@ -147,7 +147,7 @@ func TestSurvivesAKilledProgram(t *testing.T) {
 	require.Error(t, conn.Ping(t.Context()), "the server before ended")
 }
 
-func TestOneProgramAtATime(t *testing.T) {
+func TestStart_refusesAFolderInUse(t *testing.T) {
 	t.Parallel()
 	dir := used(t)
 	s := start(t, dir)
@@ -158,7 +158,7 @@ func TestOneProgramAtATime(t *testing.T) {
 }
 
 // Other users cannot enter the folder, and no log holds the text of statements.
-func TestKeepsToItself(t *testing.T) {
+func TestServer_isPrivateAndLogsNoStatements(t *testing.T) {
 	t.Parallel()
 	dir := used(t)
 	s := start(t, dir)
@@ -177,7 +177,7 @@ func TestKeepsToItself(t *testing.T) {
 	require.Equal(t, 0, ask(t, s, "select count(*)::int from pg_settings where name = 'listen_addresses' and setting <> ''"))
 }
 
-func TestRefuses(t *testing.T) {
+func TestStart_refusesForeignAndOldFolders(t *testing.T) {
 	t.Parallel()
 	used(t) // skips where there is no server
 	full := folder(t)
@@ -206,7 +206,7 @@ func TestRefuses(t *testing.T) {
 }
 
 // A setting that the server does not take: the error says what the server said.
-func TestServerThatDoesNotStart(t *testing.T) {
+func TestStart_errorHasTheServersMessage(t *testing.T) {
 	t.Parallel()
 	_, err := embedded.Start(t.Context(), used(t), &embedded.Options{Settings: map[string]string{"nonsense": "1"}})
 	require.ErrorIs(t, err, healthlab.Unavailable)
@@ -214,7 +214,7 @@ func TestServerThatDoesNotStart(t *testing.T) {
 }
 
 // The next start repairs a folder that an interrupted start has left.
-func TestFinishesWhatWasBegun(t *testing.T) {
+func TestStart_repairsAnInterruptedStart(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "data.new"), 0o700))

@@ -12,13 +12,12 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// places is where packages put the server's programs, by version.
+// places lists the folders in which packages install the server's programs, by version.
 var places = []string{
 	"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib*/postgresql*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin",
 }
 
-// find returns the folder of the programs: the one that is named, or else one of the
-// version, or the best one if version is 0.
+// find returns the folder of the programs: named if not empty, else one of the version, or the newest if version is 0.
 func find(ctx context.Context, named string, version int) (string, error) {
 	candidates := []string{named}
 	if named == "" {
@@ -50,8 +49,7 @@ func find(ctx context.Context, named string, version int) (string, error) {
 	}
 }
 
-// installed returns folders with the programs: that of the search path first, then the
-// newest first.
+// installed returns the folders of the programs: that of the search path first, then by descending version.
 func installed() []string {
 	var found []string
 	for _, place := range places {
@@ -69,7 +67,7 @@ func installed() []string {
 	return found
 }
 
-// versionOf asks the programs in a folder for their major version; 0 if they do not say.
+// versionOf returns the major version of the programs in a folder; 0 if it is unknown.
 func versionOf(ctx context.Context, dir string) int {
 	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output() //nolint:gosec // it looks for the program
 	if err != nil {

@@ -33,7 +33,7 @@ func servant() (uid, gid int, ok bool) {
 	return 65534, 65534, true
 }
 
-// handOver gives a folder to the server's user.
+// handOver makes the server's user the owner of a folder.
 func handOver(dir string) error {
 	uid, gid, ok := servant()
 	if !ok {

@@ -15,8 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// eventSchemas are the schemas of the data of events, by the Go type. A test compares each
-// with its type.
+// eventSchemas maps the Go type of event data to the name of its schema. A test compares each type with its schema.
 var eventSchemas = map[reflect.Type]string{
 	reflect.TypeFor[healthdata.Historical]():         "HistoryComplete",
 	reflect.TypeFor[healthdata.Batch]():              "SampleBatch",
@@ -67,14 +66,14 @@ type object = map[string]any
 
 func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
 
-// delivery says in words in which order the events of a kind arrive.
+// delivery describes the order in which events of each mode arrive.
 var delivery = map[healthlab.Mode]string{
 	healthlab.Independent: "Each event is delivered on its own, in any order.",
 	healthlab.Ordered:     "Events of one key are delivered in their order, each once the one before was taken.",
 	healthlab.Latest:      "Of several events of one key that wait, the latest is delivered alone.",
 }
 
-// eventWebhooks are the webhooks of the contract: a request for each type of event.
+// eventWebhooks returns the webhooks of the contract: one per event type.
 func eventWebhooks() object {
 	out := object{}
 	nullable := []string{"string", "null"}

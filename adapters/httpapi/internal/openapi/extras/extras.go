@@ -1,6 +1,6 @@
-// Package extras knows what the contract says of the code: events, bounds of values, the tables of queries
-// and the types of errors. It is apart from package openapi, so that a program that serves the contract does
-// not link all that the contract is about: gen writes the file that is served.
+// Package extras generates the parts of the contract that follow from the code: events, bounds of values, the tables of
+// queries and the types of errors. It is separate from package openapi, so that a program that serves the contract does
+// not link the domain packages: command gen writes the served file.
 package extras
 
 import (
@@ -18,24 +18,24 @@ import (
 //go:embed error_types.txt
 var errorTypeList embed.FS
 
-// valueBound is what a field of a resource may be.
+// valueBound holds the allowed values of a field of a resource.
 type valueBound struct {
 	Minimum float64 `json:"minimum"`
 	Maximum float64 `json:"maximum"`
 	Unit    string  `json:"unit"`
 }
 
-// intervalBound is how far apart the start and the end of an item may be.
+// intervalBound limits the time between the start and the end of an item.
 type intervalBound struct {
 	Start    string `json:"start"`
 	End      string `json:"end"`
 	Required bool   `json:"required"`
-	// Positive says that the end is after the start.
+	// Positive requires the end to be after the start.
 	Positive bool    `json:"positive"`
 	Longest  float64 `json:"longest_second"`
 }
 
-// Make returns what the code knows, as one JSON object.
+// Make returns the generated members as one JSON object.
 func Make() ([]byte, error) {
 	bounds := map[string]map[string]valueBound{}
 	intervals := map[string]intervalBound{}
