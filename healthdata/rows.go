@@ -19,7 +19,7 @@ import (
 // DataTables declares what [NewData] keeps. encryptSamples says whether samples are encrypted as records
 // are; otherwise samples are kept in clear, but for those that are texts. Samples in both forms are read.
 func DataTables(encryptSamples bool) []store.Definition {
-	out := []store.Definition{recordTable.Definition(), rawTable.Definition(), recordVersions.Definition()}
+	out := []store.Definition{recordTable.Definition(), rawTable.Definition(), recordVersions.Definition(), removedTable.Definition()}
 	for _, d := range []store.Definition{headTable.Definition(), headerTable.Definition(), chunkTable.Definition()} {
 		d.Clear, d.Sealed, d.ReadClear = !encryptSamples, isOfTexts, true
 		out = append(out, d)
