@@ -214,8 +214,9 @@ func alternatives(value string) []string {
 	return out
 }
 
-// plus undoes what decoding a query makes of a plus sign that is not encoded.
-func plus(value string) string { return strings.ReplaceAll(value, " ", "+") }
+func plus(value string) string {
+	return strings.ReplaceAll(value, " ", "+") // decoding makes a space of a plus sign that is not encoded
+}
 
 // maxPatients is how many Patients a search is about at most.
 const maxPatients = 10
@@ -273,10 +274,9 @@ func readMoment(value string) (moment, bool) {
 	return m, false
 }
 
-// second is the end of a second, or of a millisecond where a time has a fraction.
 func second(t time.Time) time.Time {
 	if t.Nanosecond() != 0 {
-		return t.Add(time.Millisecond)
+		return t.Add(time.Millisecond) // as exact as meta.lastUpdated
 	}
 	return t.Add(time.Second)
 }
