@@ -281,7 +281,6 @@ func second(t time.Time) time.Time {
 	return t.Add(time.Second)
 }
 
-// anyHolds reports whether a stretch of time is as one of the bounds says.
 func anyHolds(bounds []moment, s span) bool {
 	return slices.ContainsFunc(bounds, func(b moment) bool { return b.holds(s) })
 }
