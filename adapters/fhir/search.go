@@ -158,14 +158,7 @@ func (q *query) set(name, value string, k *kind) string {
 			return fmt.Sprintf("must have at most %d ids", maxCount)
 		}
 	case "patient":
-		list, ok := readPatients(value, q.url)
-		if !ok {
-			return fmt.Sprintf("must be the ids of at most %d Patients", maxPatients)
-		}
-		if q.byPatient {
-			list = slices.DeleteFunc(list, func(id healthlab.UserID) bool { return !slices.Contains(q.patients, id) })
-		}
-		q.patients, q.byPatient = list, true
+		return q.setPatients(value)
 	case "interval":
 		q.interval = interval(value)
 		if !slices.Contains([]interval{byDay, byHour, sampled}, q.interval) {
@@ -193,6 +186,18 @@ func (q *query) set(name, value string, k *kind) string {
 			q.date = append(q.date, either)
 		}
 	}
+	return ""
+}
+
+func (q *query) setPatients(value string) string {
+	list, ok := readPatients(value, q.url)
+	if !ok {
+		return fmt.Sprintf("must be the ids of at most %d Patients", maxPatients)
+	}
+	if q.byPatient { // each parameter must hold
+		list = slices.DeleteFunc(list, func(id healthlab.UserID) bool { return !slices.Contains(q.patients, id) })
+	}
+	q.patients, q.byPatient = list, true
 	return ""
 }
 
