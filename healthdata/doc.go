@@ -40,7 +40,7 @@ package healthdata
 //
 //	source.go summary.go workout.go activity.go profile.go user.go store.go resource.go rows.go sample.go
 //	device.go provider.go upload.go service.go localtime.go connections.go ingest.go read_origins.go
-//	read_sample.go rows_rank.go rows_samples.go rows_view.go source_unit.go rows_sessions.go rows_records.go
-//	sleep.go bounds.go meal.go units.go consent.go user_rows.go userchange.go users.go users_over_rows.go
-//	resend.go ingest_sample.go read_summary.go ingest_device.go read_device.go unmeasured.go stream_points.go
-//	eventtype.go remove.go ingest_summary.go workout_stream.go workout_zones.go
+//	read_sample.go rows_rank.go rows_removed.go rows_samples.go rows_view.go source_unit.go rows_sessions.go
+//	rows_records.go sleep.go bounds.go meal.go units.go consent.go user_rows.go userchange.go users.go
+//	users_over_rows.go resend.go ingest_sample.go read_summary.go ingest_device.go read_device.go unmeasured.go
+//	stream_points.go eventtype.go remove.go ingest_summary.go workout_stream.go workout_zones.go

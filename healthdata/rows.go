@@ -19,7 +19,7 @@ import (
 // DataTables declares the tables of [NewData]. encryptSamples encrypts samples as records are encrypted; without
 // it samples are stored in clear, except texts. Both forms can be read.
 func DataTables(encryptSamples bool) []store.Definition {
-	out := []store.Definition{recordTable.Definition(), rawTable.Definition(), recordVersions.Definition()}
+	out := []store.Definition{recordTable.Definition(), rawTable.Definition(), recordVersions.Definition(), removedTable.Definition()}
 	for _, d := range []store.Definition{headTable.Definition(), headerTable.Definition(), chunkTable.Definition()} {
 		d.Clear, d.Sealed, d.ReadClear = !encryptSamples, isOfTexts, true
 		out = append(out, d)

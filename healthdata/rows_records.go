@@ -21,7 +21,7 @@ func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 		return err
 	}
 	return d.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		w := recordWrite{at: owner{team, user}, results: make([]PutResult, 0, len(records)), spans: changedSpans{}, sessions: sessions{}}
+		w := recordWrite{at: owner{team, user}, results: make([]PutResult, 0, len(records)), spans: changedSpans{}, removed: removedDays{}, sessions: sessions{}}
 		if len(records) > 0 {
 			w.resource = records[0].Resource
 		}
@@ -45,6 +45,9 @@ func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 			if err := w.put(tx, part); err != nil {
 				return err
 			}
+		}
+		if err := w.removed.put(tx, w.at); err != nil {
+			return err
 		}
 		marked, err := w.at.coverSessions(tx, w.resource, w.sessions, w.spans)
 		if err != nil {
@@ -84,7 +87,8 @@ type recordWrite struct {
 	version  *store.Entry[recordVersion]
 	results  []PutResult
 	spans    changedSpans
-	sessions sessions // the changed sessions
+	removed  removedDays // that changed records have no more
+	sessions sessions    // the changed sessions
 }
 
 // put writes records and appends their results.
@@ -114,6 +118,9 @@ func (w *recordWrite) put(tx store.Tx, records []Record) error {
 				w.sessions.add(old)
 			}
 			w.spans.add(w.resource, old.Index.UnixMicro(), old.Index.UnixMicro())
+			if !old.Index.Equal(r.Index) || old.Offset != r.Offset {
+				w.removed.addRecord(old, &r)
+			}
 		}
 		w.results = append(w.results, result)
 		if r.isSession() {
@@ -218,7 +225,7 @@ func (s *storedRecords) put(tx store.Tx, i int, r *Record) error {
 }
 
 // removeRecords removes records and returns their number.
-func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, spans changedSpans, out *Removed) (gone []uuid.UUID, err error) {
+func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, spans changedSpans, days removedDays, out *Removed) (gone []uuid.UUID, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -234,6 +241,7 @@ func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, span
 		gone = append(gone, ids[i])
 		at := e.Value.Index.UnixMicro()
 		spans.add(resource, at, at)
+		days.addRecord(&e.Value.Record, nil)
 		if r := &e.Value.Record; r.isSession() {
 			times.add(r)
 			if r.CoveredBy != uuid.Nil {

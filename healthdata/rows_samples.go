@@ -302,7 +302,7 @@ func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healt
 	}
 	err = d.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		out := Removed{Samples: make([][]series.Gone, len(r.Samples))}
-		at, spans := owner{team, user}, changedSpans{}
+		at, spans, days := owner{team, user}, changedSpans{}, removedDays{}
 		first := append(at.recordQueries(r.Resource, r.IDs), at.recordQueries(r.Parts, r.PartIDs)...)
 		var writes []*seriesWrite
 		var removals []int
@@ -316,10 +316,10 @@ func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healt
 			return err
 		}
 		var err error
-		if out.IDs, err = at.removeRecords(tx, r.Resource, r.IDs, spans, &out); err != nil {
+		if out.IDs, err = at.removeRecords(tx, r.Resource, r.IDs, spans, days, &out); err != nil {
 			return err
 		}
-		if out.PartIDs, err = at.removeRecords(tx, r.Parts, r.PartIDs, spans, &out); err != nil {
+		if out.PartIDs, err = at.removeRecords(tx, r.Parts, r.PartIDs, spans, days, &out); err != nil {
 			return err
 		}
 		if err := readSeriesWrites(tx, writes); err != nil {
@@ -345,6 +345,10 @@ func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healt
 				return err
 			}
 			spans.add(s.Key.Resource, s.Times[0], s.Times[len(s.Times)-1])
+			days.addSamples(&s.Key, gone, before)
+		}
+		if err := days.put(tx, at); err != nil {
+			return err
 		}
 		n = out.count()
 		out.Gone, out.Shown = told.visibleChanges()

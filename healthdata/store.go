@@ -167,6 +167,13 @@ type Data interface {
 	// so are times that do not ascend.
 	Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (int, error)
 
+	// RemovedDays returns the days of which data of a user was removed at an instant or after it, by resource, source
+	// type and day; those that a record has no more since it changed are among them. The clock of the store counts.
+	RemovedDays(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, since time.Time) ([]RemovedDay, error)
+
+	// RemovedUsers returns the users of a team of whom RemovedDays has something, each once, in no order.
+	RemovedUsers(ctx context.Context, team healthlab.TeamID, since time.Time) ([]healthlab.UserID, error)
+
 	// View calls read with a consistent view of one user's data: writes that are
 	// committed while read runs are not seen. read may run more than once, with a new view,
 	// where such a write changed what it had yet to see; only the last run counts. The view is

@@ -142,6 +142,29 @@ func (s *Service) UsersDeletedSince(ctx context.Context, team healthlab.TeamID, 
 	}
 }
 
+// UsersWithRemovals returns the users of a team of whom [Service.RemovedDays] has something, each once, in no order;
+// users who were deleted, too.
+func (s *Service) UsersWithRemovals(ctx context.Context, team healthlab.TeamID, since time.Time) ([]healthlab.UserID, error) {
+	out, err := s.data.RemovedUsers(ctx, team, since)
+	if err != nil {
+		return nil, fmt.Errorf("list users with removed data: %w", err)
+	}
+	return out, nil
+}
+
+// RemovedDays returns the days of which data of a live user was removed at an instant or after it, by resource, source
+// type and day. [healthlab.NotFound] if the team has no such user.
+func (s *Service) RemovedDays(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, since time.Time) ([]RemovedDay, error) {
+	if _, err := s.live(ctx, team, user); err != nil {
+		return nil, fmt.Errorf("read removed days: %w", err)
+	}
+	out, err := s.data.RemovedDays(ctx, team, user, since)
+	if err != nil {
+		return nil, fmt.Errorf("read removed days: %w", err)
+	}
+	return out, nil
+}
+
 // SearchUsers returns the live users of a team whose id or client user id begins with the query, both after
 // [healthlab.FoldText]: the oldest 50, the oldest first. A query of fewer than two characters is a
 // [*healthlab.InvalidError] about query_id.

@@ -54,8 +54,8 @@ type searchParam struct {
 const capabilityDate = "2026-11-28"
 
 var paramTypes = map[string]string{
-	"_id": "token", "_lastUpdated": "date", "patient": "reference", "code": "token", "category": "token", "date": "date", "status": "token",
-	"interval": "token",
+	"_id": "token", "_lastUpdated": "date", "patient": "reference", "code": "token", "category": "token", "date": "date", "authored": "date", "status": "token",
+	"interval": "token", "identifier": "token",
 }
 
 // capability says what this server can do.
@@ -65,7 +65,11 @@ func (s *server) capability() capabilityStatement {
 		Format: []string{"json"}, Implementation: implementation{"Health data and laboratory results of the team of an API key", s.URL},
 		Rest: []restCapability{{Mode: "server"}},
 	}
-	for _, k := range s.kinds() {
+	kinds := s.kinds()
+	if s.Exports != nil {
+		kinds = append(kinds, s.groupKind())
+	}
+	for _, k := range kinds {
 		r := resourceCapability{Type: k.name, SupportedProfile: k.profiles, Interaction: []interaction{{"read"}, {"search-type"}}}
 		for _, name := range k.params {
 			r.SearchParam = append(r.SearchParam, searchParam{name, paramTypes[name]})
@@ -75,6 +79,9 @@ func (s *server) capability() capabilityStatement {
 			if s.Exports != nil {
 				r.Operation = append(r.Operation, operation{"export", "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/patient-export"})
 			}
+		}
+		if k.name == "Group" {
+			r.Operation = []operation{{"export", "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/group-export"}}
 		}
 		out.Rest[0].Resource = append(out.Rest[0].Resource, r)
 	}
@@ -87,10 +94,6 @@ func (s *server) capability() capabilityStatement {
 	}
 	if s.Exports != nil {
 		out.Rest[0].Operation = []operation{{"export", "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/export"}}
-		out.Rest[0].Resource = append(out.Rest[0].Resource, resourceCapability{
-			Type: "Group", Interaction: []interaction{{"read"}},
-			Operation: []operation{{"export", "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/group-export"}},
-		})
 	}
 	if s.Orders != nil && s.Documents != nil {
 		out.Rest[0].Resource = append(out.Rest[0].Resource, resourceCapability{Type: "Binary", Interaction: []interaction{{"read"}}})

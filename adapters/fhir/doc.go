@@ -33,4 +33,4 @@ package fhir
 //
 //	outcome.go token.go datatypes.go handler.go search.go observation.go measurement.go patient.go kind.go
 //	specimen.go consent.go capability.go party.go provenance.go laboratory.go appointment.go document.go
-//	everything.go device.go group.go export.go coverage.go reader.go reader_queries.go
+//	everything.go device.go group.go export.go coverage.go reader.go reader_queries.go export_deleted.go

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,13 +23,20 @@ import (
 const streamTime = time.Hour
 
 // everythingParams are those of $everything.
-var everythingParams = []string{"start", "end", "_since", "_type", "interval", "_format"}
+var everythingParams = []string{"start", "end", "_since", "_type", "_count", "_after", "interval", "_format"}
 
 // selection is which resources of a person are sent.
 type selection struct {
 	query
 	types []string
 	since time.Time
+	place place
+}
+
+// place is where a page of $everything begins.
+type place struct {
+	n    int    // how many resources come before
+	last string // the last of them, such as Patient/1
 }
 
 // readSelection reads the parameters of $everything.
@@ -35,6 +44,7 @@ func (s *server) readSelection(text string) (*selection, []healthlab.Problem) {
 	out := &selection{}
 	k := &kind{name: "$everything", params: []string{"date", "interval"}}
 	values, problems := parseParams(text, k.name, everythingParams)
+	out.values = values
 	for name, list := range values {
 		for _, value := range list {
 			if msg := out.take(s, k, name, value); msg != "" {
@@ -51,12 +61,13 @@ func (s *server) readSelection(text string) (*selection, []healthlab.Problem) {
 // take reads one parameter, and returns what is wrong with it.
 func (l *selection) take(s *server, k *kind, name, value string) string {
 	switch name {
-	case "start":
-		return l.set("date", "ge"+value, k)
-	case "end":
-		return l.set("date", "le"+value, k)
+	case "start", "end":
+		if strings.Contains(value, ",") {
+			return "must be one date or time"
+		}
+		return l.set("date", map[string]string{"start": "ge", "end": "le"}[name]+value, k)
 	case "_since":
-		at, err := time.Parse(time.RFC3339, value)
+		at, err := time.Parse(time.RFC3339, plus(value))
 		if err != nil {
 			return "must be a time with an offset, such as 2026-01-31T00:00:00Z"
 		}
@@ -68,6 +79,19 @@ func (l *selection) take(s *server, k *kind, name, value string) string {
 			}
 			l.types = append(l.types, t)
 		}
+	case "_count":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 {
+			return "must be a number from 1"
+		}
+		l.count = n
+	case "_after":
+		n, last, ok := strings.Cut(value, "~")
+		number, err := strconv.Atoi(n)
+		if err != nil || !ok || number < 1 {
+			return "must be that of a next link"
+		}
+		l.place = place{number, last}
 	default:
 		return l.set(name, value, k)
 	}
@@ -82,7 +106,7 @@ func (l *selection) keeps(m *match) bool {
 	// A resource without a time is sent whatever the bounds of dates, and one without a time of its last change
 	// whatever _since.
 	return (m.updated.IsZero() || !m.updated.Before(l.since)) &&
-		(m.when.from.IsZero() || !slices.ContainsFunc(l.date, func(b moment) bool { return !b.holds(m.when) }))
+		(m.when.from.IsZero() || !slices.ContainsFunc(l.date, func(either []moment) bool { return !anyHolds(either, m.when) }))
 }
 
 // everything answers all that the team has of a person, as a stream: what is kept in memory does not grow
@@ -111,27 +135,83 @@ func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) e
 	if err != nil {
 		return err
 	}
+	if l.place.n > 0 {
+		if l.place, err = s.find(r.Context(), &u, l); err != nil {
+			return err
+		}
+	}
 	w.Header().Set("Content-Type", mediaType)
 	out := bufio.NewWriterSize(w, 64<<10)
-	_, _ = out.WriteString(`{"resourceType":"Bundle","type":"searchset","entry":[`)
-	first := true
-	err = s.person(r.Context(), &u, l, func(k string, res resource) error {
-		if !first {
-			_ = out.WriteByte(',')
-		}
-		first = false
-		e := entry{FullURL: s.URL + "/" + k + "/" + res.start().ID, Resource: res}
-		e.Search.Mode = "match"
-		return encode(out, e)
-	})
+	links, err := s.writeEntries(r.Context(), out, &u, l)
 	if err != nil {
 		return err
 	}
-	_, _ = out.WriteString("]}")
+	at := s.URL + "/Patient/" + u.ID.String() + "/$everything"
+	for i := range links {
+		values := l.values
+		if links[i].URL != "" { // the place of the next page
+			values = maps.Clone(values)
+			values.Set("_after", links[i].URL)
+		}
+		if links[i].URL = at; len(values) > 0 {
+			links[i].URL += "?" + values.Encode()
+		}
+	}
+	_, _ = out.WriteString(`],"link":`)
+	if err := encode(out, links); err != nil {
+		return err
+	}
+	_ = out.WriteByte('}')
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("send answer: %w", err)
 	}
 	return nil
+}
+
+// errPageFull ends the reading of a person.
+var errPageFull = errors.New("the page is full")
+
+// find returns the place of a page as it is by now. Where its last resource is no more, the number counts.
+func (s *server) find(ctx context.Context, u *healthdata.User, l *selection) (place, error) {
+	n := 0
+	err := s.person(ctx, u, l, func(k string, res resource) error {
+		if n++; k+"/"+res.start().ID == l.place.last {
+			return errPageFull
+		}
+		return nil
+	})
+	if errors.Is(err, errPageFull) {
+		return place{n, l.place.last}, nil
+	}
+	return l.place, err
+}
+
+// writeEntries writes the begin of a bundle and its entries, and returns its links: the one to itself, and that to
+// the next page, which has the place of that page alone.
+func (s *server) writeEntries(ctx context.Context, out *bufio.Writer, u *healthdata.User, l *selection) ([]link, error) {
+	_, _ = out.WriteString(`{"resourceType":"Bundle","type":"searchset","entry":[`)
+	links, last, n, sent := []link{{Relation: "self"}}, "", 0, 0
+	err := s.person(ctx, u, l, func(k string, res resource) error {
+		if n++; n <= l.place.n {
+			return nil
+		}
+		if l.count > 0 && sent == l.count {
+			links = append(links, link{"next", strconv.Itoa(n-1) + "~" + last})
+			return errPageFull
+		}
+		if sent > 0 {
+			_ = out.WriteByte(',')
+		}
+		sent++
+		last = k + "/" + res.start().ID
+		e := entry{FullURL: s.URL + "/" + last, Resource: res}
+		e.Search.Mode = "match"
+		return encode(out, e)
+	})
+	if errors.Is(err, errPageFull) {
+		err = nil
+	}
+	return links, err
 }
 
 func encode(w io.Writer, v any) error {

@@ -40,7 +40,10 @@ const (
 	// exportsKept is how many exports of a team are kept: the oldest one makes room.
 	exportsKept = 20
 	ndjson      = "application/fhir+ndjson"
+	// deletedType is the type in addresses of files of Patients who were deleted, and removedType that of files of
+	// other resources.
 	deletedType = "Deleted"
+	removedType = "Removed"
 )
 
 var exportParams = []string{"_outputFormat", "_since", "_type", "interval"}
@@ -93,7 +96,11 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 		return refuseUnknown(w, "Group")
 	}
 	values, problems := parseParams(r.URL.RawQuery, "$export", exportParams)
-	if !strings.Contains(r.Header.Get("Prefer"), "respond-async") {
+	prefer := strings.Join(r.Header.Values("Prefer"), ",")
+	if strings.Contains(prefer, "handling=lenient") { // what is not known does not count
+		problems = slices.DeleteFunc(problems, func(p healthlab.Problem) bool { return p.Path[1] == "" })
+	}
+	if !strings.Contains(prefer, "respond-async") {
 		problems = append(problems, healthlab.Problem{Path: []any{"header", "Prefer"}, Code: "invalid", Msg: "must be respond-async"})
 	}
 	l := &selection{}
@@ -102,7 +109,7 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 			msg := ""
 			switch {
 			case name == "_outputFormat":
-				if !slices.Contains([]string{ndjson, "application/ndjson", "ndjson"}, value) {
+				if !slices.Contains([]string{ndjson, "application/ndjson", "ndjson"}, plus(value)) {
 					msg = "must be application/fhir+ndjson, application/ndjson or ndjson"
 				}
 			default:
@@ -272,6 +279,15 @@ func (s *server) exportStatus(w http.ResponseWriter, r *http.Request, by caller)
 		f.Type = "Bundle"
 		m.Deleted = []manifestFile{f}
 	}
+	removed, err := s.removedShards(r.Context(), by.Team, x)
+	if err != nil {
+		return err
+	}
+	for _, n := range removed {
+		f := at(removedType, n)
+		f.Type = "Bundle"
+		m.Deleted = append(m.Deleted, f)
+	}
 	b, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode manifest: %w", err)
@@ -307,13 +323,14 @@ func (s *server) exportFile(w http.ResponseWriter, r *http.Request, by caller) e
 	if err != nil {
 		return err
 	}
-	if kind := r.PathValue("type"); !may.searches(kind) && (kind != deletedType || !may.searches("Patient")) {
-		return lacking(w, "system/"+kind+".s")
+	name := r.PathValue("type")
+	gone := name == deletedType || name == removedType
+	if !may.searches(name) && !gone || gone && !s.searchesAny(may) {
+		return lacking(w, "system/"+name+".s")
 	}
 	x, err := s.exportOf(r.Context(), by, r.PathValue("id"))
 	n, wrong := strconv.Atoi(r.PathValue("n"))
-	name := r.PathValue("type")
-	known := name == deletedType || slices.ContainsFunc(s.kinds(), func(k kind) bool {
+	known := gone || slices.ContainsFunc(s.kinds(), func(k kind) bool {
 		return k.name == name && (x == nil || len(x.Types) == 0 || slices.Contains(x.Types, name))
 	})
 	if errors.Is(err, healthlab.NotFound) || err == nil && (wrong != nil || n < 0 || !known) {
@@ -333,9 +350,12 @@ func (s *server) exportFile(w http.ResponseWriter, r *http.Request, by caller) e
 	}
 	w.Header().Set("Content-Type", ndjson)
 	out := bufio.NewWriterSize(w, 64<<10)
-	if name == deletedType {
+	switch name {
+	case deletedType:
 		err = writeDeleted(out, ids)
-	} else {
+	case removedType:
+		err = s.writeRemoved(r.Context(), out, by.Team, x, may, ids)
+	default:
 		err = s.writeShard(r.Context(), out, by.Team, x, name, ids)
 	}
 	if err != nil {
@@ -382,14 +402,8 @@ func (s *server) writeShard(ctx context.Context, out *bufio.Writer, team healthl
 // writeDeleted writes a bundle for each person who was deleted.
 func writeDeleted(out *bufio.Writer, ids []uuid.UUID) error {
 	for _, id := range ids {
-		err := encode(out, map[string]any{"resourceType": "Bundle", "type": "transaction", "entry": []any{
-			map[string]any{"request": map[string]any{"method": "DELETE", "url": "Patient/" + id.String()}},
-		}})
-		if err != nil {
+		if err := writeDeletions(out, []string{"Patient/" + id.String()}); err != nil {
 			return err
-		}
-		if err := out.WriteByte('\n'); err != nil {
-			return fmt.Errorf("send file: %w", err)
 		}
 	}
 	return nil

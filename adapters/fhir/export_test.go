@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +15,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/fhir"
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
@@ -123,6 +129,153 @@ func TestExportSince(t *testing.T) {
 	}
 	m = c.manifest("team", c.kickOff("team", "/$export?_type=Patient"))
 	require.Empty(t, m.Deleted)
+}
+
+// remove removes samples of a person, which there are.
+func (c *clinic) remove(user healthlab.UserID, resource string, source healthdata.SourceType, at ...time.Time) {
+	c.t.Helper()
+	var times []healthlab.Time
+	for _, t := range at {
+		times = append(times, healthlab.At(t))
+	}
+	up := healthdata.Upload{Provider: "manual", Stage: healthdata.StageDaily, Source: healthdata.Source{Type: source}}
+	n, err := c.s.Health.RemoveSamples(c.t.Context(), c.team, user, resource, up, "", times)
+	require.NoError(c.t, err)
+	require.Equal(c.t, len(at), n)
+}
+
+// deletions are what the deleted files of an export name.
+func (c *clinic) deletions(key, path string) (out []string) {
+	c.t.Helper()
+	for _, b := range c.download(key, c.manifest(key, c.kickOff(key, path)).Deleted) {
+		require.Equal(c.t, "transaction", b["type"])
+		for _, e := range b["entry"].([]any) {
+			request := e.(object)["request"].(object)
+			require.Equal(c.t, "DELETE", request["method"])
+			out = append(out, request["url"].(string))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// With _since, an export tells of the observations that data was removed of and that are no more.
+func TestExportDeleted(t *testing.T) {
+	c := newClinic(t)
+	since := "_since=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+	all := []string{"/$export?" + since, "/Patient/$export?" + since, c.group() + "/$export?" + since}
+	for _, path := range all {
+		require.Empty(t, c.manifest("team", c.kickOff("team", path)).Deleted, "nothing was removed")
+	}
+	c.remove(c.ben, "heartrate", "app", noon(0), noon(2))
+	c.remove(c.ann, "glucose", healthdata.SourceFingerprick, noon(0).Add(-3*time.Hour), noon(0).Add(-175*time.Minute), noon(0).Add(-170*time.Minute), noon(0).Add(-165*time.Minute))
+	c.remove(c.ann, "glucose", healthdata.SourceApp, noon(0).Add(-3*time.Hour)) // one of four
+	c.remove(c.ann, "steps", healthdata.SourceWatch, noon(0).Add(-3*time.Hour)) // one of three hours
+	_, err := c.s.Health.RemoveSummaries(t.Context(), c.team, c.ann, "sleep",
+		healthdata.Upload{Provider: "manual", Stage: healthdata.StageDaily, Source: healthdata.Source{Type: healthdata.SourceWatch}}, []string{"night"})
+	require.NoError(t, err)
+	want := []string{
+		"Observation/" + measurementOf(c.ann, "gf", noon(0)), "Observation/" + measurementOf(c.ann, "sl", noon(0)),
+		"Observation/" + measurementOf(c.ben, "hr", noon(0)), "Observation/" + measurementOf(c.ben, "hr", noon(2)),
+	}
+	slices.Sort(want)
+	for _, path := range all {
+		require.Equal(t, want, c.deletions("team", path))
+		require.Equal(t, want, c.deletions("team", path+"&_type=Observation"))
+		require.Empty(t, c.deletions("team", path+"&_type=Patient"))
+	}
+	for _, at := range want {
+		c.get("team", "/"+at, 404)
+	}
+	hours := c.deletions("team", "/$export?interval=hour&"+since)
+	hour := func(user healthlab.UserID, key string, at time.Time) string {
+		return "Observation/" + strings.Replace(measurementOf(user, key, at), "vs.", "vh.", 1) + at.Format("T15")
+	}
+	require.ElementsMatch(t, []string{
+		hour(c.ann, "gf", noon(0).Add(-3*time.Hour)), hour(c.ann, "st", noon(0).Add(-3*time.Hour)), hour(c.ben, "hr", noon(0)), hour(c.ben, "hr", noon(2)),
+	}, hours)
+
+	// A caller who is bound to one person, and another team.
+	require.Len(t, c.deletions("bound", "/$export?"+since), 2)
+	require.Empty(t, c.deletions("other", "/$export?"+since))
+	// Before the time and without one there is nothing.
+	require.Empty(t, c.deletions("team", "/$export"))
+	require.Empty(t, c.deletions("team", "/$export?_since=2100-01-01T00:00:00%2B00:00"))
+	// What came again is there.
+	_, err = c.s.Health.IngestSamples(t.Context(), c.team, c.ben, "heartrate", healthdata.Upload{Provider: "manual", Stage: healthdata.StageDaily, Source: healthdata.Source{Type: "app"}},
+		[]healthdata.Sample{{Timestamp: healthlab.At(noon(2)), Unit: "bpm", Value: &healthdata.Value{Number: 70}}})
+	require.NoError(t, err)
+	require.Len(t, c.deletions("team", "/$export?"+since), 3)
+	// Of a person who was deleted it is the Patient.
+	require.NoError(t, c.s.Health.DeleteUser(t.Context(), c.team, c.ann))
+	require.Equal(t, []string{"Observation/" + measurementOf(c.ben, "hr", noon(0)), "Patient/" + c.ann.String()}, c.deletions("team", "/$export?"+since))
+}
+
+// A next export from the transactionTime of the one before tells of what was removed in between, once.
+func TestExportDeleted_chain(t *testing.T) {
+	c := newClinic(t)
+	next := func(m exportManifest) string {
+		return "/$export?_type=Observation&_since=" + url.QueryEscape(m.TransactionTime)
+	}
+	first := c.manifest("team", c.kickOff("team", "/$export?_type=Observation"))
+	c.remove(c.ben, "heartrate", "app", noon(1))
+	path := next(first)
+	require.Equal(t, []string{"Observation/" + measurementOf(c.ben, "hr", noon(1))}, c.deletions("team", path))
+	c.at = time.Now().Add(time.Minute)
+	second := c.manifest("team", c.kickOff("team", path))
+	require.Empty(t, c.deletions("team", next(second)))
+}
+
+// A report that the laboratory has taken back is told as deleted.
+func TestExportDeleted_report(t *testing.T) {
+	c := newClinic(t)
+	since := "?_since=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+	to := func(status orders.LowLevel) {
+		_, err := c.s.Orders.Simulate(t.Context(), c.team, c.visited, orders.StatusOf(catalogue.AtHomePhlebotomy, status), orders.SimulationFlags{})
+		require.NoError(t, err)
+	}
+	to(orders.PartialResults)
+	report := c.get("team", "/DiagnosticReport/"+c.visited.String(), 200)
+	require.Equal(t, "partial", report["status"])
+	require.Empty(t, c.deletions("team", "/$export"+since))
+	to(orders.SampleError)
+	c.get("team", "/DiagnosticReport/"+c.visited.String(), 404)
+	id := c.visited.String()
+	require.Equal(t, []string{"DiagnosticReport/" + id, "DocumentReference/" + id + ".results", "Provenance/" + id}, c.deletions("team", c.group()+"/$export"+since))
+	require.Equal(t, []string{"DiagnosticReport/" + id}, c.deletions("team", "/$export"+since+"&_type=DiagnosticReport,Patient"))
+	require.Empty(t, c.deletions("team", "/$export"+since+"&_type=Patient"))
+	require.Empty(t, c.deletions("bound", "/$export"+since))
+}
+
+// An export lasts a week.
+func TestExportExpires(t *testing.T) {
+	c := newClinic(t)
+	status := c.kickOff("team", "/$export?_type=Patient")
+	file := strings.TrimPrefix(c.manifest("team", status).Output[0].URL, base)
+	c.at = time.Now().Add(7*24*time.Hour - time.Minute)
+	c.get("team", status, 200)
+	c.at = time.Now().Add(7*24*time.Hour + time.Minute)
+	c.get("team", status, 404)
+	c.get("team", file, 404)
+	code, _ := c.send(c.handler, "DELETE", status, "team", "")
+	require.Equal(t, 404, code)
+}
+
+func TestExportLenient(t *testing.T) {
+	c := newClinic(t)
+	ask := func(prefer, path string) int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+		r.Header.Set("x-service-api-key", "team")
+		r.Header.Set("Prefer", prefer)
+		w := httptest.NewRecorder()
+		c.handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	require.Equal(t, 202, ask("respond-async", "/$export?_outputFormat=application/fhir+ndjson&_type=Patient,Device&_type=Observation"))
+	require.Equal(t, 400, ask("respond-async", "/$export?_typeFilter=a"))
+	require.Equal(t, 202, ask("respond-async, handling=lenient", "/$export?_typeFilter=a&_elements=id"))
+	require.Equal(t, 400, ask("handling=lenient", "/$export"))
+	require.Equal(t, 400, ask("respond-async, handling=lenient", "/$export?_since=yesterday"))
 }
 
 func TestExportRefusals(t *testing.T) {

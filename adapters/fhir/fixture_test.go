@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,6 +50,7 @@ type clinic struct {
 	order   orders.OrderID
 	visited orders.OrderID      // another one of ann, with a physician and an appointment
 	scopes  organisation.Scopes // of the key of the team
+	at      time.Time           // the clock of FHIR; zero for the real one
 }
 
 // personal are the types that are searched by person.
@@ -112,13 +114,20 @@ func newClinic(t *testing.T) *clinic {
 		}},
 	})
 	require.NoError(t, err)
-	c.config = fhir.Config{API: c.s.API(), URL: base, Health: c.s.Health, Aggregate: c.s.Aggregate, Orders: c.s.Orders, Documents: c.s.Documents, Exports: store.Blobs()}
+	c.config = fhir.Config{API: c.s.API(), URL: base, Health: c.s.Health, Aggregate: c.s.Aggregate, Orders: c.s.Orders, Documents: c.s.Documents, Exports: store.Blobs(), Now: c.now}
 	c.handler, err = fhir.Handler(c.config)
 	require.NoError(t, err)
 	c.ann, c.ben, c.foreign = c.person(c.team, "ann"), c.person(c.team, "ben"), c.person(c.other, "eve")
 	c.order = c.result(c.ann)
 	c.enrich(c.ann)
 	return c
+}
+
+func (c *clinic) now() time.Time {
+	if c.at.IsZero() {
+		return time.Now()
+	}
+	return c.at
 }
 
 func resources() (out []healthdata.ProviderResource) {
@@ -287,7 +296,9 @@ func (c *clinic) enrich(user healthlab.UserID) {
 	require.NoError(c.t, err)
 	free, err := c.s.Visits.Places().HomeSlots(ctx, c.team, nil, appointment.AddressInput{FirstLine: "1 Example Street", City: "Phoenix", State: "AZ", ZipCode: "85004"})
 	require.NoError(c.t, err)
-	_, err = c.s.Visits.Book(ctx, c.team, c.visited, appointment.Phlebotomy, visits.BookRequest{BookingKey: *free.Slots[0].Slots[0].BookingKey})
+	day := slices.IndexFunc(free.Slots, func(d appointment.DaySlots) bool { return len(d.Slots) > 0 }) // a day that is nearly over has none
+	require.GreaterOrEqual(c.t, day, 0)
+	_, err = c.s.Visits.Book(ctx, c.team, c.visited, appointment.Phlebotomy, visits.BookRequest{BookingKey: *free.Slots[day].Slots[0].BookingKey})
 	require.NoError(c.t, err)
 }
 

@@ -3,6 +3,7 @@ package fhir
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -19,7 +20,7 @@ type group struct {
 
 func (s *server) groupKind() kind {
 	// It is not one of kinds, because no Group belongs to a person or is in an export.
-	return kind{name: "Group", scopes: everyScope, read: s.readGroup}
+	return kind{name: "Group", scopes: everyScope, params: []string{"_id", "identifier"}, read: s.readGroup, search: s.searchGroups}
 }
 
 // isGroup reports whether an id is that of the Group of a caller, and notes the access to any other one.
@@ -45,6 +46,22 @@ func (s *server) readGroup(ctx context.Context, by caller, id string) (resource,
 		head:       head{ResourceType: "Group", ID: id},
 		Identifier: []identifier{{System: uriSystem, Value: "urn:uuid:" + id}}, Active: true, Type: "person", Actual: true, Quantity: persons,
 	}, nil
+}
+
+// searchGroups finds the Group of a caller.
+func (s *server) searchGroups(ctx context.Context, by caller, q *query) (found, error) {
+	own := by.Team.String()
+	for _, id := range q.ids {
+		isGroup(by, id)
+	}
+	if q.byID && !slices.Contains(q.ids, own) {
+		return found{}, nil
+	}
+	r, err := s.readGroup(ctx, by, own)
+	if err != nil {
+		return found{}, err
+	}
+	return q.page([]match{{resource: r, identifiers: []coding{{System: uriSystem, Code: "urn:uuid:" + own}}}}), nil
 }
 
 func (s *server) countPersons(ctx context.Context, by caller) (int, error) {

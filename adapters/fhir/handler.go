@@ -94,7 +94,11 @@ func Handler(c Config) (http.Handler, error) {
 		mux.Handle("POST /auth/token", c.Tokens)
 		mux.HandleFunc("GET /.well-known/smart-configuration", s.smartConfiguration)
 	}
-	for _, k := range s.kinds() {
+	kinds := s.kinds()
+	if c.Exports != nil {
+		kinds = append(kinds, s.groupKind())
+	}
+	for _, k := range kinds {
 		reads := func(w http.ResponseWriter, r *http.Request, by caller) error { return s.read(w, r, by, &k) }
 		searches := func(w http.ResponseWriter, r *http.Request, by caller) error { return s.search(w, r, by, &k) }
 		name := strings.ToLower(k.name)
@@ -107,10 +111,6 @@ func Handler(c Config) (http.Handler, error) {
 	}
 	if c.Exports != nil {
 		serve(httpapi.Extension{ID: "fhir_export", Scopes: everyScope, Handle: s.kickOff}, "GET /$export", "GET /Patient/$export", "GET /Group/{id}/$export")
-		k := s.groupKind()
-		serve(httpapi.Extension{ID: "fhir_read_group", Scopes: k.scopes, Handle: func(w http.ResponseWriter, r *http.Request, by caller) error {
-			return s.read(w, r, by, &k)
-		}}, "GET /Group/{id}")
 		serve(httpapi.Extension{ID: "fhir_read_export", Scopes: everyScope, Handle: s.exportStatus}, "GET /$export-status/{id}")
 		serve(httpapi.Extension{ID: "fhir_delete_export", Scopes: everyScope, Handle: s.deleteExport}, "DELETE /$export-status/{id}")
 		serve(httpapi.Extension{ID: "fhir_download_export", Scopes: everyScope, Timeout: streamTime, Handle: s.exportFile}, "GET /$export-file/{id}/{type}/{n}")
@@ -173,7 +173,7 @@ func (s *server) search(w http.ResponseWriter, r *http.Request, by caller, k *ki
 		}
 		text = strings.Trim(text+"&"+string(form), "&")
 	}
-	q, problems := readQuery(text, k)
+	q, problems := readQuery(text, k, s.URL)
 	if len(problems) > 0 {
 		return refuse(w, httpapi.Refusal{Status: http.StatusBadRequest, Problems: problems})
 	}

@@ -220,7 +220,7 @@ func TestRefusals(t *testing.T) {
 		"/Observation?date=marker" + at:                             400,
 		"/Observation?date=2026-02-30" + at:                         400,
 		"/Observation?date=xx2026-02-03" + at:                       400,
-		"/Observation?_count=0" + at:                                400,
+		"/Observation?_count=-1" + at:                               400,
 		"/Observation?_count=marker" + at:                           400,
 		"/Observation?_after=marker" + at:                           400,
 		"/Observation?patient=marker":                               400,
@@ -391,8 +391,9 @@ func TestCapabilityStatement(t *testing.T) {
 	out := c.get("", "/metadata", 200)
 	require.Equal(t, "4.0.1", out["fhirVersion"])
 	require.Contains(t, out["rest"].([]any)[0].(object)["resource"], object{
-		"type": "Group", "interaction": []any{object{"code": "read"}},
-		"operation": []any{object{"name": "export", "definition": "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/group-export"}},
+		"type": "Group", "interaction": []any{object{"code": "read"}, object{"code": "search-type"}},
+		"searchParam": []any{object{"name": "_id", "type": "token"}, object{"name": "identifier", "type": "token"}},
+		"operation":   []any{object{"name": "export", "definition": "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/group-export"}},
 	})
 	// What it names is there: each parameter of each type is known.
 	for _, r := range out["rest"].([]any)[0].(object)["resource"].([]any) {
@@ -400,9 +401,9 @@ func TestCapabilityStatement(t *testing.T) {
 		params, _ := r.(object)["searchParam"].([]any)
 		for _, p := range params {
 			name := p.(object)["name"].(string)
-			value := map[string]string{"date": "2026-01-01", "_lastUpdated": "2026-01-01", "interval": "day"}[name]
+			value := map[string]string{"date": "2026-01-01", "_lastUpdated": "2026-01-01", "authored": "2026-01-01", "interval": "day", "identifier": "a"}[name]
 			path := "/" + kind + "?" + name + "=" + value
-			if kind != "Patient" && kind != "Organization" && kind != "Practitioner" {
+			if !slices.Contains([]string{"Patient", "Organization", "Practitioner", "Group"}, kind) {
 				path += "&patient=" + c.ann.String()
 			}
 			if name == "patient" {

@@ -46,7 +46,7 @@ func (s *server) kinds() []kind {
 	}
 	clinical := []string{"_id", "_lastUpdated", "patient", "code", "category", "date", "status"}
 	out := []kind{
-		{name: "Patient", scopes: everyScope, params: []string{"_id"}, profiles: []string{usCore + "patient"}, read: s.readPatient, search: s.searchPatients},
+		{name: "Patient", scopes: everyScope, params: []string{"_id", "identifier"}, profiles: []string{usCore + "patient"}, read: s.readPatient, search: s.searchPatients},
 		{name: "Observation", scopes: everyScope, params: append(slices.Clone(clinical), "interval"), profiles: append([]string{usCore + "observation-lab"}, vital...),
 			read: s.readObservation, ofUser: s.eachMeasurement, ofOrder: s.results},
 		{name: "Device", scopes: dataScope, params: []string{"_id", "patient", "status"}, ofUser: s.devices},
@@ -55,7 +55,7 @@ func (s *server) kinds() []kind {
 	if s.Orders != nil {
 		out = append(out,
 			kind{name: "DiagnosticReport", params: clinical, profiles: []string{usCore + "diagnosticreport-lab"}, ofOrder: s.report},
-			kind{name: "ServiceRequest", params: clinical, profiles: []string{usCore + "servicerequest"}, ofOrder: s.request},
+			kind{name: "ServiceRequest", params: append(slices.Clone(clinical), "authored"), profiles: []string{usCore + "servicerequest"}, ofOrder: s.request},
 			kind{name: "Specimen", params: []string{"_id", "_lastUpdated", "patient", "status"}, ofOrder: s.specimens},
 			kind{name: "Appointment", params: []string{"_id", "_lastUpdated", "patient", "date", "status"}, ofOrder: s.appointments},
 			kind{name: "Provenance", params: []string{"_id", "_lastUpdated", "patient"}, profiles: []string{usCore + "provenance"}, ofOrder: s.provenance},
@@ -154,29 +154,31 @@ func named(all []match, id string, err error) (resource, error) {
 	return nil, healthlab.NotFound
 }
 
-// searchPersonal finds resources of one person.
+// searchPersonal finds resources of persons.
 func (s *server) searchPersonal(ctx context.Context, by caller, q *query, k *kind) (found, error) {
-	if q.patient.IsZero() {
+	if !q.byPatient {
 		return s.byIDs(ctx, by, q, k.read)
 	}
-	u, err := s.user(ctx, by, q.patient)
-	if healthlab.KindOf(err) == healthlab.NotFound {
-		return found{}, nil
-	}
-	if err != nil {
-		return found{}, err
-	}
 	var all []match
-	err = s.each(ctx, &u, q, []kind{*k}, func(_ *kind, list []match) error {
-		for _, m := range list {
-			if q.keeps(&m) {
-				all = append(all, m)
-			}
+	for _, id := range q.patients {
+		u, err := s.user(ctx, by, id)
+		if healthlab.KindOf(err) == healthlab.NotFound {
+			continue
 		}
-		return nil
-	})
-	if err != nil {
-		return found{}, err
+		if err != nil {
+			return found{}, err
+		}
+		err = s.each(ctx, &u, q, []kind{*k}, func(_ *kind, list []match) error {
+			for _, m := range list {
+				if q.keeps(&m) {
+					all = append(all, m)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return found{}, err
+		}
 	}
 	return q.page(all), nil
 }

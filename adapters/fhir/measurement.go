@@ -169,6 +169,8 @@ func parseMeasurementID(id string) (measurementID, bool) {
 // pastYears is how far back measurements are read.
 const pastYears = 10
 
+func (s *server) firstDay() healthlab.Date { return s.lastDay().AddDays(-pastYears * 365) }
+
 func (s *server) lastDay() healthlab.Date { return healthlab.DateOf(s.Now().UTC()).AddDays(1) }
 
 func (s *server) readMeasurement(ctx context.Context, by caller, v measurementID) (resource, error) {
@@ -191,17 +193,22 @@ func (s *server) readMeasurement(ctx context.Context, by caller, v measurementID
 }
 
 // days are the days that date bounds leave of those from first to last.
-func days(bounds []moment, first, last healthlab.Date) (from, to healthlab.Date) {
-	for _, b := range bounds {
-		from, to := healthlab.DateOf(b.from).AddDays(-1), healthlab.DateOf(b.to).AddDays(1)
-		switch b.prefix {
-		case "eq":
-			first, last = later(first, from), earlier(last, to)
-		case "gt", "ge", "sa":
-			first = later(first, from)
-		case "lt", "le", "eb":
-			last = earlier(last, to)
+func days(bounds [][]moment, first, last healthlab.Date) (from, to healthlab.Date) {
+	for _, either := range bounds {
+		from, to := last.AddDays(1), first.AddDays(-1) // of the alternatives together
+		for _, b := range either {
+			least, most := first, last
+			if b.prefix == "eq" || b.prefix == "gt" || b.prefix == "ge" || b.prefix == "sa" {
+				least = later(first, healthlab.DateOf(b.from).AddDays(-1))
+			}
+			if b.prefix == "eq" || b.prefix == "lt" || b.prefix == "le" || b.prefix == "eb" {
+				most = earlier(last, healthlab.DateOf(b.to).AddDays(1))
+			}
+			if !most.Before(least) {
+				from, to = earlier(from, least), later(to, most)
+			}
 		}
+		first, last = later(first, from), earlier(last, to)
 	}
 	return first, last
 }
@@ -223,7 +230,7 @@ func (s *server) eachMeasurement(ctx context.Context, u *healthdata.User, q *que
 			kinds = append(kinds, m)
 		}
 	}
-	first, last := days(q.date, s.lastDay().AddDays(-pastYears*365), s.lastDay())
+	first, last := days(q.date, s.firstDay(), s.lastDay())
 	if len(kinds) == 0 {
 		return nil
 	}

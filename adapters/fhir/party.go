@@ -121,7 +121,7 @@ func (s *server) readOrganization(ctx context.Context, by caller, id string) (re
 
 // searchOrganizations finds organizations by their ids; without ids, the laboratories of the catalogue.
 func (s *server) searchOrganizations(ctx context.Context, by caller, q *query) (found, error) {
-	if len(q.ids) > 0 {
+	if q.byID {
 		return s.byIDs(ctx, by, q, s.readOrganization)
 	}
 	labs, err := s.Orders.Catalogue().Labs(ctx)

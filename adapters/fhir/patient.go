@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-
-	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -46,7 +45,7 @@ type address struct {
 // patientOf reads a user as a Patient. Names and address are those that the team has given for orders.
 func (s *server) patientOf(ctx context.Context, u *healthdata.User) (*patient, error) {
 	p := &patient{head: head{ResourceType: "Patient", ID: u.ID.String(), Meta: meta{Profile: []string{usCore + "patient"}}}, Gender: "unknown"}
-	p.Identifier = []identifier{{System: uriSystem, Value: "urn:uuid:" + u.ID.String()}, {System: s.URL + "/NamingSystem/client-user-id", Value: u.ClientUserID}}
+	p.Identifier = []identifier{{System: uriSystem, Value: "urn:uuid:" + u.ID.String()}, {System: s.clientUserIDs(), Value: u.ClientUserID}}
 	// US Core 5.0.1 looks for the reason at the Patient, and requires a name all the same.
 	p.Extension = absent("unknown").Extension
 	p.Name = []humanName{{Extension: p.Extension}}
@@ -105,8 +104,9 @@ func texts(all ...string) (out []string) {
 }
 
 func (s *server) readPatient(ctx context.Context, by caller, id string) (resource, error) {
-	user, err := uuid.Parse(id)
-	if err != nil {
+	user, ok := parseUUID(id)
+	if !ok {
+		by.Concerns(healthlab.UserID{})
 		return nil, healthlab.NotFound
 	}
 	u, err := s.user(ctx, by, healthlab.UserID{UUID: user})
@@ -129,13 +129,55 @@ func (s *server) user(ctx context.Context, by caller, id healthlab.UserID) (heal
 	return u, nil
 }
 
+func (s *server) clientUserIDs() string { return s.URL + "/NamingSystem/client-user-id" }
+
+// identified leaves the ids of users who have the identifiers of a query, which then names ids.
+func (s *server) identified(ctx context.Context, by caller, q *query) error {
+	for _, alternatives := range q.identifier {
+		var ids []string
+		for _, t := range alternatives {
+			id, isID := strings.CutPrefix(t.code, "urn:uuid:")
+			if isID && (t.anySystem || t.system == uriSystem) {
+				ids = append(ids, id)
+			}
+			if !t.anySystem && t.system != s.clientUserIDs() {
+				continue
+			}
+			u, err := s.Health.ResolveUser(ctx, by.Team, t.code)
+			if healthlab.KindOf(err) == healthlab.NotFound || errors.Is(err, healthlab.Invalid) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("find user: %w", err)
+			}
+			ids = append(ids, u.ID.String())
+		}
+		if len(ids) == 0 {
+			by.Concerns(healthlab.UserID{}) // a guess, too, is recorded
+		}
+		if q.byID {
+			ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(q.ids, id) })
+		}
+		q.ids, q.byID = ids, true
+	}
+	q.identifier = nil
+	return nil
+}
+
 // searchPatients answers a page of the users of the team, in the order of the list of users.
 func (s *server) searchPatients(ctx context.Context, by caller, q *query) (found, error) {
-	if !by.User.IsZero() && len(q.ids) == 0 {
-		q.ids = []string{by.User.String()}
+	if err := s.identified(ctx, by, q); err != nil {
+		return found{}, err
 	}
-	if len(q.ids) > 0 {
+	if !by.User.IsZero() && !q.byID {
+		q.ids, q.byID = []string{by.User.String()}, true
+	}
+	if q.byID {
 		return s.byIDs(ctx, by, q, s.readPatient)
+	}
+	if q.count == 0 {
+		n, err := s.countPersons(ctx, by)
+		return found{total: n}, err
 	}
 	page, err := s.Health.Users(ctx, by.Team, q.offset, q.count)
 	if err != nil {

@@ -76,7 +76,7 @@ func (r *Reader) Person(ctx context.Context, team healthlab.TeamID, user healthl
 
 // Bounds are the days of which there are Observations.
 func (r *Reader) Bounds() (first, last healthlab.Date) {
-	return r.s.lastDay().AddDays(-pastYears * 365), r.s.lastDay()
+	return r.s.firstDay(), r.s.lastDay()
 }
 
 // Days returns the Observations of days that are made of the health data of a slug, from first to last, at most

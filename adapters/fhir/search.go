@@ -25,16 +25,19 @@ const (
 
 // query is a search.
 type query struct {
-	values  url.Values // as they were sent, for links
-	ids     []string
-	patient healthlab.UserID
-	// tokens of each parameter: those of one value are alternatives, and each value must hold.
-	code, category, status [][]token
-	date, updated          []moment
-	count                  int
-	after                  string
-	offset                 int // after, of Patient
-	interval               interval
+	url      string     // of the server
+	values   url.Values // as they were sent, for links
+	ids      []string
+	patients []healthlab.UserID
+	// byPatient and byID: patients and ids are filters, though none may be left of them.
+	byPatient, byID bool
+	// tokens and bounds of each parameter: those of one value are alternatives, and each value must hold.
+	code, category, status, identifier [][]token
+	date, updated                      [][]moment
+	count                              int
+	after                              string
+	offset                             int // after, of Patient
+	interval                           interval
 }
 
 // token is a code, of a system where one is named.
@@ -53,6 +56,7 @@ type moment struct {
 type match struct {
 	resource
 	codes, categories []coding
+	identifiers       []coding // the value as the code
 	status            string
 	when              span
 	updated           time.Time
@@ -66,8 +70,8 @@ type found struct {
 }
 
 // readQuery reads the parameters of a search. No problem repeats a value.
-func readQuery(text string, k *kind) (*query, []healthlab.Problem) {
-	q := &query{count: defaultCount}
+func readQuery(text string, k *kind, url string) (*query, []healthlab.Problem) {
+	q := &query{count: defaultCount, url: url}
 	values, problems := parseParams(text, k.name, append([]string{"_count", "_after", "_format"}, k.params...))
 	q.values = values
 	wrong := func(name, msg string) { problems = append(problems, parameterProblem(name, msg)) }
@@ -78,17 +82,17 @@ func readQuery(text string, k *kind) (*query, []healthlab.Problem) {
 			}
 		}
 	}
-	if k.byID && len(q.ids) == 0 && len(problems) == 0 {
+	if k.byID && !q.byID && len(problems) == 0 {
 		wrong("_id", "must be given")
 	}
 	filtered := len(q.code)+len(q.category)+len(q.status)+len(q.date)+len(q.updated) > 0
-	if slices.Contains(k.params, "patient") && q.patient.IsZero() && (len(q.ids) == 0 || filtered) && len(problems) == 0 {
+	if slices.Contains(k.params, "patient") && !q.byPatient && (!q.byID || filtered) && len(problems) == 0 {
 		wrong("patient", "must be given, as the id of a Patient, unless _id is the only filter")
 	}
 	if q.interval == sampled || q.interval == byHour {
 		limit := map[interval]int{byHour: 366, sampled: 31}[q.interval]
 		first, last := days(q.date, healthlab.Date{Year: 1, Month: 1, Day: 3}, healthlab.Date{Year: 9999, Month: 1, Day: 1})
-		if len(q.ids) == 0 && last.After(first.AddDays(limit+2)) {
+		if !q.byID && last.After(first.AddDays(limit+2)) {
 			wrong("date", fmt.Sprintf("must bound at most %d days on both sides where interval is %s", limit, q.interval))
 		}
 	}
@@ -103,10 +107,16 @@ func parseParams(text, what string, known []string) (url.Values, []healthlab.Pro
 	}
 	var problems []healthlab.Problem
 	for name := range values {
-		if !slices.Contains(known, name) {
+		base, _, modified := strings.Cut(name, ":")
+		switch {
+		case slices.Contains(known, name):
+			continue
+		case modified && slices.Contains(known, base):
+			problems = append(problems, parameterProblem(base, "must have no modifier: those such as :missing and :not are not supported"))
+		default:
 			problems = append(problems, parameterProblem("", fmt.Sprintf("a parameter is not known; %s takes %s", what, strings.Join(known, ", "))))
-			delete(values, name)
 		}
+		delete(values, name)
 	}
 	return values, problems
 }
@@ -119,18 +129,18 @@ func parameterProblem(name, msg string) healthlab.Problem {
 func (q *query) set(name, value string, k *kind) string {
 	switch name {
 	case "_format":
-		if !slices.Contains([]string{"json", "application/json", "application/fhir+json"}, value) {
+		if !slices.Contains([]string{"json", "application/json", "application/fhir+json"}, plus(value)) {
 			return "must be json, application/json or application/fhir+json"
 		}
 	case "_count":
 		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 {
-			return fmt.Sprintf("must be a number from 1 to %d", maxCount)
+		if err != nil || n < 0 {
+			return fmt.Sprintf("must be a number from 0, which asks for the total alone, to %d", maxCount)
 		}
 		q.count = min(n, maxCount)
 	case "_after":
 		q.after = value
-		if k.name != "Patient" {
+		if k.name != "Patient" || strings.Contains(value, "~") {
 			_, _, err := position(value)
 			return err
 		}
@@ -140,40 +150,98 @@ func (q *query) set(name, value string, k *kind) string {
 		}
 		q.offset = n
 	case "_id":
-		q.ids = append(q.ids, strings.Split(value, ",")...)
-		if len(q.ids) > maxCount {
+		ids := alternatives(value)
+		if q.byID { // each parameter must hold
+			ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(q.ids, id) })
+		}
+		if q.ids, q.byID = ids, true; len(ids) > maxCount {
 			return fmt.Sprintf("must have at most %d ids", maxCount)
 		}
 	case "patient":
-		id, err := uuid.Parse(strings.TrimPrefix(value, "Patient/"))
-		if err != nil || !q.patient.IsZero() && q.patient.UUID != id {
-			return "must be the id of one Patient"
-		}
-		q.patient = healthlab.UserID{UUID: id}
+		return q.setPatients(value)
 	case "interval":
 		q.interval = interval(value)
 		if !slices.Contains([]interval{byDay, byHour, sampled}, q.interval) {
 			return "must be day, hour or sampled"
 		}
-	case "code", "category", "status":
-		into := map[string]*[][]token{"code": &q.code, "category": &q.category, "status": &q.status}[name]
-		*into = append(*into, readTokens(value))
-	case "date", "_lastUpdated":
-		m, ok := readMoment(value)
-		if !ok {
-			return "must be a date or a time with an offset, with one of the prefixes eq, ne, gt, lt, ge, le, sa, eb or none"
+	case "code", "category", "status", "identifier":
+		into := map[string]*[][]token{"code": &q.code, "category": &q.category, "status": &q.status, "identifier": &q.identifier}[name]
+		list := readTokens(value)
+		if name == "identifier" && slices.ContainsFunc(list, func(t token) bool { return t.code == "" }) {
+			return "must be a value, or a system and a value with | between them"
 		}
-		if name == "date" {
-			q.date = append(q.date, m)
+		*into = append(*into, list)
+	case "date", "authored", "_lastUpdated":
+		var either []moment
+		for _, text := range alternatives(value) {
+			m, ok := readMoment(text)
+			if !ok {
+				return "must be a date or a time, with one of the prefixes eq, ne, gt, lt, ge, le, sa, eb or none"
+			}
+			either = append(either, m)
+		}
+		if name == "_lastUpdated" {
+			q.updated = append(q.updated, either)
 		} else {
-			q.updated = append(q.updated, m)
+			q.date = append(q.date, either)
 		}
 	}
 	return ""
 }
 
+func (q *query) setPatients(value string) string {
+	list, ok := readPatients(value, q.url)
+	if !ok {
+		return fmt.Sprintf("must be the ids of at most %d Patients", maxPatients)
+	}
+	if q.byPatient { // each parameter must hold
+		list = slices.DeleteFunc(list, func(id healthlab.UserID) bool { return !slices.Contains(q.patients, id) })
+	}
+	q.patients, q.byPatient = list, true
+	return ""
+}
+
+// alternatives are the values of a parameter between commas. A comma behind a backslash is part of a value.
+func alternatives(value string) []string {
+	out := []string{""}
+	for i := 0; i < len(value); i++ {
+		last := &out[len(out)-1]
+		switch {
+		case value[i] == ',':
+			out = append(out, "")
+		case value[i] == '\\' && i+1 < len(value) && strings.IndexByte(`,$\`, value[i+1]) >= 0:
+			i++
+			*last += value[i : i+1]
+		default:
+			*last += value[i : i+1]
+		}
+	}
+	return out
+}
+
+func plus(value string) string {
+	return strings.ReplaceAll(value, " ", "+") // decoding makes a space of a plus sign that is not encoded
+}
+
+// maxPatients is how many Patients a search is about at most.
+const maxPatients = 10
+
+// readPatients reads ids of Patients: x, Patient/x, or the address of one of this server.
+func readPatients(value, url string) (out []healthlab.UserID, ok bool) {
+	for _, text := range alternatives(value) {
+		id, err := uuid.Parse(strings.TrimPrefix(strings.TrimPrefix(text, url+"/"), "Patient/"))
+		if err != nil {
+			return nil, false
+		}
+		if user := (healthlab.UserID{UUID: id}); !slices.Contains(out, user) {
+			out = append(out, user)
+		}
+	}
+	return out, len(out) <= maxPatients
+}
+
 func readTokens(value string) (out []token) {
-	for _, text := range strings.Split(value, ",") {
+	for _, text := range alternatives(value) {
 		system, code, both := strings.Cut(text, "|")
 		if both {
 			out = append(out, token{system: system, code: code, anyCode: code == ""})
@@ -184,9 +252,10 @@ func readTokens(value string) (out []token) {
 	return out
 }
 
-// readMoment reads a date or time with a prefix. A date is a day of UTC.
+// readMoment reads a date or time with a prefix. A date is a day of UTC, and a time without an offset one of UTC.
 func readMoment(value string) (moment, bool) {
 	m := moment{prefix: "eq"}
+	value = plus(value)
 	if len(value) > 2 && slices.Contains([]string{"eq", "ne", "gt", "lt", "ge", "le", "sa", "eb"}, value[:2]) {
 		m.prefix, value = value[:2], value[2:]
 	}
@@ -197,8 +266,10 @@ func readMoment(value string) (moment, bool) {
 		{"2006", func(t time.Time) time.Time { return t.AddDate(1, 0, 0) }},
 		{"2006-01", func(t time.Time) time.Time { return t.AddDate(0, 1, 0) }},
 		{time.DateOnly, func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }},
+		{"2006-01-02T15:04", func(t time.Time) time.Time { return t.Add(time.Minute) }},
 		{"2006-01-02T15:04Z07:00", func(t time.Time) time.Time { return t.Add(time.Minute) }},
-		{time.RFC3339, func(t time.Time) time.Time { return t.Add(time.Second) }},
+		{"2006-01-02T15:04:05", second},
+		{time.RFC3339, second},
 	} {
 		if t, err := time.Parse(form.layout, value); err == nil {
 			m.from, m.to = t.UTC(), form.next(t).UTC()
@@ -206,6 +277,17 @@ func readMoment(value string) (moment, bool) {
 		}
 	}
 	return m, false
+}
+
+func second(t time.Time) time.Time {
+	if t.Nanosecond() != 0 {
+		return t.Add(time.Millisecond) // as exact as meta.lastUpdated
+	}
+	return t.Add(time.Second)
+}
+
+func anyHolds(bounds []moment, s span) bool {
+	return slices.ContainsFunc(bounds, func(b moment) bool { return b.holds(s) })
 }
 
 // holds reports whether a stretch of time is as the bound says. No stretch is none.
@@ -248,12 +330,22 @@ func hasToken(wanted [][]token, codes []coding) bool {
 
 // keeps reports whether a match is what the query asks for.
 func (q *query) keeps(m *match) bool {
-	return (len(q.ids) == 0 || slices.Contains(q.ids, m.start().ID)) && hasToken(q.code, m.codes) && hasToken(q.category, m.categories) &&
-		hasToken(q.status, []coding{{Code: m.status}}) &&
-		!slices.ContainsFunc(q.date, func(b moment) bool { return !b.holds(m.when) }) &&
-		!slices.ContainsFunc(q.updated, func(b moment) bool {
-			return m.updated.IsZero() || !b.holds(span{m.updated, m.updated.Add(time.Millisecond)})
+	return (!q.byID || slices.Contains(q.ids, m.start().ID)) && hasToken(q.code, m.codes) && hasToken(q.category, m.categories) &&
+		hasToken(q.identifier, m.identifiers) &&
+		hasToken(q.status, []coding{{Code: m.status}, {System: statusSystems[m.start().ResourceType], Code: m.status}}) &&
+		!slices.ContainsFunc(q.date, func(either []moment) bool { return !anyHolds(either, m.when) }) &&
+		!slices.ContainsFunc(q.updated, func(either []moment) bool {
+			at := m.updated.Truncate(time.Millisecond) // as meta.lastUpdated has it
+			return m.updated.IsZero() || !anyHolds(either, span{at, at.Add(time.Millisecond)})
 		})
+}
+
+// statusSystems are the code systems of the element status.
+var statusSystems = map[string]string{
+	"Observation": "http://hl7.org/fhir/observation-status", "DiagnosticReport": "http://hl7.org/fhir/diagnostic-report-status",
+	"ServiceRequest": "http://hl7.org/fhir/request-status", "Specimen": "http://hl7.org/fhir/specimen-status",
+	"Appointment": "http://hl7.org/fhir/appointmentstatus", "Coverage": "http://hl7.org/fhir/fm-status", "Device": "http://hl7.org/fhir/device-status",
+	"Consent": "http://hl7.org/fhir/consent-state-codes", "DocumentReference": "http://hl7.org/fhir/document-reference-status",
 }
 
 // page keeps what the query asks for, the latest first, and cuts the page.
@@ -261,6 +353,9 @@ func (q *query) page(all []match) found {
 	all = slices.DeleteFunc(all, func(m match) bool { return !q.keeps(&m) })
 	slices.SortFunc(all, before)
 	out := found{total: len(all)}
+	if q.count == 0 {
+		return out
+	}
 	if q.after != "" {
 		at, id, _ := position(q.after)
 		mark := match{resource: &patient{head: head{ID: id}}, when: span{from: at}}
@@ -293,11 +388,12 @@ func position(text string) (at time.Time, id, wrong string) {
 	return time.Unix(n, 0), id, ""
 }
 
-// byIDs finds resources by their ids. What the caller may not read is left out.
+// byIDs finds a page of resources by their ids. What the caller may not read is left out.
 func (s *server) byIDs(ctx context.Context, by caller, q *query, read func(context.Context, caller, string) (resource, error)) (found, error) {
-	var out found
-	slices.Sort(q.ids)
-	for _, id := range slices.Compact(q.ids) {
+	var all []match
+	ids := slices.Clone(q.ids)
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
 		r, err := read(ctx, by, id)
 		if errors.Is(err, healthlab.NotFound) {
 			continue
@@ -305,10 +401,9 @@ func (s *server) byIDs(ctx context.Context, by caller, q *query, read func(conte
 		if err != nil {
 			return found{}, err
 		}
-		out.all = append(out.all, match{resource: r})
+		all = append(all, match{resource: r})
 	}
-	out.total = len(out.all)
-	return out, nil
+	return q.page(all), nil
 }
 
 type bundle struct {

@@ -22,6 +22,7 @@ func (a api) pipelineOperations() []server.Operation {
 		{ID: "read_team_ehr_pipeline", Pattern: "GET " + one, Handle: a.managing(asJSON(a.readPipeline))},
 		{ID: "patch_team_ehr_pipeline", Pattern: "PATCH " + one, Handle: a.managing(asJSON(a.patchPipeline))},
 		{ID: "delete_team_ehr_pipeline", Pattern: "DELETE " + one, Handle: a.managing(asJSON(a.deletePipeline))},
+		{ID: "list_ehr_runs", Pattern: "GET " + one + "/runs", Handle: a.managing(asJSON(a.listRuns))},
 		{ID: "list_ehr_dead_letters", Pattern: "GET " + one + "/dead_letters", Handle: a.managing(asJSON(a.listDeadLetters))},
 		{ID: "replay_ehr_dead_letters", Pattern: "POST " + one + "/replay", Handle: a.managing(asJSON(a.replayDeadLetters))},
 	}
@@ -70,6 +71,25 @@ type pipelinesOut struct {
 
 type pipelineDeletedOut struct {
 	Success bool `json:"success"`
+}
+
+// runOut is a run of a pipeline.
+type runOut struct {
+	ID           uuid.UUID      `json:"id"`
+	Pipeline     ehr.PipelineID `json:"pipeline_id"`
+	StartedAt    healthlab.Time `json:"started_at"`
+	EndedAt      healthlab.Time `json:"ended_at"`
+	Transactions int            `json:"transactions"`
+	Sent         int            `json:"sent"`
+	Failed       int            `json:"failed"`
+	DeadLetters  int            `json:"dead_letters"`
+	LastError    *string        `json:"last_error"`
+}
+
+// runsOut is one page of runs.
+type runsOut struct {
+	Data       []runOut `json:"data"`
+	NextCursor *string  `json:"next_cursor"`
 }
 
 // deadLettersOut is one page of dead letters.
@@ -242,6 +262,25 @@ func (a api) deletePipeline(ctx context.Context, m *managed) (any, error) {
 		return nil, err
 	}
 	return pipelineDeletedOut{true}, nil
+}
+
+func (a api) listRuns(ctx context.Context, m *managed) (any, error) {
+	id := m.pipelineID()
+	size, cursor := m.page()
+	team, err := m.open()
+	if err != nil {
+		return nil, err
+	}
+	page, err := a.Pipelines.Runs(ctx, ehr.RunQuery{Team: team, Pipeline: id, Cursor: cursor, Size: size})
+	if err != nil {
+		return nil, cursorProblem(err)
+	}
+	out := runsOut{Data: []runOut{}, NextCursor: next(page.Next)}
+	for i := range page.Runs {
+		r := &page.Runs[i]
+		out.Data = append(out.Data, runOut{r.ID, r.Pipeline, r.StartedAt, r.EndedAt, r.Transactions, r.Sent, r.Failed, r.DeadLetters, orNull(r.LastError)})
+	}
+	return out, nil
 }
 
 func (a api) listDeadLetters(ctx context.Context, m *managed) (any, error) {

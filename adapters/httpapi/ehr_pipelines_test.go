@@ -110,6 +110,7 @@ func TestEHRPipeline_isCreatedReadPatchedAndDeleted(t *testing.T) {
 	o.ask(404, "PATCH", one, `{}`)
 	o.ask(404, "DELETE", one, "")
 	o.ask(404, "GET", one+"/dead_letters", "")
+	o.ask(404, "GET", one+"/runs", "")
 	o.ask(404, "POST", one+"/replay", `{}`)
 	require.Equal(t, 1, strings.Count(o.ask(200, "GET", o.base, "").Body, `"title"`))
 }
@@ -161,6 +162,11 @@ func TestEHRPipeline_deadLettersAreListedAndReplayed(t *testing.T) {
 	}
 	require.NoError(t, rows.Record(ctx, task, time.Minute, results))
 	require.NoError(t, rows.Finish(ctx, task, nil, time.Time{}))
+
+	runs := o.ask(200, "GET", one+"/runs", "")
+	require.Contains(t, runs.Body, `"transactions":1,"sent":0,"failed":0,"dead_letters":3,"last_error":null}],"next_cursor":null`)
+	o.ask(422, "GET", one+"/runs?next_cursor=wrong", "")
+	o.ask(422, "GET", one+"/runs?limit=0", "")
 
 	page := o.ask(200, "GET", one+"/dead_letters?limit=2", "")
 	require.Equal(t, 2, strings.Count(page.Body, `"resource_id"`))

@@ -50,7 +50,7 @@ func TestDocs_commandsOfFHIRRun(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, part := range []string{
-		`"resourceType":"CapabilityStatement"`, `"resourceType":"Patient"`, `"value":61,`, `"left_out":{"Observation that is entered-in-error":1}`, `"samples":{"heartrate":2}`, `"valueSampledData"`, `"resourceType":"Group"`, `"transactionTime"`, `"resourceType":"DiagnosticReport"`, `"code":"laboratory"`, `"relation":"next"`, `"dead_letters":0,"pushed":`, `"next_cursor":null`, `"replayed":0`,
+		`"resourceType":"CapabilityStatement"`, `"resourceType":"Patient"`, `"value":61,`, `"left_out":{"Observation that is entered-in-error":1}`, `"samples":{"heartrate":2}`, `"valueSampledData"`, `"resourceType":"Group"`, `"transactionTime"`, `"resourceType":"DiagnosticReport"`, `"code":"laboratory"`, `"relation":"next"`, `"dead_letters":0,"pushed":`, `"type":"searchset","total":1`, `"failed":0,"dead_letters":0,"last_error":null`, `"next_cursor":null`, `"replayed":0`,
 	} {
 		require.Contains(t, string(out), part)
 	}

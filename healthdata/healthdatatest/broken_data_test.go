@@ -66,6 +66,8 @@ var brokenDataStores = []conformance.Broken{
 	{Name: "removes what others have", Suite: spoiltData(removesAnywhere), Subtest: "Remove/NoSuchUser"},
 	{Name: "removes what another app wrote", Suite: spoiltData(removesOfAnyApp), Subtest: "Remove/OfOneApp"},
 	{Name: "leaves records where they are", Suite: spoiltData(keepsRecords), Subtest: "Remove/Records"},
+	{Name: "forgets the days of what it removes", Suite: spoiltData(forgetsDays), Subtest: "Remove/Days"},
+	{Name: "forgets whose data it removes", Suite: spoiltData(forgetsWhose), Subtest: "Remove/Days"},
 	{Name: "announces no removal", Suite: spoiltData(removesInSilence), Subtest: "Remove/Events"},
 	{Name: "leaves parts of what it did not find", Suite: spoiltData(keepsParts), Subtest: "Remove/Parts"},
 	{Name: "removes times in any order", Suite: spoiltData(sortsTimes), Subtest: "Remove/Refused"},
@@ -170,6 +172,16 @@ func removesAnywhere(b *brokenData) {
 	b.remove = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
 		return b.Data.Remove(ctx, b.users.teamOf(user), user, r)
 	}
+}
+
+func forgetsDays(b *brokenData) {
+	b.removedDays = func(context.Context, healthlab.TeamID, healthlab.UserID, time.Time) ([]healthdata.RemovedDay, error) {
+		return nil, nil
+	}
+}
+
+func forgetsWhose(b *brokenData) {
+	b.removedUsers = func(context.Context, healthlab.TeamID, time.Time) ([]healthlab.UserID, error) { return nil, nil }
 }
 
 func removesInSilence(b *brokenData) {

@@ -59,6 +59,7 @@ func runData(run func(string, func(dataT))) {
 	run("Remove/Parts", removeParts)
 	run("Remove/OthersStay", removeOthersStay)
 	run("Remove/OfOneApp", removeOfOneApp)
+	run("Remove/Days", removeDays)
 	run("Remove/Events", removeEvents)
 	run("Remove/NoSuchUser", removeNoSuchUser)
 	run("Remove/Refused", removeRefused)

@@ -2,6 +2,7 @@ package healthdatatest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -100,6 +101,67 @@ func removeOthersStay(t dataT) {
 	require.Len(t, t.samples(u, phone), 2)
 	require.Len(t, t.samples(other, Steps), 3)
 	require.Len(t, t.records(u, healthdata.RecordQuery{Resource: "workouts"}), 1)
+}
+
+func removeDays(t dataT) {
+	u, other := t.user(), t.user()
+	days := func(u healthdata.User, since time.Time) []healthdata.RemovedDay {
+		t.Helper()
+		out, err := t.Data.RemovedDays(t.Context(), u.Team, u.ID, since)
+		require.NoError(t, err)
+		return out
+	}
+	users := func(team healthlab.TeamID, since time.Time) []healthlab.UserID {
+		t.Helper()
+		out, err := t.Data.RemovedUsers(t.Context(), team, since)
+		require.NoError(t, err)
+		return out
+	}
+	began, end := time.Time{}, time.Date(2200, time.January, 1, 0, 0, 0, 0, time.UTC)
+	day := healthlab.DateOf(noon.Time)
+	late := Sample(11*60, 1) // an hour before midnight, by a clock two hours ahead
+	late.Offset = 7200
+	long := Sample(12*60-30, 1)
+	long.End = long.Time + int64(time.Hour/time.Microsecond)
+	t.merge(u, Steps, Sample(1, 1), Sample(2, 2), late, long)
+	t.removal(u, stepsAt(99))
+	require.Empty(t, days(u, began), "there was no such sample")
+	require.NotContains(t, users(u.Team, began), u.ID)
+
+	steps := func(day healthlab.Date, hours ...int) (out healthdata.RemovedDay) {
+		out = healthdata.RemovedDay{Resource: "steps", SourceType: Steps.SourceType, Day: day}
+		for _, h := range hours {
+			out.Hours |= 1 << h
+		}
+		return out
+	}
+	hour := noon.Truncate(time.Hour).Hour()
+	t.removal(u, stepsAt(1))
+	require.Equal(t, []healthdata.RemovedDay{steps(day, hour)}, days(u, began), "though there are others of the day")
+	t.removal(u, stepsAt(11*60, 12*60-30))
+	want := []healthdata.RemovedDay{steps(day, hour, 23), steps(day.AddDays(1), 0, (hour+13)%24)}
+	require.Equal(t, want, days(u, began))
+
+	r := Record("sleep", noon.Add(40*24*time.Hour))
+	t.put(u, r)
+	require.Equal(t, want, days(u, began))
+	r.Index = r.Index.Add(24 * time.Hour)
+	t.put(u, r)
+	want = append([]healthdata.RemovedDay{{Resource: "sleep", SourceType: r.SourceType, Day: day.AddDays(40)}}, want...)
+	require.Equal(t, want, days(u, began), "a changed record has left a day")
+	t.removal(u, healthdata.Removal{Resource: "sleep", IDs: []uuid.UUID{r.ID, uuid.New()}})
+	want = slices.Insert(want, 1, healthdata.RemovedDay{Resource: "sleep", SourceType: r.SourceType, Day: day.AddDays(41)})
+	require.Equal(t, want, days(u, began))
+	require.Contains(t, users(u.Team, began), u.ID)
+
+	require.Empty(t, days(u, end))
+	require.Empty(t, users(u.Team, end))
+	require.Empty(t, days(other, began))
+	require.NotContains(t, users(u.Team, began), other.ID)
+	foreign := healthlab.TeamID{UUID: uuid.New()}
+	require.Empty(t, users(foreign, began))
+	u.Team = foreign
+	require.Empty(t, days(u, began))
 }
 
 func removeOfOneApp(t dataT) {

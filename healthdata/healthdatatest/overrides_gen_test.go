@@ -50,6 +50,8 @@ type overriddenData struct {
 	mergeSamples func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events func([]series.Outcome) ([]healthlab.Event, error)) error
 	putRecords   func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events func([]healthdata.PutResult) ([]healthlab.Event, error)) error
 	remove       func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error)
+	removedDays  func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, since time.Time) ([]healthdata.RemovedDay, error)
+	removedUsers func(ctx context.Context, team healthlab.TeamID, since time.Time) ([]healthlab.UserID, error)
 	view         func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error
 }
 
@@ -79,6 +81,20 @@ func (o overriddenData) Remove(p0 context.Context, p1 healthlab.TeamID, p2 healt
 		return o.remove(p0, p1, p2, p3)
 	}
 	return o.Data.Remove(p0, p1, p2, p3)
+}
+
+func (o overriddenData) RemovedDays(p0 context.Context, p1 healthlab.TeamID, p2 healthlab.UserID, p3 time.Time) ([]healthdata.RemovedDay, error) {
+	if o.removedDays != nil {
+		return o.removedDays(p0, p1, p2, p3)
+	}
+	return o.Data.RemovedDays(p0, p1, p2, p3)
+}
+
+func (o overriddenData) RemovedUsers(p0 context.Context, p1 healthlab.TeamID, p2 time.Time) ([]healthlab.UserID, error) {
+	if o.removedUsers != nil {
+		return o.removedUsers(p0, p1, p2)
+	}
+	return o.Data.RemovedUsers(p0, p1, p2)
 }
 
 func (o overriddenData) View(p0 context.Context, p1 healthlab.TeamID, p2 healthlab.UserID, p3 func(healthdata.View) error) error {

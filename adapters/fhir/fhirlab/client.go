@@ -26,8 +26,12 @@ type Client struct {
 	http  *http.Client
 }
 
-// answerLimit bounds the answer of a laboratory.
-const answerLimit = 4 << 20
+const (
+	// answerLimit bounds the answer of a laboratory to a transaction.
+	answerLimit = 4 << 20
+	// pageLimit bounds a page of reports.
+	pageLimit = 64 << 20
+)
 
 // NewClient returns a client of the base address of a laboratory's FHIR server. token returns the bearer token
 // of a request; nil for none. client is what sends; nil for one that waits at most 30 seconds.
@@ -45,13 +49,8 @@ func (c *Client) Send(ctx context.Context, bundle []byte) ([]byte, error) {
 		return nil, fmt.Errorf("send bundle: %w", err)
 	}
 	r.Header.Set("Content-Type", "application/fhir+json")
-	r.Header.Set("Accept", "application/fhir+json")
-	if c.token != nil {
-		token, err := c.token(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("token of the laboratory: %w", err)
-		}
-		r.Header.Set("Authorization", "Bearer "+token)
+	if err := c.sign(r); err != nil {
+		return nil, err
 	}
 	w, err := c.http.Do(r)
 	if err != nil {
@@ -71,4 +70,18 @@ func (c *Client) Send(ctx context.Context, bundle []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: the laboratory answers %d", healthlab.NotFound, w.StatusCode)
 	}
 	return nil, fmt.Errorf("%w: the laboratory answers %d", healthlab.Unavailable, w.StatusCode)
+}
+
+// sign adds the token and what the answer must be.
+func (c *Client) sign(r *http.Request) error {
+	r.Header.Set("Accept", "application/fhir+json")
+	if c.token == nil {
+		return nil
+	}
+	token, err := c.token(r.Context())
+	if err != nil {
+		return fmt.Errorf("token of the laboratory: %w", err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	return nil
 }

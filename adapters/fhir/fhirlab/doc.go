@@ -1,5 +1,6 @@
 // Package fhirlab connects a laboratory that speaks FHIR R4: orders go out as transactions, and results come in
-// as bundles (transaction, batch, message, collection) or as a DiagnosticReport by REST.
+// as bundles (transaction, batch, message, collection) or as a DiagnosticReport by REST, which the laboratory sends or
+// [Backend.Poll] reads from its server.
 //
 // [Backend] is an exchange.LabBackend:
 //
@@ -23,4 +24,4 @@ package fhirlab
 
 // Files in the order of reading: each uses those before it.
 //
-//	client.go journal.go options.go order.go backend.go wire.go read.go state.go receive.go observation.go
+//	client.go journal.go options.go order.go backend.go wire.go read.go state.go receive.go poll.go observation.go

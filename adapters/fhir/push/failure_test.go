@@ -174,6 +174,87 @@ func (c *clinic) letters(p ehr.Pipeline) []ehr.DeadLetter {
 	return page.Letters
 }
 
+func (c *clinic) runs(p ehr.Pipeline) []ehr.Run {
+	c.t.Helper()
+	page, err := c.pipelines.Runs(c.t.Context(), ehr.RunQuery{Team: c.team, Pipeline: p.ID, Size: 200})
+	require.NoError(c.t, err)
+	return page.Runs
+}
+
+// A run lasts until nothing is answered for a while, an hour at most, and is kept for 30 days.
+func TestRuns(t *testing.T) {
+	c := newClinic(t)
+	ann := c.person("ann")
+	c.measure(ann, "weight", c.noon(1), 70)
+	p := c.pipeline()
+	require.Empty(t, c.runs(p))
+	c.push()
+	first := c.runs(p)
+	require.Len(t, first, 1)
+	require.Equal(t, 2, first[0].Sent, "with the Patient")
+	require.Equal(t, 1, first[0].Transactions)
+	require.True(t, first[0].StartedAt.Equal(c.clock.now().Truncate(time.Microsecond)))
+
+	c.push()
+	require.Equal(t, first, c.runs(p), "nothing was to be sent")
+	c.clock.pass(9 * time.Minute)
+	c.measure(ann, "weight", c.noon(2), 71)
+	c.push()
+	runs := c.runs(p)
+	require.Len(t, runs, 1)
+	require.Equal(t, 3, runs[0].Sent)
+	require.Equal(t, 9*time.Minute, runs[0].EndedAt.Sub(runs[0].StartedAt.Time))
+
+	c.clock.pass(11 * time.Minute)
+	c.server.change(func(s *ehrServer) { s.next = func(object) fault { return unavailable } })
+	c.measure(ann, "weight", c.noon(3), 72)
+	c.push()
+	runs = c.runs(p)
+	require.Len(t, runs, 2)
+	require.Equal(t, first[0].ID, runs[1].ID, "the latest first")
+	require.Equal(t, 1, runs[0].Failed)
+	require.Equal(t, "the server answers 503", runs[0].LastError)
+	require.Zero(t, runs[0].Sent)
+	c.server.change(func(s *ehrServer) { s.next = nil })
+	c.settle(p)
+	for n := range 10 { // one that goes on
+		c.measure(ann, "weight", c.noon(4+n), 73)
+		c.push()
+		c.clock.pass(9 * time.Minute)
+	}
+	sent := 0
+	runs = c.runs(p)
+	for i, r := range runs {
+		sent += r.Sent
+		require.LessOrEqual(t, r.EndedAt.Sub(r.StartedAt.Time), time.Hour)
+		if i > 0 {
+			require.True(t, r.EndedAt.Before(runs[i-1].StartedAt.Time))
+		}
+	}
+	st, err := c.pipelines.State(t.Context(), c.team, p.ID)
+	require.NoError(t, err)
+	require.EqualValues(t, st.Pushed, sent)
+
+	// Pages have each run once.
+	var paged []ehr.Run
+	for cursor, more := "", true; more; more = cursor != "" {
+		page, err := c.pipelines.Runs(t.Context(), ehr.RunQuery{Team: c.team, Pipeline: p.ID, Size: 2, Cursor: cursor})
+		require.NoError(t, err)
+		paged, cursor = append(paged, page.Runs...), page.Next
+	}
+	require.Equal(t, runs, paged)
+	_, err = c.pipelines.Runs(t.Context(), ehr.RunQuery{Team: c.team, Pipeline: p.ID, Cursor: "marker"})
+	require.ErrorIs(t, err, healthlab.Invalid)
+	_, err = c.pipelines.Runs(t.Context(), ehr.RunQuery{Team: healthlab.TeamID{}, Pipeline: p.ID})
+	require.ErrorIs(t, err, healthlab.NotFound)
+
+	c.clock.pass(31 * 24 * time.Hour)
+	c.push()
+	for _, r := range c.runs(p) {
+		require.False(t, r.StartedAt.Before(c.clock.now().Add(-30*24*time.Hour)))
+	}
+}
+
 func refusing(value float64) func(object) bool {
 	return func(r object) bool {
 		q, ok := r["valueQuantity"].(object)
@@ -206,6 +287,10 @@ func TestRefusal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, st.DeadLetters)
 	require.EqualValues(t, 39, st.Pushed-1, "and the Patient")
+	runs := c.runs(p)
+	require.Len(t, runs, 1)
+	require.Equal(t, 40, runs[0].Sent)
+	require.Equal(t, 1, runs[0].DeadLetters)
 
 	// It is not sent again where nothing has changed.
 	c.measure(ann, "heartrate", c.noon(2), 100)

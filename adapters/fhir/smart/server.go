@@ -155,6 +155,7 @@ func (r *refusal) Error() string { return r.code + ": " + r.text }
 // client_assertion.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Pragma", "no-cache")
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		answer(w, http.StatusMethodNotAllowed, map[string]any{"error": "invalid_request", "error_description": "must be POST"})
@@ -267,6 +268,9 @@ func (s *Server) client(ctx context.Context, assertion string) (Client, error) {
 		return Client{}, no
 	}
 	number, _ := t.JwtID()
+	if number == "" {
+		return Client{}, no
+	}
 	fresh, err := s.Use(ctx, id, number, end.Add(skew))
 	if err != nil {
 		return Client{}, fmt.Errorf("note assertion: %w", err)
@@ -315,6 +319,9 @@ func (s *Server) key(ctx context.Context, c *Client, kid string) (jwk.Key, error
 func public(keys jwk.Set, kid string) jwk.Key {
 	key, ok := keys.LookupKeyID(kid)
 	if !ok || key.KeyType() != jwa.RSA() && key.KeyType() != jwa.EC() {
+		return nil
+	}
+	if use, said := key.KeyUsage(); said && use != string(jwk.ForSignature) {
 		return nil
 	}
 	out, err := key.PublicKey()

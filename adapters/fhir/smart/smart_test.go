@@ -170,7 +170,7 @@ func TestAssertionsThatAreRefused(t *testing.T) {
 		"no JWT": "marker", "another key": other.sign(t, b.claims()), "an algorithm that is not allowed": weak.sign(t, b.claims()),
 		"a secret": signer{jwa.HS384(), secret}.sign(t, b.claims()), "another issuer": edit("iss", "other"), "another subject": edit("sub", "other"),
 		"another audience": edit("aud", "https://other.example.com"), "over": edit("exp", b.now.Add(-time.Minute)), "too long": edit("exp", b.now.Add(time.Hour)),
-		"no end": edit("exp", nil), "no id": edit("jti", nil), "not begun": edit("nbf", b.now.Add(2*time.Minute)),
+		"no end": edit("exp", nil), "no id": edit("jti", nil), "an empty id": edit("jti", ""), "not yet made": edit("iat", b.now.Add(2*time.Minute)), "several audiences": edit("aud", []string{"https://other.example.com"}), "not begun": edit("nbf", b.now.Add(2*time.Minute)),
 	} {
 		status, out := b.ask(assertion, "system/*.read")
 		require.Equal(t, 401, status, what)
@@ -182,6 +182,19 @@ func TestAssertionsThatAreRefused(t *testing.T) {
 	require.Equal(t, 200, status)
 	status, _ = b.ask(once, "system/*.read")
 	require.Equal(t, 401, status, "used before")
+}
+
+// A key that is not for signatures signs nothing.
+func TestKeyForEncryption(t *testing.T) {
+	key := newSigner(t, "one", true)
+	require.NoError(t, key.key.Set(jwk.KeyUsageKey, "enc"))
+	b := newBench(t, keySet(t, key), "system/*.read")
+	status, _ := b.ask(key.sign(t, b.claims()), "system/*.read")
+	require.Equal(t, 401, status)
+	require.NoError(t, key.key.Set(jwk.KeyUsageKey, "sig"))
+	b = newBench(t, keySet(t, key), "system/*.read")
+	status, _ = b.ask(key.sign(t, b.claims()), "system/*.read")
+	require.Equal(t, 200, status)
 }
 
 func TestScopes(t *testing.T) {

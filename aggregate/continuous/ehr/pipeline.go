@@ -134,6 +134,21 @@ type State struct {
 // MostCounted is the greatest count of a [State].
 const MostCounted = 10_000
 
+// Run is a stretch of time in which a pipeline pushed: from the first answer of the server to the last one before ten
+// minutes without one, at most an hour. Runs are kept for 30 days.
+type Run struct {
+	ID       uuid.UUID
+	Pipeline PipelineID
+	// StartedAt and EndedAt are when the first and the last of it was recorded, by the clock of the store.
+	StartedAt, EndedAt healthlab.Time
+	// Transactions is the number of transactions that the server answered, Sent that of the resources that it took,
+	// each version once, and DeadLetters that of the refusals of one resource. Failed is the number of attempts that the server
+	// did not answer as one does; they were made again.
+	Transactions, Sent, DeadLetters, Failed int
+	// LastError says why the last of Failed failed, if nothing was answered in the run after it.
+	LastError string
+}
+
 // DeadLetter is a resource that a server refuses.
 type DeadLetter struct {
 	ID       uuid.UUID        `json:"id"`

@@ -22,7 +22,7 @@ type Span = aggregate.Span
 func Tables() []store.Definition {
 	return []store.Definition{
 		pipelineTable.Definition(), stateTable.Definition(), sweepTable.Definition(),
-		taskTable.Definition(), sentTable.Definition(), letterTable.Definition(),
+		taskTable.Definition(), sentTable.Definition(), letterTable.Definition(), runTable.Definition(),
 	}
 }
 
@@ -65,6 +65,9 @@ type stateRow struct {
 	Paused   time.Time        `json:"u,omitzero"`
 	Step     int              `json:"k,omitempty"`
 	Error    string           `json:"e,omitempty"`
+	// RunFrom and RunTo are when the last run began, and when something of it came last.
+	RunFrom time.Time `json:"f,omitzero"`
+	RunTo   time.Time `json:"r,omitzero"`
 }
 
 var stateTable = store.Table[stateRow]{
@@ -377,13 +380,17 @@ func (w *watch) everything() marks {
 // sweepAtOnce is how many users or rows one transaction of a sweep takes.
 const sweepAtOnce = 100
 
-// Sweep marks people of new and changed pipelines, and removes the rows of deleted ones: a part of one pipeline
-// a call. It returns false if nothing is left to do.
+// Sweep marks people of new and changed pipelines, and removes the rows of deleted ones and old runs: a part of one
+// pipeline a call. It returns false if nothing is left to do.
 func (r *Rows) Sweep(ctx context.Context) (more bool, err error) {
 	err = r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		more = false
 		list, err := sweepTable.Find(tx, store.Query{By: store.ByDue, Until: tx.Now(), Limit: 1, Lock: store.Skip})
-		if err != nil || len(list) == 0 {
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			more, err = r.expireRuns(tx)
 			return err
 		}
 		more = true
@@ -442,7 +449,9 @@ func (r *Rows) remove(tx store.Tx, e *store.Entry[sweepRow]) error {
 	of := func(table string) store.Query { return byPipeline(table, v.Team, v.Pipeline, sweepAtOnce).Hold() }
 	done := of(taskTable.Name)
 	done.By = store.BySecond
-	for _, q := range []store.Query{of(taskTable.Name), done, of(sentTable.Name), of(letterTable.Name)} {
+	runs := of(runTable.Name)
+	runs.By = store.ByID
+	for _, q := range []store.Query{of(taskTable.Name), done, of(sentTable.Name), of(letterTable.Name), runs} {
 		got, err := tx.Read(q)
 		if err != nil {
 			return err

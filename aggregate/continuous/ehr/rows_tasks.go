@@ -372,11 +372,21 @@ func (r *Rows) Record(ctx context.Context, t *Task, lease time.Duration, results
 			}
 			taken += n
 		}
-		return r.change(tx, t, func(s *stateRow) {
+		dead := 0
+		for i := range results {
+			if results[i].Refused != nil {
+				dead++
+			}
+		}
+		return r.change(tx, t, func(s *stateRow) error {
 			s.Step, s.Paused, s.Error = 0, time.Time{}, ""
 			if taken > 0 {
 				s.Pushed, s.LastAt = s.Pushed+int64(taken), tx.Now()
 			}
+			return inRun(tx, s, func(run *runRow) {
+				run.Transactions++
+				run.Sent, run.DeadLetters, run.Error = run.Sent+taken, run.DeadLetters+dead, ""
+			})
 		})
 	})
 }
@@ -426,12 +436,14 @@ func (r *Rows) recordPlace(tx store.Tx, t *Task, p sentPlace, list []Result) (ta
 	return taken, sentTable.Put(tx, e)
 }
 
-func (r *Rows) change(tx store.Tx, t *Task, change func(*stateRow)) error {
+func (r *Rows) change(tx store.Tx, t *Task, change func(*stateRow) error) error {
 	e, err := stateTable.Get(tx, pipelineKey(t.Pipeline.Team, t.Pipeline.ID), store.Held)
 	if err != nil || e == nil {
 		return err
 	}
-	change(&e.Value)
+	if err := change(&e.Value); err != nil {
+		return err
+	}
 	return stateTable.Put(tx, e)
 }
 
@@ -468,12 +480,13 @@ func (r *Rows) Delay(ctx context.Context, t *Task, by time.Duration) error {
 func (r *Rows) Hold(ctx context.Context, t *Task, reason string, pause func(step int) time.Duration) error {
 	return r.end(ctx, t, func(tx store.Tx, v *taskRow) error {
 		until := tx.Now()
-		err := r.change(tx, t, func(s *stateRow) {
+		err := r.change(tx, t, func(s *stateRow) error {
 			s.Step++
 			if end := tx.Now().Add(pause(s.Step)); end.After(s.Paused) {
 				s.Paused = end
 			}
 			s.Error, until = reason, s.Paused
+			return inRun(tx, s, func(run *runRow) { run.Failed, run.Error = run.Failed+1, reason })
 		})
 		v.Due = until
 		return err
@@ -510,7 +523,7 @@ func (r *Rows) letters(ctx context.Context, q LetterQuery) (LetterPage, error) {
 	if q.Cursor != "" {
 		after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 		if err != nil || len(after) != 24 {
-			return page, &healthlab.InvalidError{Problems: []healthlab.Problem{{Path: []any{"cursor"}, Code: "bad_cursor", Msg: "must be a cursor of this list"}}}
+			return page, badCursor()
 		}
 		ask.From += string(after) + "\x00"
 	}

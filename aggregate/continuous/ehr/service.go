@@ -368,3 +368,13 @@ func (s *Service) Replay(ctx context.Context, team healthlab.TeamID, id Pipeline
 	}
 	return n, nil
 }
+
+// Runs returns the runs of a pipeline, the latest first. NotFound as Get; an InvalidError at cursor if it is not one of
+// this list.
+func (s *Service) Runs(ctx context.Context, q RunQuery) (RunPage, error) {
+	page, err := s.rows.runs(ctx, q)
+	if err != nil {
+		return RunPage{}, fmt.Errorf("list runs: %w", err)
+	}
+	return page, nil
+}

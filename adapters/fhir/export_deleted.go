@@ -1,0 +1,269 @@
+package fhir
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// deletionsAtOnce is how many entries a bundle of deletions has at most.
+const deletionsAtOnce = 100
+
+// writeDeletions writes transactions that delete resources, such as Observation/1.
+func writeDeletions(out *bufio.Writer, resources []string) error {
+	for part := range slices.Chunk(resources, deletionsAtOnce) {
+		var entries []any
+		for _, at := range part {
+			entries = append(entries, map[string]any{"request": map[string]any{"method": "DELETE", "url": at}})
+		}
+		if err := encode(out, map[string]any{"resourceType": "Bundle", "type": "transaction", "entry": entries}); err != nil {
+			return err
+		}
+		if err := out.WriteByte('\n'); err != nil {
+			return fmt.Errorf("send file: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *server) searchesAny(of rights) bool {
+	return slices.ContainsFunc(s.kinds(), func(k kind) bool { return of.searches(k.name) })
+}
+
+func (x *export) hasType(name string) bool {
+	return len(x.Types) == 0 || slices.Contains(x.Types, name)
+}
+
+// errFound ends a search for deletions.
+var errFound = errors.New("there is one")
+
+// removedShards are the numbers of the files of which something was removed since the time that the export names. They
+// are looked up when the manifest is read, so that a removal that began before the export and ended after it counts.
+func (s *server) removedShards(ctx context.Context, team healthlab.TeamID, x *export) (out []int, err error) {
+	if x.Since.IsZero() {
+		return nil, nil
+	}
+	users := map[uuid.UUID]bool{}
+	list, err := s.Health.UsersWithRemovals(ctx, team, x.Since)
+	if err != nil {
+		return nil, fmt.Errorf("list users with removals: %w", err)
+	}
+	for _, id := range list {
+		users[id.UUID] = true
+	}
+	if x.reports() && s.Orders != nil {
+		err := s.withdrawn(ctx, orders.Query{Team: team, UpdatedFrom: x.Since}, func(r *orders.Record) { users[r.UserID.UUID] = true })
+		if err != nil {
+			return nil, err
+		}
+	}
+	for n := 0; n*shard < len(x.Persons); n++ {
+		for _, id := range x.Persons[n*shard : min((n+1)*shard, len(x.Persons))] {
+			if !users[id] {
+				continue
+			}
+			err := s.removed(ctx, team, healthlab.UserID{UUID: id}, x, func(string) error { return errFound })
+			if errors.Is(err, errFound) {
+				out = append(out, n)
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// writeRemoved writes the deletions of what persons have no more.
+func (s *server) writeRemoved(ctx context.Context, out *bufio.Writer, team healthlab.TeamID, x *export, of rights, ids []uuid.UUID) error {
+	if x.Since.IsZero() {
+		return nil
+	}
+	for _, id := range ids {
+		var all []string
+		err := s.removed(ctx, team, healthlab.UserID{UUID: id}, x, func(at string) error {
+			if kind, _, _ := strings.Cut(at, "/"); of.searches(kind) {
+				all = append(all, at)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := writeDeletions(out, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removed uses what a person has no more: observations of days of which data was removed, and reports that were
+// withdrawn. Of a person who was deleted there is nothing: the Patient is.
+func (s *server) removed(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, x *export, use func(resource string) error) error {
+	days, err := s.Health.RemovedDays(ctx, team, user, x.Since)
+	if healthlab.KindOf(err) == healthlab.NotFound {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read removed days: %w", err)
+	}
+	if x.hasType("Observation") {
+		if err := s.removedObservations(ctx, team, user, x.By, days, use); err != nil {
+			return err
+		}
+	}
+	if !x.reports() || s.Orders == nil {
+		return nil
+	}
+	var gone []string
+	err = s.withdrawn(ctx, orders.Query{Team: team, User: user, UpdatedFrom: x.Since}, func(r *orders.Record) {
+		for _, kind := range reportKinds {
+			switch {
+			case !x.hasType(kind):
+			case kind != "DocumentReference":
+				gone = append(gone, kind+"/"+r.ID.String())
+			case s.Documents != nil:
+				gone = append(gone, kind+"/"+r.ID.String()+".results")
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, at := range gone {
+		if err := use(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reportKinds are the types of which a resource is made of the report of an order as a whole.
+var reportKinds = []string{"DiagnosticReport", "Provenance", "DocumentReference"}
+
+func (x *export) reports() bool { return slices.ContainsFunc(reportKinds, x.hasType) }
+
+// withdrawn uses the orders whose report the laboratory has taken back.
+func (s *server) withdrawn(ctx context.Context, q orders.Query, use func(*orders.Record)) error {
+	const size = 100
+	q.Size = size
+	for q.Page = 1; ; q.Page++ {
+		list, err := s.Orders.List(ctx, q)
+		if err != nil {
+			return fmt.Errorf("list orders: %w", err)
+		}
+		for i := range list.Orders {
+			o := &list.Orders[i]
+			if o.Status != orders.StageFailed && o.Status != orders.StageCancelled {
+				continue
+			}
+			r, err := s.Orders.Record(ctx, q.Team, o.ID)
+			if healthlab.KindOf(err) == healthlab.NotFound {
+				continue // deleted since it was listed
+			}
+			if err != nil {
+				return fmt.Errorf("read order: %w", err)
+			}
+			if !r.HasResults() && !r.ReportedAt.IsZero() {
+				use(&r)
+			}
+		}
+		if q.Page*size >= list.Total || len(list.Orders) == 0 {
+			return nil
+		}
+	}
+}
+
+// of reports whether a measurement is made of data of a source type.
+func (m *measurement) of(source healthdata.SourceType) bool {
+	sensor := strings.Contains(sensors, "'"+string(source)+"'")
+	switch m.key {
+	case "gs":
+		return sensor
+	case "gf":
+		return source == healthdata.SourceFingerprick
+	case "gu":
+		return !sensor && source != healthdata.SourceFingerprick
+	}
+	return true
+}
+
+// removedObservations uses the observations that days had before data of them was removed, and have no more.
+func (s *server) removedObservations(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, by interval, removed []healthdata.RemovedDay,
+	use func(resource string) error,
+) error {
+	if by == "" {
+		by = byDay
+	}
+	earliest, latest := s.firstDay(), s.lastDay()
+	for i := range measurements {
+		m := &measurements[i]
+		if !m.has(by) {
+			continue
+		}
+		hours := map[healthlab.Date]uint32{}
+		for _, d := range removed {
+			if d.Resource == m.source() && m.of(d.SourceType) && !d.Day.Before(earliest) && !d.Day.After(latest) {
+				hours[d.Day] |= d.Hours
+			}
+		}
+		days := slices.SortedFunc(maps.Keys(hours), healthlab.Date.Compare)
+		for len(days) > 0 {
+			first := days[0]
+			n, _ := slices.BinarySearchFunc(days, first.AddDays(windows[by]), healthlab.Date.Compare)
+			has, err := s.idsOfDays(ctx, team, user, m, by, first, days[n-1])
+			if err != nil {
+				return err
+			}
+			for _, day := range days[:n] {
+				for _, id := range observationIDs(user, m, by, day, hours[day]) {
+					if has[id] {
+						continue
+					}
+					if err := use("Observation/" + id); err != nil {
+						return err
+					}
+				}
+			}
+			days = days[n:]
+		}
+	}
+	return nil
+}
+
+// observationIDs are those that a day or its hours would have.
+func observationIDs(user healthlab.UserID, m *measurement, by interval, day healthlab.Date, hours uint32) (out []string) {
+	if by == byDay {
+		return []string{measurementID{user, m, by, day, 0}.String()}
+	}
+	for hour := range 24 {
+		if hours&(1<<hour) != 0 {
+			out = append(out, measurementID{user, m, by, day, hour}.String())
+		}
+	}
+	return out
+}
+
+// idsOfDays are the ids of the observations that there are.
+func (s *server) idsOfDays(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, m *measurement, by interval, first, last healthlab.Date) (map[string]bool, error) {
+	out := map[string]bool{}
+	all, err := s.measured(ctx, team, user, []*measurement{m}, by, first, last)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		out[all[i].start().ID] = true
+	}
+	return out, nil
+}
