@@ -7,11 +7,17 @@ import (
 )
 
 // ParseNumber reads a finite number as programs write it in any language: digits with a sign, a decimal
-// point or a decimal comma, thousands in groups of three, and an exponent. Spaces around it are left
-// out. False for anything else, and for a text such as 1,234 that is another number in another
-// language.
+// point or a decimal comma, thousands in groups of three (between points, commas, spaces of any width or
+// apostrophes), and an exponent. Spaces around it are left out. False for anything else, and for a text
+// such as 1,234 that is another number in another language.
 func ParseNumber(s string) (float64, bool) {
 	s = strings.TrimSpace(s)
+	if strings.ContainsAny(s, thousandsMarks) {
+		var ok bool
+		if s, ok = withoutMarks(s); !ok {
+			return 0, false
+		}
+	}
 	s = strings.Replace(s, "\u2212", "-", 1) // a minus sign
 	if strings.Trim(s, "0123456789.,+-eE") != "" {
 		return 0, false
@@ -22,8 +28,39 @@ func ParseNumber(s string) (float64, bool) {
 			return 0, false
 		}
 	}
+	if strings.Count(s, ".") > 1 { // 1.234.567
+		digits := strings.TrimLeft(s, "+-")
+		if !grouped(digits, ".") {
+			return 0, false
+		}
+		s = strings.ReplaceAll(s, ".", "")
+	}
 	n, err := strconv.ParseFloat(s, 64)
 	return n, err == nil && !math.IsInf(n, 0)
+}
+
+// thousandsMarks stand between groups of three digits and are no decimal mark in any language: a space, the
+// no-break, narrow and thin spaces, and apostrophes.
+const thousandsMarks = " \u00a0\u202f\u2009'\u2019"
+
+// withoutMarks removes one kind of thousands mark. False if the digits before the decimal mark do not stand
+// in groups of three.
+func withoutMarks(s string) (string, bool) {
+	sign := s[:len(s)-len(strings.TrimLeft(s, "+-\u2212"))]
+	s = s[len(sign):]
+	at := strings.IndexAny(s, thousandsMarks)
+	mark := string([]rune(s[at:])[:1])
+	whole, rest := s, ""
+	if end := strings.IndexAny(s, ".,eE"); end >= 0 {
+		whole, rest = s[:end], s[end:]
+	}
+	if !grouped(whole, mark) {
+		return "", false
+	}
+	if strings.HasPrefix(rest, ",") { // a decimal comma, as other marks divide the groups
+		rest = "." + rest[1:]
+	}
+	return sign + strings.ReplaceAll(whole, mark, "") + rest, true
 }
 
 // withoutCommas writes a number with commas as Go does. False if it is not known what they mean.

@@ -63,7 +63,7 @@ func TestPull_followsCursors(t *testing.T) {
 			fmt.Fprint(w, `{"user":"ann/7","next_cursor":"b+c","samples":[
 				{"time":"2026-03-04T08:00:00+01:00","bpm":61,"device":"ring"},
 				{"time":"2026-03-04T07:05:00.25Z","bpm":"62.5","device":"strap"},
-				{"time":"2026-03-04T0810+0100","bpm":63,"device":"ring"},
+				{"time":"2026-03-04T081+0100","bpm":63,"device":"ring"},
 				{"time":"2026-03-04T08:15-0330","bpm":64,"device":"ring"},
 				{"time":"2026-03-04T08:20:00Z","bpm":null,"device":"ring"}]}`)
 		case "b+c":
