@@ -24,4 +24,5 @@ package fhirlab
 
 // Files in the order of reading: each uses those before it.
 //
-//	client.go journal.go options.go order.go backend.go wire.go read.go state.go receive.go poll.go observation.go
+//	client.go journal.go options.go order.go backend.go wire.go read.go state.go receive.go poll.go
+//	observation.go
