@@ -231,7 +231,7 @@ func TestExportDeleted_report(t *testing.T) {
 	c := newClinic(t)
 	since := "?_since=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
 	to := func(status orders.LowLevel) {
-		_, err := c.s.Orders.Simulate(t.Context(), c.team, c.visited, orders.StatusOf(catalogue.AtHomePhlebotomy, status), orders.SimulationFlags{})
+		_, err := c.s.Exchange.Simulate(t.Context(), c.team, c.visited, orders.StatusOf(catalogue.AtHomePhlebotomy, status), orders.SimulationFlags{})
 		require.NoError(t, err)
 	}
 	to(orders.PartialResults)
