@@ -116,7 +116,7 @@ conformance: ## the public scenarios of the Model Context Protocol against the s
 	npm install --prefix "$(MCP)" --no-audit --no-fund @modelcontextprotocol/conformance@$(MCP_VERSION) node@22
 	export PATH="$(abspath $(MCP))/node_modules/.bin:$$PATH"; \
 	go test ./examples/server -run '^TestMCP_passesTheConformanceScenarios$$' -count 1 -v -args -conformance "$(abspath $(MCP))/node_modules/.bin/conformance"; \
-	go test ./adapters/operations/mcp -run '^TestConformance$$' -count 1 -v -args -conformance "$(abspath $(MCP))/node_modules/.bin/conformance"
+	go test ./adapters/operations/mcp -run '^TestServer_passesTheMCPConformanceScenarios$$' -count 1 -v -args -conformance "$(abspath $(MCP))/node_modules/.bin/conformance"
 
 pictures: ## take the pictures of docs/console.md anew in headless Chromium
 	HEALTHLABTEST_SCREENSHOTS=$(CURDIR)/docs/console go test ./examples/server -run '^TestConsole_takesThePicturesOfTheDocs$$' -count 1

@@ -35,7 +35,6 @@ func Counts(quick, ci, full int) int {
 // count is a fifth, and at least 1.
 func Sequential(quick, ci, full int) int { return sequential(Counts(quick, ci, full), Race, 1) }
 
-// sequential returns a fifth of n, and at least least, if race is true and make prove does not run.
 func sequential(n int, race bool, least int) int {
 	if !race || proving() {
 		return n
