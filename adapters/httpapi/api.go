@@ -18,8 +18,20 @@ type api struct {
 	store     *server.StoreWatch
 }
 
-// newAPI mounts the parts of a configuration. It panics if a service that a part requires is missing.
+// newAPI mounts the parts of a configuration and prepares them. It panics if a service that a part requires is
+// missing.
 func newAPI(c Config) api {
+	a := mountParts(c)
+	for _, p := range a.Config.Parts {
+		if p.prepare != nil {
+			p.prepare(&a)
+		}
+	}
+	return a
+}
+
+// mountParts is newAPI without what the parts prepare for their own operations, such as the link pages.
+func mountParts(c Config) api {
 	c = c.withDefaults()
 	l := c.Limits
 	a := api{
@@ -34,11 +46,6 @@ func newAPI(c Config) api {
 			panic("httpapi: Webhooks, ContinuousQueries, EHRPipelines, TeamSettings and Organisations need Config.AuthenticateManagement and Config.Environment")
 		}
 		p.mount(&a)
-	}
-	for _, p := range c.Parts {
-		if p.prepare != nil {
-			p.prepare(&a)
-		}
 	}
 	return a
 }

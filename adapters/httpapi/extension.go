@@ -62,7 +62,7 @@ func Extend(c Config, extensions ...Extension) []http.Handler {
 	if c.Authenticate == nil {
 		panic("httpapi: Config.Authenticate is nil")
 	}
-	a := newAPI(c)
+	a := mountParts(c)
 	out := make([]http.Handler, len(extensions))
 	for i, e := range extensions {
 		if e.ID == "" || len(e.Scopes) == 0 || e.Handle == nil {

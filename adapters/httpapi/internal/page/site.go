@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -53,6 +54,27 @@ type Asset struct {
 // pageNames lists the pages. Each is a template in html, rendered inside layout.html.
 var pageNames = []string{"list", "source", "mfa", "code", "wait", "done", "problem", "closed"}
 
+// parsedPages returns the templates of the pages by name, without texts. They are parsed once in a
+// process and never executed, so that each site and language can clone them.
+var parsedPages = sync.OnceValues(func() (map[string]*template.Template, error) {
+	noTexts := template.FuncMap{"t": func(string, ...any) string { return "" }}
+	shared, err := template.New("layout.html").Funcs(noTexts).ParseFS(htmlFiles, "html/layout.html", "html/parts.html")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*template.Template{}
+	for _, name := range pageNames {
+		t, err := shared.Clone()
+		if err != nil {
+			return nil, err
+		}
+		if out[name], err = t.ParseFS(htmlFiles, "html/"+name+".html"); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+})
+
 // NewSite reads texts, templates and logos.
 func NewSite(o Options) (*Site, error) {
 	texts, err := readTexts(o.Texts)
@@ -67,15 +89,20 @@ func NewSite(o Options) (*Site, error) {
 	if texts[s.language] == nil {
 		s.language = DefaultLanguage
 	}
+	parsed, err := parsedPages()
+	if err != nil {
+		return nil, fmt.Errorf("link pages: %w", err)
+	}
 	for _, lang := range texts.languages() {
 		s.pages[lang] = map[string]*template.Template{}
-		for _, name := range pageNames {
-			t := template.New("layout.html").Funcs(template.FuncMap{
-				"t": func(key string, pairs ...any) string { return texts.say(lang, key, pairs...) },
-			})
-			if s.pages[lang][name], err = t.ParseFS(htmlFiles, "html/layout.html", "html/parts.html", "html/"+name+".html"); err != nil {
+		for name, page := range parsed {
+			t, err := page.Clone()
+			if err != nil {
 				return nil, fmt.Errorf("link pages: %w", err)
 			}
+			s.pages[lang][name] = t.Funcs(template.FuncMap{
+				"t": func(key string, pairs ...any) string { return texts.say(lang, key, pairs...) },
+			})
 		}
 	}
 	if s.logos, err = readLogos(o.Logos); err != nil {
