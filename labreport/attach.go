@@ -12,11 +12,11 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// stacked reads results whose parts stand under each other: the name above the
-// value, alone or several side by side, and names that wrap round their values.
+// stacked reads results over several lines: a name above its value, alone or side by side with others, and names
+// that wrap around their values.
 func (d *document) stacked(i int, cols []column, claimed map[int]bool) []*parsed {
 	l := &d.lines[i]
-	// A row without its name, which stands in the lines above and below it.
+	// A row whose name is in the lines above and below it.
 	if p := d.wrapped(i, cols, claimed); p != nil {
 		return []*parsed{p}
 	}
@@ -69,7 +69,7 @@ func (d *document) tiles(i int, cells [][]token, claimed map[int]bool) []*parsed
 				continue
 			}
 			if d.g.known(textOf(part)) > 0.8 || d.beginsKnown(part) {
-				break // a row of its own
+				break // the line is a separate row
 			}
 			part = slices.Clone(part)
 			part[0].gap = true
@@ -102,8 +102,8 @@ func (d *document) tiles(i int, cells [][]token, claimed map[int]bool) []*parsed
 	return out
 }
 
-// wrapped reads a line that has a value but no name, whose name stands half a line
-// above and below it, or just above it.
+// wrapped reads a line with a value and no name, whose name is half a line above and below it, or directly above
+// it.
 func (d *document) wrapped(i int, cols []column, claimed map[int]bool) *parsed {
 	l := &d.lines[i]
 	if len(l.tokens) == 0 || !hasRole(cols, rName) {
@@ -114,7 +114,7 @@ func (d *document) wrapped(i int, cols []column, claimed map[int]bool) *parsed {
 			continue
 		}
 		if math.Abs(l.tokens[0].x0-c.x0) < 4*l.height || slices.ContainsFunc(l.tokens, func(t token) bool { return t.gap && math.Abs(t.x0-c.x0) < 2.5*l.height }) {
-			return nil // it has a name of its own
+			return nil // the line has its own name
 		}
 	}
 	if valueShape(l.tokens[0].text, d.g.decimals) == noValue && !isMark(l.tokens[0].text) {
@@ -167,10 +167,10 @@ func (d *document) wrapped(i int, cols []column, claimed map[int]bool) *parsed {
 	return nil
 }
 
-// splitName reads a row whose name begins in the one or two lines above it: "Vitamin D," over
-// "25-Hydroxy", "Low Density" over "Lipoprotein". The catalogue knows the lines together. A line that
-// further rows need, or that is a name itself over another one, is a heading. It returns the last line and
-// claims all of them.
+// splitName reads a row whose name begins in the one or two lines above it: "Vitamin D," over "25-Hydroxy", "Low
+// Density" over "Lipoprotein". The lines are joined if the catalogue has the joined name. A line that other rows
+// need, or that is a name above another name, is a heading. It returns the index of the last line and claims all
+// lines.
 func (d *document) splitName(i int, cols []column, claimed map[int]bool) (*parsed, int) {
 	if !d.namePart(i, claimed) {
 		return nil, 0
@@ -204,8 +204,8 @@ func (d *document) namePart(i int, claimed map[int]bool) bool {
 		loinc.SpecimenOf(l.text()) == loinc.NoSpecimen
 }
 
-// joinedRow reads a line as a row whose name begins with the words of lines above it; nil if the
-// catalogue does not know the two together.
+// joinedRow reads a line as a row whose name begins in the lines above it; nil if the catalogue does not have
+// the joined name.
 func (d *document) joinedRow(parts []token, j int, cols []column) *parsed {
 	l := &d.lines[j]
 	tokens := append(slices.Clone(parts), l.tokens...)
@@ -218,14 +218,14 @@ func (d *document) joinedRow(parts []token, j int, cols []column) *parsed {
 		return nil
 	}
 	if r, n := headPhrase(l.tokens); n > 0 && r != rName {
-		return nil // "Result 0.9" under a name
+		return nil // "Result 0.9" below a name
 	}
 	if have, all := loinc.Key(textOf(parts)), loinc.Key(cleanName(p.text(rName))); !slices.ContainsFunc(all, func(w string) bool { return !slices.Contains(have, w) }) {
-		return nil // it adds nothing to the name
+		return nil // the line adds nothing to the name
 	}
 	known := p.known
 	if bare, inside := fold.Parentheses(cleanName(p.text(rName))); inside != "" {
-		known = d.g.known(bare) // what is in parentheses may be known without the words above
+		known = d.g.known(bare) // the name without the parentheses may be in the catalogue
 	}
 	text := textOf(parts)
 	open := strings.HasSuffix(text, ",") || strings.HasSuffix(text, "-") || strings.Count(text, "(") > strings.Count(text, ")")
@@ -251,8 +251,8 @@ func (d *document) sameComponent(a, b string) bool {
 	return len(x) > 0 && len(y) > 0 && x[0].Term.Component == y[0].Term.Component
 }
 
-// headsRows reports whether the row of a line needs a heading: its name is known behind the text and not
-// alone.
+// headsRows reports whether the row of a line needs the text as a heading: its name is known after the text and
+// not alone.
 func (d *document) headsRows(text string, i int, cols []column) bool {
 	if i >= len(d.lines) {
 		return false
@@ -261,7 +261,7 @@ func (d *document) headsRows(text string, i int, cols []column) bool {
 	return p != nil && p.known < 0.8 && d.g.known(text+" "+p.text(rName)) > 0.8
 }
 
-// continues attaches a line to the row above it: the second line of a range.
+// continues adds a line to the row above it as the second line of its range.
 func (d *document) continues(i, lastRow int, cols []column) bool {
 	if lastRow < 0 || len(d.rows) == 0 || i-lastRow > 3 {
 		return false
@@ -272,14 +272,14 @@ func (d *document) continues(i, lastRow int, cols []column) bool {
 		return false
 	}
 	text := l.text()
-	// The range under its row.
+	// The range is below its row.
 	if r.reference == "" && len(l.tokens) <= 8 {
 		if b, ok := parseBounds(toPointAll(text, d.g.decimals)); ok {
 			r.reference, r.bounds, r.refToks = text, b, l.tokens
 			return true
 		}
 	}
-	// The rest of a range.
+	// The line is the rest of a range.
 	if refs := r.refToks; len(refs) > 0 && l.tokens[0].x0 > refs[0].x0-1.2*l.height && len(r.nameToks) > 0 && l.tokens[0].x0 > r.nameToks[len(r.nameToks)-1].x1 {
 		if !sentence(l) && len(l.tokens) <= 10 {
 			r.reference = strings.TrimSpace(r.reference + " " + text)
@@ -292,8 +292,8 @@ func (d *document) continues(i, lastRow int, cols []column) bool {
 	return false
 }
 
-// continuesName joins a line to the name of the row above it: the catalogue knows the two
-// together and not the first alone, or no worse. A unit at its end is that of the row.
+// continuesName joins a line to the name of the row above it, if the catalogue has the joined name, and not the
+// first part alone with a better match. A unit at its end is that of the row.
 func (d *document) continuesName(i, lastRow int) bool {
 	if lastRow < 0 || len(d.rows) == 0 || i-lastRow != 1 {
 		return false
@@ -326,14 +326,14 @@ func (d *document) continuesName(i, lastRow int) bool {
 		text = textOf(tokens)
 	}
 	if strings.IndexFunc(text, unicode.IsLetter) < 0 {
-		return false // a range, or a value
+		return false // the line has a range or a value
 	}
 	joined := cleanName(textOf(name) + " " + text)
 	k := d.g.known(joined)
 	remark := strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") && strings.IndexFunc(text, fold.IsDigit) < 0 && len(tokens) <= 4 && k >= r.known-0.1
 	have := loinc.Key(r.name)
 	if words := loinc.Key(text); len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(have, w) }) {
-		return false // it adds nothing to the name
+		return false // the line adds nothing to the name
 	}
 	if !(remark || k > 0.8 && k >= r.known-0.05 && (k >= 0.95 || d.g.known(text) < 0.8)) {
 		return false
@@ -344,8 +344,8 @@ func (d *document) continuesName(i, lastRow int) bool {
 	return true
 }
 
-// nameCell returns the tokens of a row's name up to the end of its cell, with words that
-// the reading left over; nil if another part of the row stands in that cell.
+// nameCell returns the tokens of a row's name up to the end of its cell, including unread words; nil if the cell
+// contains another part of the row.
 func (r *row) nameCell() []token {
 	for k, s := range r.p.pieces {
 		if s.role != rName {
@@ -362,20 +362,19 @@ func (r *row) nameCell() []token {
 			to = next.to
 		}
 		if len(r.nameToks) > s.to-s.from {
-			return r.nameToks // it has been continued
+			return r.nameToks // the name continues in the next line
 		}
 		return r.p.line.tokens[s.from:to]
 	}
 	return nil
 }
 
-// cutName reports whether words that belong to no part of the row follow its name in the
-// same cell: "Bilirubin d1rekt" is another analyte than bilirubin, and "Vitamin D 1,25" is not
-// vitamin D.
+// cutName reports whether unread words follow the name in the same cell: "Bilirubin d1rekt" is another analyte
+// than bilirubin, and "Vitamin D 1,25" is not vitamin D.
 func (r *row) cutName() bool {
 	name := r.p.find(rName)
 	if len(r.nameToks) != len(name) {
-		return false // it has been continued
+		return false // the name continues in the next line
 	}
 	for k, s := range r.p.pieces {
 		if s.role != rName {
@@ -394,7 +393,7 @@ func (r *row) cutName() bool {
 	return false
 }
 
-// panelName returns the heading that a line without a value may be.
+// panelName returns the text of a line without a value as a possible heading.
 func (d *document) panelName(i int, cols []column) (string, bool) {
 	l := &d.lines[i]
 	cells := l.cells()
@@ -417,16 +416,16 @@ func (d *document) panelName(i int, cols []column) (string, bool) {
 		return "", false
 	}
 	if d.printsRange(cells[0]) || len(cells) == 2 && inValueColumn(cols, cells[1], l.height) {
-		return "", false // a range, or a result in words that are not known
+		return "", false // the line has a range or an unknown word as a result
 	}
 	if w := words[0]; w == "page" || w == "seite" || w == "pagina" || w == "note" || w == "comment" || w == "method" || w == "methode" || w == "metodo" || w == "hinweis" || w == "nota" {
 		return "", false
 	}
-	// The next lines must be rows, so that the address at the top is no panel.
+	// The next lines must be rows, so that an address at the top is not read as a panel.
 	for j := i + 1; j < len(d.lines) && j <= i+4; j++ {
 		n := &d.lines[j]
 		if f, k := label(n.tokens, 0); k > 0 && f != noField && f != fSpecimen {
-			return "", false // the head of the report
+			return "", false // the line is in the head of the report
 		}
 		if heading(*n) != nil {
 			return text, true
@@ -451,22 +450,22 @@ func (d *document) printsRange(tokens []token) bool {
 	return false
 }
 
-// reSpecimen is a line or a cell that states what was examined.
+// reSpecimen matches a line or a cell that states the specimen.
 var reSpecimen = regexp.MustCompile(`(?i)^(?:specimen|sample|specimen type|sample type|type of specimen|specimen source|source|material|probenmaterial|untersuchungsmaterial|probenart|probe|muestra|tipo de muestra|tipo de esp[eé]cimen|[eé]chantillon|nature du pr[eé]l[eè]vement|nature de l'[eé]chantillon|type de pr[eé]l[eè]vement|mat[eé]riel)\s*:?\s+(.+)$`)
 
-// reSite is a line that says where a specimen was taken.
+// reSite matches a line that states the body site of a specimen.
 var reSite = regexp.MustCompile(`(?i)^(?:source|specimen source|specimen|sample|site|body site|collection site|material|probe|entnahmeort|entnahmestelle|muestra|sitio|lugar|localizaci[oó]n|pr[eé]l[eè]vement|siège|site de pr[eé]l[eè]vement)\s*:`)
 
-// statesSpecimen notes the specimen that a line states: of the report before its first row,
-// of the section after it. A title that names a specimen counts as such a line only before
-// the first row. It returns true if the line states nothing else.
+// statesSpecimen records the specimen that a line states: that of the report before the first row, that of the
+// section after it. A title with a specimen counts only before the first row. It returns true if the line states
+// nothing else.
 func (d *document) statesSpecimen(l *line, in *section) bool {
 	state := func(of loinc.Specimen) {
 		switch {
 		case len(d.rows) > 0:
 			in.specimen = of
 		case d.mixed || d.specimen != loinc.NoSpecimen && d.specimen != of && d.specimen != loinc.Blood:
-			d.mixed, d.specimen = true, loinc.NoSpecimen // the sections decide
+			d.mixed, d.specimen = true, loinc.NoSpecimen // the sections have different specimens
 		default:
 			d.specimen = of
 		}
@@ -495,8 +494,7 @@ func (d *document) statesSpecimen(l *line, in *section) bool {
 	return false
 }
 
-// specimenFor returns the specimen that the row, its section or the report states, in this
-// order.
+// specimenFor returns the specimen that the row, its section or the report states, in this order.
 func (d *document) specimenFor(p *parsed, in section) loinc.Specimen {
 	for _, s := range p.pieces {
 		if s.role == rNote {

@@ -12,12 +12,12 @@ import (
 // Bounds are the two ends of a reference range. A nil end is open.
 type Bounds struct {
 	Low, High *float64
-	// LowOpen and HighOpen say that the end itself is outside: "<5" and ">3", as
-	// against "<=5" and "3-5".
+	// LowOpen and HighOpen report whether the end itself is outside of the range, as in "<5" and ">3", unlike
+	// "<=5" and "3-5".
 	LowOpen, HighOpen bool
 }
 
-// Any reports whether there is at least one end.
+// Any reports whether the range has at least one end.
 func (b Bounds) Any() bool { return b.Low != nil || b.High != nil }
 
 // ParseBounds reads a printed reference range whose numbers are written with a
@@ -40,13 +40,13 @@ func parseBounds(s string) (Bounds, bool) {
 	return Bounds{Low: end(r.Low), High: end(r.High), LowOpen: r.LowOpen, HighOpen: r.HighOpen}, ok
 }
 
-// span is the set of values that a result may really have.
+// span is the set of numbers that a printed value can mean.
 type span struct {
 	low, high         float64
 	lowOpen, highOpen bool
 }
 
-// spanOf returns the set for a value of a type; false if it is not known.
+// spanOf returns the numbers that a value can mean; false if they are not known.
 func spanOf(t ValueType, value string) (span, bool) {
 	r, ok := refrange.Value(value)
 	if !ok || t != Numeric && t != RangeValue {
@@ -65,16 +65,15 @@ func spanOf(t ValueType, value string) (span, bool) {
 	return p, true
 }
 
-// RangeFlags says whether a value is above or below its bounds. Nil means that
-// there is no such bound or that it cannot be told: ">500" may or may not be above
-// 1100.
+// RangeFlags reports whether a value is above or below its bounds. Nil means that there is no such bound, or
+// that the value does not decide it: ">500" may or may not be above 1100.
 func RangeFlags(t ValueType, value string, b Bounds) (above, below *bool) {
 	p, ok := spanOf(t, value)
 	if !ok {
 		return nil, nil
 	}
 	if b.Low != nil && *b.Low >= 0 && math.IsInf(p.low, -1) {
-		p.low, p.lowOpen = 0, false // what is measured from zero on has no values below it
+		p.low, p.lowOpen = 0, false // a quantity that starts at zero has no negative values
 	}
 	if b.High != nil {
 		hi := *b.High
@@ -100,7 +99,7 @@ func RangeFlags(t ValueType, value string, b Bounds) (above, below *bool) {
 
 func ptr[T any](v T) *T { return &v }
 
-// Interpretation is what a result means against its reference, as published.
+// Interpretation is the meaning of a result compared with its reference range.
 type Interpretation string
 
 // Interpretations. Critical is never inferred from numbers: only a printed flag
@@ -112,17 +111,17 @@ const (
 	Unclear  Interpretation = "unknown"
 )
 
-// flagWords are printed flags, folded but for signs, with their meaning. A doubled mark is
-// critical where the single one is abnormal. A lone dash is an empty cell, not a flag.
+// flagWords are printed flags with their meaning, without case and accents. A doubled mark is critical if the
+// single one is abnormal. A single dash is an empty cell, not a flag.
 var flagWords = lists(map[Interpretation]string{
 	Critical: "hh|ll|++|--|+++|---|↑↑|↓↓|↑↑↑|↓↓↓|▲▲|▼▼|⬆⬆|⬇⬇|!!|(++)|(--)|c|crit|critical|panic|critical high|critical low|h!|l!|kritisch|critico|critique|hh*|ll*|h*!|alert|++ critical|high panic|low panic|aa|panic high|panic low",
 	Abnormal: "h|l|a|*|**|!|high|low|abnormal|abn|above|below|hi|lo|+|↑|↓|▲|▼|⬆|⬇|△|▽|alto|bajo|hoch|niedrig|erhoht|erniedrigt|eleve|bas|haut|h *|l *|out|above high|below low|" +
 		"(h)|(l)|h*|l*|*h|*l|[h]|[l]|alta|baja|elevado|elevada|disminuido|disminuida|bas*|augmente|diminue|auffallig|above range|below range|out of range|above normal|below normal|(+)|anormal|(a)|fuera de rango|hors norme|pathologisch|>|<|high *|low *|superieur|inferieur|high (h)|low (l)",
 	Normal:  "n|normal|within|within range|wnl|ok|in range|im normbereich|dentro|norm|dans la norme|dentro de rango|en rango|=|within limits|innerhalb|normale|within normal limits|o k|✓",
-	Unclear: "-|–|—|(-)", // fills an empty cell or begins a list
+	Unclear: "-|–|—|(-)", // a dash fills an empty cell or begins a list
 })
 
-// flagMeaning returns what a printed flag means.
+// flagMeaning returns the meaning of a printed flag.
 func flagMeaning(s string) (Interpretation, bool) {
 	key := strings.ToLower(fold.Plain(strings.TrimSpace(s)))
 	if m, ok := flagWords[key]; ok {
@@ -137,15 +136,15 @@ func doubledMark(flag string) bool {
 	return strings.IndexFunc(flag, unicode.IsLetter) < 0
 }
 
-// Interpret decides what a result means: the printed flag and the bounds together.
-// expected is the printed reference in words ("Negative"), flag the printed flag.
+// Interpret returns the meaning of a result from its printed flag and its bounds. expected is the printed
+// reference in words ("Negative"), flag the printed flag.
 func Interpret(t ValueType, value, flag, expected string, b Bounds) Interpretation {
 	printed, _ := flagMeaning(flag)
 	above, below := RangeFlags(t, value, b)
 	out := above != nil && *above || below != nil && *below
 	switch {
 	case printed == Critical && doubledMark(flag) && t == Numeric && b.Any() && !out:
-		return Unclear // the mark and the range disagree, or it fills an empty cell
+		return Unclear // the flag contradicts the range, or fills an empty cell
 	case printed == Critical:
 		return Critical
 	case out, printed == Abnormal:
@@ -155,7 +154,7 @@ func Interpret(t ValueType, value, flag, expected string, b Bounds) Interpretati
 	case t == Numeric && b.Any():
 		return Normal
 	case t == RangeValue && above != nil && below != nil, t == RangeValue && b.Low == nil && above != nil, t == RangeValue && b.High == nil && below != nil:
-		// every bound that there is has been met
+		// the value is inside all bounds
 		return Normal
 	}
 	return inWords(value, expected)
@@ -190,7 +189,7 @@ func inWords(value, expected string) Interpretation {
 	return Abnormal
 }
 
-// wordKind folds a value in words to its class: negative = non-reactive.
+// wordKind returns the class of a value in words: negative and non-reactive are one class.
 func wordKind(s string) (string, bool) {
 	s = strings.TrimSpace(refrange.PlainMarks(s))
 	if reTiter.MatchString(s) {

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// role is what a stretch of a line is.
+// role is the kind of a part of a line, such as a name or a value.
 type role uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	rRange
 	rLow
 	rHigh
-	// single roles, at most one a row, end here
+	// roles that a row has at most once end here
 	rPrev
 	rCode
 	rNote
@@ -30,14 +30,14 @@ const (
 	roles
 )
 
-// headingRoles are the roles of columns, as the word files name them.
+// headingRoles has the roles of columns by their names in the word files.
 var headingRoles = map[string]role{"name": rName, "value": rValue, "outside": rOut, "flag": rFlag, "unit": rUnit, "range": rRange, "low": rLow, "high": rHigh,
 	"previous": rPrev, "code": rCode, "note": rNote, "date": rDate}
 
-// headWords are the words over columns, folded.
+// headWords are the words of column headings, without case and accents.
 var headWords = wordsBy("heading", headingRoles)
 
-// headShapes are headWords with letters and digits that look alike made equal.
+// headShapes are headWords in which similar letters and digits are equal.
 var headShapes = func() map[string]role {
 	out := map[string]role{}
 	for _, phrase := range slices.Sorted(maps.Keys(headWords)) {
@@ -49,19 +49,19 @@ var headShapes = func() map[string]role {
 	return out
 }()
 
-// column is a column of a table: what it holds and where its heading stands.
+// column is a column of a table with its role and position.
 type column struct {
 	role   role
 	x0, x1 float64
-	// printed is the date of a column that is headed by one.
+	// printed is the date in the column's heading.
 	printed string
-	// unsure says that another dated column may be the current one.
+	// unsure reports whether another dated column may be the current one.
 	unsure bool
-	// second says that the column is headed as one of results and stands behind such a one.
+	// second reports whether the column follows another column of results.
 	second bool
 }
 
-// heading reads a line as the heading of a table. It returns nil if it is not one.
+// heading reads a line as the heading of a table. It returns nil if the line is not a heading.
 func heading(l line) []column {
 	var cols []column
 	matched, total := 0, 0
@@ -98,15 +98,14 @@ func heading(l line) []column {
 	return withoutParents(cols)
 }
 
-// tableHeads reports whether the columns are those of a table of results, and tells
-// dated columns of results apart.
+// tableHeads reports whether the columns are those of a table of results, and decides which dated column is
+// current.
 func tableHeads(cols []column) bool {
 	has := map[role]int{}
 	for _, c := range cols {
 		has[c.role]++
 	}
-	// Results headed by their dates: the newest is the current one, unless a column
-	// called result stands beside them.
+	// If results have dates as headings, the newest is current, unless there is also a column named result.
 	if has[rValue] == 0 && has[rOut] == 0 && has[rDate] > 0 && (has[rName] > 0 || has[rUnit]+has[rRange] > 0) {
 		at, sure := newest(cols)
 		for i := range cols {
@@ -136,8 +135,8 @@ func tableHeads(cols []column) bool {
 	return true
 }
 
-// newest returns the column that is headed by the newest date. It is not sure where the order
-// of day and month decides, or where a date cannot be read: then it is the first.
+// newest returns the column with the newest date. sure is false if the order of day and month matters, or if a
+// date cannot be read; then it returns the first column.
 func newest(cols []column) (at int, sure bool) {
 	var found [2]int
 	for k, order := range []dayOrder{dayFirst, monthFirst} {
@@ -176,7 +175,7 @@ func resolveSecondColumns(cols []column) {
 	for i := range cols {
 		if cols[i].role == rValue {
 			if seen && !rOutThere {
-				// "Result   Interpretation": the words are a flag.
+				// "Result Interpretation": the column has flags.
 				cols[i].role, cols[i].second = rPrev, true
 			}
 			seen = true
@@ -225,8 +224,8 @@ func headPhrase(words []token) (role, int) {
 	return 0, 0
 }
 
-// columnOf returns the column that a stretch of print belongs to, and how far off it
-// stands, in heights of a line; -1 if there are no columns.
+// columnOf returns the column at a horizontal position, and the distance from it in line heights; -1 if there
+// are no columns.
 func columnOf(cols []column, x0, x1, h float64) (int, float64) {
 	best, bestCost := -1, math.Inf(1)
 	for i, c := range cols {

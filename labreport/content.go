@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 )
 
-// wordUnits are units that are words of names too: "ANA Titer", "INR".
+// wordUnits are units that also occur as words of names: "ANA Titer", "INR".
 var wordUnits = map[string]bool{"titer": true, "titre": true, "inr": true, "ratio": true, "index": true, "calc": true, "units": true, "unit": true, "quotient": true, "percent": true}
 
 var (
@@ -18,7 +18,7 @@ var (
 	reUnitish = regexp.MustCompile(`^[A-Za-zµμ%\[{][A-Za-z0-9µμ%.*^\[\]{}'()]{0,14}/[A-Za-zµμ0-9][A-Za-z0-9µμ.,*^\[\]{}'()²³/]{0,14}$`)
 )
 
-// content is how well the text itself fits a role.
+// content returns how well the text of a part fits a role.
 func (s *search) content(r role, i, n int) float64 {
 	tokens := s.l.tokens[i : i+n]
 	for _, t := range tokens {
@@ -41,8 +41,8 @@ func (s *search) content(r role, i, n int) float64 {
 	return v
 }
 
-// noFlag reports whether a stretch that reads like a flag is a part of its neighbour: the sign
-// of the number behind it, an hour, or the beginning of a name ("Normal forms").
+// noFlag reports whether a text that looks like a flag belongs to its neighbour: the sign of a number, an hour,
+// or the start of a name ("Normal forms").
 func (s *search) noFlag(i, n int) bool {
 	text := textOf(s.l.tokens[i : i+n])
 	var next string
@@ -61,8 +61,8 @@ func (s *search) noFlag(i, n int) bool {
 	return false
 }
 
-// byColumn is how well a text that says nothing fits a role by where it stands: in a
-// value column any short text is a value, in a range column a range.
+// byColumn returns how well an ambiguous text fits a role by its column: in a value column any short text is a
+// value, in a range column a range.
 func (s *search) byColumn(r role, tokens []token, text string) float64 {
 	n := len(tokens)
 	if r != rValue && r != rRange || !s.hasCol.has(r) {
@@ -90,7 +90,7 @@ func (s *search) byColumn(r role, tokens []token, text string) float64 {
 	return 0.2 + 0.2*float64(n)
 }
 
-// fit is how well a text fits a role, wherever it stands.
+// fit returns how well a text fits a role, without its position.
 func (s *search) fit(r role, tokens []token, text string) float64 {
 	n := len(tokens)
 	switch r {
@@ -156,7 +156,7 @@ func (s *search) unitContent(text string, n int) float64 {
 			return 2
 		}
 		if strings.HasPrefix(t, "(") && strings.HasSuffix(t, ")") {
-			return 6 // "Glucose (mg/dL)": a unit wherever it stands
+			return 6 // "Glucose (mg/dL)": a unit in any position
 		}
 		if n > 1 || len(t) > 2 || t == "%" || t == "pg" || t == "fL" || t == "fl" {
 			return 3.5 + 0.2*float64(n-1)
@@ -210,8 +210,8 @@ func (s *search) noteContent(tokens []token, text string) float64 {
 	return -0.8
 }
 
-// fieldLabel reports whether the stretch is a label of a part of a result, with its
-// colon: "Result:", "Reference range:".
+// fieldLabel reports whether the tokens are a label of a part of a result, with its colon: "Result:", "Reference
+// range:".
 func fieldLabel(tokens []token) bool {
 	if !strings.HasSuffix(tokens[len(tokens)-1].text, ":") {
 		return false
@@ -310,7 +310,7 @@ func (s *search) valueContent(text string, n int) float64 {
 		return 2 + 0.3*float64(n)
 	}
 	if n == 1 && s.g.decimals == Point && reOtherMark.MatchString(t) {
-		return 2.4 // it is kept as it is printed, and is not sure
+		return 2.4 // the value is kept as printed and is not sure
 	}
 	if s.g.image && n == 1 {
 		if _, ok := repairNumber(t, s.g.decimals); ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// CorrectionAction is what a correction does to the draft.
+// CorrectionAction is the kind of change that a correction makes.
 type CorrectionAction string
 
 // Correction actions.
@@ -25,11 +25,11 @@ const (
 	ChangeField CorrectionAction = "change"
 	// DropResult removes a result.
 	DropResult CorrectionAction = "drop"
-	// AddResult adds a result that was not read.
+	// AddResult adds a missing result.
 	AddResult CorrectionAction = "add"
 )
 
-// MaxCorrections is the most corrections of one review.
+// MaxCorrections is the greatest number of corrections of one review.
 const MaxCorrections = 5000
 
 // Correction is one change that a reviewer makes to the draft of a job.
@@ -37,17 +37,17 @@ type Correction struct {
 	healthlab.Private
 
 	Action CorrectionAction `json:"action"`
-	// Result is the position of the result in the draft, from 0. A change without it is one
-	// of the metadata. An added result stands before it, or at the end if it is nil.
+	// Result is the position of the result in the draft, from 0. A change with nil changes the metadata. An
+	// added result is inserted before this position, or at the end if it is nil.
 	Result *int `json:"result,omitempty"`
 	// Field of a change is the JSON name of the field: test_name, value, units,
 	// reference_range, source_panel_name, sample_type, interpretation or loinc_code of a
 	// result; a field of [Metadata] without Result.
 	Field string `json:"field,omitempty"`
-	// Value of a change is the corrected text. Nil says that the report prints none. Numbers
-	// in value have a decimal point and no group marks.
+	// Value of a change is the corrected text. Nil means that the report does not print the field. Numbers in
+	// value have a decimal point and no group marks.
 	Value *string `json:"value,omitempty"`
-	// Row is the result that is added.
+	// Row is the added result.
 	Row *AddedRow `json:"row,omitempty"`
 }
 
@@ -65,10 +65,10 @@ type AddedRow struct {
 	LoincCode       string         `json:"loinc_code,omitempty"`
 }
 
-// maxCorrectedText is the most bytes of a corrected text.
+// maxCorrectedText is the greatest length of a corrected text, in bytes.
 const maxCorrectedText = 1000
 
-// reCommaDecimals is a number that is written with a decimal comma.
+// reCommaDecimals matches a number with a decimal comma.
 var reCommaDecimals = regexp.MustCompile(`\d,(?:\d{1,2}|\d{4,})(?:\D|$)`)
 
 // Names of the fields of a result that a correction may change.
@@ -79,7 +79,7 @@ const (
 
 var (
 	resultFields = []string{fieldName, fieldValue, fieldUnits, fieldRange, fieldPanel, fieldSpecimen, fieldMeans, fieldCode}
-	// setFields cannot be cleared.
+	// setFields are the fields that cannot be cleared.
 	setFields       = []string{fieldName, fieldValue, fieldSpecimen, fieldMeans, "gender"}
 	specimenValues  = []loinc.Specimen{loinc.Urine, loinc.Blood, loinc.CapillaryBlood, loinc.Stool, loinc.Saliva, loinc.OtherSpecimen, loinc.NoSpecimen}
 	interpretations = []Interpretation{Normal, Abnormal, Critical, Unclear}
@@ -93,11 +93,10 @@ func (m *Metadata) metadataField(name string) **string {
 	}[name]
 }
 
-// Correct applies a reviewer's corrections to a draft and returns the corrected data; the draft
-// is unchanged. What follows from a corrected field is derived anew: type, bounds, flags,
-// interpretation, and the LOINC candidates after a change of name, unit, panel or specimen.
-// A corrected field keeps its box and has confidence 1. [healthlab.InvalidError] lists the
-// corrections that do not fit the draft.
+// Correct applies a reviewer's corrections to a draft and returns the corrected data; the draft is unchanged.
+// Fields that depend on a corrected one are derived again: type, bounds, flags, interpretation, and the LOINC
+// candidates after a change of name, unit, panel or specimen. A corrected field keeps its box and has confidence
+// 1. [healthlab.InvalidError] lists the corrections that do not fit the draft.
 func (r *Reader) Correct(draft Data, list []Correction) (Data, error) {
 	if err := checkCorrections(&draft, list); err != nil {
 		return Data{}, err
@@ -133,7 +132,7 @@ func (r *Reader) Correct(draft Data, list []Correction) (Data, error) {
 	return out, nil
 }
 
-// checkCorrections finds the corrections that do not fit the draft.
+// checkCorrections reports the corrections that do not fit the draft.
 func checkCorrections(draft *Data, list []Correction) error {
 	var p healthlab.Problems
 	if len(list) > MaxCorrections {
@@ -159,7 +158,7 @@ func checkCorrections(draft *Data, list []Correction) error {
 	return p.Err()
 }
 
-// check finds what is wrong with one correction.
+// check reports the problems of one correction.
 func (c *Correction) check(draft *Data, p *healthlab.Problems) {
 	most := len(draft.Results) - 1
 	if c.Action == AddResult {
@@ -261,7 +260,7 @@ func (e Evidence) confirm(field string) {
 	}
 }
 
-// decimals returns how the ranges of the draft are printed; the values have a point.
+// decimals returns the decimal mark of the ranges in the draft; values always have a point.
 func (d *Data) decimals() Decimals {
 	comma, point := 0, 0
 	for i := range d.Results {
@@ -283,7 +282,7 @@ func (d *Data) decimals() Decimals {
 	return Point
 }
 
-// hasBounds reports whether the bounds are those of the result.
+// hasBounds reports whether the result has these bounds.
 func (res *Result) hasBounds(b Bounds) bool {
 	same := func(n *json.Number, v *float64) bool {
 		if n == nil || v == nil {
@@ -328,7 +327,7 @@ func (r *Reader) corrected(res Result, changes []Correction, decimals Decimals) 
 		}
 	}
 	flag := ""
-	if deref(res.Interpretation) == Critical { // comes from a printed flag alone
+	if deref(res.Interpretation) == Critical { // only a printed flag makes a result critical
 		flag = "C"
 	}
 	if changed[fieldRange] {
@@ -361,7 +360,7 @@ func (r *Reader) addedResult(row *AddedRow, decimals Decimals) Result {
 	return out
 }
 
-// result returns what follows from a row that a person wrote.
+// result returns the result for a row that a person entered.
 func (r *Reader) result(row *AddedRow, flag string, decimals Decimals) Result {
 	raw := RawRow{Name: row.TestName, Value: row.Value, Unit: row.Units, Range: toPointAll(row.ReferenceRange, decimals), Panel: row.SourcePanelName,
 		Flag: flag, Specimen: row.SampleType}
@@ -382,8 +381,8 @@ func (r *Reader) result(row *AddedRow, flag string, decimals Decimals) Result {
 	return out
 }
 
-// chosen returns the candidate of a code that a person chose. A code that the catalogue does
-// not have has no names.
+// chosen returns the candidate with a code that a person chose. A code that is not in the catalogue has no
+// names.
 func (r *Reader) chosen(code string, candidates []Match) Match {
 	for _, m := range candidates {
 		if m.LoincCode == code {

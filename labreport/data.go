@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// Data is what a report says.
+// Data is the content of a report.
 type Data struct {
 	healthlab.Private
 
@@ -16,56 +16,53 @@ type Data struct {
 	Results []Result `json:"results"`
 }
 
-// Metadata is what a report says about itself and its patient. A nil field was not
-// found.
+// Metadata is the data of a report about itself and its patient. A nil field was not found.
 type Metadata struct {
 	healthlab.Private
 
 	PatientFirstName *string `json:"patient_first_name"`
 	PatientLastName  *string `json:"patient_last_name"`
-	// Dates are YYYY-MM-DD where day, month and year are unambiguous, else as
-	// printed.
+	// Dates are YYYY-MM-DD if day, month and year are unambiguous, otherwise as printed.
 	DOB *string `json:"dob"`
-	// Gender is male, female or other; other also if it is not known.
+	// Gender is male, female or other; other also means unknown.
 	Gender         string  `json:"gender"`
 	LabName        *string `json:"lab_name"`
 	DateReported   *string `json:"date_reported"`
 	DateCollected  *string `json:"date_collected"`
 	SpecimenNumber *string `json:"specimen_number"`
-	// Evidence has the place of every field that was found, by its name in JSON.
+	// Evidence has the reading of every field that was found, by its JSON name.
 	Evidence Evidence `json:"evidence"`
 }
 
-// Evidence says, per field of a result, where it was read and how surely. The keys
-// are the names of the fields in JSON: "test_name", "value", "units",
-// "reference_range", "interpretation" (the printed flag) and "source_panel_name".
+// Evidence has the place and confidence of each field of a result. The keys are the names of the fields in JSON:
+// "test_name", "value", "units", "reference_range", "interpretation" (the printed flag) and "source_panel_name".
 type Evidence map[string]Reading
 
-// Reading is where one field was read.
+// Reading is the place and confidence of one field.
 type Reading struct {
 	// Page counts from 1.
 	Page int `json:"page"`
 	Box  Box `json:"box"`
-	// Confidence of the reading, 0 to 1. It is about the letters and their role in
-	// the row, not about the LOINC code. What was read from a picture gets 0.9 or
-	// more only where two readings agree. docs/labreport.md has how often it is right.
+	// Confidence of the reading, 0 to 1. It covers the letters and their role in the row, not the LOINC code. A
+	// field of a picture has 0.9 or more only if two readings agree. docs/labreport.md lists how often readings
+	// are right.
 	Confidence float64 `json:"confidence"`
 	// Alternatives are further readings of a value whose decimal point may be lost; the
 	// row needs review.
 	Alternatives []string `json:"alternatives,omitempty"`
 }
 
-// MatchStatus says what the LOINC candidates of a result are worth.
+// MatchStatus is the quality of a result's LOINC candidates.
 type MatchStatus string
 
-// Match statuses. A nil status means that matching was not possible.
+// Match statuses. Nil means that matching was not possible.
 const (
-	// AutoMatch has a best candidate of at least 0.90, 0.05 before the second. Its name,
-	// value and unit are read surely, and its specimen is stated or implied by the analyte.
+	// AutoMatch: the best candidate has at least 0.90, and 0.05 more than the second. Name, value and unit are
+	// read surely, and the specimen is stated or implied by the analyte.
 	AutoMatch MatchStatus = "auto_match"
-	// NeedsReview has a best candidate of at least 0.50.
+	// NeedsReview: the best candidate has at least 0.50.
 	NeedsReview MatchStatus = "needs_review"
-	// NoMatch has none.
+	// NoMatch: no candidate has 0.50.
 	NoMatch MatchStatus = "no_match"
 )
 
@@ -75,8 +72,7 @@ type Match struct {
 	LoincName   string   `json:"loinc_name"`
 	DisplayName string   `json:"display_name"`
 	Aliases     []string `json:"aliases"`
-	// ConfidenceScore ranks the candidates, 0 to 1. It says nothing about how
-	// surely the row was read.
+	// ConfidenceScore ranks the candidates, 0 to 1. It does not measure how surely the row was read.
 	ConfidenceScore float64 `json:"confidence_score"`
 }
 
@@ -85,19 +81,18 @@ type Result struct {
 	healthlab.Private
 
 	TestName string `json:"test_name"`
-	// Value is as printed, trimmed; numbers are written with a point and without
-	// group marks.
+	// Value is the printed value, trimmed. Numbers have a decimal point and no group marks.
 	Value string `json:"value"`
 	// Type is the class of Value.
 	Type *ValueType `json:"type"`
-	// Units is as printed, nil if none is.
+	// Units is the printed unit; nil if there is none.
 	Units *string `json:"units"`
-	// ReferenceRange is as printed. Its ends are numbers with the digits that are
-	// printed, trailing zeros included; nil is open, or not one range.
+	// ReferenceRange is the printed range. Its ends are numbers with all printed digits; nil means an open end,
+	// or not one range.
 	ReferenceRange    *string      `json:"reference_range"`
 	MinReferenceRange *json.Number `json:"min_reference_range"`
 	MaxReferenceRange *json.Number `json:"max_reference_range"`
-	// SourcePanelName is the heading that the marker is printed under.
+	// SourcePanelName is the heading above the marker.
 	SourcePanelName *string        `json:"source_panel_name"`
 	SampleType      loinc.Specimen `json:"sample_type"`
 	// MeasurementKind is direct, calculated, ratio or unknown.

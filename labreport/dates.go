@@ -32,7 +32,7 @@ var months = func() map[string]time.Month {
 	return m
 }()
 
-// dayOrder is which of two small numbers of a date is the day.
+// dayOrder is which of two small numbers in a date is the day.
 type dayOrder uint8
 
 const (
@@ -41,8 +41,8 @@ const (
 	monthFirst
 )
 
-// findDate returns the first date in a text as it is published, the printed text,
-// and whether it is clear which number is what.
+// findDate returns the first date in a text in its published form, the printed text, and whether day and month
+// are certain.
 func findDate(s string, order dayOrder) (iso, printed string, sure bool) {
 	if m := reYMD.FindStringSubmatch(s); m != nil {
 		if d, ok := ymd(m[1], m[2], m[3]); ok {
@@ -113,9 +113,8 @@ func ymd(y, m, d string) (string, bool) {
 	return fmt.Sprintf("%04d-%02d-%02d", yy, mm, dd), true
 }
 
-// orderOf decides for a document whether its dates write the day first: another date
-// with a number above 12 tells, then the language of its labels, then which reading
-// puts the collection shortly before the report.
+// orderOf returns whether the dates of a document have the day first. A date with a number above 12 decides,
+// then the language of the labels, then the order in which the collection is shortly before the report.
 func orderOf(texts []string, language string, pairs [][2]string) dayOrder {
 	day, month := 0, 0
 	for _, t := range texts {

@@ -12,11 +12,10 @@ var (
 	reWithPoint   = regexp.MustCompile(`\d\.\d`)
 )
 
-// withPoint returns the number that a value of a picture is if its reader lost the decimal
-// point: the digits fit the printed range once a point is set, and do not as they were
-// read. A range that prints decimals needs a smaller distance than one that prints none;
-// so does a range with one end, which nearly every number fits. reference is written with
-// a point.
+// withPoint returns the value with a decimal point if a value on a picture probably lost it: with the point the
+// digits fit the printed range, and without it they do not. A range that prints decimals needs a smaller
+// distance than one that prints none; and so does a range with one end, because nearly every number fits it.
+// reference must have a decimal point.
 func withPoint(value string, b Bounds, reference string) (string, bool) {
 	digits := strings.TrimLeft(value, "<>= ")
 	mark := value[:len(value)-len(digits)]
@@ -58,9 +57,8 @@ func withPoint(value string, b Bounds, reference string) (string, bool) {
 	return mark + best, found
 }
 
-// DoubtfulNumbers returns the places of numbers on a picture whose decimal point may be lost, for
-// an extractor that reads a place again at a higher resolution. The boxes are those of the
-// page's words.
+// DoubtfulNumbers returns the places of numbers on a picture that may have lost their decimal point, for an
+// extractor that reads a place again at a higher resolution. The boxes are those of the page's words.
 func (r *Reader) DoubtfulNumbers(p Page) []Box {
 	p.Original = nil
 	d := r.document([]Page{p})
@@ -75,8 +73,8 @@ func (r *Reader) DoubtfulNumbers(p Page) []Box {
 	return out
 }
 
-// otherReadings are what the value of a row of a picture may be instead: what another
-// reading of the place saw, and the digits with a point.
+// otherReadings returns the alternatives of a value on a picture: the result of another reading of the place,
+// and the digits with a point.
 func (d *document) otherReadings(r *row, value string) []string {
 	if !d.pages[r.p.line.page].Image {
 		return nil

@@ -9,9 +9,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Sniff returns the media type that a file's first bytes show: application/pdf,
-// image/jpeg or image/png; empty if none of them. A PDF's header may stand anywhere
-// in the first 1,024 bytes.
+// Sniff returns the media type of a file by its first bytes: application/pdf, image/jpeg or image/png; empty for
+// other files. The header of a PDF may be anywhere in the first 1,024 bytes.
 func Sniff(data []byte) string {
 	switch {
 	case bytes.HasPrefix(data, []byte{0xff, 0xd8, 0xff}):
@@ -24,8 +23,8 @@ func Sniff(data []byte) string {
 	return ""
 }
 
-// Extractors is a [TextExtractor] that picks one by the type of the file. Do not
-// change it while it is in use.
+// Extractors is a [TextExtractor] that chooses an extractor by the type of the file. Do not change it during
+// use.
 type Extractors map[string]TextExtractor
 
 // Check implements [TextExtractor]. A type that is not in the map is
@@ -47,8 +46,7 @@ func (x Extractors) Extract(ctx context.Context, file File, page func(Page) erro
 	return e.Extract(ctx, file, page)
 }
 
-// Renderers is a [Renderer] that picks one by the type of the file. Do not change it while
-// it is in use.
+// Renderers is a [Renderer] that chooses a renderer by the type of the file. Do not change it during use.
 type Renderers map[string]Renderer
 
 // RenderPage implements [Renderer]. A type that is not in the map is [healthlab.Unimplemented].

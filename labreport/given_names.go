@@ -13,7 +13,7 @@ import (
 //go:embed data/given_names.txt
 var givenText string
 
-// givenNames are names that are first names, folded.
+// givenNames are first names, without case and accents.
 var givenNames = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for _, l := range strings.Split(givenText, "\n") {
@@ -27,8 +27,8 @@ var givenNames = sync.OnceValue(func() map[string]bool {
 	return m
 })
 
-// lists makes one index of several lists of words (separated by |). A word in two
-// lists belongs to the one whose key comes first.
+// lists inverts several lists of words (separated by |). A word in two lists belongs to the one whose key is
+// first.
 func lists[K ~uint8 | ~string](in map[K]string) map[string]K {
 	m := map[string]K{}
 	for _, k := range slices.Sorted(maps.Keys(in)) {

@@ -14,10 +14,10 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 )
 
-// piece is a stretch of a line with its role.
+// piece is a part of a line with its role.
 type piece struct {
 	role     role
-	from, to int // tokens
+	from, to int // token positions
 }
 
 // parsed is the best reading of a line as one result.
@@ -25,7 +25,7 @@ type parsed struct {
 	line   *line
 	pieces []piece
 	score  float64
-	// known is how well the name is known to the catalogue, 0 to 1.
+	// known is how well the name matches the catalogue, 0 to 1.
 	known float64
 	cols  []column
 }
@@ -41,7 +41,7 @@ func (p *parsed) find(r role) []token {
 	return nil
 }
 
-// withGroup returns the tokens of a role with a word of sex or age that stands before them.
+// withGroup returns the tokens of a role, with a word of sex or age in front of them.
 func (p *parsed) withGroup(r role) []token {
 	for i, s := range p.pieces {
 		if s.role != r {
@@ -60,8 +60,8 @@ func (p *parsed) inSecondResult(s piece) bool {
 	return c >= 0 && p.cols[c].second
 }
 
-// nameWithIndex returns the name with the word behind it that would be a unit behind the value:
-// "IgG index", "LDH ratio". Nil if there is none.
+// nameWithIndex returns the name with the word after it that would otherwise be a unit: "IgG index", "LDH
+// ratio". It returns nil if there is none.
 func (p *parsed) nameWithIndex() []token {
 	for k, s := range p.pieces[:len(p.pieces)-1] {
 		unit := p.pieces[k+1]
@@ -75,8 +75,8 @@ func (p *parsed) nameWithIndex() []token {
 	return nil
 }
 
-// twoValues reports whether a number or a unit that belongs to no part of the row stands in it
-// behind the name, outside the columns of older results, codes and remarks.
+// twoValues reports whether the row has a further number or unit after the name, outside of the columns of older
+// results, codes and remarks.
 func (p *parsed) twoValues(d Decimals) bool {
 	named := false
 	for _, s := range p.pieces {
@@ -96,7 +96,7 @@ func (p *parsed) twoValues(d Decimals) bool {
 
 func (p *parsed) text(r role) string { return textOf(p.find(r)) }
 
-// grammar reads lines. It belongs to one document.
+// grammar parses the lines of one document.
 type grammar struct {
 	catalogue loinc.Catalogue
 	decimals  Decimals
@@ -110,8 +110,8 @@ func newGrammar(c loinc.Catalogue) grammar {
 	return grammar{catalogue: c, names: map[string]float64{}, ranges: map[string]ranged{}, fits: map[stretch]float64{}}
 }
 
-// stretch is a text in a role. How well the two go together is asked again and again:
-// the same units stand in every row, and a line is read more than once.
+// stretch is a text with a role, as the key of a cache: the same units are in every row, and a line is parsed
+// more than once.
 type stretch struct {
 	role   role
 	tokens int
@@ -124,7 +124,7 @@ type roleSet uint16
 
 func (s roleSet) has(r role) bool { return s&(1<<r) != 0 }
 
-// known says how well a name is known, 0 to 1, letter for letter.
+// known returns how well a name matches the catalogue exactly, 0 to 1.
 func (g *grammar) known(name string) float64 {
 	name = cleanName(name)
 	if name == "" {
@@ -141,8 +141,7 @@ func (g *grammar) known(name string) float64 {
 	return k
 }
 
-// bounds is parseBounds with a memory: the same stretches are asked of again and
-// again.
+// bounds is parseBounds with a cache, because the same texts are parsed repeatedly.
 func (g *grammar) bounds(text string) (Bounds, bool) {
 	if strings.IndexFunc(text, fold.IsDigit) < 0 {
 		return Bounds{}, false
@@ -160,7 +159,7 @@ type ranged struct {
 	ok bool
 }
 
-// nearly also accepts names that are misread or misspelt a little.
+// nearly also accepts slightly misread or misspelt names.
 func (g *grammar) nearly(name string) float64 {
 	if k := g.known(name); k > 0.8 {
 		return k
@@ -172,8 +171,8 @@ func (g *grammar) nearly(name string) float64 {
 	return found[0].Likeness
 }
 
-// find asks the catalogue whether a name is an analyte's. One that cannot be asked
-// costs the codes, not the reading: the embedded names stand in for it.
+// find returns the terms of a name. If the catalogue fails, it uses the embedded names, so that only codes are
+// missing.
 func (g *grammar) find(name string) []loinc.Found {
 	found, err := g.catalogue.Find(name)
 	if err != nil {
@@ -187,7 +186,7 @@ var (
 	reBullet   = regexp.MustCompile(`^(?:[•●■▪◦‣○·*>»+e-]\s+|\*+\s*|\d{1,2}[.)]\s+)`)
 )
 
-// cleanName trims what is printed round a name: bullets, colons, footnote marks.
+// cleanName removes bullets, colons and footnote marks around a name.
 func cleanName(s string) string {
 	s = strings.TrimSpace(s)
 	if first, _ := utf8.DecodeRuneInString(s); !unicode.IsLetter(first) || len(s) > 1 && s[1] == ' ' {
@@ -203,14 +202,13 @@ func cleanName(s string) string {
 
 const impossible = -1e9
 
-// mostTokens is the largest of longest.
+// mostTokens is the greatest value in longest.
 const mostTokens = 12
 
-// longest is how many tokens a stretch of each role may have.
+// longest is the greatest number of tokens of a part by role.
 var longest = [roles]int{rName: 9, rValue: 4, rFlag: 2, rUnit: 4, rRange: mostTokens, rLow: 2, rHigh: 2, rPrev: 2, rCode: 2, rNote: 3, rDate: 3, rOut: 0}
 
-// parse reads a line as one result. It returns nil if no reading has both a name and
-// a value.
+// parse reads a line as one result. It returns nil if no reading has a name and a value.
 func (g *grammar) parse(l *line, cols []column) *parsed {
 	n := len(l.tokens)
 	if n < 2 || n > 48 {
@@ -241,8 +239,7 @@ func (g *grammar) parse(l *line, cols []column) *parsed {
 	return p
 }
 
-// search finds the best sequence of stretches, by dynamic programming over the
-// position and the set of roles taken.
+// search finds the best sequence of parts, by dynamic programming over the position and the set of used roles.
 type search struct {
 	g      *grammar
 	l      *line
@@ -307,7 +304,7 @@ func (s *search) best(i, mask int) step {
 	return top
 }
 
-// order weighs the usual order of the parts where no heading says otherwise.
+// order scores the order of the parts, if no heading defines the columns.
 func (s *search) order(r role, mask int) float64 {
 	value, name := mask&(1<<rValue) != 0, mask&(1<<rName) != 0
 	switch r {
@@ -339,7 +336,7 @@ func (s *search) order(r role, mask int) float64 {
 	return 0
 }
 
-// score is how well tokens i to i+n fit a role.
+// score returns how well tokens i to i+n fit a role.
 func (s *search) score(r role, i, n int) float64 {
 	known := &s.scores[(int(r)*len(s.l.tokens)+i)*mostTokens+n-1]
 	if known.done {
@@ -353,10 +350,10 @@ func (s *search) score(r role, i, n int) float64 {
 	return v
 }
 
-// crossing is the cost of a wide gap inside a stretch of each role.
+// crossing is the cost of a wide gap inside of a part, by role.
 var crossing = [roles]float64{rName: -1.3, rValue: -2, rUnit: -2, rRange: -0.25, rFlag: -3, rPrev: -2, rLow: -2, rHigh: -2, rCode: -3, rDate: -0.2}
 
-// gaps weighs where the stretch begins and ends against the cells.
+// gaps scores the start and end of a part against the cells.
 func (s *search) gaps(r role, i, n int) float64 {
 	v := 0.0
 	crossed := 0
@@ -377,7 +374,7 @@ func (s *search) gaps(r role, i, n int) float64 {
 		if strings.HasSuffix(last, ":") {
 			v += 0.6
 		}
-		// "Proteína C reactiva" is one name, not a protein that is reactive.
+		// "Proteína C reactiva" is one name, not a protein with the value reactive.
 		if whole := s.cellEnd(end); whole > end && whole-i <= longest[rName] && wordsOnly(s.l.tokens[end:whole]) && s.g.known(textOf(s.l.tokens[i:whole])) > 0.85 {
 			v -= 3.5
 		}
@@ -422,7 +419,7 @@ func isMark(s string) bool {
 	return ok || strings.Trim(s, "•●■▪◦‣○·*>|-") == ""
 }
 
-// place weighs the stretch's place against the table's columns.
+// place scores the position of a part against the table's columns.
 func (s *search) place(r role, i, n int) float64 {
 	if len(s.cols) == 0 || r == rNote && !s.hasCol.has(rNote) {
 		return 0
@@ -440,7 +437,7 @@ func (s *search) place(r role, i, n int) float64 {
 	case col == r:
 		return 1
 	}
-	// A stretch that begins where the name column begins is a name.
+	// A part that begins at the name column is a name.
 	if r == rName {
 		for _, k := range s.cols {
 			if k.role == rName && math.Abs(x0-k.x0) < 3.5*s.l.height {
@@ -505,8 +502,7 @@ func joinThousands(fields []string) []string {
 	return out
 }
 
-// repairNumber strips stray glyphs that a reader of pictures adds round a number. It
-// never guesses a digit.
+// repairNumber removes stray characters that OCR adds around a number. It never guesses a digit.
 func repairNumber(s string, d Decimals) (string, bool) {
 	t := strings.Trim(s, "|'\"`_~°*.,:;[]{}()!\\ ")
 	if t == s || t == "" {

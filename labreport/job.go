@@ -13,27 +13,27 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fsm"
 )
 
-// JobID names a parsing job.
+// JobID is the id of a parsing job.
 type JobID struct{ uuid.UUID }
 
-// Status is where a job is, as published. Clients accept further ones.
+// Status is the status of a job in its published form. Clients must accept further ones.
 type Status string
 
 // Statuses, in the order of a job's life.
 const (
-	// UploadPending: the job is stored, its files are being staged.
+	// UploadPending: the job is stored, and its files are being stored.
 	UploadPending Status = "upload_pending"
-	// Started: the files are staged, reading runs.
+	// Started: the files are stored, and the report is being read.
 	Started Status = "started"
-	// PendingReview: reading is done, a person looks at the draft.
+	// PendingReview: the report is read, and a person must review the draft.
 	PendingReview Status = "pending_review"
-	// Completed is final: the data is there.
+	// Completed is final: the data is available.
 	Completed Status = "completed"
 	// Failed is final: the reason is set.
 	Failed Status = "failed"
 )
 
-// Trigger is something that happens to a job.
+// Trigger is an event that changes the status of a job.
 type Trigger string
 
 // Triggers.
@@ -66,7 +66,7 @@ var lifecycle = fsm.Must(fsm.Table[Status, Trigger, variant, struct{}]{
 	},
 })
 
-// Lifecycle returns the transitions of a job, for documents and drawings.
+// Lifecycle returns the transitions of a job, for documentation and diagrams.
 func Lifecycle() []Transition {
 	var out []Transition
 	for _, r := range lifecycle.Rows() {
@@ -82,8 +82,8 @@ type Transition struct {
 	To   Status
 }
 
-// TransitionError says that a trigger makes no sense in the job's status. It unwraps
-// to [healthlab.Precondition].
+// TransitionError reports that a trigger is not allowed in the job's status. It unwraps to
+// [healthlab.Precondition].
 type TransitionError struct {
 	Job  JobID
 	From Status
@@ -98,7 +98,7 @@ func (e *TransitionError) Error() string {
 // Unwrap returns [healthlab.Precondition].
 func (e *TransitionError) Unwrap() error { return healthlab.Precondition }
 
-// PublishedJob is a job as answers and events show it.
+// PublishedJob is a job in answers and events.
 type PublishedJob struct {
 	healthlab.Private
 
@@ -106,23 +106,21 @@ type PublishedJob struct {
 	// JobID is the same as ID.
 	JobID  JobID  `json:"job_id"`
 	Status Status `json:"status"`
-	// FailureReason is not null only when the job has failed. Clients accept null
-	// there too.
+	// FailureReason is not null only if the job has failed. Clients must accept null there too.
 	FailureReason *FailureReason `json:"failure_reason"`
-	// Data is not null only when the job is completed.
+	// Data is not null only if the job is completed.
 	Data *Data `json:"data"`
-	// NeedsHumanReview is as requested, and true if a page was not read; IsReviewed is
-	// true once that review is done.
+	// NeedsHumanReview is the value of the request, or true if a page was not read. IsReviewed is true after
+	// that review.
 	NeedsHumanReview bool `json:"needs_human_review"`
 	IsReviewed       bool `json:"is_reviewed"`
 	// Pages are the pages of all files in order; empty until the report is read.
 	Pages []PublishedPage `json:"pages"`
-	// DataOmitted is there, and true, in an event whose data was too large to send;
-	// it is read with get.
+	// DataOmitted is present and true in an event whose data was too large; read the data with Get.
 	DataOmitted bool `json:"data_omitted,omitzero"`
 }
 
-// PageStatus says whether a page was read, as published. Clients accept further ones.
+// PageStatus is whether a page was read, in its published form. Clients must accept further ones.
 type PageStatus string
 
 // Page statuses.
@@ -139,35 +137,32 @@ type PublishedPage struct {
 	Status PageStatus `json:"status"`
 }
 
-// Job is one report on its way, as a Store keeps it.
+// Job is one report in its stored form.
 type Job struct {
 	healthlab.Private
 
 	ID   JobID
 	Team healthlab.TeamID
 	User healthlab.UserID
-	// Revision grows by one with every write; the first is 1. The Store sets it.
+	// Revision increases by one with every write; the first is 1. The Store sets it.
 	Revision         int64
 	Status           Status
 	FailureReason    FailureReason
 	NeedsHumanReview bool
 	Files            []StoredFile
-	// Pages is how many pages the files have; 0 until they are read.
+	// Pages is the number of pages of all files; 0 until they are read.
 	Pages int
 	// UnreadPages are the numbers of the pages that could not be read, ascending.
 	UnreadPages []int
-	// Draft is what was read. No later step changes it.
+	// Draft is the extracted data. Later steps do not change it.
 	Draft *Data
-	// Review is what a person decided about the draft; nil before.
+	// Review is a person's decision about the draft; nil before.
 	Review *Review
-	// Tries counts failed attempts at the present step.
+	// Tries is the number of failed attempts of the current step.
 	Tries int
-	// DueAt is when background work goes on with the job: staging, reading, or at
-	// the end the deletion of its files. Zero means that nothing is left to do, or
-	// that a person must act. [Store.Claim] compares it with the store's clock and
-	// moves it to the end of the lease. Every other DueAt is by the clock of the process
-	// that sets it: a process whose clock is slow starts and retries
-	// earlier, and one whose clock is fast later, by the difference.
+	// DueAt is when background work continues with the job: storing files, reading, or at the end deleting its
+	// files. Zero means that no work is left, or that a person must act. [Store.Claim] compares it with the
+	// store's clock and moves it to the end of the lease. Other values are set by the clock of the process.
 	DueAt time.Time
 	// StartedAt is when reading began; zero before.
 	StartedAt time.Time
@@ -175,9 +170,9 @@ type Job struct {
 	UpdatedAt time.Time
 }
 
-// StoredFile is one file of a job, kept in a [BlobStore] until retention ends.
+// StoredFile is one file of a job. A [BlobStore] keeps it until the retention ends.
 type StoredFile struct {
-	// Key is its name in the BlobStore.
+	// Key is the key of the file in the BlobStore.
 	Key  string
 	Type string
 	Size int64
@@ -187,23 +182,24 @@ type StoredFile struct {
 type Review struct {
 	healthlab.Private
 
-	// By names the reviewer in the host's own words.
+	// By is the host's name of the reviewer.
 	By string
 	At time.Time
-	// Approved, with the draft as Corrections change it in Data; nil without corrections.
+	// Approved reports whether the draft was accepted. Corrections changed it to Data; Data is nil without
+	// corrections.
 	Approved    bool
 	Corrections []Correction
 	Data        *Data
-	// Reason of a rejection.
+	// Reason is the reason of a rejection.
 	Reason FailureReason
 }
 
-// LogValue shows where the job is, and nothing of what it holds.
+// LogValue contains the ids and the status, and nothing of the content.
 func (j Job) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", j.ID.String()), slog.String("team", j.Team.String()), slog.String("status", string(j.Status)), slog.Int("files", len(j.Files)))
 }
 
-// Published returns the job as answers show it: data only once it is completed.
+// Published returns the job as answers show it, with data only if it is completed.
 func (j *Job) Published() PublishedJob {
 	p := PublishedJob{ID: j.ID, JobID: j.ID, Status: j.Status, NeedsHumanReview: j.NeedsHumanReview, IsReviewed: j.Review != nil,
 		Pages: make([]PublishedPage, j.Pages)}
@@ -228,7 +224,7 @@ func (j *Job) Published() PublishedJob {
 // Corrected reports whether the job's review has corrections.
 func (j *Job) Corrected() bool { return j.Review != nil && len(j.Review.Corrections) > 0 }
 
-// move takes the job along its lifecycle.
+// move applies a trigger to the job.
 func (j *Job) move(on Trigger, at time.Time) error {
 	to, ok := lifecycle.Next(variant(j.NeedsHumanReview), j.Status, on, struct{}{})
 	if !ok {
@@ -238,13 +234,13 @@ func (j *Job) move(on Trigger, at time.Time) error {
 	return nil
 }
 
-// Names of the events that this package emits. Their key is the job's id.
+// Event types of this package. The key of an event is the job's id.
 const (
 	EventJobCreated = "lab_report.parsing_job.created"
 	EventJobUpdated = "lab_report.parsing_job.updated"
 )
 
-// EventTypes lists the events that this package emits.
+// EventTypes lists the event types that this package sends.
 func EventTypes() []healthlab.EventType {
 	return []healthlab.EventType{
 		{Name: EventJobCreated, Mode: healthlab.Ordered, Data: PublishedJob{},
@@ -254,11 +250,11 @@ func EventTypes() []healthlab.EventType {
 	}
 }
 
-// eventLimit is the most bytes of a job in an event; a larger one goes without its
-// data. A message has room for it and its envelope.
+// eventLimit is the largest job in an event, in bytes; a larger one is sent without its data. It leaves room for
+// the envelope of a message.
 const eventLimit = 1_000_000
 
-// event makes an event of the job as it is now.
+// event returns an event with the current state of the job.
 func (j *Job) event(name string, id uuid.UUID, at time.Time) (healthlab.Event, error) {
 	p := j.Published()
 	data, err := json.Marshal(p)

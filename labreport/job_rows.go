@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// jobTable keeps jobs. The first index orders them by creation; the second has those that count
-// against the quota.
+// jobTable has the jobs. The first index is the creation; the second is set for jobs that count against the
+// quota.
 var jobTable = store.Table[Job]{Name: "parsing_job", Row: func(j *Job) store.Row {
 	r := store.Row{
 		Key: store.Key{Team: j.Team, User: j.User, ID: store.UUID(j.ID.UUID)}, Due: j.DueAt,
@@ -24,8 +24,8 @@ var jobTable = store.Table[Job]{Name: "parsing_job", Row: func(j *Job) store.Row
 	return r
 }}
 
-// jobFiles are the files of a job, kept apart so that they are found after the person and the
-// person's key are gone. It is due once the user was erased.
+// jobFiles has the files of a job in a separate row, so that they are found after the person's key was deleted.
+// It is due after the user was erased.
 type jobFiles struct {
 	ID        JobID
 	Team      healthlab.TeamID
@@ -38,29 +38,28 @@ var filesTable = store.Table[jobFiles]{Name: "parsing_job_files", Row: func(f *j
 	return store.Row{Key: store.Key{Team: f.Team, ID: store.UUID(f.ID.UUID)}, Due: f.DueAt}
 }}
 
-// quotaTable has a row for each team with a quota. Who inserts a job holds it while it counts.
+// quotaTable has a row for each team with a quota. The insertion of a job locks it while it counts.
 var quotaTable = store.Table[quotaRow]{Name: "parsing_job_quota", Clear: true, Row: func(q *quotaRow) store.Row {
 	return store.Row{Key: store.Key{Team: q.Team, ID: "quota"}}
 }}
 
 type quotaRow struct{ Team healthlab.TeamID }
 
-// Tables declares what [NewStore] keeps.
+// Tables declares the tables of [NewStore].
 func Tables() []store.Definition {
 	return []store.Definition{jobTable.Definition(), filesTable.Definition(), quotaTable.Definition()}
 }
 
-// StoreOptions adjusts the Store of [NewStore]. The zero value, and nil, mean the defaults.
+// StoreOptions configures the Store of [NewStore]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// Events takes the events of jobs. Nil means that none is written.
+	// Events appends the events of jobs. Nil writes none.
 	Events store.Events
-	// UsersElsewhere says that the host keeps its users elsewhere, so jobs of users whom the
-	// store does not have are inserted. Default false: such a user is healthlab.NotFound.
+	// UsersElsewhere reports whether the store does not contain the users, so that jobs of unknown users are
+	// accepted. Default false: an unknown user is healthlab.NotFound.
 	UsersElsewhere bool
 }
 
-// NewStore returns the jobs of a store whose tables include [Tables]. Erasing a user calls
-// [EraseJobs].
+// NewStore returns a Store on a store whose tables include [Tables]. Erasing a user must call [EraseJobs].
 func NewStore(s store.Store, opts *StoreOptions) Store {
 	r := rowStore{s: s}
 	if opts != nil {
@@ -108,7 +107,7 @@ func (r rowStore) Insert(ctx context.Context, j Job, quota int, events []healthl
 	return err
 }
 
-// checkQuota is Exhausted if a team has quota jobs that have not failed.
+// checkQuota returns Exhausted if a team has quota jobs that have not failed.
 func (r rowStore) checkQuota(tx store.Tx, team healthlab.TeamID, quota int) error {
 	if quota <= 0 {
 		return nil
@@ -144,7 +143,7 @@ func (r rowStore) put(tx store.Tx, e *store.Entry[Job]) error {
 	return putFiles(tx, jobFiles{ID: j.ID, Team: j.Team, CreatedAt: j.CreatedAt, Files: j.Files})
 }
 
-// putFiles writes the files of a job, if they changed; no row if there are none.
+// putFiles writes the files of a job, if they changed, and deletes the row if there are none.
 func putFiles(tx store.Tx, f jobFiles) error {
 	e, err := filesTable.Get(tx, jobKey(f.Team, f.ID), store.Held)
 	switch {
@@ -322,8 +321,8 @@ func (r rowStore) Claim(ctx context.Context, n int, lease time.Duration) ([]Job,
 	return out, err
 }
 
-// EraseJobs prepares the erasure of a user, in its transaction: the files of the user's jobs become
-// due, for [Store.Claim] to hand them out for deletion. It reads no document of the person.
+// EraseJobs prepares the erasure of a user, in its transaction: the files of the user's jobs become due, so that
+// [Store.Claim] returns them for deletion. It reads no document of the person.
 func EraseJobs(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID) error {
 	got, err := tx.Read(store.Query{Key: store.Key{Table: jobTable.Name, User: user}, By: store.ByUser, Lock: store.Held, Bare: true})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// metaField is what a label of the frame of a report announces.
+// metaField is the field that a label in the head of a report announces.
 type metaField uint8
 
 const (
@@ -21,18 +21,17 @@ const (
 	fIgnore
 )
 
-// labelFields are the fields that labels announce, as the word files name them.
+// labelFields has the fields of labels by their names in the word files.
 var labelFields = map[string]metaField{"name": fName, "first_name": fFirst, "last_name": fLast, "birth_date": fDOB, "sex": fSex, "collected": fCollected,
 	"reported": fReported, "specimen_number": fSpecimen, "laboratory": fLab, "other": fIgnore}
 
-// labelWords are labels, folded.
+// labelWords are the words of labels, without case and accents.
 var labelWords = wordsBy("label", labelFields)
 
-// titleWords make titles of documents and of their parts.
+// titleWords are words in titles of documents and their parts.
 var titleWords = words("title")
 
-// languageOf guesses the language of a document's frame from its labels and
-// headings.
+// languageOf returns the probable language of a document by its labels and headings.
 func languageOf(lines []line) string {
 	votes := map[string]int{}
 	for i := range lines {

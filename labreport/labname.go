@@ -13,8 +13,8 @@ var (
 	reDash    = regexp.MustCompile(`\s+[-|:•·]+\s+|\s{3,}|\s*[|•]\s*`)
 )
 
-// labName finds the name of the laboratory: a heading with such a word, else the
-// largest line at the top.
+// labName returns the name of the laboratory: a heading with a word such as laboratory, otherwise the largest
+// line at the top.
 func labName(lines []line, labelled []found, isRow func(int) bool) (found, bool) {
 	var heights []float64
 	for _, l := range lines {
@@ -62,7 +62,7 @@ func labName(lines []line, labelled []found, isRow func(int) bool) (found, bool)
 	return best, bestScore > 0.3
 }
 
-// labScore says how much a text looks like the name of a laboratory.
+// labScore returns how much a text looks like the name of a laboratory.
 func labScore(s string) float64 {
 	words := fold.Words(s)
 	if len(words) == 0 || len(words) > 8 || len(s) < 4 {

@@ -19,7 +19,7 @@ type found struct {
 	weight float64
 }
 
-// metaReader gathers the metadata of a document.
+// metaReader collects the metadata of a document.
 type metaReader struct {
 	fields   map[metaField][]found
 	language string
@@ -57,8 +57,7 @@ func labelKey(t string) []string {
 	return strings.FieldsFunc(strings.ToLower(fold.Plain(t)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// readMeta looks for the labels of the frame in all lines. Lines that are results
-// are not asked.
+// readMeta collects metadata from all lines that are not results.
 func readMeta(lines []line, pages []Page, isRow func(int) bool, language string) Metadata {
 	m := metaReader{fields: map[metaField][]found{}, language: language}
 	var texts []string
@@ -135,8 +134,8 @@ func (m *metaReader) best(f metaField) []found {
 	return list
 }
 
-// readLine finds the labels of one line and what follows each of them: the rest of
-// the cell, else the next cell, else what stands below.
+// readLine finds the labels of one line and their values: the rest of the cell, otherwise the next cell,
+// otherwise the cell below.
 func (m *metaReader) readLine(lines []line, at int) {
 	l := &lines[at]
 	type hit struct {
@@ -165,7 +164,7 @@ func (m *metaReader) readLine(lines []line, at int) {
 		if strings.HasSuffix(l.tokens[i+n-1].text, "#") {
 			strong += 0.5
 		}
-		// Without a colon a label must be one of its own kind to count.
+		// Without a colon a label counts only if it is distinctive.
 		if strong == 0 {
 			date := f == fDOB || f == fCollected || f == fReported || f == fIgnore
 			if !date {
@@ -194,7 +193,7 @@ func (m *metaReader) readLine(lines []line, at int) {
 				}
 				break
 			}
-			// The rest of the cell; the next cell only if there is none.
+			// The value is the rest of the cell, or the next cell if the rest is empty.
 			if t.gap && len(value) > 0 && !strings.HasSuffix(value[len(value)-1].text, ",") {
 				break
 			}
@@ -258,8 +257,8 @@ func (m *metaReader) add(f metaField, value []token, page int, weight float64) {
 	}
 }
 
-// strip reads a line of data without labels: "Ada Example | DOB 02/04/1988 | F |
-// #S-1001". It is one if a birth date stands in it.
+// strip reads a line of data without labels: "Ada Example | DOB 02/04/1988 | F | #S-1001". Such a line has a
+// birth date.
 func (m *metaReader) strip(l *line) {
 	var parts [][]token
 	var part []token
@@ -314,7 +313,7 @@ func (m *metaReader) strip(l *line) {
 
 var reSpecimenID = regexp.MustCompile(`^#?([A-Za-z]{0,4}[-/. ]?\d[\dA-Za-z./-]{2,24}|[A-Z]{1,6}-?\d{2,}[A-Za-z0-9-]*|[A-Z]+-[A-Z0-9-]*\d[A-Z0-9-]*)$`)
 
-// specimenID returns the first word that has the form of a number of a specimen.
+// specimenID returns the first word with the form of a specimen number.
 func specimenID(s string) string {
 	for _, w := range strings.Fields(s) {
 		w = strings.Trim(w, ".,;:()[]#|*")
@@ -330,7 +329,7 @@ func specimenID(s string) string {
 }
 
 func sureOf(p Page, c float64) float64 {
-	// A picture never has 0.9 or more.
+	// A field of a picture never has 0.9 or more.
 	if p.Image {
 		c = min(0.89, c)
 	}

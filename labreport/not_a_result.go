@@ -10,8 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// notAnalyte reports whether a name belongs to the frame of a document: labels,
-// addresses, counters.
+// notAnalyte reports whether a name is a label, an address or a counter of the document.
 func notAnalyte(name string) bool {
 	words := fold.Words(name)
 	if len(words) == 0 {
@@ -28,7 +27,7 @@ func notAnalyte(name string) bool {
 	return false
 }
 
-// guidanceWords are words of lists that say what a value means: by risk, by age, by state.
+// guidanceWords are words in explanations of values: by risk, by age, by state.
 var guidanceWords = words("guidance")
 
 func guidance(name string) bool {
@@ -41,11 +40,10 @@ func bareFlag(name string) bool {
 	return flag
 }
 
-// controlWords are words of rows that show the value of a control sample.
+// controlWords are words in rows with the value of a control sample.
 var controlWords = words("control")
 
-// olderResult reports whether a line gives an older result of the row above it:
-// "Previous: 5.2 mg/dL".
+// olderResult reports whether a line is an older result of the row above it: "Previous: 5.2 mg/dL".
 func olderResult(l *line) bool {
 	for n := 1; n <= min(3, len(l.tokens)); n++ {
 		if !strings.HasSuffix(l.tokens[n-1].text, ":") {
@@ -57,13 +55,13 @@ func olderResult(l *line) bool {
 	return false
 }
 
-// frameWords are words that names of analytes do not have.
+// frameWords are words that do not occur in names of analytes.
 var frameWords = words("frame")
 
-// stopWords are words of sentences.
+// stopWords are frequent words of sentences.
 var stopWords = words("stop")
 
-// verbWords are verbs of sentences.
+// verbWords are verbs in sentences.
 var verbWords = words("verb")
 
 func isVerb(t token) bool {
@@ -71,10 +69,10 @@ func isVerb(t token) bool {
 	return unicode.IsLower(first) && verbWords[fold.String(strings.TrimRight(t.text, ",;."))]
 }
 
-// inSentence reports whether the words of a row are a part of a sentence: its cell has a verb, a word of
-// guidance or the label of a range stands before the name, the name is better known without such a word in
-// front ("Target Thyroxine (T4)"), the value is words of a sentence in the cell of the name, or a
-// number without a range is followed by the end of a sentence.
+// inSentence reports whether a row is a part of a sentence. Signs of a sentence are a verb in its cell, a word
+// of guidance or a range label before the name, a name that matches better without its first word ("Target
+// Thyroxine (T4)"), a value of words in the cell of the name, or a number without a range at the end of a
+// sentence.
 func (p *parsed) inSentence(g *grammar) bool {
 	name := slices.IndexFunc(p.pieces, func(s piece) bool { return s.role == rName })
 	from, to := p.pieces[name].from, p.pieces[name].to

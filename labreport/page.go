@@ -15,8 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 )
 
-// Box is a place on a page, as fractions of the page's width and height, from the
-// top left corner.
+// Box is a rectangle on a page, in fractions of the page's width and height, from the top left corner.
 type Box struct {
 	X      float64 `json:"x"`
 	Y      float64 `json:"y"`
@@ -24,7 +23,7 @@ type Box struct {
 	Height float64 `json:"height"`
 }
 
-// Union returns the smallest box that holds both. An empty box holds nothing.
+// Union returns the smallest box that contains both. An empty box is ignored.
 func (b Box) Union(c Box) Box {
 	if b == (Box{}) {
 		return c
@@ -36,7 +35,7 @@ func (b Box) Union(c Box) Box {
 	return Box{x, y, max(b.X+b.Width, c.X+c.Width) - x, max(b.Y+b.Height, c.Y+c.Height) - y}
 }
 
-// Word is a run of characters without white space, and where it stands.
+// Word is a text without white space and its place on the page.
 type Word struct {
 	healthlab.Private
 
@@ -44,36 +43,31 @@ type Word struct {
 	// Box should reach from the ascender to the descender of the font, so that words
 	// of one line have the same height.
 	Box Box
-	// Confidence is how sure the extractor is of the letters, 0 to 1. A PDF's own
-	// text is 1.
+	// Confidence is the confidence of the letters, 0 to 1. Text of a PDF has 1.
 	Confidence float64
-	// Votes is how many independent readings of the place saw this text; 0 counts as 1.
+	// Votes is how many independent readings of the place gave this text; 0 counts as 1.
 	Votes int
-	// Alternative is what another reading of the same place saw, empty if it saw the
-	// same.
+	// Alternative is the text of another reading of the same place; empty if it is the same.
 	Alternative string
 }
 
-// Page is what an extractor read on one page.
+// Page has the words of one page.
 type Page struct {
 	healthlab.Private
 
 	// Number counts from 1.
 	Number int
-	// Width and Height are the size of the page in any one unit (points, pixels);
-	// they give the boxes their shape.
+	// Width and Height are the size of the page in any unit (points, pixels).
 	Width, Height float64
 	// Words are in any order.
 	Words []Word
-	// Image says that the words were read from a picture, so that letters may be
-	// wrong.
+	// Image reports whether the words were read from a picture, so that letters may be wrong.
 	Image bool
-	// Unread says that something stands on the page that the extractor could not read: a
-	// picture without OCR, or one in which OCR found no word. A blank page is read.
+	// Unread reports whether the page has content that the extractor could not read: a picture without OCR, or
+	// one without a recognized word. A blank page is read.
 	Unread bool
-	// Original maps a box of this page to the same place on the page as it was
-	// uploaded, for an extractor that straightens a picture before it reads it. Nil
-	// means that the two are the same. It is pure.
+	// Original converts a box of this page to the uploaded page, for an extractor that straightens a picture.
+	// Nil means that they are the same. It must be pure.
 	Original func(Box) Box
 }
 
@@ -91,27 +85,26 @@ func unreadPages(pages []Page) (out []int) {
 type File struct {
 	healthlab.Private
 
-	// Type is its media type: application/pdf, image/jpeg or image/png.
+	// Type is the media type: application/pdf, image/jpeg or image/png.
 	Type string
 	Data []byte
 }
 
-// ErrPassword is the error of a file that opens only with a password. Extractors wrap it
-// together with [healthlab.Invalid].
+// ErrPassword is the error for a file that requires a password. Extractors wrap it together with
+// [healthlab.Invalid].
 var ErrPassword = errors.New("the file needs a password")
 
 // TextExtractor reads the words of a file, page by page.
 //
-// Check says how many pages a file has, quickly and without reading them, and
-// refuses a file that cannot be read at all. Extract calls page once for each page
-// in order and stops at the first error that page returns, returning it unchanged.
+// Check returns the number of pages of a file quickly, without reading them, and refuses an unreadable file.
+// Extract calls page once for each page in order and stops at the first error that page returns, returning it
+// unchanged.
 //
 // Errors: [healthlab.Invalid] if the file is corrupt, needs a password (with [ErrPassword]), has no pages, or is
-// of a type that the extractor does not read; [healthlab.Exhausted] if it asks for more memory, pixels or
-// time than the extractor allows; [healthlab.Unimplemented] if the file's words are
-// in pictures and there is no OCR; anything else is a failure that may pass.
-// Implementations are safe for concurrent use and stop soon after ctx ends. They
-// treat the file as hostile.
+// of a type that the extractor does not read; [healthlab.Exhausted] if it needs more memory, pixels or time than
+// the extractor allows; [healthlab.Unimplemented] if the file has only pictures and there is no OCR; any other
+// error is temporary. Implementations are safe for concurrent use and stop soon after ctx ends. The file may be
+// malicious.
 type TextExtractor interface {
 	Check(ctx context.Context, file File) (pages int, err error)
 	Extract(ctx context.Context, file File, page func(Page) error) error
@@ -126,23 +119,23 @@ type Renderer interface {
 	RenderPage(ctx context.Context, file File, page, pixels int) (image.Image, error)
 }
 
-// token is a word, or a part of one, in page units.
+// token is a word, or a part of a word, in page units.
 type token struct {
 	text           string
 	x0, x1, y0, y1 float64
 	conf           float64
 	votes          int
 	alt            string
-	// gap says that the token begins a cell: it stands apart from the one before.
+	// gap reports whether the token begins a cell, after a wide space.
 	gap bool
-	// spaced is false if the token is the second part of one printed word.
+	// spaced is false for the second part of one printed word.
 	spaced bool
 }
 
 func (t token) height() float64 { return t.y1 - t.y0 }
 func (t token) mid() float64    { return (t.y0 + t.y1) / 2 }
 
-// line is a line of print, left to right.
+// line is a line of tokens, from left to right.
 type line struct {
 	tokens []token
 	y0, y1 float64
@@ -165,7 +158,7 @@ func textOf(tokens []token) string {
 	return b.String()
 }
 
-// cells returns the stretches between wide gaps.
+// cells returns the tokens between wide gaps.
 func (l line) cells() [][]token {
 	var out [][]token
 	start := 0
@@ -178,7 +171,7 @@ func (l line) cells() [][]token {
 	return out
 }
 
-// maxLevel is how many lines that are level with each other are looked at.
+// maxLevel is the greatest number of overlapping lines that are compared.
 const maxLevel = 100
 
 // linesOf groups the words of a page into lines.
@@ -203,8 +196,7 @@ func linesOf(p Page, index int) []line {
 	slices.SortFunc(words, func(a, b token) int {
 		return cmp.Or(cmp.Compare(a.x0, b.x0), cmp.Compare(a.y0, b.y0), strings.Compare(a.text, b.text))
 	})
-	// Each word joins the line whose last word is level with it, so that a line may
-	// drift a little.
+	// Each word joins the line whose last word is on the same level, so that a line may be slightly slanted.
 	type row struct{ tokens []token }
 	var rows []*row
 	byBand := map[int][]*row{}
@@ -213,7 +205,7 @@ func linesOf(p Page, index int) []line {
 		var best *row
 		bestD := math.Inf(1)
 		for b := band(w.mid()) - 2; b <= band(w.mid())+2; b++ {
-			// No page has so many lines level with each other but one that is to keep us.
+			// Only a malicious page has so many overlapping lines.
 			level := byBand[b]
 			for _, r := range level[max(0, len(level)-maxLevel):] {
 				last := r.tokens[len(r.tokens)-1]
@@ -259,7 +251,7 @@ func newLine(words []token, page int, image bool) line {
 	}
 	slices.Sort(hs)
 	l.height = hs[len(hs)/2]
-	// Boxes of letters that were seen are tight, so that a space is wider in heights.
+	// Boxes of OCR are tight, so that a space is wider relative to the height.
 	wide := 0.95
 	if image {
 		wide = 1.3
@@ -283,8 +275,7 @@ var (
 	reParenTwo = regexp.MustCompile(`^(\d[\d.,]*)(\([\d<>].*)$`)
 )
 
-// splitWord cuts a printed word where two things are glued together: a number and
-// its unit, a label and its value, dot leaders.
+// splitWord splits a printed word with several parts: a number and its unit, a label and its value, dot leaders.
 func splitWord(w token) []token {
 	if strings.HasSuffix(w.text, ").") || strings.HasSuffix(w.text, "].") {
 		w.text = w.text[:len(w.text)-1] // the end of a sentence
@@ -351,7 +342,7 @@ func splitWord(w token) []token {
 
 var reExponent = regexp.MustCompile(`^x?10(?:\^|e|E|\*|³|⁶|⁹|')?\d*`)
 
-// cutToken shares a word's box among its parts by their length.
+// cutToken divides a word's box among its parts by their length.
 func cutToken(w token, parts []string) []token {
 	total := 0
 	for _, p := range parts {

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// genderOf reads a sex as printed.
+// genderOf returns the gender of a printed sex.
 func genderOf(s string) string {
 	f := fold.Words(s)
 	if len(f) == 0 {
@@ -68,7 +68,7 @@ func beginsWithLabel(s string) bool {
 	return false
 }
 
-// headingWords are words of headings over the patient's data.
+// headingWords are words in headings above the patient's data.
 var headingWords = words("person")
 
 var nameParticles = map[string]bool{"de": true, "van": true, "von": true, "der": true, "del": true, "la": true, "da": true, "di": true, "el": true, "al": true, "bin": true, "le": true, "dos": true, "den": true, "ter": true, "zu": true}
@@ -102,8 +102,8 @@ func (m *metaReader) setName(set func(**string, string, found, string, float64),
 	set(&out.PatientLastName, "patient_last_name", n, l, conf)
 }
 
-// splitName tells first from last names: a comma or capitals tell, then names that
-// are known as given names, then the usual order.
+// splitName returns the first and last names. A comma or capital letters decide, then known given names, then
+// the usual order.
 func splitName(s string) (first, last string, conf float64) {
 	if before, after, ok := strings.Cut(s, ","); ok && strings.TrimSpace(after) != "" {
 		return dropInitial(strings.TrimSpace(after)), strings.TrimSpace(before), 0.97

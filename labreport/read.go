@@ -11,26 +11,25 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 )
 
-// FailureReason says why a report has no results, as published.
+// FailureReason is why a report has no results, in its published form.
 type FailureReason string
 
-// Failure reasons. Clients accept further ones.
+// Failure reasons. Clients must accept further ones.
 const (
-	// InvalidInput is a document that is not a lab report with results.
+	// InvalidInput: the document is not a lab report with results.
 	InvalidInput FailureReason = "invalid_input"
-	// LowQuality is a picture that cannot be read well enough.
+	// LowQuality: the picture cannot be read well enough.
 	LowQuality FailureReason = "low_quality"
-	// NotEnglish is a language that is not supported. (The name is the wire's; we
-	// also read German, Spanish and French.)
+	// NotEnglish: the language is not supported. The name is part of the API; German, Spanish and French are
+	// supported too.
 	NotEnglish FailureReason = "not_english"
-	// TooManyPages is the page limit, found only while reading.
+	// TooManyPages: the file has more pages than allowed, found only while reading.
 	TooManyPages FailureReason = "too_many_pages"
-	// ProcessingError is a failure of ours, or no outcome in time.
+	// ProcessingError: the service failed, or had no result in time.
 	ProcessingError FailureReason = "processing_error"
 )
 
-// Reader turns words into results. It is pure, immutable and safe for concurrent
-// use.
+// Reader extracts results from words. It is pure, immutable and safe for concurrent use.
 type Reader struct {
 	catalogue loinc.Catalogue
 }
@@ -43,12 +42,11 @@ func NewReader(c loinc.Catalogue) *Reader {
 	return &Reader{catalogue: c}
 }
 
-// maxWords is the most words of a report: a thousand on each of its pages, which is close
-// print. What has more is not a report, and would hold a worker for minutes.
+// maxWords is the greatest number of words of a report: a thousand per page, which is dense print. A longer
+// document is not a report, and would block a worker for minutes.
 const maxWords = 1000 * MaxPages
 
-// Read reads the pages of one report, of at most 30,000 words. A reason that is not empty
-// says why there is no data.
+// Read extracts the data of one report of at most 30,000 words. A non-empty reason is why there is no data.
 func (r *Reader) Read(pages []Page) (Data, FailureReason) {
 	words := 0
 	for i := range pages {
@@ -64,9 +62,8 @@ func (r *Reader) Read(pages []Page) (Data, FailureReason) {
 	return d.data(), ""
 }
 
-// Readability says how well a page could be read, for an extractor that tries several ways
-// to read a picture: known analytes, ranges and units count. More is better; 0 is
-// nothing.
+// Readability scores how well a page was recognized, for an extractor that tries several ways to read a picture.
+// It counts known analytes, ranges and units; more is better, 0 is nothing.
 func (r *Reader) Readability(p Page) float64 {
 	d := r.document([]Page{p})
 	score := 0.0
@@ -86,12 +83,11 @@ func (r *Reader) Readability(p Page) float64 {
 	return score
 }
 
-// Language says which language a page is in, by the words of reports that stand on it:
-// en, de, es or fr; empty if unknown. It is for an extractor of pictures that
-// has dictionaries.
+// Language returns the language of a page by its words: en, de, es or fr; empty if unknown. An extractor of
+// pictures uses it to choose a dictionary.
 func (r *Reader) Language(p Page) string { return languageOf(linesOf(p, 0)) }
 
-// document is one report while it is read.
+// document is the state of reading one report.
 type document struct {
 	g         grammar
 	pages     []Page
@@ -99,22 +95,22 @@ type document struct {
 	language  string
 	rows      []row
 	isRow     map[int]bool
-	columns   bool // some table had headings
+	columns   bool // some table has headings
 	letters   int
 	foreign   int
 	words     int
 	wordConf  float64
-	specimen  loinc.Specimen // of the whole report
+	specimen  loinc.Specimen // specimen of the whole report
 	mixed     bool           // the report states several specimens
-	bothMarks bool           // decimals are written with a point and with a comma
+	bothMarks bool           // both a point and a comma are used as decimal marks
 	shifted   map[int]bool   // pages whose numbers lost their decimal points
 	catalogue loinc.Catalogue
 }
 
-// row is one result before it is published.
+// row is one result while it is read.
 type row struct {
 	p        *parsed
-	at       int // line
+	at       int // index of the line
 	name     string
 	nameToks []token
 	known    float64
@@ -123,7 +119,7 @@ type row struct {
 	unitToks []token
 	unit     ucum.Unit
 	repaired bool
-	// foreignUnit says that the unit is none that the analyte is given in.
+	// foreignUnit reports whether the analyte is not measured in the unit.
 	foreignUnit bool
 	reference   string
 	refToks     []token
@@ -133,8 +129,8 @@ type row struct {
 	panelLine   int
 	specimen    loinc.Specimen
 	inTable     bool
-	twoValues   bool    // another number, or another unit, stands in the row
-	doubt       float64 // taken from the confidence of the value
+	twoValues   bool    // the row has another number or unit
+	doubt       float64 // subtracted from the confidence of the value
 }
 
 func (r *Reader) document(pages []Page) *document {
@@ -177,7 +173,7 @@ func (r *Reader) document(pages []Page) *document {
 	return d
 }
 
-// read goes through the lines.
+// read processes the lines.
 func (d *document) read() {
 	var cols []column
 	in := section{line: -1, specimen: loinc.NoSpecimen}
@@ -189,7 +185,7 @@ func (d *document) read() {
 			continue
 		}
 		if h := heading(*l); h != nil {
-			// A heading in two lines: "Reference" over "Range".
+			// A heading over two lines: "Reference" above "Range".
 			if i+1 < len(d.lines) && d.lines[i+1].page == l.page && d.lines[i+1].y0-l.y1 < 0.8*l.height {
 				if more := secondHeading(d.lines[i+1]); more {
 					claimed[i+1] = true
@@ -264,15 +260,14 @@ func secondHeading(l line) bool {
 	return words > 0 && words <= 6 && known*3 >= words*2
 }
 
-// clauses reads a line as one result, or as several that are separated by
-// semicolons or repeated "Name: value".
+// clauses reads a line as one result, or as several separated by semicolons or by repeated "Name: value".
 func (d *document) clauses(l *line, cols []column) []*parsed {
 	if len(l.tokens) < 2 || sentence(l) && !strings.Contains(l.text(), ";") {
 		return nil
 	}
 	if len(l.cells()) == 1 && len(l.tokens) <= 6 && d.g.known(l.text()) > 0.85 &&
 		!slices.ContainsFunc(l.tokens, func(t token) bool { return valueShape(t.text, d.g.decimals) == number1 }) {
-		return nil // nothing but a name
+		return nil // the line has only a name
 	}
 	var parts []line
 	start := 0
@@ -307,7 +302,7 @@ func (d *document) clauses(l *line, cols []column) []*parsed {
 	if p := d.g.parse(l, cols); p != nil && d.accept(p, cols) {
 		return []*parsed{p}
 	}
-	// A line that does not fit the table above may stand on its own.
+	// A line that does not fit the table above may be read alone.
 	if len(cols) > 0 {
 		if p := d.g.parse(l, nil); p != nil && p.known > 0.85 && d.accept(p, nil) && (p.has(rUnit) || p.has(rRange)) {
 			return []*parsed{p}
@@ -316,7 +311,7 @@ func (d *document) clauses(l *line, cols []column) []*parsed {
 	return nil
 }
 
-// accept decides whether a reading is a result: its name or its unit must be known.
+// accept reports whether a parsed line is a result: its name or its unit must be known.
 func (d *document) accept(p *parsed, cols []column) bool {
 	name := cleanName(p.text(rName))
 	if name == "" || p.score < 2 {
@@ -373,7 +368,7 @@ func (d *document) accept(p *parsed, cols []column) bool {
 	if len(strings.Fields(name)) > 8 || sentence(p.line) {
 		return false
 	}
-	// An analyte that the catalogue does not have.
+	// The catalogue does not have the analyte.
 	if inTable {
 		if v := p.find(rValue); !inValueColumn(cols, v, p.line.height) {
 			return false
@@ -383,7 +378,7 @@ func (d *document) accept(p *parsed, cols []column) bool {
 	return unit && (isRange || limits) && (sh == number1)
 }
 
-// ofControl reports whether the cell of the name says that the row is of a control sample.
+// ofControl reports whether the name's cell marks a control sample.
 func (d *document) ofControl(p *parsed) bool {
 	for _, s := range p.pieces {
 		if s.role != rName {
@@ -398,7 +393,7 @@ func (d *document) ofControl(p *parsed) bool {
 	return false
 }
 
-// inValueColumn reports whether a value stands in a column of results.
+// inValueColumn reports whether a value is in a column of results.
 func inValueColumn(cols []column, value []token, height float64) bool {
 	if len(value) == 0 || len(cols) == 0 {
 		return false
@@ -407,7 +402,7 @@ func inValueColumn(cols []column, value []token, height float64) bool {
 	return cols[c].role == rValue || cols[c].role == rOut
 }
 
-// unitless reports whether an analyte is printed without a unit: a ratio, pH, INR.
+// unitless reports whether an analyte has no unit: a ratio, pH, INR.
 func (d *document) unitless(name string) bool {
 	found := d.g.find(cleanName(name))
 	for i, f := range found {

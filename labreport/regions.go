@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// regions returns the lines of a page in reading order: of a page in two columns,
-// the left ones before the right ones. A page is cut only where it reads better cut
-// than whole.
+// regions returns the lines of a page in reading order: the left column before the right one. A page is split
+// only if the halves are recognized better than the whole.
 func (d *document) regions(p Page, index int) []line {
 	lines := linesOf(p, index)
 	gutters := findGutters(lines, p.Width)
@@ -32,8 +31,8 @@ func (d *document) regions(p Page, index int) []line {
 	return best
 }
 
-// namesOnBothSides is the cheap question before a page is cut: are there lines whose
-// left part and whose right part both begin with a known analyte?
+// namesOnBothSides is a fast check before a page is split: are there lines whose left and right halves both
+// begin with a known analyte?
 func (d *document) namesOnBothSides(lines []line, gutter float64) bool {
 	n := 0
 	for _, l := range lines {
@@ -55,8 +54,7 @@ func (d *document) beginsKnown(tokens []token) bool {
 	return false
 }
 
-// cutLines cuts a page at a gutter. What stands above the first row is the head, and
-// stays whole.
+// cutLines splits a page at a gutter. The head above the first row is not split.
 func (d *document) cutLines(lines []line, gutter float64) (head, left, right []line) {
 	first := 0
 	for i, l := range lines {
@@ -66,7 +64,7 @@ func (d *document) cutLines(lines []line, gutter float64) (head, left, right []l
 			break
 		}
 	}
-	// Headings over the two columns belong to them.
+	// Headings above the two columns belong to them.
 	for first > 0 && (heading(lines[first-1]) != nil || len(lines[first-1].cells()) == 2 && lines[first].y0-lines[first-1].y1 < lines[first].height) {
 		first--
 	}
@@ -114,7 +112,7 @@ func lineOf(tokens []token, of line) line {
 	return l
 }
 
-// findGutters finds vertical stretches near the middle that almost no word crosses.
+// findGutters returns vertical gaps near the middle that almost no word crosses.
 func findGutters(lines []line, width float64) []float64 {
 	if len(lines) < 6 || width <= 0 {
 		return nil
@@ -150,13 +148,13 @@ func findGutters(lines []line, width float64) []float64 {
 	return out
 }
 
-// worth says how well lines read as results of known analytes.
+// worth is how well lines are recognized as results of known analytes.
 type worth struct {
 	rows  int
 	score float64
 }
 
-// tidy reports whether a reading explains nearly all of its line.
+// tidy reports whether a result uses nearly all of its line.
 func (d *document) tidy(p *parsed) bool {
 	notes := 0
 	for _, s := range p.pieces {

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// add makes a row of a reading.
+// add makes a row from a parsed line.
 func (d *document) add(p *parsed, at int, in section, cols []column) {
 	r := row{p: p, at: at, panel: in.name, panelLine: in.line, known: p.known, specimen: d.specimenFor(p, in)}
 	d.nameAndUnit(&r)
@@ -37,19 +37,17 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 	r.reference = strings.TrimSpace(textOf(r.refToks))
 	r.bounds, _ = parseBounds(toPointAll(r.reference, d.g.decimals))
 	if len(r.refToks) > len(p.find(rRange)) {
-		r.bounds = Bounds{} // of one sex or age
+		r.bounds = Bounds{} // the range is of one sex or age
 	}
 	d.limits(&r)
 	r.inTable = len(cols) > 0
-	// A value that stands in the column for results outside the range is flagged by
-	// its place.
+	// A value in the column for results outside of the range is flagged by its column.
 	if v := p.find(rValue); len(v) > 0 && len(p.cols) > 0 && r.flag == "" {
 		if c, _ := columnOf(p.cols, v[0].x0, v[len(v)-1].x1, p.line.height); p.cols[c].role == rOut {
 			r.flag = "out"
 		}
 	}
-	// A value that stands under the heading of older results, where the column of results
-	// has no heading that could be read.
+	// The value is under the heading of older results, and the column of results has an unreadable heading.
 	if v := p.find(rValue); len(v) > 0 && len(p.cols) > 0 {
 		c, _ := columnOf(p.cols, v[0].x0, v[len(v)-1].x1, p.line.height)
 		switch role := p.cols[c].role; {
@@ -65,7 +63,7 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 		r.twoValues = true
 		r.doubt += 0.25
 	}
-	// Older results without a heading: two numbers fight for the one place.
+	// Two numbers without a heading: one may be an older result.
 	for _, s := range p.pieces {
 		if s.role == rPrev && !hasRole(cols, rPrev) {
 			r.doubt += 0.25
@@ -74,12 +72,12 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 	d.rows = append(d.rows, r)
 }
 
-// nameAndUnit notes the name and the unit of a row.
+// nameAndUnit sets the name and the unit of a row.
 func (d *document) nameAndUnit(r *row) {
 	r.nameToks, r.unitToks = r.p.find(rName), r.p.find(rUnit)
 	if first := r.nameToks[0].text; len(r.nameToks) > 1 && strings.IndexByte("([", first[0]) >= 0 {
 		if b, ok := d.g.bounds(toPointAll(first, d.g.decimals)); ok && b.Any() {
-			r.nameToks = r.nameToks[1:] // the range of the row beside it
+			r.nameToks = r.nameToks[1:] // the range of the row next to it
 		}
 	}
 	if whole := r.p.nameWithIndex(); whole != nil {
@@ -95,8 +93,8 @@ func (d *document) nameAndUnit(r *row) {
 	}
 }
 
-// settleUnit decides the unit among those that the analyte has. On a picture it resolves
-// letters that look alike. A unit that the analyte is not given in stays and is doubted.
+// settleUnit decides the unit among those of the analyte. On a picture it resolves similar letters. A unit that
+// the analyte does not have is kept and marked as doubtful.
 func (d *document) settleUnit(r *row) {
 	if r.unitText == "" {
 		d.unitInName(r)
@@ -111,7 +109,7 @@ func (d *document) settleUnit(r *row) {
 		r.unit, _ = ucum.Parse(better)
 	}
 	if d.g.image {
-		// The letters of mcg are often read so; mEq has a q.
+		// The letters of mcg are often misread so; mEq has a q.
 		r.unitText = strings.NewReplacer("meg/", "mcg/", "mceg/", "mcg/", "mog/", "mcg/").Replace(r.unitText)
 		if !fits() || !ucum.IsAmong(r.unit.UCUM, loinc.UnitsOf(terms)) && ucum.Ambiguous(r.unitText) {
 			if better, ok := ucum.RepairAmong(r.unitText, loinc.UnitsOf(terms)); ok {
@@ -128,13 +126,13 @@ func (d *document) settleUnit(r *row) {
 	r.foreignUnit = !fits() && r.known > 0.8
 	if _, inside := fold.Parentheses(r.name); inside != "" && r.unit.UCUM != "" {
 		if u, ok := ucum.Parse(inside); ok && !ucum.Same(u.UCUM, r.unit.UCUM) {
-			r.doubt += 0.3 // the name has another unit: part of the row is of its neighbour
+			r.doubt += 0.3 // the name has another unit: a part of the row belongs to its neighbour
 		}
 	}
 }
 
-// unitInName takes a unit in parentheses off the end of a name: on a picture its letters may
-// be misread, so that the reading of the line did not know it.
+// unitInName removes a unit in parentheses from the end of a name. On a picture it may be misread, so that the
+// parser did not recognize it.
 func (d *document) unitInName(r *row) {
 	last := len(r.nameToks) - 1
 	if !d.g.image || last < 1 {
@@ -157,7 +155,7 @@ func (d *document) unitInName(r *row) {
 	r.unitToks, r.nameToks = r.nameToks[last:], r.nameToks[:last]
 }
 
-// termsOf returns the terms that a row may mean, those of its specimen if there are any.
+// termsOf returns the possible terms of a row, limited to its specimen if there are any.
 func (d *document) termsOf(r *row) []*loinc.Term {
 	specimen := loinc.NamedSpecimen(r.name)
 	if specimen == loinc.NoSpecimen {
@@ -176,7 +174,7 @@ func (d *document) termsOf(r *row) []*loinc.Term {
 	return all
 }
 
-// limits takes a range from two columns, one for each end.
+// limits sets a range from two columns, one for each end.
 func (d *document) limits(r *row) {
 	low, high := r.p.find(rLow), r.p.find(rHigh)
 	if len(low)+len(high) == 0 || r.bounds.Any() {
@@ -212,7 +210,7 @@ var (
 	reNotReport = regexp.MustCompile(`(?i)\b(?:drinking water|tap water|trinkwasser|agua potable|eau potable|wasseranalyse|water quality|nutrition facts|per serving|nährwerte|información nutricional|valeurs nutritionnelles|invoice|rechnung|factura|facture|soil analysis|bodenanalyse|price list|preisliste|purchase order|receipt|quittung|waste ?water|quality control|qualitätskontrolle|control de calidad|contrôle de qualité)\b`)
 )
 
-// refuse decides whether the document is a lab report at all.
+// refuse decides whether the document is a lab report.
 func (d *document) refuse() FailureReason {
 	if d.words == 0 {
 		if d.g.image {
@@ -250,13 +248,13 @@ func (d *document) refuse() FailureReason {
 	case len(d.rows) == 0:
 		return InvalidInput
 	case spans > 2 && spans*2 > len(d.rows):
-		return InvalidInput // a list of reference values
+		return InvalidInput // the document is a list of reference values
 	case reNotReport.MatchString(text.String()) && frame < 3:
 		return InvalidInput
 	case strong >= 3 && (frame > 0 || strong*3 >= len(d.rows)*2):
 		return ""
 	case full >= 2 && full == len(d.rows):
-		return "" // without a letterhead
+		return "" // a report without a letterhead
 	case strong >= 1 && frame >= 2:
 		return ""
 	case strong >= 1 && frame >= 1 && d.columns:
@@ -268,14 +266,14 @@ func (d *document) refuse() FailureReason {
 }
 
 func (d *document) measuredIn(r *row) bool {
-	// The price of copper changes by percents; copper in blood has none.
+	// A price of copper changes by percent; copper in blood has no percentage.
 	found := d.g.find(r.name)
 	return slices.ContainsFunc(found[:min(len(found), 12)], func(f loinc.Found) bool {
 		return loinc.MeasuredIn(f.Term, r.unit)
 	})
 }
 
-// frame counts the kinds of labels that lab reports have and other papers do not.
+// frame counts the kinds of labels that lab reports have and other documents do not.
 func (d *document) frame() int {
 	kinds := map[metaField]bool{}
 	for i := range d.lines {
@@ -298,7 +296,7 @@ func (d *document) frame() int {
 	return n
 }
 
-// data publishes what was read.
+// data returns the extracted data in its published form.
 func (d *document) data() Data {
 	out := Data{Results: make([]Result, 0, len(d.rows))}
 	out.Metadata = readMeta(d.lines, d.pages, func(i int) bool { return d.isRow[i] }, d.language)
@@ -320,7 +318,7 @@ func (d *document) data() Data {
 
 var reAmbiguous = regexp.MustCompile(`^[<>=]*[1-9]\d{0,2}[.,]\d{3}$`)
 
-// result publishes one row.
+// result returns one row in its published form.
 func (d *document) result(r *row, raw RawRow) (Result, bool) {
 	res, best, ok := finish(d.catalogue, raw, r.bounds, r.unit, d.g.decimals)
 	if ok {
@@ -335,8 +333,7 @@ func (d *document) result(r *row, raw RawRow) (Result, bool) {
 	return res, ok
 }
 
-// withoutDoubtfulFlags keeps of the flags only the printed one where the value, the unit or the
-// range was not read surely.
+// withoutDoubtfulFlags keeps only the printed flag if the value, the unit or the range was not read surely.
 func (res *Result) withoutDoubtfulFlags(printed string) {
 	if res.Evidence.allSure(flagSure, "value", "units", "reference_range") {
 		return
@@ -345,22 +342,22 @@ func (res *Result) withoutDoubtfulFlags(printed string) {
 	res.Interpretation = ptr(Interpret(*res.Type, res.Value, printed, "", Bounds{}))
 }
 
-// The least confidence of a field for a match without review. The letters of a picture are
-// surer than pictureSure only where its readings agree.
+// The least confidence of a field for a match without review. The letters of a picture have more than
+// pictureSure only if its readings agree.
 const (
 	textSure    = 0.9
 	pictureSure = 0.82
 )
 
-// flagSure is the least confidence of the fields that a flag is computed from.
+// flagSure is the least confidence of the fields from which a flag is computed.
 const flagSure = 0.9
 
 func (e Evidence) sure(least float64) bool {
-	// A field without a reading counts as given.
+	// A field without a reading counts as certain.
 	return e.allSure(least, "value", "units", "test_name")
 }
 
-// allSure reports whether each of the fields was read with at least a confidence and in one way.
+// allSure reports whether each field was read with the least confidence and without alternatives.
 func (e Evidence) allSure(least float64, fields ...string) bool {
 	for _, field := range fields {
 		got, ok := e[field]
@@ -377,12 +374,12 @@ func (res *Result) review(least float64) {
 	}
 }
 
-// nameConfidence says how sure the name of a row is on a page of a kind. The value of a broken
-// row is text that may belong to the name.
+// nameConfidence returns the confidence of a row's name. The value of a broken row is text that may belong to
+// the name.
 func (r *row) nameConfidence(picture, broken bool) float64 {
 	switch {
 	case r.cutName() || broken:
-		return 0.75 // part of the name stands where the value should
+		return 0.75 // a part of the name is in the place of the value
 	case r.known > 0.95:
 		return 0.97
 	case r.known > 0.8 && picture:
@@ -393,7 +390,7 @@ func (r *row) nameConfidence(picture, broken bool) float64 {
 	return 0.82
 }
 
-// evidence says where each field was read and how surely.
+// evidence returns the place and confidence of each field.
 func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	page := d.pages[r.p.line.page]
 	e := Evidence{}
@@ -403,8 +400,8 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 		}
 		seen := confOf(tokens)
 		if page.Image {
-			// One reading of a picture is too sure of itself. Readings that agree are
-			// nearly as sure as a text layer.
+			// A single reading of a picture overestimates its confidence. Readings that agree are nearly as sure
+			// as a text layer.
 			most := 0.89
 			if agreed(tokens) {
 				most = 0.95
@@ -430,16 +427,16 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	case r.foreignUnit, broken:
 		unit = 0.5
 	case r.twoValues:
-		unit = 0.7 // it may be that of the other value
+		unit = 0.7 // it may be the unit of the other value
 	case r.repaired:
 		unit = 0.8
 	case r.unit.UCUM == "":
 		unit = 0.75
 	case match >= 0.5 && match < 0.62 && known:
-		unit = 0.85 // it does not go with the analyte
+		unit = 0.85 // the analyte is not measured in the unit
 	}
 	if !known {
-		unit = min(unit, 0.88) // the row may be none
+		unit = min(unit, 0.88) // the row may not be a result
 	}
 	put("units", r.unitToks, unit)
 
@@ -462,7 +459,7 @@ func agreed(tokens []token) bool {
 	return !slices.ContainsFunc(tokens, func(t token) bool { return t.votes < 2 })
 }
 
-// valueConfidence says how sure the reading of a value is.
+// valueConfidence returns the confidence of a value.
 func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 	value := 0.98
 	switch valueShape(r.value, d.g.decimals) {
@@ -480,7 +477,7 @@ func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 		value = 0.7
 	}
 	if sh := valueShape(r.value, d.g.decimals); d.pages[r.p.line.page].Image && r.bounds.Any() && sh != number1 && sh != spanShape {
-		value = 0.3 // a word where a number should be: misread
+		value = 0.3 // a word in place of a number is a misreading
 	}
 	if reAmbiguous.MatchString(strings.ReplaceAll(r.value, " ", "")) && (d.g.decimals == Undecided || d.bothMarks) {
 		value = 0.5
@@ -501,7 +498,7 @@ func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 	return min(value, d.plausible(r, res))
 }
 
-// rangeConfidence says how sure the reading of a range is.
+// rangeConfidence returns the confidence of a range.
 func rangeConfidence(r *row, res *Result) float64 {
 	ref := 0.96
 	if !r.bounds.Any() {
@@ -516,8 +513,8 @@ func rangeConfidence(r *row, res *Result) float64 {
 	return ref
 }
 
-// contradicts reports whether the printed flag and the range say different things of the
-// value: one of the three is misread.
+// contradicts reports whether the printed flag contradicts the range, so that one of value, flag and range is
+// misread.
 func contradicts(r *row, res *Result) bool {
 	m, ok := flagMeaning(r.flag)
 	if !ok || !r.bounds.Any() {
@@ -529,8 +526,7 @@ func contradicts(r *row, res *Result) bool {
 	return (m == Abnormal || m == Critical) && in || m == Normal && out
 }
 
-// plausible lowers the confidence of a number read from a picture that is far outside its
-// range. It changes nothing.
+// plausible returns a lower confidence for a number from a picture that is far outside of its range.
 func (d *document) plausible(r *row, res *Result) float64 {
 	if !d.pages[r.p.line.page].Image || *res.Type != Numeric || !r.bounds.Any() {
 		return 1

@@ -35,46 +35,46 @@ type JobSummary struct {
 	ReviewedAt *healthlab.Time `json:"reviewed_at"`
 }
 
-// JobReview is a job as a reviewer sees it.
+// JobReview is a job for a reviewer.
 type JobReview struct {
 	healthlab.Private
 
 	JobSummary
-	// Draft is what was read, with the place and confidence of each field; nil until then.
+	// Draft is the extracted data with the place and confidence of each field; nil before.
 	Draft *Data `json:"draft"`
 	// Corrections are those of the review; never nil.
 	Corrections []Correction `json:"corrections"`
-	// Data is what clients see: nil until the job is completed.
+	// Data is the published data: nil until the job is completed.
 	Data *Data `json:"data"`
 }
 
-// TrainingExample is a correction beside what was read, for training and measuring readers.
+// TrainingExample is a correction with the original reading, for training and measuring readers.
 type TrainingExample struct {
 	healthlab.Private
 
 	JobID JobID `json:"job_id"`
-	// UserID is whose report it is. It is not part of the JSON.
+	// UserID is the user of the report. It is not part of the JSON.
 	UserID     healthlab.UserID `json:"-"`
 	ReviewedBy string           `json:"reviewed_by"`
 	ReviewedAt healthlab.Time   `json:"reviewed_at"`
 	Correction Correction       `json:"correction"`
-	// Read is the field of a change as it was read; nil if it was not.
+	// Read is the original text of a changed field; nil if it was not read.
 	Read *string `json:"read"`
-	// Reading is where the field was read, and how surely; nil if it was not.
+	// Reading is the place and confidence of the field; nil if it was not read.
 	Reading *Reading `json:"reading"`
-	// Draft is the whole result as it was read; nil of added results and of metadata.
+	// Draft is the whole original result; nil for added results and for metadata.
 	Draft *Result `json:"draft"`
 }
 
 // JobsQuery selects jobs for reviewers.
 type JobsQuery struct {
-	// Status keeps jobs with one of these; empty means any.
+	// Status keeps jobs with one of these statuses; empty means any.
 	Status []Status
 	// User, if not zero, keeps the jobs of one user.
 	User healthlab.UserID
-	// Cursor continues after an earlier page: its Next. Empty for the first page.
+	// Cursor is the Next of an earlier page; empty for the first page.
 	Cursor string
-	// Size is the most jobs to return. Default 50.
+	// Size is the greatest number of jobs. Default 50.
 	Size int
 }
 
@@ -91,7 +91,7 @@ func (p ListPosition) cursor() string {
 	return strconv.FormatInt(p.CreatedAt.UnixMicro(), 10) + "." + p.ID.String()
 }
 
-// placeOf reads a cursor.
+// placeOf parses a cursor.
 func placeOf(cursor string) (ListPosition, error) {
 	at, id, _ := strings.Cut(cursor, ".")
 	micro, err1 := strconv.ParseInt(at, 10, 64)
@@ -116,7 +116,7 @@ func (j *Job) summary() JobSummary {
 	return s
 }
 
-// Jobs lists the jobs of a team for reviewers. Invalid for a cursor that is none.
+// Jobs lists the jobs of a team for reviewers. It returns Invalid for an invalid cursor.
 func (s *Service) Jobs(ctx context.Context, team healthlab.TeamID, q JobsQuery) (JobPage, error) {
 	if q.Size <= 0 {
 		q.Size = 50
@@ -143,8 +143,8 @@ func (s *Service) Jobs(ctx context.Context, team healthlab.TeamID, q JobsQuery) 
 	return page, nil
 }
 
-// JobReview returns a job with its draft. NotFound with [RuleJobNotFound] if the team has no
-// such job.
+// JobReview returns a job with its draft. It returns NotFound with [RuleJobNotFound] if the team has no such
+// job.
 func (s *Service) JobReview(ctx context.Context, team healthlab.TeamID, id JobID) (JobReview, error) {
 	j, err := s.job(ctx, team, id)
 	if err != nil {
@@ -169,7 +169,7 @@ func noJob(id JobID) error {
 	return rule(healthlab.NotFound, RuleJobNotFound, "parsing job "+id.String()+" not found")
 }
 
-// MaxPagePixels is the most pixels of the picture of a page.
+// MaxPagePixels is the greatest number of pixels of a page's picture.
 const MaxPagePixels = 2_000_000
 
 // PagePNG returns the picture of a page of a job, counted from 1, as PNG of at most
@@ -186,7 +186,7 @@ func (s *Service) PagePNG(ctx context.Context, team healthlab.TeamID, id JobID, 
 	if s.opts.Renderer == nil {
 		return nil, errNotDrawn()
 	}
-	// Several files are pictures of one page each.
+	// Each of several files is a picture of one page.
 	file, inFile := 0, page
 	if len(j.Files) > 1 {
 		file, inFile = page-1, 1
@@ -220,10 +220,9 @@ func errNotDrawn() error {
 	return rule(healthlab.Unimplemented, RulePageNotDrawn, "this installation cannot draw the page")
 }
 
-// Approve completes a job with the draft as the corrections change it; see
-// [Reader.Correct]. The draft stays beside it. by names the reviewer, for the record.
-// Invalid if a correction does not fit the draft or no result is left, Precondition with
-// [RuleJobNotInReview] if the job does not wait for review.
+// Approve completes a job with the corrected draft; see [Reader.Correct]. The draft itself stays unchanged. by
+// is the name of the reviewer. Invalid if a correction does not fit the draft or no result is left, Precondition
+// with [RuleJobNotInReview] if the job does not wait for review.
 func (s *Service) Approve(ctx context.Context, team healthlab.TeamID, id JobID, by string, corrections []Correction) (PublishedJob, error) {
 	if err := checkReviewer(by).Err(); err != nil {
 		return PublishedJob{}, err
@@ -244,7 +243,7 @@ func (s *Service) Approve(ctx context.Context, team healthlab.TeamID, id JobID, 
 	})
 }
 
-// Reject fails a job with a reason. Errors as of Approve.
+// Reject fails a job with a reason. The errors are those of Approve.
 func (s *Service) Reject(ctx context.Context, team healthlab.TeamID, id JobID, by string, reason FailureReason) (PublishedJob, error) {
 	p := checkReviewer(by)
 	if all := []FailureReason{InvalidInput, LowQuality, NotEnglish, TooManyPages, ProcessingError}; !slices.Contains(all, reason) {
@@ -272,7 +271,7 @@ func checkReviewer(by string) (p healthlab.Problems) {
 // decide records a person's decision.
 func (s *Service) decide(ctx context.Context, team healthlab.TeamID, id JobID, on Trigger, review func(*Job) (Review, error)) (PublishedJob, error) {
 	at, event := s.now(), s.opts.NewID()
-	j, err := s.job(ctx, team, id) // does not find the job of a deleted user
+	j, err := s.job(ctx, team, id) // the job of a deleted user is not found
 	if err == nil {
 		j, err = s.store.Update(ctx, team, id, func(j *Job) ([]healthlab.Event, error) {
 			if err := j.move(on, at); err != nil {
@@ -301,8 +300,8 @@ func (s *Service) decide(ctx context.Context, team healthlab.TeamID, id JobID, o
 	return j.Published(), nil
 }
 
-// Examples calls each with every correction of a team's reviews, newest job first, and
-// stops at its first error. Corrections of erased users are gone with their jobs.
+// Examples calls each with every correction of a team's reviews, newest job first, and stops at its first error.
+// Corrections of erased users are deleted with their jobs.
 func (s *Service) Examples(ctx context.Context, team healthlab.TeamID, each func(TrainingExample) error) error {
 	q := Query{Team: team, Corrected: true, Size: 100}
 	for {
@@ -324,7 +323,7 @@ func (s *Service) Examples(ctx context.Context, team healthlab.TeamID, each func
 	}
 }
 
-// example returns a correction beside what was read.
+// example returns a correction with the original reading.
 func (j *Job) example(c Correction) TrainingExample {
 	e := TrainingExample{JobID: j.ID, UserID: j.User, ReviewedBy: j.Review.By, ReviewedAt: healthlab.At(j.Review.At), Correction: c}
 	evidence := j.Draft.Metadata.Evidence

@@ -13,43 +13,41 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// RowExtractor makes rows of words. The package's own, a [Reader], is the default; a host
-// may put an engine of its own in its place. Types, bounds, flags, interpretation and
-// LOINC codes are then still those of this package.
+// RowExtractor extracts rows from words. The default is a [Reader]; a host may use its own engine. This package
+// still computes types, bounds, flags, interpretation and LOINC codes.
 //
-// A reason that is not empty says why there are no rows, and is final. An error is a
-// failure that may pass. Implementations are safe for concurrent use and stop soon after
-// ctx ends.
+// A non-empty reason is why there are no rows, and is final. An error is temporary. Implementations are safe for
+// concurrent use and stop soon after ctx ends.
 type RowExtractor interface {
 	Rows(ctx context.Context, pages []Page) (RawReport, FailureReason, error)
 }
 
-// RawReport is a report as it stands on the paper.
+// RawReport is a report as it is printed.
 type RawReport struct {
 	Metadata Metadata
 	// Rows are in the order of the document.
 	Rows []RawRow
 }
 
-// RawRow is one result as it stands on the paper. Without a name or a value it is none.
+// RawRow is one printed result. A row without a name or a value is ignored.
 type RawRow struct {
 	Name, Value string
-	// Type is what the extractor took the value for; empty means that the value
-	// decides. Numeric is kept of numbers only.
+	// Type is the value type that the extractor recognized; empty means that the value decides. Numeric is used
+	// only if the value is a number.
 	Type ValueType
 	// Unit, Range, Panel and Flag are as printed; empty if there is none.
 	Unit, Range, Panel, Flag string
-	// Low and High are the ends of the range, both of them part of it, where it is not
-	// printed in one piece. Range goes before them.
+	// Low and High are the ends of the range, both inclusive, if it is not printed in one piece. Range has
+	// priority.
 	Low, High *json.Number
-	// Specimen is what was examined; empty if the row does not say.
+	// Specimen is the specimen; empty if the row does not state it.
 	Specimen loinc.Specimen
-	// Evidence is where the fields were read. May be nil.
+	// Evidence has the places of the fields. It may be nil.
 	Evidence Evidence
 }
 
-// Complete adds to raw rows what follows from them: the type of each value, bounds, flags,
-// interpretation and LOINC candidates. Numbers are written with a point.
+// Complete derives the results of raw rows: the type of each value, bounds, flags, interpretation and LOINC
+// candidates. Numbers must have a decimal point.
 func (r *Reader) Complete(raw RawReport) Data {
 	var texts []string
 	for _, row := range raw.Rows {
@@ -88,8 +86,8 @@ func (r *Reader) Complete(raw RawReport) Data {
 	return d
 }
 
-// reviewTwins takes back the matches of a code that two results with different ranges have:
-// one of them is of another specimen or analyte.
+// reviewTwins removes the match of a code that two results with different ranges share, because one of them is
+// of another specimen or analyte.
 func reviewTwins(all []Result) {
 	first := map[string]int{}
 	for i := range all {
@@ -109,7 +107,7 @@ func reviewTwins(all []Result) {
 	}
 }
 
-// bounds are the ends of the row's range.
+// bounds returns the ends of the row's range.
 func (r *RawRow) bounds(decimals Decimals) Bounds {
 	if r.Range != "" {
 		return ParseBounds(toPointAll(r.Range, decimals))
@@ -131,7 +129,7 @@ func (r *RawRow) bounds(decimals Decimals) Bounds {
 	return b
 }
 
-// finish makes the result that a row is. best is the score of its best LOINC candidate.
+// finish returns the result of a row. best is the score of its best LOINC candidate.
 func finish(c loinc.Catalogue, raw RawRow, bounds Bounds, unit ucum.Unit, decimals Decimals) (res Result, best float64, ok bool) {
 	if raw.Value == "" || raw.Name == "" {
 		return Result{}, 0, false
@@ -176,7 +174,7 @@ func finish(c loinc.Catalogue, raw RawRow, bounds Bounds, unit ucum.Unit, decima
 	return res, best, true
 }
 
-// typeOf is the type of a row's value, and the value as it is published.
+// typeOf returns the type of a row's value, and the value in its published form.
 func typeOf(raw RawRow, decimals Decimals) (ValueType, string) {
 	printed := toPointAll(raw.Value, decimals)
 	typ, value := TypeOf(printed, raw.Unit)
@@ -187,7 +185,7 @@ func typeOf(raw RawRow, decimals Decimals) (ValueType, string) {
 	return typ, value
 }
 
-// asPrinted is an end of a range with the digits that the text prints.
+// asPrinted returns an end of a range with its printed digits.
 func asPrinted(end *float64, text string) *json.Number {
 	if end == nil {
 		return nil
@@ -203,10 +201,10 @@ func asPrinted(end *float64, text string) *json.Number {
 	return ptr(json.Number(strconv.FormatFloat(*end, 'f', -1, 64)))
 }
 
-// reDecimal is a number without a sign, as JSON has them.
+// reDecimal matches a JSON number without a sign.
 var reDecimal = regexp.MustCompile(`(?:0|[1-9]\d*)(?:\.\d+)?`)
 
-// maxMatches is how many candidates are published.
+// maxMatches is the number of published candidates.
 const maxMatches = 5
 
 func matchOf(t *loinc.Term, score float64) Match {
@@ -214,7 +212,7 @@ func matchOf(t *loinc.Term, score float64) Match {
 	return Match{LoincCode: t.Code, LoincName: t.Name, DisplayName: t.Display, Aliases: append([]string{}, names...), ConfidenceScore: round2(score)}
 }
 
-// match publishes the candidates.
+// match sets the published candidates.
 func (res *Result) match(candidates []loinc.Candidate, q loinc.Question) (best float64) {
 	res.LoincMatches = []Match{}
 	for i, c := range candidates {
@@ -238,7 +236,7 @@ func (res *Result) match(candidates []loinc.Candidate, q loinc.Question) (best f
 	return best
 }
 
-// describe fills what follows from the name and the best candidate.
+// describe sets the fields that follow from the name and the best candidate.
 func (res *Result) describe(raw RawRow, candidates []loinc.Candidate, best float64) {
 	specimen := loinc.NamedSpecimen(raw.Name)
 	if specimen == loinc.NoSpecimen {

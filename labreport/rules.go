@@ -1,6 +1,6 @@
 package labreport
 
-// Names of the rules that a request can break, as the wire has them.
+// Types of the healthlab.RuleError of this package.
 const (
 	RuleFeatureNotEnabled     = "FEATURE_NOT_ENABLED"
 	RuleHumanReviewNotEnabled = "HUMAN_REVIEW_NOT_ENABLED"

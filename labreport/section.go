@@ -7,8 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// specimenIn returns the specimen that a panel implies: lipids and blood counts are
-// measured in blood.
+// specimenIn returns the specimen that the name of a panel implies: lipids and blood counts are measured in
+// blood.
 func specimenIn(panel string) loinc.Specimen {
 	of := loinc.SpecimenOf(panel)
 	ofBlood := slices.ContainsFunc(loinc.Key(panel), func(w string) bool { return bloodPanels[w] })
@@ -23,28 +23,28 @@ func specimenIn(panel string) loinc.Specimen {
 	return of
 }
 
-// departments are words of headings that name a department of the laboratory. They imply
-// blood where the report names no other specimen.
+// departments are words in headings that name a department of the laboratory. They imply blood if the report
+// states no other specimen.
 var departments = map[string]bool{"hematology": true, "haematology": true, "hamatologie": true, "hematologia": true, "hematologie": true}
 
-// bloodPanels are words, in the form of termKey, of panels that are measured in blood.
+// bloodPanels are words, in the form of termKey, in names of panels that are measured in blood.
 var bloodPanels = fold.Set(`cbc haemogram hemogram hemogramme lipid lipide lipido lipidprofil lipidique lipidico lipidstatus blutfette fettstoffwechsel metabolic bmp cmp
 	electrolyte elektrolyte electrolito liver leber leberwerte hepatic hepatico hepatique hepatogramme thyroid schilddruse schilddrusenwerte tiroide tiroideo tiroidea thyroide thyroidien
 	coagulation gerinnung coagulacion hemostase hemostasia vitamin vitamine iron eisenstoffwechsel anemia hormone hormone serology serologie serologia renal nierenwerte tumor`)
 
-// subsections are words of headings inside the section of another specimen.
+// subsections are words in headings inside of a section of another specimen.
 var subsections = fold.Set(`microscopic microscopy microscopica microscopico microscopique mikroskopie mikroskopisch sediment sedimento sedimentbefund chemical chemistry chemisch chimique quimico quimica
 	chimie physical macroscopic macroscopy makroskopisch macroscopique macroscopico fisico physique dipstick strip teststreifen cell zellzahl celulas cellule cytology cytologie zytologie citologia differential
 	differenzierung examination exam examen untersuchung`)
 
-// section is a part of a report under one heading.
+// section is the part of a report under one heading.
 type section struct {
 	name     string
 	line     int
 	specimen loinc.Specimen
 }
 
-// under returns the section of a heading that follows s.
+// under returns the section of a heading that follows section s.
 func (s section) under(heading string, line int) section {
 	next := section{heading, line, specimenIn(heading)}
 	words := loinc.Key(heading)
@@ -56,17 +56,16 @@ func (s section) under(heading string, line int) section {
 			other++
 		}
 	}
-	// "Spot chemistry" under a panel of blood may be of urine.
+	// "Spot chemistry" below a blood panel may be of urine.
 	if next.specimen == loinc.NoSpecimen && sub > 0 && (other == 0 || s.specimen != loinc.Blood) {
 		next.specimen = s.specimen
 	}
 	return next
 }
 
-// inferSpecimens sets the specimen of rows that state none: two rows of the same panel that
-// are measured in one specimen alone, blood or urine, show that the panel is of it. Where no
-// row is of another specimen, two of the whole report do for rows without a panel, and one of
-// the panel.
+// inferSpecimens sets the specimen of rows that state none. Two rows of a panel with analytes of only one
+// specimen, blood or urine, decide for the panel. If no row is of another specimen, two such rows of the report
+// decide for rows without a panel, and one such row is enough for its panel.
 func inferSpecimens(c loinc.Catalogue, rows []*RawRow) {
 	for _, r := range rows {
 		if r.Specimen == "" || r.Specimen == loinc.NoSpecimen {
@@ -108,7 +107,7 @@ func inferSpecimens(c loinc.Catalogue, rows []*RawRow) {
 	}
 }
 
-// shown counts the rows that are measured in one specimen alone.
+// shown counts the rows whose analyte is measured in only one specimen.
 type shown struct {
 	panel   map[string]int
 	all     int

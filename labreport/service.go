@@ -20,21 +20,21 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// Limits of what may be uploaded.
+// Limits of uploads.
 const (
-	// MaxFileBytes is the most that all files of a job have together: 10 MiB.
+	// MaxFileBytes is the greatest total size of a job's files: 10 MiB.
 	MaxFileBytes = 10 << 20
-	// MaxFiles is the most files of a job.
+	// MaxFiles is the greatest number of files of a job.
 	MaxFiles = 8
-	// MaxPages is the most pages of a PDF.
+	// MaxPages is the greatest number of pages of a PDF.
 	MaxPages = 30
 )
 
-// Settings is what a team has switched on.
+// Settings are the features that a team has enabled.
 type Settings struct {
-	// Enabled: the team may have reports read at all.
+	// Enabled allows the team to create jobs.
 	Enabled bool
-	// HumanReview: the team may ask for a person's review.
+	// HumanReview allows the team to request a person's review.
 	HumanReview bool
 }
 
@@ -45,7 +45,7 @@ const attemptTimeout = 4 * time.Minute
 type Options struct {
 	// Environment is sandbox, where the quota holds, or production. Required.
 	Environment healthlab.Environment
-	// Settings returns what a team has switched on. Default: everything.
+	// Settings returns the enabled features of a team. Default: all.
 	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
 	// SandboxQuota is how many jobs that have not failed a team may have in a
 	// sandbox. Default 300.
@@ -59,29 +59,27 @@ type Options struct {
 	// Deadline is how long reading may take altogether, after which the job fails.
 	// Default 15 min.
 	Deadline time.Duration
-	// Tries is how many attempts a step has. Default 3.
+	// Tries is the number of attempts of a step. Default 3.
 	Tries int
-	// Workers is how many jobs are read at a time. Default 1.
+	// Workers is the number of jobs that are read at a time. Default 1.
 	Workers int
-	// Reader reads what the pages say. Default: one with the catalogue of loinc.Embedded.
+	// Reader extracts data from pages. Default: one with the catalogue of loinc.Embedded.
 	Reader *Reader
-	// Rows makes rows of words. Default: the reader's own pipeline.
+	// Rows extracts rows from words. Default: the reader.
 	Rows RowExtractor
-	// Renderer draws the pages of a job for reviewers. Default: none; their pictures are
-	// then [healthlab.Unimplemented].
+	// Renderer draws the pages of a job for reviewers. Default: none; pictures of pages are then
+	// [healthlab.Unimplemented].
 	Renderer Renderer
-	// Idle is how long background work waits when there is nothing to do. Default
-	// 1 s.
+	// Idle is the interval of background work without jobs. Default 1 s.
 	Idle time.Duration
-	// Accessed is called before the files of a job are read, once for each attempt. After an
-	// error nothing is read, the attempt does not count, and the job comes back when its lease
-	// ends. Nil records nothing.
+	// Accessed is called before each attempt to read the files of a job. After an error nothing is read, the
+	// attempt does not count, and the job is retried after its lease. Nil records nothing.
 	Accessed func(ctx context.Context, j Job) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids. Default: UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives what went wrong in the background. Default: slog.Default().
+	// Log receives failures of background work. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -121,8 +119,8 @@ func (o *Options) defaults() {
 	o.Log = cmp.Or(o.Log, slog.Default())
 }
 
-// Service takes reports in, has them read in the background, and lets people review
-// them. It is safe for concurrent use.
+// Service accepts reports, reads them in the background, and lets people review them. It is safe for concurrent
+// use.
 type Service struct {
 	store   Store
 	blobs   BlobStore
@@ -135,8 +133,8 @@ type Service struct {
 	creating map[healthlab.TeamID]int
 }
 
-// New returns a Service. Everything but opts is required, and opts has an Environment; Invalid if
-// something is missing.
+// New returns a Service. Everything except opts is required, and opts must have an Environment. It returns
+// Invalid if an argument is missing.
 func New(store Store, blobs BlobStore, users Users, extract TextExtractor, opts *Options) (*Service, error) {
 	if store == nil || blobs == nil || users == nil || extract == nil {
 		return nil, fmt.Errorf("%w: lab reports need a store, blobs, users and an extractor", healthlab.Invalid)
@@ -158,8 +156,8 @@ func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 // Upload is a request to read a report.
 type Upload struct {
 	User healthlab.UserID
-	// Files is one PDF or picture, or 2 to 8 pictures, each of them one page. An
-	// empty Type, or application/octet-stream, is not declared: the content decides.
+	// Files is one PDF or picture, or 2 to 8 pictures of one page each. For an empty Type or
+	// application/octet-stream the content decides.
 	Files            []File
 	NeedsHumanReview bool
 }
@@ -168,10 +166,9 @@ func rule(kind healthlab.ErrorKind, name, msg string) error {
 	return &healthlab.RuleError{Kind: kind, Type: name, Msg: msg}
 }
 
-// Open begins a request to read a report, before its body is read. Errors: Forbidden
-// with [RuleFeatureNotEnabled] if the team does not have the feature, Exhausted with
-// [RuleTooManyRequests] if it has as many requests under way as it may. Close what it
-// returns.
+// Open begins an upload before its body is read. It returns Forbidden with [RuleFeatureNotEnabled] if the team
+// does not have the feature, and Exhausted with [RuleTooManyRequests] if the team has too many concurrent
+// uploads. Close the result.
 func (s *Service) Open(ctx context.Context, team healthlab.TeamID) (*Intake, error) {
 	set, err := s.opts.Settings(ctx, team)
 	if err != nil {
@@ -186,7 +183,7 @@ func (s *Service) Open(ctx context.Context, team healthlab.TeamID) (*Intake, err
 	return &Intake{s: s, team: team, settings: set}, nil
 }
 
-// Intake is one request under way. It is for one goroutine.
+// Intake is one running upload. It must not be used concurrently.
 type Intake struct {
 	s        *Service
 	team     healthlab.TeamID
@@ -194,7 +191,7 @@ type Intake struct {
 	closed   bool
 }
 
-// Close ends the request. Calling it again does nothing.
+// Close ends the upload. Further calls do nothing.
 func (i *Intake) Close() {
 	if !i.closed {
 		i.closed = true
@@ -202,7 +199,7 @@ func (i *Intake) Close() {
 	}
 }
 
-// Create takes a report in; see [Service.Create].
+// Create accepts a report; see [Intake.Create].
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, u Upload) (PublishedJob, error) {
 	i, err := s.Open(ctx, team)
 	if err != nil {
@@ -212,9 +209,8 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, u Upload) (
 	return i.Create(ctx, u)
 }
 
-// Create takes a report in. It answers at once; the outcome comes with the events or
-// by Get. The same report twice is two jobs. Errors are a [healthlab.RuleError] with
-// one of the names of this package, the first check that fails.
+// Create accepts a report. It returns at once; events and Get have the outcome. The same report twice makes two
+// jobs. The error is a [healthlab.RuleError] of the first failed check.
 func (i *Intake) Create(ctx context.Context, u Upload) (PublishedJob, error) {
 	s := i.s
 	has, err := s.users.HasUser(ctx, i.team, u.User)
@@ -236,9 +232,8 @@ func (i *Intake) Create(ctx context.Context, u Upload) (PublishedJob, error) {
 	return s.insert(ctx, i.team, u, files)
 }
 
-// insert keeps the job and then its files, so that a file never lies there without a job
-// that knows of it, whatever ends this process. Background work waits until the files
-// are there, or looks for them in vain and tells so.
+// insert stores the job and then its files, so that no file exists without a job, even after a crash. Background
+// work waits for the files, or fails the job if they are missing.
 func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, files []File) (PublishedJob, error) {
 	at := s.now()
 	j := Job{ID: JobID{s.opts.NewID()}, Team: team, User: u.User, Revision: 1, Status: lifecycle.Initial(), NeedsHumanReview: u.NeedsHumanReview,
@@ -256,7 +251,7 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 		}
 		return PublishedJob{}, fmt.Errorf("create parsing job: %w", err)
 	}
-	// The job is there: it is brought to an end, or to its work, also if the caller goes.
+	// The job is stored, so it is completed or failed even if the caller disconnects.
 	var kept error
 	for i, f := range files {
 		if kept = s.keep(ctx, &j, j.Files[i].Key, f.Data); kept != nil {
@@ -278,14 +273,13 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 	return j.Published(), nil
 }
 
-// afterTimeout is how long the store may take to bring a new job to its work, or to its end, after the
-// request has ended.
+// afterTimeout is how long the store may take to update a new job after the request has ended.
 const afterTimeout = 3 * time.Second
 
-// keepTimeout is how long keeping the files of a job may take.
+// keepTimeout is how long storing the files of a job may take.
 const keepTimeout = 2 * time.Minute
 
-// keep puts a file of a job where it stays.
+// keep stores a file of a job.
 func (s *Service) keep(ctx context.Context, j *Job, key string, data []byte) error {
 	ctx, stop := context.WithTimeout(ctx, keepTimeout/MaxFiles)
 	defer stop()
@@ -296,7 +290,7 @@ func (s *Service) keep(ctx context.Context, j *Job, key string, data []byte) err
 	return unavailable(err)
 }
 
-// enter counts the team's requests in progress.
+// enter counts the team's running uploads.
 func (s *Service) enter(team healthlab.TeamID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,13 +309,13 @@ func (s *Service) leave(team healthlab.TeamID) {
 	}
 }
 
-// undeclared is a type that says nothing; declarable are all that a file may be said to be.
+// undeclared is the media type of unknown content; declarable are the accepted declared types.
 const undeclared = "application/octet-stream"
 
 var declarable = []string{undeclared, "application/pdf", "image/jpeg", "image/jpg", "image/png"}
 
-// CheckFiles checks number, size and type of uploaded files and returns them with
-// the types that their content shows. It opens nothing.
+// CheckFiles checks number, size and type of uploaded files and returns them with the types of their content. It
+// does not open them.
 func CheckFiles(files []File) ([]File, error) {
 	if len(files) == 0 {
 		var p healthlab.Problems
@@ -361,9 +355,8 @@ func CheckFiles(files []File) ([]File, error) {
 	return out, nil
 }
 
-// CheckContent opens the files that [CheckFiles] returned and refuses those that x cannot
-// read: a damaged PDF or picture, a PDF with a password or with more than [MaxPages] pages.
-// Pictures pass where x has no OCR.
+// CheckContent opens the files of [CheckFiles] and refuses those that x cannot read: a damaged PDF or picture, a
+// PDF with a password or with more than [MaxPages] pages. Pictures pass if x has no OCR.
 func CheckContent(ctx context.Context, x TextExtractor, files []File) error {
 	for _, f := range files {
 		pdf := f.Type == "application/pdf"
@@ -371,7 +364,7 @@ func CheckContent(ctx context.Context, x TextExtractor, files []File) error {
 		switch {
 		case err == nil:
 		case errors.Is(err, healthlab.Unimplemented) && !pdf:
-			return nil // no OCR: the job will say so
+			return nil // without OCR the job fails later
 		case pdf && errors.Is(err, ErrPassword):
 			return rule(healthlab.Precondition, RuleUnreadablePDF, "the PDF needs a password; remove the password and upload it again")
 		case errors.Is(err, healthlab.Invalid), errors.Is(err, healthlab.Exhausted):
@@ -392,7 +385,7 @@ func CheckContent(ctx context.Context, x TextExtractor, files []File) error {
 	return nil
 }
 
-// Get returns one job. NotFound with [RuleJobNotFound] if the team has no such job.
+// Get returns one job. It returns NotFound with [RuleJobNotFound] if the team has no such job.
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id JobID) (PublishedJob, error) {
 	j, err := s.job(ctx, team, id)
 	if err != nil {
@@ -401,8 +394,8 @@ func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id JobID) (Pub
 	return j.Published(), nil
 }
 
-// FileTypes returns the media types of the stored files of a job, in their order; empty after
-// their retention. NotFound with [RuleJobNotFound] if the team has no such job.
+// FileTypes returns the media types of the stored files of a job, in their order; empty after the retention. It
+// returns NotFound with [RuleJobNotFound] if the team has no such job.
 func (s *Service) FileTypes(ctx context.Context, team healthlab.TeamID, id JobID) ([]string, error) {
 	j, err := s.job(ctx, team, id)
 	if err != nil {
@@ -415,8 +408,8 @@ func (s *Service) FileTypes(ctx context.Context, team healthlab.TeamID, id JobID
 	return out, nil
 }
 
-// OpenFile returns the content of the nth file of a job, counted from 0; the caller closes it.
-// NotFound without such a job or file.
+// OpenFile returns the content of the nth file of a job, counted from 0; the caller closes it. It returns
+// NotFound if there is no such job or file.
 func (s *Service) OpenFile(ctx context.Context, team healthlab.TeamID, id JobID, n int) (io.ReadCloser, error) {
 	j, err := s.job(ctx, team, id)
 	if err != nil {
@@ -428,8 +421,8 @@ func (s *Service) OpenFile(ctx context.Context, team healthlab.TeamID, id JobID,
 	return s.blobs.Get(ctx, j.Team, j.User, j.Files[n].Key)
 }
 
-// Run does the work in the background, staging, reading and deleting, until ctx
-// ends. Any number of processes may run it at the same time.
+// Run stores, reads and deletes files in the background until ctx ends. Any number of processes may run it
+// concurrently.
 func (s *Service) Run(ctx context.Context) error {
 	loop := work.Loop[Job]{
 		Name: "lab reports", Workers: s.opts.Workers, Idle: s.opts.Idle, Log: s.opts.Log,
@@ -444,8 +437,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Step takes a claimed job one step on. [Service.Run] calls it; a host with its own
-// loop may.
+// Step runs the next step of a claimed job. [Service.Run] calls it; a host with its own loop may call it too.
 func (s *Service) Step(ctx context.Context, j Job) error {
 	ctx, stop := context.WithTimeout(ctx, attemptTimeout)
 	defer stop()
@@ -460,7 +452,7 @@ func (s *Service) Step(ctx context.Context, j Job) error {
 	return nil
 }
 
-// stage makes sure that all files are there.
+// stage checks that all files are stored.
 func (s *Service) stage(ctx context.Context, j Job) error {
 	var fault error
 	for _, f := range j.Files {
@@ -482,7 +474,7 @@ func (s *Service) stage(ctx context.Context, j Job) error {
 	return s.finish(ctx, j, at, Staged, func(j *Job) { j.DueAt, j.StartedAt = at, at }, EventJobCreated)
 }
 
-// read reads the report.
+// read reads the report of a job.
 func (s *Service) read(ctx context.Context, j Job) error {
 	if s.now().Sub(j.StartedAt) > s.opts.Deadline {
 		return s.fail(ctx, j, s.now(), ProcessingError)
@@ -533,7 +525,7 @@ func (s *Service) read(ctx context.Context, j Job) error {
 	}, EventJobUpdated)
 }
 
-// understand reads the words. A bug in it must not take other jobs along.
+// understand extracts the data from the words. A panic in it fails only this job.
 func (s *Service) understand(ctx context.Context, pages []Page) (data Data, reason FailureReason, err error) {
 	defer func() {
 		if recover() != nil {
@@ -555,15 +547,14 @@ func (s *Service) understand(ctx context.Context, pages []Page) (data Data, reas
 	return data, reason, nil
 }
 
-// reasonFor turns an error of the extractor into the published reason; final means
-// that trying again would not help.
+// reasonFor converts an error of the extractor to the published reason; final means that a retry would not help.
 func reasonFor(err error, fileType string) (reason FailureReason, final bool) {
 	var broken *healthlab.RuleError
 	switch {
 	case errors.As(err, &broken) && broken.Type == RuleTooManyPages:
 		return TooManyPages, true
 	case errors.Is(err, healthlab.Unimplemented):
-		return ProcessingError, true // no OCR here
+		return ProcessingError, true // there is no OCR
 	case errors.Is(err, healthlab.Exhausted):
 		return ProcessingError, true
 	case errors.Is(err, healthlab.Invalid) && fileType != "application/pdf":
@@ -590,7 +581,7 @@ func (s *Service) load(ctx context.Context, j *Job, f StoredFile) ([]byte, error
 
 func unavailable(err error) error { return fmt.Errorf("%w: %v", healthlab.Unavailable, err) }
 
-// discard deletes the files of a job whose retention has ended.
+// discard deletes the files of a job after its retention.
 func (s *Service) discard(ctx context.Context, j Job) error {
 	for _, f := range j.Files {
 		if err := s.blobs.Delete(ctx, f.Key); err != nil {
@@ -607,9 +598,8 @@ func (s *Service) discard(ctx context.Context, j Job) error {
 	return nil
 }
 
-// Forget deletes the files of a user's reports, before the user is erased for good and
-// the store forgets the jobs. It may be called again after any error. Hand it to
-// whatever erases users.
+// Forget deletes the files of a user's reports, before the user is erased. It may be called again after any
+// error. Use it in the erasure of users.
 func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	q := Query{Team: team, User: user, Size: 100}
 	for {
@@ -631,7 +621,7 @@ func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user health
 	}
 }
 
-// finish takes a step and tells it.
+// finish applies a trigger to a job and sends the event.
 func (s *Service) finish(ctx context.Context, j Job, at time.Time, on Trigger, edit func(*Job), names ...string) error {
 	ids := make([]uuid.UUID, len(names))
 	for i := range ids {
@@ -654,7 +644,7 @@ func (s *Service) finish(ctx context.Context, j Job, at time.Time, on Trigger, e
 	})
 	var done *TransitionError
 	if errors.As(err, &done) {
-		return nil // another process was faster
+		return nil // another process has done the step
 	}
 	if err != nil {
 		return fmt.Errorf("record parsing job: %w", err)
@@ -662,8 +652,7 @@ func (s *Service) finish(ctx context.Context, j Job, at time.Time, on Trigger, e
 	return nil
 }
 
-// fail ends a job. Staging that fails emits both events, so that a subscriber of either
-// receives one.
+// fail fails a job. A failure of storing files sends both events, so that a subscriber of either receives one.
 func (s *Service) fail(ctx context.Context, j Job, at time.Time, reason FailureReason) error {
 	on, names := ReadingFailed, []string{EventJobUpdated}
 	if j.Status == UploadPending {
@@ -675,7 +664,7 @@ func (s *Service) fail(ctx context.Context, j Job, at time.Time, reason FailureR
 	}, names...)
 }
 
-// again notes a failed attempt and tries later, or gives up.
+// again records a failed attempt and schedules a retry, or gives up.
 func (s *Service) again(ctx context.Context, j Job, at time.Time, reason FailureReason) error {
 	if j.Tries+1 >= s.opts.Tries {
 		return s.fail(ctx, j, at, reason)

@@ -21,7 +21,7 @@ type usualRange struct {
 	Bounds
 }
 
-// usualKey names what terms that differ in the method only have in common.
+// usualKey returns the key that terms share if they differ only in the method.
 func usualKey(t *loinc.Term) string {
 	specimen := t.Specimen()
 	if specimen == loinc.CapillaryBlood {
@@ -38,7 +38,7 @@ var usualRanges = sync.OnceValue(func() map[string][]usualRange {
 	return out
 })
 
-// readUsual reads ranges by the key of their term.
+// readUsual parses ranges by the key of their term.
 func readUsual(r io.Reader) (map[string][]usualRange, error) {
 	out := map[string][]usualRange{}
 	var wrong error
@@ -66,7 +66,7 @@ func readUsual(r io.Reader) (map[string][]usualRange, error) {
 	return out, err
 }
 
-// usual returns the published range of what a row may be, in the unit of the row.
+// usual returns the published range of the possible terms of a row, in the unit of the row.
 func (d *document) usual(r *row) (Bounds, bool) {
 	if r.unit.UCUM == "" {
 		return Bounds{}, false
@@ -92,18 +92,18 @@ func (d *document) usual(r *row) (Bounds, bool) {
 	return Bounds{}, false
 }
 
-// The size of a printed range against the published one.
+// rangeSize compares the size of a printed range with the published one.
 type rangeSize int
 
 const (
 	usualSize    rangeSize = iota
-	otherPlaces            // a power of ten of it: decimal points were lost or moved
-	farFromUsual           // far from it
+	otherPlaces            // larger by a power of ten: decimal points were lost or moved
+	farFromUsual           // of another size
 )
 
 // sizeOf compares a printed range with the published one of the analyte, and returns by how many places the
-// points of the printed one must move to the left. Ranges of laboratories differ by less than
-// a factor of two and a half; a limit that stands alone may be of another kind.
+// decimal points must move to the left. Ranges of laboratories differ by less than a factor of two and a half; a
+// single limit may differ more.
 func sizeOf(printed, usual Bounds) (rangeSize, int) {
 	var ratios []float64
 	for _, end := range [][2]*float64{{printed.Low, usual.Low}, {printed.High, usual.High}} {
@@ -137,7 +137,7 @@ func sizeOf(printed, usual Bounds) (rangeSize, int) {
 	return usualSize, 0
 }
 
-// misplaced compares the printed range of a row of a picture with what is published of the analyte.
+// misplaced compares the printed range of a row on a picture with the published one of the analyte.
 func (d *document) misplaced(r *row) (rangeSize, int) {
 	if !d.pages[r.p.line.page].Image || !r.bounds.Any() || valueShape(r.value, d.g.decimals) != number1 {
 		return usualSize, 0
@@ -149,8 +149,8 @@ func (d *document) misplaced(r *row) (rangeSize, int) {
 	return sizeOf(r.bounds, usual)
 }
 
-// shiftedSheets returns the pages on which the points of at least two rows, and of a quarter of
-// the rows with numbers, are lost or moved.
+// shiftedSheets returns the pages on which at least two rows, and a quarter of the rows with numbers, have lost
+// or moved decimal points.
 func (d *document) shiftedSheets() map[int]bool {
 	numbers, shifted, out := map[int]int{}, map[int]int{}, map[int]bool{}
 	for i := range d.rows {
@@ -195,9 +195,9 @@ func movePoints(s string, places int) string {
 	})
 }
 
-// doubtShifted lowers the confidence of a range that is far from what is published of the analyte, and of
-// its value unless that alone has kept its point; and it offers the readings with the point
-// moved. On a sheet of such rows no number is sure.
+// doubtShifted lowers the confidence of a range that is far from the published one, and of the value unless only
+// the value has kept its point. It adds the readings with a moved point as alternatives. On a page with many
+// such rows no number is sure.
 func (d *document) doubtShifted(r *row, e Evidence) {
 	size, places := d.misplaced(r)
 	sheet := d.shifted[r.p.line.page] && valueShape(r.value, d.g.decimals) == number1
@@ -205,7 +205,7 @@ func (d *document) doubtShifted(r *row, e Evidence) {
 		return
 	}
 	value := toPointAll(r.value, d.g.decimals)
-	// A number with the point on the side that the range lost it is read by itself.
+	// A value that has the point that the range has lost is read correctly.
 	kept := !sheet && size == otherPlaces && (places > 0) == strings.Contains(value, ".") && d.nearUsual(r, value)
 	for field, text := range map[string]string{fieldValue: value, fieldRange: toPointAll(r.reference, d.g.decimals)} {
 		got, ok := e[field]

@@ -10,10 +10,10 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 )
 
-// ValueType is the class of a value, as published.
+// ValueType is the class of a value in its published form.
 type ValueType string
 
-// Value types. The first that fits is taken, in this order.
+// Value types. The first matching one is used, in this order.
 const (
 	Numeric    ValueType = "numeric"
 	Percentage ValueType = "percentage"
@@ -24,16 +24,15 @@ const (
 	Comment    ValueType = "comment"
 )
 
-// Decimals is how a document writes its numbers. It is decided once for the whole
-// document.
+// Decimals is the decimal mark of a document. It is decided once for the whole document.
 type Decimals uint8
 
 const (
-	// Undecided means that no number shows it; numbers are read with a point.
+	// Undecided means that no number decides; numbers are read with a point.
 	Undecided Decimals = iota
-	// Point writes 1,234.5.
+	// Point is a document with numbers such as 1,234.5.
 	Point
-	// Comma writes 1.234,5.
+	// Comma is a document with numbers such as 1.234,5.
 	Comma
 )
 
@@ -89,8 +88,7 @@ func timeUnit(unit string) bool {
 	return false
 }
 
-// decimalsOf decides how the numbers among the texts are written: by the majority of
-// numbers that can be read in one way only.
+// decimalsOf returns the decimal mark of the numbers in some texts, by the majority of unambiguous numbers.
 func decimalsOf(texts []string) Decimals {
 	comma, point := decimalMarks(texts)
 	switch {
@@ -102,8 +100,7 @@ func decimalsOf(texts []string) Decimals {
 	return Point
 }
 
-// decimalMarks counts the numbers among the texts that are certainly written with a decimal
-// comma, and those with a point.
+// decimalMarks counts the numbers in some texts that certainly have a decimal comma, and those with a point.
 func decimalMarks(texts []string) (comma, point int) {
 	for _, t := range texts {
 		if !looksLikeDate(t) {
@@ -142,8 +139,8 @@ func number(s string) (float64, bool) {
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// valueClasses are what values in words mean, as the word files name them. Two words of one
-// class mean the same.
+// valueClasses has the meaning of values in words by their names in the word files. Two words of one class have
+// the same meaning.
 var valueClasses = func() map[string]string {
 	out := map[string]string{}
 	for _, c := range strings.Fields("negative positive trace clear yellow colour cloudy amount normal abnormal between immune notimmune type none") {
@@ -152,7 +149,7 @@ var valueClasses = func() map[string]string {
 	return out
 }()
 
-// valueWords are words that stand for a value, folded.
+// valueWords are words that stand for a value, without case and accents.
 var valueWords = wordsBy("value", valueClasses)
 
 func valueClass(s string) (string, bool) {
@@ -161,7 +158,7 @@ func valueClass(s string) (string, bool) {
 	return c, ok
 }
 
-// shape says what a text can be as a value.
+// shape is the form of a text as a value.
 type shape uint8
 
 const (
@@ -171,11 +168,10 @@ const (
 	titerShape
 	gradeShape
 	wordShape // a known word
-	noteShape // known words that say why there is no value
+	noteShape // known words that explain why there is no value
 )
 
-// valueShape classifies a text that may stand in a value column. The number is
-// written as in the document.
+// valueShape returns the form of a text that may be in a value column. The number is written as in the document.
 func valueShape(s string, d Decimals) shape {
 	s = strings.TrimSpace(strings.Trim(strings.TrimSpace(refrange.PlainMarks(s)), "*!"))
 	if s == "" || len(s) > 60 {

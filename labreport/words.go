@@ -34,7 +34,7 @@ type wordRow struct {
 	words               []string
 }
 
-// vocabulary is all rows, in the order of the languages.
+// vocabulary has all rows, in the order of the languages.
 var vocabulary = func() []wordRow {
 	var out []wordRow
 	err := fs.WalkDir(wordFiles, "data/words", func(name string, entry fs.DirEntry, err error) error {
@@ -56,8 +56,7 @@ var vocabulary = func() []wordRow {
 	return out
 }()
 
-// wordsBy returns a list of the vocabulary by its keys. A key that is not known is left
-// out.
+// wordsBy returns a list of the vocabulary by its keys. Unknown keys are left out.
 func wordsBy[K any](list string, keys map[string]K) map[string]K {
 	out := map[string]K{}
 	for _, row := range vocabulary {
@@ -76,8 +75,7 @@ func wordsBy[K any](list string, keys map[string]K) map[string]K {
 
 func words(list string) map[string]bool { return wordsBy(list, map[string]bool{"": true}) }
 
-// languageWords are words that show the language, "several" where they stand in more than
-// one.
+// languageWords are words that identify a language, or "several" if they occur in more than one.
 var languageWords = func() map[string]string {
 	out := map[string]string{}
 	for _, row := range vocabulary {
@@ -95,7 +93,7 @@ var languageWords = func() map[string]string {
 	return out
 }()
 
-// languages are those that there are words of, English first.
+// languages are the supported languages, English first.
 var languages = func() []string {
 	out := []string{"en"}
 	for _, row := range vocabulary {

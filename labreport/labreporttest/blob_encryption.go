@@ -18,7 +18,7 @@ import (
 type EncryptedBlobs struct {
 	Files labreport.BlobStore
 	Keys  *personkey.Keys
-	// Kept returns the form in which all files are kept, names and contents.
+	// Kept returns all stored bytes, names and contents.
 	Kept func(t testing.TB) []byte
 }
 

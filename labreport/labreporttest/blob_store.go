@@ -85,7 +85,7 @@ func RunBlobStore(t *testing.T, newStore func(t *testing.T) labreport.BlobStore)
 		require.ErrorIs(t, s.Delete(ctx, "k"), context.Canceled)
 		require.Equal(t, []byte("x"), readBlob(t, s, "k"))
 	})
-	// A read while others write returns one of their contents.
+	// A read during writes returns one of their contents.
 	t.Run("Put/NeverAPart", func(t *testing.T) {
 		s := newStore(t)
 		contents := [][]byte{bytes.Repeat([]byte("a"), 150_000), bytes.Repeat([]byte("b"), 90_000), []byte("c")}
@@ -206,7 +206,7 @@ func readBlob(t *testing.T, s labreport.BlobStore, key string) []byte {
 	return b
 }
 
-// noise is content that no compression makes small.
+// noise returns content that cannot be compressed.
 func noise(n int) []byte {
 	r := rand.New(rand.NewPCG(uint64(n), 1))
 	b := make([]byte, n)

@@ -14,7 +14,7 @@ import (
 // ErasedKeysHarness is a fresh, empty store that encrypts parsing jobs.
 type ErasedKeysHarness struct {
 	Jobs labreport.Store
-	// Keys are those of the store.
+	// Keys are the keys of persons in the store.
 	Keys *personkey.Keys
 	// SetClock puts the store's clock at an instant, where it stands still.
 	SetClock func(now time.Time)

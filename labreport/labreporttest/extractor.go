@@ -21,14 +21,13 @@ type ExtractorHarness struct {
 	Extractor labreport.TextExtractor
 	// File is a file of a type that the extractor reads.
 	File labreport.File
-	// Words are words of each page of File, in any order; not necessarily all of them.
+	// Words are some words of each page of File, in any order.
 	Words [][]string
-	// Protected is a file that opens only with a password. Its Data is nil if files of the
-	// type have no passwords.
+	// Protected is a file that requires a password. Its Data is nil if files of the type have no passwords.
 	Protected labreport.File
 }
 
-// firstRead is what came of reading the file of a harness.
+// firstRead is the result of reading the file of a harness.
 type firstRead struct {
 	ExtractorHarness
 	before []byte
@@ -66,7 +65,7 @@ func RunTextExtractor(t *testing.T, newExtractor func(t testing.TB) ExtractorHar
 		require.NoError(t, err)
 		require.Equal(t, len(h.Words), n, "the number of pages")
 	})
-	// first reads the file once, for the cases that look at its pages.
+	// The file is read once, for the cases that check its pages.
 	first := sync.OnceValues(func() (firstRead, error) {
 		h := newExtractor(t)
 		before := bytes.Clone(h.File.Data)
@@ -140,7 +139,7 @@ func RunTextExtractor(t *testing.T, newExtractor func(t testing.TB) ExtractorHar
 		require.NoError(t, err)
 		require.Equal(t, r.before, r.File.Data, "the file is the caller's")
 	})
-	// refused reports what is wrong with the answers to a file that cannot be read.
+	// refused checks the errors for an unreadable file.
 	refused := func(t *testing.T, h ExtractorHarness, f labreport.File) {
 		t.Helper()
 		_, err := h.Extractor.Check(t.Context(), f)

@@ -20,7 +20,7 @@ import (
 
 var jobsAt = time.Date(2026, 3, 1, 8, 0, 0, 123456000, time.UTC)
 
-// parsingJob returns a job with no field at its zero value.
+// parsingJob returns a job without a zero field.
 func parsingJob(team healthlab.TeamID) labreport.Job {
 	unit, kind, means := "mg/dL", labreport.Numeric, labreport.Normal
 	low, high := json.Number("70"), json.Number("99.50")
@@ -137,7 +137,7 @@ var parsingJobCases = map[string]func(*testing.T, StoreHarness){
 			h.requireNoJob(t, j)
 		}
 		fine := parsingJob(jobTeam())
-		fine.Review.By = `a\u0000b\ufffd` + "\ufffd" // neither NUL nor broken
+		fine.Review.By = `a\u0000b\ufffd` + "\ufffd" // neither NUL nor invalid UTF-8
 		h.put(t, fine)
 		h.requireJob(t, fine)
 	},

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// bloodKind is a kind of blood that a report states. LOINC has terms of their own for each.
+// bloodKind is a kind of blood that a report states. LOINC has separate terms for each.
 type bloodKind string
 
 const (
@@ -21,12 +21,11 @@ const (
 	wholeBlood     bloodKind = "whole"
 	// serumOrPlasma is stated in the name of the analyte.
 	serumOrPlasma bloodKind = "serum"
-	// statedBlood is blood in the name of the analyte without another word: whole blood, or serum by
-	// the habit of the laboratory.
+	// statedBlood: the name has the word blood alone, which is whole blood, or serum in some laboratories.
 	statedBlood bloodKind = "blood"
 )
 
-// bloodPhrases show the kind of blood, folded, by the beginning of a word.
+// bloodPhrases identify the kind of blood, at the beginning of a word, without case and accents.
 var bloodPhrases = []struct {
 	phrase string
 	of     bloodKind
@@ -62,10 +61,10 @@ func bloodKindOf(q Question, specimen Specimen) bloodKind {
 	return anyBlood
 }
 
-// reBloodUrea is an analyte of serum that has blood in its name.
+// reBloodUrea matches an analyte of serum that has blood in its name.
 var reBloodUrea = regexp.MustCompile(`(?i)\bblood urea nitrogen\b`)
 
-// certain reports whether a term may stand for the kind of blood without review.
+// certain reports whether a term may be used for the kind of blood without review.
 func (k bloodKind) certain(t *Term) bool {
 	if s := t.Specimen(); s != Blood && s != CapillaryBlood {
 		return true

@@ -20,36 +20,33 @@ type Term struct {
 	Code string
 	// Name is the official long name.
 	Name string
-	// Display is a short label; may be empty.
+	// Display is a short label; it may be empty.
 	Display string
-	// Component, Property, System and Scale are the parts of a LOINC name that
-	// matching looks at. System is in words ("serum/plasma", "urine") or in LOINC's
-	// own abbreviations ("Ser/Plas", "Ur"); Scale is Qn, Ord, Nom and so on.
+	// Component, Property, System and Scale are the parts of a LOINC name that matching uses. System is in words
+	// ("serum/plasma", "urine") or in LOINC's own abbreviations ("Ser/Plas", "Ur"); Scale is Qn, Ord, Nom and so
+	// on.
 	Component, Property, System, Scale string
 	// Units are examples of units in UCUM.
 	Units []string
 	// Names are other names, in any language.
 	Names []string
-	// Rank is how common the term is, 1 the most common; 0 is not known.
+	// Rank is the frequency of the term, 1 for the most common; 0 if unknown.
 	Rank int
 }
 
-// Found is a term that a printed name may mean.
+// Found is a possible term of a printed name.
 type Found struct {
 	Term *Term
-	// Likeness says how well the name agrees, 0 to 1; 1 is one of the term's names
-	// letter for letter.
+	// Likeness is how well the name matches, 0 to 1; 1 is exactly one of the term's names.
 	Likeness float64
 }
 
-// Catalogue finds the terms that a printed name of an analyte may mean.
+// Catalogue finds the possible terms of a printed name of an analyte.
 //
-// Find returns them best first, ties by rank and then by code; none if the name is
-// not known. It decides by the name alone: the unit, the specimen and the kind of
-// value are weighed by the caller. The terms belong to the catalogue and are not
-// changed. Implementations are safe for concurrent use. An error means that the
-// catalogue does not answer: results then have no match status at all, and the
-// report does not fail.
+// Find returns them best first, ties by rank and then by code; none if the name is not known. It decides by the
+// name alone: the unit, the specimen and the kind of value are weighed by the caller. The terms belong to the
+// catalogue and are not changed. Implementations are safe for concurrent use. After an error, results have no
+// match status, and the report does not fail.
 //
 // Term returns the term of a code, [healthlab.NotFound] if the catalogue does not have it.
 type Catalogue interface {
@@ -66,14 +63,12 @@ var moreCSV string
 //go:embed data/names.csv
 var namesCSV string
 
-// License is the licence under which the embedded terms are distributed. A
-// program that shows its licences shows this one.
+// License is the licence of the embedded terms. A program that shows licences must show it.
 //
 //go:embed data/LOINC_LICENSE.txt
 var License string
 
-// Notices names the authors of the embedded tables, with their terms. It
-// goes where [License] goes.
+// Notices names the authors of the embedded tables, with their terms. Show it together with [License].
 //
 //go:embed data/NOTICES.md
 var Notices string
@@ -99,11 +94,11 @@ var embedded = sync.OnceValue(func() *Table {
 type Table struct {
 	terms []Term
 	byKey map[string][]entry
-	// grams finds names that are nearly the same: three letters to keys.
+	// grams maps three letters to keys, to find similar names.
 	grams map[string][]int32
 	keys  []string
-	// squeezed are the names without spaces, with letters and digits that look alike
-	// made equal: what a reader of pictures makes of "HbA1c" and "Plaquettes".
+	// squeezed are the names without spaces and with similar letters and digits made equal, to find misread
+	// names such as "HbA1c" and "Plaquettes".
 	squeezed map[string][]entry
 }
 
@@ -117,8 +112,8 @@ type entry struct {
 	weight float64
 }
 
-// NewTable builds a catalogue of the terms. [healthlab.Invalid] if a code's check
-// digit is wrong or a code appears twice.
+// NewTable returns a catalogue of the terms. It returns [healthlab.Invalid] if the check digit of a code is
+// wrong or a code occurs twice.
 func NewTable(terms []Term) (*Table, error) {
 	t := &Table{terms: slices.Clone(terms), byKey: make(map[string][]entry, len(terms)*4), grams: map[string][]int32{}, squeezed: map[string][]entry{}}
 	seen := make(map[string]bool, len(terms))
@@ -153,7 +148,7 @@ func NewTable(terms []Term) (*Table, error) {
 	return t, nil
 }
 
-// add notes a name of a term: as it is, and without the words that say little.
+// add adds a name of a term, and the name without its insignificant words.
 func (t *Table) add(term int, name string, weight float64) {
 	key := Key(name)
 	if len(key) == 0 {
@@ -163,7 +158,7 @@ func (t *Table) add(term int, name string, weight float64) {
 	if tight := squeeze(name); len(tight) >= 4 {
 		t.squeezed[tight] = append(t.squeezed[tight], entry{term, weight})
 	}
-	// A letter is a part of the name here: DHEA-S is not DHEA in serum.
+	// A single letter is significant here: DHEA-S is not DHEA in serum.
 	less := slices.DeleteFunc(slices.Clone(key), func(w string) bool { return noiseWords[w] && len(w) > 1 })
 	if len(less) < len(key) && slices.ContainsFunc(less, func(w string) bool { return specimenWords[w] == "" }) {
 		t.note(strings.Join(less, " "), term, weight-0.06)
@@ -227,8 +222,7 @@ func (t *Table) Find(name string) ([]Found, error) {
 	return out, nil
 }
 
-// Known reports whether a folded form of the name is known letter for letter. It
-// is cheap, for many stretches of a line.
+// Known returns how well the name matches exactly, in a folded form. It is fast, for many parts of a line.
 func (t *Table) Known(name string) float64 {
 	found := map[int]float64{}
 	t.exact(found, name, 1)
@@ -264,7 +258,7 @@ func (t *Table) exact(found map[int]float64, name string, weight float64) {
 			found[e.term] = max(found[e.term], (e.weight-0.04)*weight)
 		}
 	}
-	// "Urea nitrogen, urine": the specimen in the name is weighed elsewhere.
+	// "Urea nitrogen, urine": the specimen in the name is scored separately.
 	if without := slices.DeleteFunc(slices.Clone(key), func(w string) bool { return specimenWords[w] != "" }); len(without) > 0 && len(without) < len(key) {
 		for _, e := range t.byKey[strings.Join(without, " ")] {
 			found[e.term] = max(found[e.term], (e.weight-0.08)*weight)
@@ -272,7 +266,7 @@ func (t *Table) exact(found map[int]float64, name string, weight float64) {
 	}
 }
 
-// near adds terms whose names have nearly the same letters.
+// near adds terms with similar names.
 func (t *Table) near(found map[int]float64, name string) {
 	key := strings.Join(Key(name), " ")
 	if len(key) < 5 {
@@ -305,8 +299,8 @@ func (t *Table) near(found map[int]float64, name string) {
 	}
 }
 
-// contained adds terms that a part of the name means: "Ferritin i.S.", "LDL berechnet". The part
-// has more than three fifths of the letters. Its likeness is too low for a match without review.
+// contained adds terms that match a part of the name: "Ferritin i.S.", "LDL berechnet". The part must have more
+// than three fifths of the letters. Its likeness is too low for a match without review.
 func (t *Table) contained(found map[int]float64, name string) {
 	key := Key(name)
 	const most = 8
@@ -328,7 +322,7 @@ func (t *Table) contained(found map[int]float64, name string) {
 	}
 }
 
-// likeness compares two keys: 1 minus the edit distance per letter.
+// likeness returns 1 minus the edit distance per letter of two keys.
 func likeness(a, b string) float64 {
 	longest := max(len(a), len(b))
 	most := longest / 4
@@ -352,8 +346,8 @@ func sameDigits(a, b string) bool {
 	return only(a) == only(b)
 }
 
-// sameShort reports whether the words of at most three letters that two keys have, if they have as many,
-// are the same: HDL is not LDL, and IgA is not IgG.
+// sameShort reports whether the words of at most three letters in two keys are the same, if both have equally
+// many: HDL is not LDL, and IgA is not IgG.
 func sameShort(a, b string) bool {
 	only := func(s string) []string {
 		return slices.DeleteFunc(strings.Fields(s), func(w string) bool { return len(w) > 3 })
@@ -409,7 +403,7 @@ func readCommon(names io.Reader, tables ...io.Reader) ([]Term, error) {
 	read := func(column func(string) string) {
 		code := column("loinc_num")
 		t := Term{Code: code, Name: column("long_common_name"), Component: column("component"), Property: column("property"),
-			System: column("system"), Scale: column("scale"), Units: fold.Split(strings.ReplaceAll(column("example_ucum_units"), "[U]", "U"))} // [U] is no code of UCUM
+			System: column("system"), Scale: column("scale"), Units: fold.Split(strings.ReplaceAll(column("example_ucum_units"), "[U]", "U"))} // [U] is not a code of UCUM
 		given := fold.Split(column("synonyms"))
 		t.Names = append(slices.Clone(more[code]), given...)
 		t.Names = slices.DeleteFunc(t.Names, func(n string) bool { return slices.Contains(less[code], n) })
@@ -438,9 +432,9 @@ func readCommon(names io.Reader, tables ...io.Reader) ([]Term, error) {
 	return out, nil
 }
 
-// shareNames adds to each term the names of the one that measures the same as an amount of substance
-// instead of a mass, or the other way: the unit tells the two apart and the name does not. The
-// first list of names precedes; names in less, by code, are not added.
+// shareNames adds to each term the names of the term that measures the same analyte as an amount of substance
+// instead of a mass, or the reverse: the unit distinguishes them and the name does not. The own names are first;
+// names in less, by code, are not added.
 func shareNames(terms []Term, less map[string][]string) {
 	type measured struct{ component, system, scale, rest string }
 	mass, substance := map[measured]int{}, map[measured]int{}
@@ -470,13 +464,11 @@ func shareNames(terms []Term, less map[string][]string) {
 	}
 }
 
-// Load reads the table that LOINC publishes (LoincTable/Loinc.csv of a release,
-// columns by name, in any order) and returns its laboratory terms. Deprecated and
-// discouraged terms are left out. Names that the embedded catalogue knows for a code
-// are added, so that reports in German, Spanish and French still match.
-//
-// The table's licence is the caller's business. [healthlab.Invalid] if it is not a
-// CSV with at least LOINC_NUM, COMPONENT and LONG_COMMON_NAME, or has no term.
+// Load reads the table that LOINC publishes (LoincTable/Loinc.csv of a release, columns by name, in any order)
+// and returns its laboratory terms. Deprecated and discouraged terms are left out. Names of the embedded
+// catalogue are added by code, so that reports in German, Spanish and French still match. The caller is
+// responsible for the licence of the table. [healthlab.Invalid] if it is not a CSV with at least LOINC_NUM,
+// COMPONENT and LONG_COMMON_NAME, or has no term.
 func Load(r io.Reader) ([]Term, error) {
 	known := map[string]*Term{}
 	ours := Embedded()

@@ -7,8 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// termWords are words of analyte names that mean the same in several languages or
-// spellings, mapped to one form. What is mapped to the empty string is dropped.
+// termWords maps words of analyte names with the same meaning in several languages or spellings to one form.
+// Words that are mapped to the empty string are ignored.
 var termWords = map[string]string{
 	"haemoglobin": "hemoglobin", "hamoglobin": "hemoglobin", "hemoglobina": "hemoglobin", "hemoglobine": "hemoglobin", "hgb": "hemoglobin",
 	"haematocrit": "hematocrit", "hamatokrit": "hematocrit", "hematocrito": "hematocrit", "hematocrite": "hematocrit", "hct": "hematocrit", "hto": "hematocrit", "hkt": "hematocrit",
@@ -60,8 +60,7 @@ var termWords = map[string]string{
 	"the": "", "of": "", "in": "", "de": "", "del": "", "la": "", "le": "", "les": "", "du": "", "des": "", "or": "", "and": "", "y": "", "et": "", "und": "", "im": "", "en": "", "i.": "", "a.": "", "au": "", "à": "",
 }
 
-// noiseWords say how or in what something common was measured; a name means the same
-// without them, nearly.
+// noiseWords are words about the method or the specimen that hardly change the meaning of a name.
 var noiseWords = map[string]bool{
 	"serum": true, "plasma": true, "blood": true, "level": true, "test": true, "qn": true, "ql": true, "quant": true, "quantitative": true,
 	"qualitative": true, "qual": true, "auto": true, "automated": true, "naat": true, "naa": true, "ia": true, "ifa": true, "eia": true, "elisa": true, "hplc": true,
@@ -72,8 +71,8 @@ var noiseWords = map[string]bool{
 	"westergren": true, "enzymatic": true, "jaffe": true, "cardiac": true, "dosage": true, "taux": true, "nivel": true, "nivele": true, "konzentration": true, "adult": true, "aktivitat": true,
 }
 
-// Key returns the words of an analyte's name in one form and sorted, so that
-// "T4, Free" and "Free T4" are one key.
+// Key returns the words of an analyte's name in a normal form and sorted, so that "T4, Free" and "Free T4" have
+// one key.
 func Key(s string) []string {
 	var out []string
 	for _, w := range fold.Words(s) {

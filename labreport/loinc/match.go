@@ -10,43 +10,42 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/ucum"
 )
 
-// Question is a printed row: all that decides which term it means.
+// Question has the fields of a printed row that decide its term.
 type Question struct {
 	Name string
 	// Unit is the zero value if the unit is not known; UnitText is the unit as it is printed.
 	Unit     ucum.Unit
 	UnitText string
-	// Panel is the heading over the row; may be empty.
+	// Panel is the heading above the row; it may be empty.
 	Panel string
-	// Specimen is what the report says was examined. A specimen in Name precedes it.
+	// Specimen is the specimen that the report states. A specimen in Name has priority.
 	Specimen Specimen
-	// Scale is what the value is: Qn, Ord or Titr; empty if unknown.
+	// Scale is the kind of value: Qn, Ord or Titr; empty if unknown.
 	Scale string
 	// Low and High are the ends of the printed range; nil if it has none.
 	Low, High *float64
 }
 
-// Candidate is a term that a row may mean.
+// Candidate is a possible term of a row.
 type Candidate struct {
 	Term *Term
 	// Score is 0 to 0.99.
 	Score float64
-	// Clash says that the term is measured in another kind of unit.
+	// Clash reports whether the term is measured in another kind of unit.
 	Clash bool
-	// Guessed says that nothing shows which specimen was examined.
+	// Guessed reports whether the specimen is not stated.
 	Guessed bool
 }
 
-// Rank returns the terms that a row may mean, weighed by name, unit, specimen and kind of
-// value: best first, ties by rank and then by code. A term of another specimen is no
-// candidate. The error is that of the catalogue.
+// Rank returns the possible terms of a row, scored by name, unit, specimen and kind of value: best first, ties
+// by rank and then by code. Terms of another specimen are left out. The error is that of the catalogue.
 func Rank(c Catalogue, q Question) ([]Candidate, error) {
 	found, err := c.Find(q.Name)
 	if err != nil {
 		return nil, err
 	}
 	if q.Panel != "" && len(found) == 0 {
-		// Sub-results are often printed without their subject: "Titer", "IgG".
+		// Parts of a panel are often printed without their subject: "Titer", "IgG".
 		if found, err = c.Find(q.Panel + " " + q.Name); err != nil {
 			return nil, err
 		}
@@ -61,7 +60,7 @@ func Rank(c Catalogue, q Question) ([]Candidate, error) {
 	guessed := specimen == OtherSpecimen || (specimen == NoSpecimen || specimen == SeveralSpecimens) && ImpliedSpecimen(found) == NoSpecimen
 	kind := bloodKindOf(q, specimen)
 	if kind == venousBlood && !slices.ContainsFunc(found, func(f Found) bool { return strings.Contains(strings.ToLower(f.Term.System), string(kind)) }) {
-		kind = anyBlood // blood is taken from a vein unless something else is said
+		kind = anyBlood // blood is venous unless the report states otherwise
 	}
 	out := make([]Candidate, 0, len(found))
 	for _, f := range found {
@@ -75,8 +74,8 @@ func Rank(c Catalogue, q Question) ([]Candidate, error) {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(rankOf(a.Term), rankOf(b.Term)), strings.Compare(a.Term.Code, b.Term.Code))
 	}
 	slices.SortFunc(out, order)
-	// Terms that differ in the method only: a report rarely says which, the most
-	// common one stands for them.
+	// Of terms that differ only in the method, the most common one is used, because a report rarely states the
+	// method.
 	seen := map[string]int{}
 	for i := range out {
 		t := out[i].Term
@@ -91,7 +90,7 @@ func Rank(c Catalogue, q Question) ([]Candidate, error) {
 	return out, nil
 }
 
-// weigh scores one term.
+// weigh returns the score of one term.
 func weigh(f Found, q Question, specimen Specimen, kind bloodKind) (score float64, clash bool) {
 	t := f.Term
 	score = 0.77 - 1.6*(1-f.Likeness)
@@ -110,7 +109,7 @@ func weigh(f Found, q Question, specimen Specimen, kind bloodKind) (score float6
 			score -= 0.1
 		}
 	}
-	// What is measured most is meant most.
+	// Frequent terms are more probable.
 	r := rankOf(t)
 	switch {
 	case r <= 50:
@@ -124,7 +123,7 @@ func weigh(f Found, q Question, specimen Specimen, kind bloodKind) (score float6
 	return score, clash
 }
 
-// unitScore weighs the unit; clash means that the term is measured in another kind.
+// unitScore scores the unit; clash means that the term is measured in another kind of unit.
 func unitScore(t *Term, q Question) (score float64, clash bool) {
 	kind := t.Kind()
 	switch {
@@ -146,8 +145,8 @@ func unitScore(t *Term, q Question) (score float64, clash bool) {
 	return score, clash
 }
 
-// Certain reports whether the best candidate needs no review: it is good and well before
-// the second, its specimen is stated or implied, and value and unit are those of the term.
+// Certain reports whether the best candidate needs no review: its score is high and well above the second, its
+// specimen is stated or implied, and value and unit are valid for the term.
 func Certain(candidates []Candidate, q Question) bool {
 	const good, margin = 0.9, 0.05
 	if len(candidates) == 0 {
@@ -161,8 +160,8 @@ func Certain(candidates []Candidate, q Question) bool {
 	return best.Score >= good && hundredths(best.Score)-hundredths(second) >= 100*margin-1e-6 && !best.Clash && !best.Guessed && complete(best.Term, q)
 }
 
-// complete reports whether value and unit are those of the term: a number has the unit that
-// the property needs, a unit is one that is known, and a word is no value of a number.
+// complete reports whether value and unit are valid for the term: a number has the unit that the property needs,
+// the unit is known, and a numeric term has no value in words.
 func complete(t *Term, q Question) bool {
 	if q.UnitText != "" && q.Unit.UCUM == "" || q.Scale == "" || q.Scale == "Ord" && t.Scale == "Qn" || !ucum.Near(t.Units, q.Unit.UCUM) {
 		return false
@@ -174,7 +173,7 @@ func complete(t *Term, q Question) bool {
 	return q.Scale != "Qn" || q.Unit.UCUM != "" || strings.Contains(q.Name, "%")
 }
 
-// scaleScore weighs whether the value is a number, a word or a titer.
+// scaleScore scores whether the value is a number, a word or a titer.
 func scaleScore(t *Term, q Question) (score float64) {
 	switch {
 	case q.Scale == "Ord" && (t.Scale == "Ord" || t.Scale == "Nom" || t.Scale == "Qn/Ord" || t.Scale == "OrdQn"):
@@ -193,7 +192,7 @@ func scaleScore(t *Term, q Question) (score float64) {
 	return score
 }
 
-// specimenScore weighs what was examined.
+// specimenScore scores the specimen.
 func specimenScore(t *Term, specimen Specimen) (score float64) {
 	of := t.Specimen()
 	switch {
@@ -209,9 +208,8 @@ func specimenScore(t *Term, specimen Specimen) (score float64) {
 	return score
 }
 
-// byMagnitude compares a term with the printed range, for a row without a unit: a
-// percentage and a count of the same cells differ in size. The value itself is not
-// asked, it may be sick.
+// byMagnitude compares a term with the printed range, for a row without a unit: a percentage and a count of the
+// same cells differ in size. The value is not used, because it may be abnormal.
 func byMagnitude(t *Term, q Question) float64 {
 	if q.High == nil {
 		return 0
@@ -232,8 +230,7 @@ func byMagnitude(t *Term, q Question) float64 {
 	return 0
 }
 
-// Kind returns what the term measures, in the words of [ucum.Unit.Kind]; empty if no unit
-// shows it.
+// Kind returns the kind of quantity of the term, by the names of [ucum.Unit.Kind]; empty if no unit decides it.
 func (t *Term) Kind() string {
 	if strings.HasPrefix(t.Component, "Hemoglobin A1c/") && strings.Contains(t.Name, "IFCC") {
 		return "molarfraction" // mmol/mol
@@ -310,13 +307,12 @@ func kindsAgree(term, unit string) bool {
 	return false
 }
 
-// MeasuredIn reports whether the values of a term are given in the unit, or in one that
-// measures the same.
+// MeasuredIn reports whether the values of a term can have the unit, or one of the same kind.
 func MeasuredIn(t *Term, unit ucum.Unit) bool {
 	return unit.UCUM != "" && (ucum.IsAmong(unit.UCUM, t.Units) || kindsAgree(t.Kind(), unit.Kind()))
 }
 
-// Belong reports whether what one of the terms is can be given in the unit.
+// Belong reports whether one of the terms can have the unit.
 func Belong(terms []*Term, unit ucum.Unit) bool {
 	return ucum.IsAmong(unit.UCUM, UnitsOf(terms)) || slices.ContainsFunc(terms, func(t *Term) bool {
 		kind := t.Kind()

@@ -8,10 +8,10 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// Specimen is what was examined, in the words of the published sample_type.
+// Specimen is the examined material, by the names of the published sample_type.
 type Specimen string
 
-// Specimens. Clients accept further ones.
+// Specimens. Clients must accept further ones.
 const (
 	Urine          Specimen = "urine"
 	Blood          Specimen = "serum_plasma_blood"
@@ -22,8 +22,8 @@ const (
 	NoSpecimen     Specimen = "unknown"
 )
 
-// Fluids that are published as other and distinguished for matching: a code of one is no code
-// of another.
+// Fluids that are published as other and distinguished for matching: codes of one fluid are not used for
+// another.
 const (
 	dayUrine      Specimen = "urine_24h" // published as urine
 	cerebrospinal Specimen = "cerebrospinal_fluid"
@@ -38,8 +38,8 @@ const (
 	sweat         Specimen = "sweat"
 )
 
-// SeveralSpecimens is a section with results of more than one specimen. It is published as
-// unknown, and no row of it has its specimen inferred.
+// SeveralSpecimens is the specimen of a section with results of more than one. It is published as unknown, and
+// no specimen is inferred for its rows.
 const SeveralSpecimens Specimen = "several"
 
 // Published returns the sample_type of a specimen.
@@ -55,8 +55,8 @@ func (s Specimen) Published() Specimen {
 	return s
 }
 
-// Compatible reports whether a term of the specimen of may be what a row of the specimen s
-// means. Serum, plasma, whole and capillary blood are not distinguished here.
+// Compatible reports whether a term of specimen of can be used for a row of specimen s. Serum, plasma, whole and
+// capillary blood are not distinguished here.
 func (s Specimen) Compatible(of Specimen) bool {
 	blood := func(s Specimen) bool { return s == Blood || s == CapillaryBlood }
 	switch {
@@ -68,7 +68,7 @@ func (s Specimen) Compatible(of Specimen) bool {
 	return false
 }
 
-// specimenWords are words that name a specimen, in the form of [Key]: "heces" is "hece".
+// specimenWords are words for a specimen, in the form of [Key]: "heces" is "hece".
 var specimenWords = func() map[string]Specimen {
 	out := map[string]Specimen{}
 	for word, of := range map[string]Specimen{
@@ -96,8 +96,8 @@ var specimenWords = func() map[string]Specimen {
 	return out
 }()
 
-// siteWords are further words of headings that name a specimen. Names of analytes in blood have
-// them too: gastric parietal cell antibodies, IgE against milk.
+// siteWords are further words for a specimen in headings. Names of analytes in blood have them too: gastric
+// parietal cell antibodies, IgE against milk.
 var siteWords = func() map[string]bool {
 	out := map[string]bool{}
 	for _, w := range Key(`milk muttermilch leche lait marrow knochenmark medula moelle vitreous glaskorper gastric magensaft gastrico gastrique nasal nasopharyngeal
@@ -108,9 +108,9 @@ var siteWords = func() map[string]bool {
 	return out
 }()
 
-// SpecimenOf returns the specimen that a heading or a statement mentions. A named fluid
-// precedes a fluid without a name, and both precede blood: "blood cells in pleural fluid". It
-// is [SeveralSpecimens] if the text joins two specimens: "Serum and urine".
+// SpecimenOf returns the specimen in a heading or a statement. A named fluid has priority over an unnamed one,
+// and both over blood: "blood cells in pleural fluid". It is [SeveralSpecimens] if the text joins two specimens:
+// "Serum and urine".
 func SpecimenOf(text string) Specimen {
 	got := mentioned(text)
 	words := Key(text)
@@ -123,23 +123,23 @@ func SpecimenOf(text string) Specimen {
 	return got
 }
 
-// reJoined is a word or a sign that joins two specimens.
+// reJoined matches a word or a sign that joins two specimens.
 var reJoined = regexp.MustCompile(`(?i)[&+/]|\b(?:and|und|y|et)\b`)
 
-// Joins reports whether a heading joins two things: "Renal panel and urine".
+// Joins reports whether a heading joins two subjects: "Renal panel and urine".
 func Joins(heading string) bool { return reJoined.MatchString(heading) }
 
 var (
-	// reSystem is the specimen in front of a name, as the nomenclature of the IFCC and IUPAC
-	// (NPU) has it: "S-Sodium", "fP-Glucose", "U-Albumin".
+	// reSystem matches the specimen before a name in the nomenclature of the IFCC and IUPAC (NPU): "S-Sodium",
+	// "fP-Glucose", "U-Albumin".
 	reSystem = regexp.MustCompile(`^(?:([afvc]?[SPB])|([dt]?U))-\p{Lu}`)
-	// reUrineLetter is a name that ends in the letter of urine: "Sodium (U)", "Natrium i.U.".
+	// reUrineLetter matches a name with the letter of urine at its end: "Sodium (U)", "Natrium i.U.".
 	reUrineLetter = regexp.MustCompile(`[ ,](?:\(U\)|U|i\. ?U\.?)$`)
 	reHidden      = regexp.MustCompile(`(?i)\b(?:occult|hidden|okkult|ocult|cach)`)
 )
 
-// NamedSpecimen returns the specimen that the name of an analyte mentions. Blood alone and
-// occult blood are analytes, and no specimen.
+// NamedSpecimen returns the specimen in the name of an analyte. Blood alone and occult blood are analytes, and
+// not specimens.
 func NamedSpecimen(name string) Specimen {
 	if m := reSystem.FindStringSubmatch(name); m != nil {
 		if m[2] != "" {
@@ -157,7 +157,7 @@ func NamedSpecimen(name string) Specimen {
 	return got
 }
 
-// mentioned returns the specimen of the words of a text.
+// mentioned returns the specimen that the words of a text name.
 func mentioned(text string) Specimen {
 	words := Key(text)
 	got := NoSpecimen
@@ -176,7 +176,7 @@ func mentioned(text string) Specimen {
 	return got
 }
 
-// StatedSpecimen is [SpecimenOf] for a statement; NoSpecimen if it names blood and another
+// StatedSpecimen is [SpecimenOf] for a statement. It returns NoSpecimen if the statement names blood and another
 // specimen.
 func StatedSpecimen(text string) Specimen {
 	of := SpecimenOf(text)
@@ -186,14 +186,14 @@ func StatedSpecimen(text string) Specimen {
 	return of
 }
 
-// bileNames are words that make "bile" a part of an analyte's name: bile acids in serum.
+// bileNames are words after which "bile" is a part of an analyte's name: bile acids in serum.
 var bileNames = map[string]bool{"acid": true, "salt": true, "pigment": true}
 
-// reDay is a collection over 24 hours.
+// reDay matches a collection over 24 hours.
 var reDay = regexp.MustCompile(`(?i)\b24[ -]?(?:h|hr|hrs|std|stunden|hour|hours|horas|heures)\b|\b(?:sammelurin|sammelharn)\b`)
 
-// fluidSystems are the systems of LOINC terms of body fluids, by a part of their name in
-// words or in LOINC's abbreviations.
+// fluidSystems are the systems of LOINC terms of body fluids, by a part of their name in words or in LOINC's
+// abbreviations.
 var fluidSystems = []struct {
 	part string
 	of   Specimen
@@ -236,16 +236,15 @@ func (t *Term) Specimen() Specimen {
 	return OtherSpecimen
 }
 
-// inFluids are components that are measured in other fluids too, though the catalogue may
-// have no code of them.
+// inFluids are components that are also measured in other fluids, even if the catalogue has no code for them.
 var inFluids = fold.Set(`glucose protein albumin lactate amylase lipase cholesterol triglyceride bilirubin creatinine urea leukocyte erythrocyte neutrophil lymphocyte monocyte eosinophil
 	macrophage ph sodium potassium chloride ldh adenosine`)
 
-// everywhere are components of urine in the catalogue that are examined in other specimens too.
+// everywhere are components of urine in the catalogue that are also examined in other specimens.
 var everywhere = fold.Set(`appearance clarity color turbidity volume crystal bacteria yeast mucus cell cast ph gravity parasite consistency odor fungi`)
 
-// ImpliedSpecimen returns the specimen of which all terms are that a name may mean; NoSpecimen if
-// they differ or if the analyte is measured in other fluids too.
+// ImpliedSpecimen returns the common specimen of all possible terms of a name. It returns NoSpecimen if they
+// differ or if the analyte is also measured in other fluids.
 func ImpliedSpecimen(found []Found) Specimen {
 	got := NoSpecimen
 	for _, f := range found {

@@ -11,49 +11,49 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// Group is a range that holds for some people, of a list by sex, age, pregnancy or fasting.
+// Group is a range for some people, from a list by sex, age, pregnancy or fasting.
 type Group struct {
-	// Name is what the laboratory calls the group, such as "Female 18-60 years".
+	// Name is the laboratory's name of the group, such as "Female 18-60 years".
 	Name  string
 	Range Range
 
 	is condition
 }
 
-// Sex is female or male; empty where it is not known or neither.
+// Sex is female or male; empty if it is not known or neither.
 type Sex string
 
-// The sexes that ranges are given by.
+// The sexes in lists of ranges.
 const (
 	Female Sex = "female"
 	Male   Sex = "male"
 )
 
-// Person is what is known of a person on the day of a sample. A zero or nil field is not known.
+// Person has the known facts about a person on the day of a sample. A zero or nil field is not known.
 type Person struct {
 	Sex               Sex
 	Born, On          healthlab.Date
 	Pregnant, Fasting *bool
 }
 
-// condition is what a group says of its people.
+// condition is the condition of a group.
 type condition struct {
 	sex               Sex
 	age               []bound
 	pregnant, fasting *bool
-	unclear           bool // it says more, which was not read
+	unclear           bool // the condition has a part that was not read
 }
 
-// bound is an end of an age, in completed units.
+// bound is an end of an age range, in completed units.
 type bound struct {
 	unit    string // day, week, month or year
 	n       int
 	upper   bool
-	open    bool // "more than 60 years" and "up to 60 years" may or may not hold someone of 60 and a half
-	exclude bool // "under 18": 18 is outside
+	open    bool // "more than 60 years" and "up to 60 years" may or may not include an age of 60 and a half
+	exclude bool // "under 18" excludes 18
 }
 
-// answer is true, false or not known.
+// answer is true, false or unknown.
 type answer int8
 
 const (
@@ -62,9 +62,9 @@ const (
 	yes
 )
 
-// Groups reads a list of ranges by sex, age, pregnancy or fasting: "M: 13-17; F: 12-15", "Adults (>= 18
-// years) 3.5-5.1, children 3.4-4.7". False where a part of the list was not read. Numbers are
-// read as by [ParseBeside].
+// Groups parses a list of ranges by sex, age, pregnancy or fasting: "M: 13-17; F: 12-15", "Adults (>= 18 years)
+// 3.5-5.1, children 3.4-4.7". It returns false if a part of the list was not read. [ParseBeside] reads the
+// numbers.
 func Groups(text, result string) ([]Group, bool) {
 	const most = 1000
 	if len(text) > most || strings.IndexFunc(text, fold.IsDigit) < 0 {
@@ -87,8 +87,8 @@ func Groups(text, result string) ([]Group, bool) {
 	return out, len(out) > 0
 }
 
-// Choose returns the group of a person. False where none holds for them, where several do of which none says
-// more than all others, and where a fact that decides is not known.
+// Choose returns the group of a person. It returns false if no group matches, if several match and none is more
+// specific than all others, or if a required fact is not known.
 func Choose(groups []Group, p Person) (Group, bool) {
 	var holds, perhaps []Group
 	for _, g := range groups {
@@ -108,7 +108,7 @@ func Choose(groups []Group, p Person) (Group, bool) {
 	return Group{}, false
 }
 
-// of reports whether a person is one of the group.
+// of reports whether a person is in the group.
 func (c *condition) of(p *Person) answer {
 	out := yes
 	and := func(a answer) { out = min(out, a) }
@@ -160,7 +160,7 @@ func (c *condition) allSex() Sex {
 
 func same(a, b *bool) bool { return a != nil && b != nil && *a == *b }
 
-// count is how many things a condition says.
+// count returns the number of parts of a condition.
 func (c *condition) count() int {
 	n := min(len(c.age), 1)
 	for _, is := range []bool{c.allSex() != "", c.pregnant != nil, c.fasting != nil} {
@@ -188,7 +188,7 @@ func (b bound) of(born, on healthlab.Date) answer {
 	return known(true, age >= b.n)
 }
 
-// completed returns how many whole units a person is old.
+// completed returns a person's age in completed units.
 func completed(born, on healthlab.Date, unit string) int {
 	from, to := born.At(time.UTC), on.At(time.UTC)
 	days := int(to.Sub(from) / (24 * time.Hour))
@@ -216,13 +216,13 @@ var (
 
 const ageUnits = `years?|yrs?|yo|y/o|y|months?|mths?|mos?|weeks?|wks?|days?|jahren?|jahre|monaten?|wochen?|tagen?|anos?|años?|meses|mes|semanas?|dias?|días?|ans?|mois|semaines?|jours?`
 
-// ageMark stands for an age in a text: a letter that no report has.
+// ageMark replaces an age in a text: a character that no report has.
 const ageMark = "\uE000"
 
-// entry is one group of a list, with a mark in place of each of its ages.
+// entry is one group of a list, with its ages replaced by a mark.
 type entry struct {
 	plain string
-	ages  [][]string // the matches of reAge
+	ages  [][]string // matches of reAge
 }
 
 func (e *entry) name(label string) string {
@@ -232,7 +232,7 @@ func (e *entry) name(label string) string {
 	return strings.Trim(strings.Join(strings.Fields(label), " "), " :=.,-")
 }
 
-// entries cuts a list into its groups.
+// entries splits a list into its groups.
 func entries(text string) []entry {
 	ages := reAge.FindAllStringSubmatch(text, -1)
 	plain := reAge.ReplaceAllString(text, " "+ageMark+" ")
@@ -249,7 +249,7 @@ func entries(text string) []entry {
 	return out
 }
 
-// cutAtGroups cuts a line before each word of a group, and before each age, that a range precedes.
+// cutAtGroups splits a line before each word of a group or age that follows a range.
 func cutAtGroups(line string) []string {
 	var out []string
 	from, ranged := 0, false
@@ -287,7 +287,7 @@ func readGroup(e entry) (Group, bool) {
 	return g, g.Name != ""
 }
 
-// labelled cuts an entry into its label and the longest range that ends it.
+// labelled splits an entry into its label and the longest range at its end.
 func labelled(text string) (label string, r Range, ok bool) {
 	for _, at := range reGroupWord.FindAllStringIndex(text, -1) {
 		start := at[0]
@@ -308,7 +308,7 @@ func namesGroup(text string) bool {
 	return slices.ContainsFunc(reGroupWord.FindAllString(text, -1), func(w string) bool { return w == ageMark || groupMeanings[fold.String(w)] != nil })
 }
 
-// boundsOf reads an age: the match of reAge.
+// boundsOf parses an age from a match of reAge.
 func boundsOf(m []string) []bound {
 	sign, low, high, plus, unit, older := strings.ToLower(m[1]), m[2], m[3], m[4], ageUnit(m[5]), m[6]
 	n, _ := strconv.Atoi(low)
@@ -345,7 +345,7 @@ func ageUnit(word string) string {
 	return "year"
 }
 
-// groupMeanings are the words that a label may have, folded, and what they say.
+// groupMeanings has the words in labels, without case and accents, with their conditions.
 var groupMeanings = func() map[string]func(*condition) {
 	out := map[string]func(*condition){}
 	all := func(words string, meaning func(*condition)) {
@@ -376,8 +376,8 @@ var groupMeanings = func() map[string]func(*condition) {
 	return out
 }()
 
-// fillers are words of labels that say nothing of a group.
+// fillers are words in labels without a meaning.
 var fillers = fold.Set(`reference range ranges ref normal values value and of the in old age aged years`)
 
-// rangeWords begin a range that is written in words.
+// rangeWords are words at the start of a range in words.
 var rangeWords = fold.Set(`less lower smaller up below under greater more higher at above over between bis unter über zwischen mindestens hasta menor mayor entre max min`)

@@ -23,8 +23,7 @@ var (
 	reCommaNumber  = regexp.MustCompile(`\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+`)
 )
 
-// DecimalMarks counts the numbers in a text that are certainly written with a decimal comma,
-// and those with a point.
+// DecimalMarks counts the numbers in a text that certainly have a decimal comma, and those with a point.
 func DecimalMarks(text string) (comma, point int) {
 	for _, part := range reAnyNumber.FindAllString(text, -1) {
 		switch {
@@ -43,22 +42,20 @@ func DecimalMarks(text string) (comma, point int) {
 	return comma, point
 }
 
-// CommasToPoints rewrites the numbers of a text that has decimal commas with points, and
-// without marks of groups.
+// CommasToPoints replaces decimal commas by points in the numbers of a text, and removes group marks.
 func CommasToPoints(text string) string {
 	return reCommaNumber.ReplaceAllStringFunc(text, func(n string) string {
 		return strings.Replace(strings.ReplaceAll(n, ".", ""), ",", ".", 1)
 	})
 }
 
-// PlainMarks writes comparators, dashes and spaces in ASCII.
+// PlainMarks replaces comparators, dashes and spaces by ASCII characters.
 func PlainMarks(text string) string { return marks.Replace(text) }
 
 var marks = strings.NewReplacer("≤", "<=", "≥", ">=", "⩽", "<=", "⩾", ">=", "–", "-", "—", "-", "−", "-", "‐", "-", "‑", "-", "～", "~",
 	"\u00a0", " ", "\u2009", " ", "\u202f", " ", "＜", "<", "＞", ">", "›", ">", "‹", "<")
 
-// digits returns a number without marks of groups; false for a text that is none, or one
-// beyond the floating point numbers.
+// digits returns a number without group marks; false for another text, or for a number outside of float64.
 func digits(text string) (string, bool) {
 	text = strings.TrimSpace(text)
 	if !reNumber.MatchString(text) {

@@ -14,18 +14,17 @@ type Range struct {
 	// Low and High are the ends as decimal numbers, without marks of groups; empty for an
 	// open end.
 	Low, High string
-	// LowOpen and HighOpen say that the end itself is outside: "<5" and ">3", as against
+	// LowOpen and HighOpen report whether the end itself is outside of the range, as in "<5" and ">3", unlike
 	// "<=5" and "3-5".
 	LowOpen, HighOpen bool
 }
 
-// Any reports whether there is at least one end.
+// Any reports whether the range has at least one end.
 func (r Range) Any() bool { return r.Low != "" || r.High != "" }
 
-// Parse reads a reference range whose numbers are written with a point. ok reports whether
-// the text has the form of a range: lists by age or sex and ranges whose ends are swapped
-// have it, and have no ends; words and single numbers do not. Of a list of categories the one
-// called normal, desirable, optimal or sufficient counts.
+// Parse reads a reference range whose numbers are written with a point. ok reports whether the text has the form
+// of a range: lists by age or sex and ranges with swapped ends have it, but no ends; words and single numbers do
+// not. From a list of categories Parse takes normal, desirable, optimal or sufficient.
 func Parse(text string) (r Range, ok bool) {
 	text = strings.Join(strings.Fields(PlainMarks(text)), " ")
 	if text == "" || len(text) > 300 {
@@ -51,9 +50,9 @@ func Parse(text string) (r Range, ok bool) {
 	return Range{}, false
 }
 
-// ParseBeside reads the reference range of a result as Parse does, and one with decimal
-// commas where the range itself shows that its commas are decimal. A range has no ends if its
-// commas may group thousands and the result has a decimal point: 4.2 in 3,500-5,000.
+// ParseBeside reads the reference range of a result as Parse does, and also a range whose commas are clearly
+// decimal. A range has no ends if its commas may group thousands and the result has a decimal point: 4.2 in
+// 3,500-5,000.
 func ParseBeside(text, result string) (r Range, ok bool) {
 	if !strings.Contains(text, ",") {
 		return Parse(text)
@@ -68,9 +67,8 @@ func ParseBeside(text, result string) (r Range, ok bool) {
 	return Parse(text)
 }
 
-// Value reads a result whose number is written with a point: a number is both ends of the
-// range; "<5" is open below. False for any other text and for an interval whose ends are
-// swapped.
+// Value reads a result with a decimal point. A number is both ends of the range; "<5" is open below. It returns
+// false for any other text and for an interval with swapped ends.
 func Value(text string) (Range, bool) {
 	text = strings.Join(strings.Fields(PlainMarks(text)), " ")
 	if n, ok := digits(text); ok {
@@ -95,7 +93,7 @@ var (
 	reCategory   = regexp.MustCompile(`(?i)(?:desirable|optimal|normal|deseable|óptimo|optimo|wünschenswert|souhaitable|sufficient|suffisant|suficiente|ausreichend|non-diabetic|nondiabetic|low risk|negative)\s*(?:range|level|value)?\s*[:=]?\s*((?:[<>]=?|≤|≥)?\s*\d[\d.,]*(?:\s*(?:-|–|to)\s*\d[\d.,]*)?)`)
 )
 
-// groupWords are words of lists by sex, age or state, folded.
+// groupWords are words in lists by sex, age or state, without case and accents.
 var groupWords = func() map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(`
@@ -109,12 +107,12 @@ var groupWords = func() map[string]bool {
 	return out
 }()
 
-// ByGroups reports whether a range is one of several, by sex, age or state.
+// ByGroups reports whether a range is a list by sex, age or state.
 func ByGroups(text string) bool {
 	return slices.ContainsFunc(fold.Words(text), func(w string) bool { return groupWords[w] })
 }
 
-// categoryWords begin the categories that reCategory takes the bounds of.
+// categoryWords are the starts of categories whose bounds are used.
 var categoryWords = []string{"desirable", "optim", "normal", "deseable", "ptimo", "nschenswert", "souhaitable", "sufficient", "suffisant", "suficiente", "ausreichend", "diabetic", "low risk", "negative"}
 
 func hasCategory(s string) bool {
@@ -177,7 +175,7 @@ func oneRange(s string) (Range, bool) {
 			}
 		}
 	}
-	// Both ends may carry the unit: "70 mg/dL - 99 mg/dL".
+	// Both ends may have the unit: "70 mg/dL - 99 mg/dL".
 	if left, right, ok := strings.Cut(s, " - "); ok {
 		l, okL := withoutUnit(left)
 		r, okR := withoutUnit(right)
@@ -188,8 +186,7 @@ func oneRange(s string) (Range, bool) {
 	return Range{}, false
 }
 
-// enclosed returns what is in the parentheses or brackets around a text, after which a unit may
-// follow.
+// enclosed returns the content of parentheses or brackets around a text; a unit may follow.
 func enclosed(s string) (string, bool) {
 	if s == "" || s[0] != '(' && s[0] != '[' {
 		return "", false
@@ -206,7 +203,7 @@ func enclosed(s string) (string, bool) {
 	return strings.TrimSpace(s[1:end]), true
 }
 
-// WithoutLabel takes off a word such as "Ref:" or "Normal range".
+// WithoutLabel removes a word such as "Ref:" or "Normal range".
 func WithoutLabel(s string) string {
 	if s == "" || strings.IndexByte("rnvbsRNVBS", s[0]) < 0 {
 		return s
@@ -214,8 +211,7 @@ func WithoutLabel(s string) string {
 	return strings.TrimSpace(reRefWord.ReplaceAllString(s, ""))
 }
 
-// withoutWords writes a comparison in words with signs, and "between 3 and 5" with a
-// hyphen.
+// withoutWords replaces a comparison in words by signs, and "between 3 and 5" by a hyphen.
 func withoutWords(s string) string {
 	for _, w := range []struct {
 		re   *regexp.Regexp
@@ -245,7 +241,7 @@ func withoutUnit(s string) (string, bool) {
 	return s, reNumber.MatchString(s)
 }
 
-// bareRange reads a comparison or two numbers with a dash or a word between them.
+// bareRange reads a comparison, or two numbers with a dash or a word between them.
 func bareRange(s string) (Range, bool) {
 	if m := reComparison.FindStringSubmatch(s); m != nil {
 		n, ok := digits(m[2])
@@ -269,7 +265,7 @@ func bareRange(s string) (Range, bool) {
 		return Range{}, false
 	}
 	if strings.HasPrefix(m[1], "-") && strings.Contains(s, "--") {
-		m[2] = "-" + m[2] // -5--1: the second dash is a sign, as the first one is
+		m[2] = "-" + m[2] // -5--1: the second dash is a sign too
 	}
 	low, ok1 := digits(m[1])
 	high, ok2 := digits(m[2])
