@@ -115,10 +115,12 @@ type Work struct {
 	Lease time.Time
 }
 
+// VisitIndex returns the place of an appointment in Visits; -1 if the order has no such appointment.
 func (r *Record) VisitIndex(id uuid.UUID) int {
 	return slices.IndexFunc(r.Visits, func(v Visit) bool { return v.ID == id })
 }
 
+// ActiveVisit returns the place of the appointment that has not ended; -1 if every one has.
 func (r *Record) ActiveVisit() int {
 	return slices.IndexFunc(r.Visits, func(v Visit) bool { return !v.Status.Final() })
 }

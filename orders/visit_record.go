@@ -42,6 +42,7 @@ func (r *Record) Reservations() []string {
 	return out
 }
 
+// UsesKey reports whether an appointment of the order was booked with a key.
 func (r *Record) UsesKey(key uuid.UUID) bool {
 	// A booking key is for one time.
 	return slices.ContainsFunc(r.Visits, func(v Visit) bool { return slices.Contains(v.Keys, key) })
@@ -268,10 +269,12 @@ func (r *Record) AutoCancelAt(v *Visit) time.Time {
 	return at
 }
 
+// Agreed reports whether the provider has confirmed the appointment and it is not over.
 func (v *Visit) Agreed() bool {
 	return v.Status == appointment.VisitConfirmed || v.Status == appointment.VisitInProgress
 }
 
+// NeedsCall reports whether the provider has to be told something, or owes an answer.
 func (v *Visit) NeedsCall() bool {
 	if v.Status.Final() {
 		return v.Status != appointment.VisitCompleted && !v.Released

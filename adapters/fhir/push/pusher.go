@@ -150,7 +150,7 @@ func (p *Pusher) Do(ctx context.Context, t ehr.Task) error {
 	case errors.As(err, &hold):
 		err = rows.Hold(ctx, &t, hold.reason, func(step int) time.Duration { return max(hold.after, backoff(step)) })
 	case errors.As(err, &conflict):
-		err = rows.Delay(ctx, &t, backoff(t.Try))
+		err = rows.Conflict(ctx, &t, backoff(t.Try))
 	default:
 		wait := backoff(t.Try)
 		if ctx.Err() != nil {
@@ -164,7 +164,8 @@ func (p *Pusher) Do(ctx context.Context, t ehr.Task) error {
 	return nil
 }
 
-// mostConflicts is how often a conflict is tried again before it counts as a refusal.
+// mostConflicts is how often in a row a conflict is tried again before it counts as a refusal. Other failures
+// between them begin the count anew.
 const mostConflicts = 10
 
 // mostRefusals is how many refusals in a row, without a resource that was taken, mean that the server does not
@@ -426,7 +427,7 @@ func (r *run) send(ctx context.Context, items []item) error {
 	switch {
 	case err == nil:
 		return r.record(ctx, items, refusals)
-	case errors.As(err, &conflict) && r.task.Try > mostConflicts:
+	case errors.As(err, &conflict) && r.task.Conflicts >= mostConflicts:
 		refused = &refusedError{conflict.refusal}
 	case !errors.As(err, &refused):
 		return err

@@ -35,6 +35,8 @@ type taskRow struct {
 	Lease time.Time `json:"l,omitzero"`
 	Run   int64     `json:"n,omitempty"`
 	Tries int       `json:"y,omitempty"`
+	// Conflicts counts the conflicts in a row.
+	Conflicts int `json:"c,omitempty"`
 }
 
 func taskKey(team healthlab.TeamID, user healthlab.UserID, id PipelineID) store.Key {
@@ -82,8 +84,9 @@ type Task struct {
 	User     healthlab.UserID
 	// Marks has, by subject, where something may differ from what the server has.
 	Marks map[string]Span
-	// Try counts the claims since the last one that ended well, from 1.
-	Try int
+	// Try counts the claims since the last one that ended well, from 1. Conflicts counts those before this one
+	// that ended in [Rows.Conflict], in a row.
+	Try, Conflicts int
 
 	run  int64
 	gens map[string]int64
@@ -156,7 +159,7 @@ func claim(tx store.Tx, e *store.Entry[taskRow], lease time.Duration, room bool)
 		return nil, false, nil
 	}
 	t.Lease, t.Run, t.Tries = now.Add(lease), t.Run+1, t.Tries+1
-	out = &Task{Pipeline: p.Value.value(), User: t.User, Marks: map[string]Span{}, Try: t.Tries, run: t.Run, gens: map[string]int64{}}
+	out = &Task{Pipeline: p.Value.value(), User: t.User, Marks: map[string]Span{}, Try: t.Tries, Conflicts: t.Conflicts, run: t.Run, gens: map[string]int64{}}
 	for subject, m := range t.Marks {
 		out.Marks[subject], out.gens[subject] = m.Span, m.Gen
 	}
@@ -360,7 +363,7 @@ func (r *Rows) Record(ctx context.Context, t *Task, lease time.Duration, results
 		if err != nil {
 			return err
 		}
-		e.Value.Lease, e.Value.Tries = tx.Now().Add(lease), 0
+		e.Value.Lease, e.Value.Tries, e.Value.Conflicts = tx.Now().Add(lease), 0, 0
 		if err := taskTable.Put(tx, e); err != nil {
 			return err
 		}
@@ -456,7 +459,7 @@ func (r *Rows) Finish(ctx context.Context, t *Task, later map[string]Span, at ti
 				delete(v.Marks, subject)
 			}
 		}
-		v.Due, v.Tries = time.Time{}, 0
+		v.Due, v.Tries, v.Conflicts = time.Time{}, 0, 0
 		if len(v.Marks) > 0 {
 			v.Due = tx.Now()
 		}
@@ -470,7 +473,15 @@ func (r *Rows) Finish(ctx context.Context, t *Task, later map[string]Span, at ti
 // Delay puts a task off, with what it has marked.
 func (r *Rows) Delay(ctx context.Context, t *Task, by time.Duration) error {
 	return r.end(ctx, t, func(tx store.Tx, v *taskRow) error {
-		v.Due = tx.Now().Add(by)
+		v.Due, v.Conflicts = tx.Now().Add(by), 0
+		return nil
+	})
+}
+
+// Conflict puts off a task of which something is being changed at the server.
+func (r *Rows) Conflict(ctx context.Context, t *Task, by time.Duration) error {
+	return r.end(ctx, t, func(tx store.Tx, v *taskRow) error {
+		v.Due, v.Conflicts = tx.Now().Add(by), t.Conflicts+1
 		return nil
 	})
 }
@@ -488,7 +499,7 @@ func (r *Rows) Hold(ctx context.Context, t *Task, reason string, pause func(step
 			s.Error, until = reason, s.Paused
 			return inRun(tx, s, func(run *runRow) { run.Failed, run.Error = run.Failed+1, reason })
 		})
-		v.Due = until
+		v.Due, v.Conflicts = until, 0
 		return err
 	}, stateTable.One(pipelineKey(t.Pipeline.Team, t.Pipeline.ID), store.Held))
 }
