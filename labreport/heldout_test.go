@@ -168,7 +168,7 @@ var heldOut = map[string]func(m *maker){
 // The layouts that the rules never saw.
 func TestLayouts_heldOutOnesAreReadWithFewErrors(t *testing.T) {
 	t.Parallel()
-	all := runLayouts(t, heldOut, 1000, prove.Sequential(2, 5, 60))
+	all := runLayouts(t, heldOut, 1000, max(2, prove.Sequential(2, 6, 60)))
 	require.GreaterOrEqual(t, all.f1(), 0.97)
 	require.GreaterOrEqual(t, all.sure, 1000)
 	require.LessOrEqual(t, float64(all.sureWrong), 0.01*float64(all.sure))

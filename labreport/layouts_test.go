@@ -185,6 +185,6 @@ func runLayouts(t *testing.T, which map[string]func(*maker), seed uint64, each i
 // The layouts that the rules were made with.
 func TestLayouts_knownOnesAreReadWithFewErrors(t *testing.T) {
 	t.Parallel()
-	all := runLayouts(t, layouts, 1, prove.Sequential(1, 5, 60))
+	all := runLayouts(t, layouts, 1, prove.Sequential(1, 6, 60))
 	require.GreaterOrEqual(t, all.f1(), 0.97)
 }
