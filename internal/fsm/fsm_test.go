@@ -75,13 +75,13 @@ func TestCompile_refusesInvalidTables(t *testing.T) {
 		{"exit from a final state", func(tab *table) { tab.Reopen = nil },
 			"returned on leave: exit from a final state"},
 		{"reopened, but not final", func(tab *table) { tab.Reopen = append(tab.Reopen, "packed") },
-			"packed: reopened, but not final"},
+			"packed: a state in Reopen must be final"},
 		{"dead end", func(tab *table) { tab.Final = []string{"dropped", "returned"} },
-			"signed (van): dead end that is not final\nsigned (bicycle): dead end that is not final"},
+			"signed (van): a state without transitions must be final\nsigned (bicycle): a state without transitions must be final"},
 		{"dead end with a circle", func(tab *table) {
 			tab.Final = []string{"dropped", "returned"}
 			tab.Rows = append(tab.Rows, row{From: "signed", On: "look", To: "signed"})
-		}, "signed (van): dead end that is not final\nsigned (bicycle): dead end that is not final"},
+		}, "signed (van): a state without transitions must be final\nsigned (bicycle): a state without transitions must be final"},
 		{"row that cannot be reached", func(tab *table) {
 			tab.Rows = append(tab.Rows, row{From: "lost", On: "find", To: "packed"})
 		}, "lost on find (van): state cannot be reached\nlost on find (bicycle): state cannot be reached"},
@@ -109,7 +109,7 @@ func TestCompile_refusesInvalidTables(t *testing.T) {
 
 func TestCompile_emptyTableNeedsAFinalState(t *testing.T) {
 	_, err := fsm.Compile(table{Initial: "packed"})
-	require.EqualError(t, err, "packed (): dead end that is not final")
+	require.EqualError(t, err, "packed (): a state without transitions must be final")
 	m := compile(t, table{Initial: "packed", Final: []string{"packed"}})
 	require.True(t, m.Final("packed"))
 	require.Equal(t, []string{"packed"}, m.States(""))
