@@ -73,7 +73,7 @@ func TestCompile_refusesInvalidTables(t *testing.T) {
 		{"a guard that nobody asks", func(tab *table) { tab.Rows[1], tab.Rows[2] = tab.Rows[2], tab.Rows[1] },
 			"under_way on ring (van): two rows\nunder_way on ring (bicycle): two rows"},
 		{"exit from a final state", func(tab *table) { tab.Reopen = nil },
-			"returned on leave: exit from a final state"},
+			"returned on leave: a final state must have no transitions unless it is in Reopen"},
 		{"reopened, but not final", func(tab *table) { tab.Reopen = append(tab.Reopen, "packed") },
 			"packed: a state in Reopen must be final"},
 		{"dead end", func(tab *table) { tab.Final = []string{"dropped", "returned"} },
@@ -93,7 +93,7 @@ func TestCompile_refusesInvalidTables(t *testing.T) {
 			tab.Rows[1].Guard = "heavy"
 			tab.Reopen = nil
 			tab.Final = append(tab.Final, "eaten")
-		}, "under_way on ring: no guard named \"heavy\"\nreturned on leave: exit from a final state\n" +
+		}, "under_way on ring: no guard named \"heavy\"\nreturned on leave: a final state must have no transitions unless it is in Reopen\n" +
 			"eaten: final state cannot be reached"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
