@@ -23,10 +23,10 @@ var givenTexts = map[string]string{
 	"min": "mins minute minutes", "s": "sec secs second seconds", "ms": "msec msecs", "h": "hr hrs", "d": "day days",
 	"/min":      "bpm brpm count/min beats/min beat/min beats/minute breaths/min breath/min breaths/minute count/minute beatsperminute breathsperminute rpm resp/min respirations/min b/min br/min",
 	"/s":        "count/s beats/s count/sec",
-	"mL/kg/min": "ml/min.kg ml/kg.min ml/(kg.min) ml/(min.kg) ml/kg/minute ml.(kg.min)-1 ml.(min.kg)-1",
+	"mL/kg/min": "ml/min.kg ml/kg.min ml/(kg.min) ml/(min.kg) ml/kg/minute ml.(kg.min)-1 ml.(min.kg)-1 mlkg-1min-1",
 	"uV":        "mcv", "mm[Hg]": "mmhg torr", "cm[H2O]": "cmh2o cmaq", "[in_i'Hg]": "inhg", "[psi]": "psi", "[iU]": "unit units iu i.u u ie i.e ui u.i count",
 	"mmol/L": "millimol/l millimoles/l", "umol/L": "mcmol/l micromol/l", "km/h": "km/hr kmh kph kmph", "[mi_i]/h": "mi/hr mph", "[kn_i]": "kn kt kts knot knots", "[ft_i]/s": "ft/s ft/sec fps",
-	"mg/dL": "mg/100ml mgs/dl", "kg/m2": "kg/m^2",
+	"mg/dL": "mg/100ml mgs/dl", "kPa": "kpa kilopascal kilopascals", "kg/m2": "kg/m^2",
 }
 
 // givenExact maps case-sensitive texts: cal is a thousandth of Cal.

@@ -6,7 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-//go:generate go run ../../internal/conformance/gen overriddenOrders=orders.Store overriddenReviewStore=exchange.ReviewStore overriddenMatchTestRuns=orders/simulation.MatchTestStore
+//go:generate go run ../../internal/conformance/gen overriddenOrders=orders.Store overriddenReviewStore=orders/exchange.ReviewStore overriddenMatchTestRuns=orders/simulation.MatchTestStore
 
 func TestBroken(t *testing.T) {
 	conformance.RunBroken(t,

@@ -18,6 +18,7 @@ type overriddenOrders struct {
 	claim              func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error)
 	claimFeed          func(ctx context.Context, lab string, lease time.Duration) (cursor string, until time.Time, err error)
 	claimNotifications func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error)
+	claimSimulations   func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error)
 	countByStatus      func(ctx context.Context, team healthlab.TeamID) (map[orders.LowLevel]int, error)
 	findSample         func(ctx context.Context, team healthlab.TeamID, sampleID string) (orders.Record, error)
 	get                func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error)
@@ -48,6 +49,13 @@ func (o overriddenOrders) ClaimNotifications(p0 context.Context, p1 int, p2 time
 		return o.claimNotifications(p0, p1, p2, p3)
 	}
 	return o.Store.ClaimNotifications(p0, p1, p2, p3)
+}
+
+func (o overriddenOrders) ClaimSimulations(p0 context.Context, p1 int, p2 time.Time, p3 time.Duration) ([]orders.Record, error) {
+	if o.claimSimulations != nil {
+		return o.claimSimulations(p0, p1, p2, p3)
+	}
+	return o.Store.ClaimSimulations(p0, p1, p2, p3)
 }
 
 func (o overriddenOrders) CountByStatus(p0 context.Context, p1 healthlab.TeamID) (map[orders.LowLevel]int, error) {

@@ -32,7 +32,7 @@ import (
 
 func engine(t testing.TB) *ocr.Engine {
 	t.Helper()
-	e, err := ocr.New(&ocr.Options{Readability: labreport.NewReader(nil).Readability})
+	e, err := ocr.New(&ocr.Options{Readability: labreport.NewReader(nil).Readability, Timeout: time.Minute, PageTimeout: 4 * time.Minute}) // a busy machine is slow
 	if errors.Is(err, healthlab.Unimplemented) && os.Getenv("CI") == "" {
 		t.Skip("tesseract is not installed: pictures are not read in this run")
 	}
