@@ -134,7 +134,7 @@ type Sample struct {
 // sampleFiles is the folder of samples, with an NDJSON file and a Parquet file for each resource with samples.
 type sampleFiles struct{ health *healthdata.Service }
 
-// Files is [personexport.Source].
+// Files implements [personexport.Source].
 func (f sampleFiles) Files(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]string, error) {
 	var names []string
 	err := f.health.View(ctx, team, user, func(v healthdata.View) error {
@@ -153,7 +153,7 @@ func (f sampleFiles) Files(ctx context.Context, team healthlab.TeamID, user heal
 	return names, err
 }
 
-// Write is [personexport.Source].
+// Write implements [personexport.Source].
 func (f sampleFiles) Write(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string, w io.Writer) error {
 	slug, form, _ := strings.Cut(name, ".")
 	r := healthdata.ResourceBySlug(slug)

@@ -80,7 +80,7 @@ type file struct {
 // files is a folder whose files do not depend on the person.
 type files struct{ list []file }
 
-// Files is [personexport.Source].
+// Files implements [personexport.Source].
 func (f files) Files(context.Context, healthlab.TeamID, healthlab.UserID) ([]string, error) {
 	var names []string
 	for _, x := range f.list {
@@ -89,7 +89,7 @@ func (f files) Files(context.Context, healthlab.TeamID, healthlab.UserID) ([]str
 	return names, nil
 }
 
-// Write is [personexport.Source].
+// Write implements [personexport.Source].
 func (f files) Write(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string, w io.Writer) error {
 	i := slices.IndexFunc(f.list, func(x file) bool { return x.name == name })
 	if i < 0 {
@@ -201,7 +201,7 @@ func (s Services) accessLog(ctx context.Context, team healthlab.TeamID, user hea
 // queryFiles are the results of continuous queries, by the slug of the query.
 type queryFiles struct{ queries *continuous.Service }
 
-// Files is [personexport.Source].
+// Files implements [personexport.Source].
 func (f queryFiles) Files(ctx context.Context, team healthlab.TeamID, _ healthlab.UserID) ([]string, error) {
 	var names []string
 	for q := (continuous.ListQuery{Team: team}); ; {
@@ -221,7 +221,7 @@ func (f queryFiles) Files(ctx context.Context, team healthlab.TeamID, _ healthla
 // jsonFile is the end of the name of a JSON file.
 const jsonFile = ".json"
 
-// Write is [personexport.Source].
+// Write implements [personexport.Source].
 func (f queryFiles) Write(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string, w io.Writer) error {
 	frame, err := f.queries.Result(ctx, team, user, name[:max(0, len(name)-len(jsonFile))])
 	if err == nil && frame.Len() == 0 {

@@ -100,7 +100,7 @@ var documentEnds = map[documents.DocumentKind]string{
 // labFile separates the order id and the number of a laboratory report in a file name.
 const labFile = "_laboratory_"
 
-// Files is [personexport.Source].
+// Files implements [personexport.Source].
 func (f documentFiles) Files(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]string, error) {
 	var names []string
 	err := eachOrder(ctx, f.Orders, team, user, func(o *orders.Order) error {
@@ -126,7 +126,7 @@ func (f documentFiles) Files(ctx context.Context, team healthlab.TeamID, user he
 	return names, err
 }
 
-// Write is [personexport.Source].
+// Write implements [personexport.Source].
 func (f documentFiles) Write(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string, w io.Writer) error {
 	text, end, _ := strings.Cut(name, "_")
 	id, err := uuid.Parse(text)
@@ -188,7 +188,7 @@ func (f reportFiles) eachJob(ctx context.Context, team healthlab.TeamID, user he
 
 var endings = map[string]string{"application/pdf": ".pdf", "image/jpeg": ".jpg", "image/png": ".png"}
 
-// Files is [personexport.Source].
+// Files implements [personexport.Source].
 func (f reportFiles) Files(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]string, error) {
 	names := []string{jobsFile}
 	err := f.eachJob(ctx, team, user, func(id labreport.JobID) error {
@@ -201,7 +201,7 @@ func (f reportFiles) Files(ctx context.Context, team healthlab.TeamID, user heal
 	return names, err
 }
 
-// Write is [personexport.Source].
+// Write implements [personexport.Source].
 func (f reportFiles) Write(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string, w io.Writer) error {
 	if name == jobsFile {
 		out := lines{w: json.NewEncoder(w)}

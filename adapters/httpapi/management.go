@@ -60,7 +60,7 @@ func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Re
 			}
 		}
 		if found.Mandate == nil {
-			return Manager{}, fmt.Errorf("%w: management key", healthlab.Unauthenticated)
+			return Manager{}, fmt.Errorf("%w: header %s: must be a known management key", healthlab.Unauthenticated, header)
 		}
 		return found, nil
 	}

@@ -115,7 +115,7 @@ func (twoZips) FindZip(_ context.Context, code string) (appointment.Zip, bool, e
 }
 
 // A visit at home takes place near the patient's address.
-func TestVisitsAreNearThePatient(t *testing.T) {
+func TestBooking_refusesAHomeVisitFarFromThePatient(t *testing.T) {
 	c := remade(t, func(x *shop) { x.visits.Zips = twoZips{} })
 	key := c.keys("phlebotomy")[0]   // in Mesa
 	o := c.accepted(atHomeTest, nil) // in Duluth

@@ -189,7 +189,7 @@ func TestBooking_takenOrExpiredSlotAnswersConflict(t *testing.T) {
 }
 
 // Operations on appointments that the team has not enabled are forbidden.
-func TestSwitchesOfAppointments(t *testing.T) {
+func TestAppointments_disabledOperationIsForbidden(t *testing.T) {
 	managed := func(x *shop) { x.visits.Providers[0].PatientManaged = true }
 	for name, row := range map[string]struct {
 		shop func(*shop)

@@ -245,7 +245,7 @@ func PersonExports(s *personexport.Service) Part {
 	return Part{domain: "privacy", mount: func(a *api) { a.Exports = s }, operations: api.exportOperations}
 }
 
-// tables joins tables of operations.
+// tables returns a function that returns the operations of several functions in one list.
 func tables(of ...func(api) []server.Operation) func(api) []server.Operation {
 	return func(a api) (out []server.Operation) {
 		for _, t := range of {

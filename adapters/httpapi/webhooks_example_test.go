@@ -35,5 +35,5 @@ func ExampleManagementAuth() {
 	// Output:
 	// true true
 	// true false
-	// unauthenticated: management key
+	// unauthenticated: header x-management-key: must be a known management key
 }

@@ -46,11 +46,11 @@ func TestStore_tablePerUserRefusesRowsWithoutAUser(t *testing.T) {
 	for _, q := range []store.Query{{Key: r.Key}, {Key: store.Key{Table: "per_user", Team: ref.Team}, By: store.ByID}} {
 		q.User = healthlab.UserID{}
 		_, err := e.Read(t.Context(), q)
-		require.ErrorContains(t, err, "names the user")
+		require.ErrorContains(t, err, "must name the user")
 		require.ErrorContains(t, e.Update(t.Context(), func(_ context.Context, tx store.Tx) error {
 			_, err := tx.Read(q)
 			return err
-		}), "names the user")
+		}), "must name the user")
 	}
 	for name, change := range map[string]func(*store.Row){
 		"id":   func(r *store.Row) { r.ID = "a" },

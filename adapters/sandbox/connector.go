@@ -28,15 +28,15 @@ const (
 	BehaviourRefused = "refused"
 	// BehaviourExpired means that the provider requires a new password first.
 	BehaviourExpired = "expired"
-	// BehaviourDown: the provider cannot be reached.
+	// BehaviourDown means that the provider cannot be reached.
 	BehaviourDown = "down"
-	// BehaviourSlow: the provider does not answer in time.
+	// BehaviourSlow means that the provider does not answer in time.
 	BehaviourSlow = "slow"
-	// BehaviourNonsense: the provider's answer cannot be used.
+	// BehaviourNonsense means that the provider's answer cannot be used.
 	BehaviourNonsense = "nonsense"
-	// BehaviourRegion: the provider does not serve the region.
+	// BehaviourRegion means that the provider does not serve the region.
 	BehaviourRegion = "region"
-	// BehaviourMFA: the provider sends a code by text message; with BehaviourMFAEmail by e-mail.
+	// BehaviourMFA means that the provider sends a code by text message. BehaviourMFAEmail means by e-mail.
 	BehaviourMFA      = "mfa"
 	BehaviourMFAEmail = "mfa_email"
 )
@@ -50,9 +50,9 @@ const (
 
 // Behaviours after a successful sign-in.
 const (
-	// BehaviourEnded: the provider does not renew the grant, for good.
+	// BehaviourEnded means that the provider does not renew the grant, for good.
 	BehaviourEnded = "ended"
-	// BehaviourStuck: the provider cannot be reached when the grant is to be renewed.
+	// BehaviourStuck means that the provider cannot be reached when the grant is to be renewed.
 	BehaviourStuck = "stuck"
 	// BehaviourWithdrawn means that the person has withdrawn the consent, so that no data is returned.
 	BehaviourWithdrawn = "withdrawn"
@@ -73,7 +73,7 @@ const (
 	// BehaviourStrange means that some data must be refused: an unknown unit, a future time, data of another person,
 	// two versions of one night.
 	BehaviourStrange = "strange"
-	// BehaviourTravelling: every day is spent in another time zone.
+	// BehaviourTravelling means that every day is spent in another time zone.
 	BehaviourTravelling = "travelling"
 	// BehaviourHourly means that manual entries have only the hour, with several entries per hour.
 	BehaviourHourly = "hourly"

@@ -35,29 +35,29 @@ type Story string
 
 // The stories.
 const (
-	// Undeliverable: the carrier brings the kit back.
+	// Undeliverable means that the carrier brings the kit back.
 	Undeliverable Story = "undeliverable"
 	// LostOutbound means that the kit is lost on the way to the patient.
 	LostOutbound Story = "lost_outbound"
 	// Delayed means that the carrier has a problem both ways, and solves it.
 	Delayed Story = "delayed"
-	// ReturnFailed: the carrier cannot deliver the sample to the lab.
+	// ReturnFailed means that the carrier cannot deliver the sample to the lab.
 	ReturnFailed Story = "return_failed"
 	// LostInbound means that the sample is lost on the way to the lab.
 	LostInbound Story = "lost_inbound"
-	// MissingScans: no step of the kit is reported between requisition and result.
+	// MissingScans means that no step of the kit is reported between requisition and result.
 	MissingScans Story = "missing_scans"
 	// Blocked means that the lab waits for missing documents, receives them and continues.
 	Blocked Story = "blocked"
-	// Expired: the lab waits for paperwork until the sample is too old.
+	// Expired means that the lab waits for paperwork until the sample is too old.
 	Expired Story = "expired"
-	// Rejected: the lab cannot use the sample.
+	// Rejected means that the lab cannot use the sample.
 	Rejected Story = "rejected"
-	// Partial: the lab reports half of the results first.
+	// Partial means that the lab reports half of the results first.
 	Partial Story = "partial"
 	// Missing means that one result is missing because of the lab.
 	Missing Story = "missing"
-	// AbnormalResult and CriticalResult: the lab finds something.
+	// AbnormalResult and CriticalResult mean that a result is abnormal or critical.
 	AbnormalResult Story = "abnormal"
 	CriticalResult Story = "critical"
 	// CorrectedReport means that the lab replaces its final report.

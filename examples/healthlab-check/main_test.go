@@ -166,13 +166,13 @@ func TestCheck_eachFailureHasItsLine(t *testing.T) {
 	}{
 		"no longer there":    {"/activity/sleep", refuse(404), []string{"FAIL  sleep", "the provider refused this request", "ok    workout"}},
 		"down":               {"/activity/sleep", refuse(500), []string{"FAIL  sleep", "the provider fails"}},
-		"not granted":        {"/activity/sleep", refuse(403, "WWW-Authenticate", `Bearer error="insufficient_scope"`), []string{"FAIL  sleep", "has not granted what this resource needs"}},
+		"not granted":        {"/activity/sleep", refuse(403, "WWW-Authenticate", `Bearer error="insufficient_scope"`), []string{"FAIL  sleep", "has not granted a scope that this resource requires"}},
 		"too many":           {"/activity/sleep", refuse(429, "Retry-After", "300"), []string{"FAIL  sleep", "asks to wait for 5m0s, which is longer than -wait"}},
 		"no token":           {"/activity/sleep", refuse(401), []string{"FAIL  sleep", "does not accept the token"}},
-		"another shape":      {"/activity/sleep", say(`[1]`), []string{"FAIL  sleep", "not of the documented shape"}},
+		"another shape":      {"/activity/sleep", say(`[1]`), []string{"FAIL  sleep", "does not have the documented form"}},
 		"an item":            {"/activity/sleep", say(`{"records": [` + night + `"high"}}]}`), []string{"FAIL  sleep", "1 times: not read: score.respiratory_rate the item must have the form that the provider documents"}},
 		"a value":            {"/activity/sleep", say(`{"records": [` + night + `-5}}]}`), []string{"FAIL  sleep", "1 times: sleep not stored: respiratory_rate"}},
-		"a page at a circle": {"/activity/workout", say(`{"records": [], "next_token": "7"}`), []string{"FAIL  workout", "do not come to an end"}},
+		"a page at a circle": {"/activity/workout", say(`{"records": [], "next_token": "7"}`), []string{"FAIL  workout", "the pages of the provider do not end"}},
 		"nothing":            {"/activity/workout", say(`{"records": []}`), []string{"note  workout", "no data in 30 days (requests: 1)"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -95,7 +95,7 @@ func Compile[S, T, V comparable, F any](t Table[S, T, V, F]) (*Machine[S, T, V, 
 			refuse("%v on %v: no guard named %q", r.From, r.On, r.Guard)
 		}
 		if m.final[r.From] && !slices.Contains(t.Reopen, r.From) {
-			refuse("%v on %v: exit from a final state", r.From, r.On)
+			refuse("%v on %v: a final state must have no transitions unless it is in Reopen", r.From, r.On)
 		}
 		variants := r.Variants
 		if len(variants) == 0 {

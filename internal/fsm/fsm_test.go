@@ -73,15 +73,15 @@ func TestCompile_refusesInvalidTables(t *testing.T) {
 		{"a guard that nobody asks", func(tab *table) { tab.Rows[1], tab.Rows[2] = tab.Rows[2], tab.Rows[1] },
 			"under_way on ring (van): two rows\nunder_way on ring (bicycle): two rows"},
 		{"exit from a final state", func(tab *table) { tab.Reopen = nil },
-			"returned on leave: exit from a final state"},
+			"returned on leave: a final state must have no transitions unless it is in Reopen"},
 		{"reopened, but not final", func(tab *table) { tab.Reopen = append(tab.Reopen, "packed") },
-			"packed: reopened, but not final"},
+			"packed: a state in Reopen must be final"},
 		{"dead end", func(tab *table) { tab.Final = []string{"dropped", "returned"} },
-			"signed (van): dead end that is not final\nsigned (bicycle): dead end that is not final"},
+			"signed (van): a state without transitions must be final\nsigned (bicycle): a state without transitions must be final"},
 		{"dead end with a circle", func(tab *table) {
 			tab.Final = []string{"dropped", "returned"}
 			tab.Rows = append(tab.Rows, row{From: "signed", On: "look", To: "signed"})
-		}, "signed (van): dead end that is not final\nsigned (bicycle): dead end that is not final"},
+		}, "signed (van): a state without transitions must be final\nsigned (bicycle): a state without transitions must be final"},
 		{"row that cannot be reached", func(tab *table) {
 			tab.Rows = append(tab.Rows, row{From: "lost", On: "find", To: "packed"})
 		}, "lost on find (van): state cannot be reached\nlost on find (bicycle): state cannot be reached"},
@@ -93,7 +93,7 @@ func TestCompile_refusesInvalidTables(t *testing.T) {
 			tab.Rows[1].Guard = "heavy"
 			tab.Reopen = nil
 			tab.Final = append(tab.Final, "eaten")
-		}, "under_way on ring: no guard named \"heavy\"\nreturned on leave: exit from a final state\n" +
+		}, "under_way on ring: no guard named \"heavy\"\nreturned on leave: a final state must have no transitions unless it is in Reopen\n" +
 			"eaten: final state cannot be reached"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestCompile_refusesInvalidTables(t *testing.T) {
 
 func TestCompile_emptyTableNeedsAFinalState(t *testing.T) {
 	_, err := fsm.Compile(table{Initial: "packed"})
-	require.EqualError(t, err, "packed (): dead end that is not final")
+	require.EqualError(t, err, "packed (): a state without transitions must be final")
 	m := compile(t, table{Initial: "packed", Final: []string{"packed"}})
 	require.True(t, m.Final("packed"))
 	require.Equal(t, []string{"packed"}, m.States(""))

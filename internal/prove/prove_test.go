@@ -53,7 +53,7 @@ func TestAll_isTrueInCIAndUnderHEALTHLABTEST_PROVE(t *testing.T) {
 	}
 }
 
-func TestSequential(t *testing.T) {
+func TestSequentialCount_raceDetectorTakesAFifthOfTheCases(t *testing.T) {
 	for _, tt := range []struct {
 		name, prove    string
 		n, least, want int
@@ -72,7 +72,7 @@ func TestSequential(t *testing.T) {
 	}
 }
 
-func TestStride(t *testing.T) {
+func TestStride_isLongerOnlyUnderTheRaceDetector(t *testing.T) {
 	want := 1
 	if prove.Race {
 		want = 5

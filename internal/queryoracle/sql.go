@@ -25,7 +25,7 @@ var Columns = []string{
 	"timezone_offset", "at", "index", "value", "systolic", "diastolic", "duration",
 }
 
-// values is a row of the table.
+// values returns a row as SQL values in the order of Columns.
 func (r *row) values() []any {
 	var workout any
 	if r.s.Workout != uuid.Nil {

@@ -513,7 +513,7 @@ func importDatabase(ctx context.Context, r io.Reader, head []byte, sink Sink, o 
 // partialSink is a sink that stores the accepted items of a call even if others are refused.
 type partialSink struct{ out output }
 
-// Summaries is [Sink].
+// Summaries implements [Sink].
 func (p *partialSink) Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error {
 	_, err := handOverItems(&p.out, resource, items, func(part []healthdata.Summary) error {
 		return p.out.sink.Summaries(ctx, resource, source, part)
@@ -521,7 +521,7 @@ func (p *partialSink) Summaries(ctx context.Context, resource string, source hea
 	return unwrapSink(err)
 }
 
-// Samples is [Sink].
+// Samples implements [Sink].
 func (p *partialSink) Samples(ctx context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error {
 	_, err := handOverItems(&p.out, resource, samples, func(part []healthdata.Sample) error {
 		return p.out.sink.Samples(ctx, resource, source, part)
@@ -529,7 +529,7 @@ func (p *partialSink) Samples(ctx context.Context, resource string, source healt
 	return unwrapSink(err)
 }
 
-// Stream is [Sink].
+// Stream implements [Sink].
 func (p *partialSink) Stream(ctx context.Context, w *healthdata.Workout, stream healthdata.WorkoutStream) error {
 	return p.out.sink.Stream(ctx, w, stream)
 }

@@ -65,7 +65,7 @@ func fitbitCount(value json.RawMessage) (float64, error) {
 	}
 	n, ok := healthlab.ParseNumber(v)
 	if !ok {
-		return 0, errors.New("no number")
+		return 0, errors.New("text that is no number")
 	}
 	return n, nil
 }

@@ -22,7 +22,7 @@ func newJSONFile(out *output, format Format, r io.Reader) *jsonFile {
 }
 
 // errShape is the error of a value of an unexpected kind. Only this value is left out.
-var errShape = errors.New("value of another kind")
+var errShape = errors.New("value of another JSON type than the format requires")
 
 // list calls do for each value of a list. A value that is no list is read over.
 func (f *jsonFile) list(do func(n int) error) error {

@@ -28,7 +28,7 @@ func (*Recordings) Samples(context.Context, string, healthdata.Source, []healthd
 	return nil
 }
 
-// Stream is [Sink].
+// Stream implements [Sink].
 func (r *Recordings) Stream(_ context.Context, w *healthdata.Workout, stream healthdata.WorkoutStream) error {
 	*r = append(*r, Recording{w, stream})
 	return nil

@@ -17,9 +17,9 @@ type group struct {
 	// foreign lists reported order numbers that do not belong to the order.
 	foreign []string
 	patient orders.ReportedPatient
-	// contradicts: a reported number, or a part of the patient, is not the order's.
+	// contradicts reports whether a number or a detail of the patient differs between report and order.
 	contradicts bool
-	// unproven: neither the name nor the birth date is reported and is the order's.
+	// unproven reports whether neither the patient's name nor the birth date confirms the order.
 	unproven bool
 	tests    []TestReport
 }

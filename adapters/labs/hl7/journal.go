@@ -22,11 +22,11 @@ type dossier struct {
 	Tests   []orderedTest
 	// Request is the sent order message, so that it can be sent again unchanged.
 	Request []byte
-	// Answered: the laboratory took the order. Refused: it did not, for good.
+	// Answered reports whether the laboratory accepted the order, Refused whether it rejected the order for good.
 	Answered, Refused bool
-	// SampleID is the laboratory's number of the order; empty if unknown.
+	// SampleID is the laboratory's number of the order, empty if unknown.
 	SampleID string
-	// Cancelled: the laboratory took the cancellation.
+	// Cancelled reports whether the laboratory accepted the cancellation.
 	Cancelled bool
 	State     orderState
 	// Others holds the states of reports that have the order's number but may concern another person, by the reported

@@ -14,13 +14,13 @@ import (
 const (
 	// ReviewNoMatch means that the message names no order or an unknown one.
 	ReviewNoMatch = "no_match"
-	// ReviewPatient: the patient is not the order's, and the message has documents or no result.
+	// ReviewPatient means that the message is about another patient than the order, and has documents or no result.
 	ReviewPatient = "patient_mismatch"
-	// ReviewNumbers: the numbers of a test are not all the order's, and the message has
-	// documents or no result.
+	// ReviewNumbers means that a test has numbers of different orders, and the message has documents or no
+	// result.
 	ReviewNumbers = "contradicting_numbers"
-	// ReviewCancelled: the order was cancelled, or refused by the laboratory, and the message has
-	// no result.
+	// ReviewCancelled means that the order was cancelled or rejected by the laboratory, and the message has no
+	// result.
 	ReviewCancelled = "match_cancelled"
 )
 

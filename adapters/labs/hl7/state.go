@@ -45,7 +45,7 @@ type heldTest struct {
 	Data   labresult.SampleData
 	More   map[string]labresult.SampleData
 	Parent *labresult.ParentResult
-	// Document: a document came with the test.
+	// Document reports whether the laboratory sent a document with the test.
 	Document bool
 }
 

@@ -200,7 +200,7 @@ func TestResultReport_printsEveryFieldOfTheResults(t *testing.T) {
 	require.Equal(t, []string{"SBX4F00A1B2C3"}, scanned(t, r.picture(t, pdf, 1, 200)))
 }
 
-func TestOtherForms_printCoverageNoticeAndInstructions(t *testing.T) {
+func TestDocuments_printCoverageNoticeInstructionsAndLabels(t *testing.T) {
 	r, d := newReader(t), newFixture(t, printer(t), orders.Letter)
 	o, _ := record(t)
 	o.HasABN = true

@@ -83,7 +83,7 @@ func New(opts *Options) (*Printer, error) {
 	for i, file := range files {
 		f := new(face)
 		if err := f.regular.read(file); err != nil {
-			return nil, fmt.Errorf("%w: font %d: %v", healthlab.Invalid, i, err)
+			return nil, fmt.Errorf("%w: Options.Fonts[%d]: must be a TrueType font: %v", healthlab.Invalid, i-1, err) // 0 is the font of the package
 		}
 		f.bold = f.regular
 		p.faces = append(p.faces, f)

@@ -350,7 +350,7 @@ func steps(from, to, n int) []int {
 	return out
 }
 
-func TestPages(t *testing.T) {
+func TestPages_eachRepeatsTitlePatientAndPageNumber(t *testing.T) {
 	r, p := newReader(t), printer(t)
 	for _, paper := range []orders.Paper{orders.Letter, orders.A4} {
 		d := long()

@@ -407,7 +407,7 @@ func (h *history) check() {
 
 // Random histories of one source with three apps, 300 in a plain go test and 100,000 under make prove: reads,
 // events, queries and the lake agree with the model.
-func TestOriginsAgreeWithModel(t *testing.T) {
+func TestOrigins_readsQueriesAndLakeAgreeWithAModel(t *testing.T) {
 	for range prove.Sequential(10, 10, 1_000) {
 		rapid.Check(t, func(t *rapid.T) {
 			h := newHistory(t)

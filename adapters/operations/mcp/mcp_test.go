@@ -262,7 +262,7 @@ func TestAsk_invalidCallIsToldTheAllowedValues(t *testing.T) {
 		"one of mean, sum":        {"function": "average"},
 		"YYYY-MM-DD":              {"from": "March 2"},
 		"must not be before from": {"from": "2026-03-04"},
-		"day, week or month":      {"by": "hour"},
+		"day, week, month":        {"by": "hour"},
 		"no such user":            {"user": "nobody"},
 	} {
 		_, refusal := w.call(c, "ask", question(in))

@@ -149,7 +149,7 @@ func TestGoogleHealthMessage_pullsTheChangedRange(t *testing.T) {
 	require.InDelta(t, workout.AverageHR, d.stored(u)["workouts"][workout.Start.UTC().Format(time.RFC3339)+".average"], 0)
 }
 
-func TestWithingsMessages(t *testing.T) {
+func TestWithings_messageBringsChangesAndUnlinkEndsTheLink(t *testing.T) {
 	p, one := providers["withings"], double.NewPerson(3, noon, days)
 	var theirs *double.WithingsServer
 	p.double = func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
@@ -196,7 +196,7 @@ func TestWithingsMessages(t *testing.T) {
 	require.Equal(t, healthdata.ConnectionError, user.Connection("withings").Status)
 }
 
-func TestPolarMessages(t *testing.T) {
+func TestPolar_messageBringsAChangedNightAndRevokeUnregisters(t *testing.T) {
 	p, one := providers["polar"], double.NewPerson(3, noon, days)
 	var theirs *double.PolarServer
 	p.double = func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
@@ -242,7 +242,7 @@ func TestPolarMessages(t *testing.T) {
 	require.NoError(t, d.connector.Revoke(t.Context(), g.Secret), "the grant has ended")
 }
 
-func TestWahooMessages(t *testing.T) {
+func TestWahoo_messageBringsTheWorkoutWithoutARequest(t *testing.T) {
 	p, one := providers["wahoo"], double.NewPerson(3, noon, days)
 	d := deploy(t, p, double.Options{People: []*double.Person{one}})
 	d.history = days + 5

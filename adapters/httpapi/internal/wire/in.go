@@ -25,7 +25,7 @@ type In struct {
 	problems healthlab.Problems
 }
 
-// Settings are the settings of one request. The wrapper of a handler sets them with [With].
+// Settings are the limits and switches for reading one HTTP request. The wrapper of a handler sets them with [With].
 type Settings struct {
 	// MaxBody is the largest body, in bytes, as named in the text of a 413. The wrapper enforces the limit itself.
 	// Default 1 MiB.

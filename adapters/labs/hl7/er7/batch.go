@@ -72,7 +72,7 @@ func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 			for n < len(lines) && !starts(lines[n].name()) {
 				n++
 			}
-			bad(&SyntaxError{Number: number, Segment: name, Problem: "stands in no message"}, n)
+			bad(&SyntaxError{Number: number, Segment: name, Problem: "must be inside a message"}, n)
 			continue
 		}
 		s := Segment{raw: l.text, end: l.end, number: number, syn: envelope}

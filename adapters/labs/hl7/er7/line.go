@@ -1,6 +1,9 @@
 package er7
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // line is the text of a segment before its delimiters are known.
 type line struct{ text, end string }
@@ -32,7 +35,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 // cut splits bytes into at least one line. The results contain all bytes, so that they can be joined again.
 func cut(raw []byte, opts Options) (lead string, lines []line, err error) {
 	if len(raw) > opts.MaxBytes {
-		return "", nil, &SyntaxError{Problem: "larger than is allowed"}
+		return "", nil, &SyntaxError{Problem: fmt.Sprintf("must have at most %d bytes", opts.MaxBytes)}
 	}
 	text := string(raw)
 	if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") || strings.HasPrefix(text, "M\x00") || strings.HasPrefix(text, "\x00M") {

@@ -191,7 +191,7 @@ func TestStart_refusesForeignAndOldFolders(t *testing.T) {
 		want                error
 		says                string
 	}{
-		{"foreign folder", full, "", healthlab.Invalid, "holds something else"},
+		{"foreign folder", full, "", healthlab.Invalid, "must be empty or contain the data of a PostgreSQL server"},
 		{"a long name", "/" + strings.Repeat("x", 100), "", healthlab.Invalid, "longer than"},
 		{"no programs", folder(t), t.TempDir(), healthlab.Unimplemented, "install the server package"},
 		{"data of another version", old, "", healthlab.Precondition, "made by version 9"},
