@@ -257,7 +257,7 @@ func (d *deployment) fetch(users []healthlab.UserID) {
 		if len(users) == 0 {
 			return
 		}
-		d.wait(idle * max(200*time.Millisecond, d.provider.limits[0].Per/500))
+		d.wait(max(200*time.Millisecond, d.provider.limits[0].Per/500) * idle)
 		idle = min(2*idle, longest)
 	}
 	d.t.Fatal("the history does not come to an end")
