@@ -243,7 +243,7 @@ func (d *deployment) link(p *double.Person) healthlab.UserID {
 func (d *deployment) fetch(users []healthlab.UserID) {
 	d.t.Helper()
 	const steps, longest = 2_000_000, 64
-	idle := time.Duration(1)
+	idle := 1
 	for range steps {
 		n, err := d.pulls.Step(d.t.Context())
 		require.NoError(d.t, err)
@@ -257,7 +257,7 @@ func (d *deployment) fetch(users []healthlab.UserID) {
 		if len(users) == 0 {
 			return
 		}
-		d.wait(max(200*time.Millisecond, d.provider.limits[0].Per/500) * idle)
+		d.wait(time.Duration(idle) * max(200*time.Millisecond, d.provider.limits[0].Per/500))
 		idle = min(2*idle, longest)
 	}
 	d.t.Fatal("the history does not come to an end")
