@@ -106,46 +106,56 @@ func (w *seriesWrite) latest(from, to int64) (out arrival, ok bool) {
 	return out, ok
 }
 
-// raise ranks a batch with changes above the other origins on each of its local days.
+// raise ranks the changed samples of a batch above the other origins on each of its local days. Each of them is
+// raised: the day stays with this origin as long as one of them is left.
 func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
 	const day = 24 * int64(time.Hour/time.Microsecond)
+	local := func(s *series.Sample) int64 { return floorTo(s.Time+int64(s.Offset)*1e6, day) }
+	var until int64 // the end of the raised samples so far
+	var above uint32
 	for i := 0; i < len(list); {
-		local := func(s *series.Sample) int64 { return floorTo(s.Time+int64(s.Offset)*1e6, day) }
-		at, last, best := local(&list[i]), -1, arrival{}
-		j := i
-		for ; j < len(list) && local(&list[j]) == at; j++ {
-			if !changes[j] {
-				continue
-			}
-			if a := (arrival{list[j].Rank, list[j].Time}); last < 0 || a.compare(best) > 0 {
-				best = a
-			}
-			last = j
+		at, first := local(&list[i]), i
+		for i < len(list) && local(&list[i]) == at {
+			i++
 		}
-		i = j
-		if last < 0 {
+		for first < i && !changes[first] {
+			first++
+		}
+		if first == i {
 			continue
 		}
-		s := &list[last]
-		from := at - int64(s.Offset)*1e6
-		for _, o := range w.siblings {
-			if a, ok := o.latest(from, from+day); ok && a.compare(best) >= 0 {
-				if s.Rank = max(s.Rank, a.rank); s.Time <= a.at {
-					s.Rank = max(s.Rank, a.rank+1)
-				}
-				best = arrival{s.Rank, s.Time}
-			}
+		rank := w.rankOfDay(list[first].Time, at-farthestOffset, at+day+farthestOffset)
+		// Of overlapping intervals in one batch the later one wins, also if it begins on the next day.
+		if list[first].Time < until {
+			rank = max(rank, above)
 		}
-		// Of overlapping intervals in one batch the later one wins; the rank of s does not change that.
-		until, _ := extent(s.Time, s.End)
-		for k := last + 1; k < len(list) && list[k].Time < until; k++ {
+		for k := first; k < i; k++ {
 			if changes[k] {
-				list[k].Rank = max(list[k].Rank, s.Rank)
+				list[k].Rank = max(list[k].Rank, rank)
 				end, _ := extent(list[k].Time, list[k].End)
-				until = max(until, end)
+				until, above = max(until, end), max(above, list[k].Rank)
 			}
 		}
 	}
+}
+
+// farthestOffset is more than any offset of local time from UTC.
+var farthestOffset = 18 * hourMicros
+
+// rankOfDay returns the least rank that puts all samples from a time on above what other origins have between two
+// times.
+func (w *seriesWrite) rankOfDay(first, from, to int64) (rank uint32) {
+	for _, o := range w.siblings {
+		a, ok := o.latest(from, to)
+		switch {
+		case !ok:
+		case first > a.at:
+			rank = max(rank, a.rank)
+		default:
+			rank = max(rank, a.rank+1)
+		}
+	}
+	return rank
 }
 
 // rivals returns the samples of a series that can compete with a batch.

@@ -480,3 +480,14 @@ func drawIntervals(t *rapid.T, step int, lengths []int) (out []interval) {
 	}
 	return out
 }
+
+// A day stays with the app that told it last as long as one sample of that upload is left.
+func TestOrigins_appStaysLatestWhenItsLastSampleIsRemoved(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.send("heartrate", "bpm", "com.acme.a", []interval{{from: 1404, to: 1404, value: 40}})
+	h.send("heartrate", "bpm", "", []interval{{from: 1376, to: 1376, value: 79}, {from: 1404, to: 1404, value: 40}})
+	h.send("heartrate", "bpm", "com.acme.a", []interval{{from: 1341, to: 1341, value: 89}, {from: 1342, to: 1342, value: 52}})
+	h.remove("heartrate", "com.acme.a", []int{1342})
+	h.check()
+}
