@@ -244,3 +244,42 @@ func columnOf(cols []column, x0, x1, h float64) (int, float64) {
 	}
 	return best, bestCost / max(h, 1e-9)
 }
+
+// valueAmongRanges reports whether the value of a row on a picture stands where most rows of the page have their
+// range, and no other row has its value. The value of such a row was not read, and a part of a range or of the
+// row beside it was taken for it.
+func (d *document) valueAmongRanges(r *row) bool {
+	value := r.p.find(rValue)
+	if !d.pages[r.p.line.page].Image || len(value) == 0 {
+		return false
+	}
+	from, to := extentOf(value)
+	below := func(tokens []token) bool {
+		start, end := extentOf(tokens)
+		return len(tokens) > 0 && start < to && end > from
+	}
+	ranges, over := 0, 0
+	for i := range d.rows {
+		o := &d.rows[i]
+		switch {
+		case o == r || o.p.line.page != r.p.line.page:
+		case below(o.p.find(rValue)):
+			return false
+		case len(o.refToks) > 0:
+			ranges++
+			if below(o.refToks) {
+				over++
+			}
+		}
+	}
+	return over >= 2 && 2*over >= ranges
+}
+
+// extentOf returns the left and the right end of words.
+func extentOf(tokens []token) (from, to float64) {
+	from, to = math.Inf(1), math.Inf(-1)
+	for _, t := range tokens {
+		from, to = min(from, t.x0), max(to, t.x1)
+	}
+	return from, to
+}

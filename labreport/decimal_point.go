@@ -85,7 +85,8 @@ func (d *document) otherReadings(r *row, value string) []string {
 			out = append(out, toPointAll(t.alt, d.g.decimals))
 		}
 	}
-	if other, ok := withPoint(value, r.bounds, toPointAll(r.reference, d.g.decimals)); ok && len(out) == 0 {
+	b, printed := d.rangeOf(r)
+	if other, ok := withPoint(value, b, printed); ok && len(out) == 0 {
 		out = append(out, other)
 	}
 	return out

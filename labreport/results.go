@@ -447,6 +447,12 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	put("reference_range", r.refToks, reference)
 	d.doubtShifted(r, e)
 	put("interpretation", r.p.find(rFlag), 0.95)
+	if d.valueAmongRanges(r) {
+		for field, got := range e {
+			got.Confidence = min(got.Confidence, 0.4)
+			e[field] = got
+		}
+	}
 	if r.panelLine >= 0 && r.panel != "" {
 		l := &d.lines[r.panelLine]
 		p := d.pages[l.page]
@@ -526,13 +532,15 @@ func contradicts(r *row, res *Result) bool {
 	return (m == Abnormal || m == Critical) && in || m == Normal && out
 }
 
-// plausible returns a lower confidence for a number from a picture that is far outside of its range.
+// plausible returns a lower confidence for a number from a picture that is far outside of its range, printed or
+// published.
 func (d *document) plausible(r *row, res *Result) float64 {
-	if !d.pages[r.p.line.page].Image || *res.Type != Numeric || !r.bounds.Any() {
+	if !d.pages[r.p.line.page].Image || *res.Type != Numeric {
 		return 1
 	}
+	b, _ := d.rangeOf(r)
 	v, ok := number(res.Value)
-	if ok && v > 0 && (r.bounds.High != nil && v > 6**r.bounds.High || r.bounds.Low != nil && v*6 < *r.bounds.Low) {
+	if ok && v > 0 && (b.High != nil && v > 6**b.High || b.Low != nil && v*6 < *b.Low) {
 		return 0.6
 	}
 	return 1

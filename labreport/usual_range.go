@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -90,6 +91,20 @@ func (d *document) usual(r *row) (Bounds, bool) {
 		}
 	}
 	return Bounds{}, false
+}
+
+// rangeOf returns the printed range of a row and its text. A row on which none was read has the published one.
+func (d *document) rangeOf(r *row) (b Bounds, text string) {
+	if r.bounds.Any() {
+		return r.bounds, toPointAll(r.reference, d.g.decimals)
+	}
+	b, _ = d.usual(r)
+	for _, end := range []*float64{b.Low, b.High} {
+		if end != nil {
+			text += " " + strconv.FormatFloat(*end, 'f', -1, 64)
+		}
+	}
+	return b, text
 }
 
 // rangeSize compares the size of a printed range with the published one.

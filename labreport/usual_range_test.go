@@ -111,3 +111,48 @@ func TestNumbers_pointMovedInValueOrRangeIsUnsure(t *testing.T) {
 		})
 	}
 }
+
+// A value of a picture far from what is published for its analyte is not sure if the row has no printed range.
+func TestNumbers_pointLostBesideNoRangeIsUnsure(t *testing.T) {
+	const others = "Glucose  95  mg/dL  70 - 99\nMCV  90  fL  80 - 100\nSodium  140  mmol/L  135 - 146\nChloride  101  mmol/L  98 - 107\n"
+	for _, c := range append([][4]string{{"HbA1c", "7.8", "%", ""}}, decimalRows...) {
+		t.Run(c[0], func(t *testing.T) {
+			c[3] = ""
+			got := named(readAsPicture(t, others+rowText(withoutPoint(c))), c[0])[0]
+			require.Less(t, got.Evidence["value"].Confidence, 0.7)
+			if len(got.Value) > 1 { // a lone digit has no place for a point
+				require.Equal(t, []string{c[1]}, got.Evidence["value"].Alternatives)
+				require.Less(t, got.Evidence["value"].Confidence, 0.5)
+			}
+			right := named(readAsPicture(t, others+rowText(c)), c[0])[0]
+			require.Empty(t, right.Evidence["value"].Alternatives)
+			require.Greater(t, right.Evidence["value"].Confidence, 0.5)
+		})
+	}
+}
+
+// A number that stands in the column of ranges, and in no column of values, is no sure value.
+func TestNumbers_valueInTheColumnOfRangesIsUnsure(t *testing.T) {
+	w := newWriter(10)
+	for _, cells := range [][4]string{
+		{"Test", "Result", "Units", "Reference"}, {"Glucose", "95", "mg/dL", "70 - 99"}, {"Sodium", "140", "mmol/L", "135 - 146"},
+		{"Chloride", "101", "mmol/L", "98 - 107"}, {"BUN", "15", "mg/dL", "7 - 25"}, {"HDL Cholesterol", "", "mg/dL", ">=40"},
+	} {
+		for i, cell := range cells {
+			if cell != "" {
+				w.at(50+140*float64(i), cell)
+			}
+		}
+		w.down(1.2)
+	}
+	w.pages[0].Image = true
+	d, reason := labreport.NewReader(nil).Read(w.pages)
+	require.Empty(t, reason)
+	all := d.Results
+	for _, got := range named(all, "HDL Cholesterol") {
+		for field, at := range got.Evidence {
+			require.Less(t, at.Confidence, 0.5, field)
+		}
+	}
+	require.Greater(t, named(all, "Glucose")[0].Evidence["value"].Confidence, 0.5)
+}

@@ -3,7 +3,7 @@
 //
 //	accuracy                            every report as every kind of file
 //	accuracy -kinds text,photograph     two kinds
-//	accuracy -sheets 4 -missed          the first four reports, and the rows that were not found
+//	accuracy -sheets 4 -missed          the first four reports, the rows that were not found and the sure fields that are wrong
 //	accuracy -write DIR                 write the files and what they say, to measure another reader
 //
 // The reports, the pictures and the results are the same in every run. Pictures need tesseract in the
@@ -61,7 +61,7 @@ func parse(args []string) (s settings, err error) {
 	}
 	kinds := flags.String("kinds", strings.Join(all, ","), "`kinds` of files, separated by commas")
 	flags.IntVar(&s.sheets, "sheets", len(openset.Sheets()), "how many reports of the set")
-	flags.BoolVar(&s.missed, "missed", false, "print the rows that were not found")
+	flags.BoolVar(&s.missed, "missed", false, "print the rows that were not found, and the sure fields that are wrong")
 	flags.StringVar(&s.write, "write", "", "write the files and what they say into this `folder`, and read none")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -141,9 +141,9 @@ func measure(ctx context.Context, s settings, printer *pdftext.Extractor, out io
 				return fmt.Errorf("report %d as %s: %w", i, kind, err)
 			}
 			took += time.Since(start)
-			for _, row := range c.Add(sheet, data) {
+			for _, fault := range c.Add(sheet, data) {
 				if s.missed {
-					_, _ = fmt.Fprintf(os.Stderr, "%s, %s: %s\n", kind, sheet.Layout, row)
+					_, _ = fmt.Fprintf(os.Stderr, "%s, %s: %s\n", kind, sheet.Layout, fault)
 				}
 			}
 		}

@@ -106,8 +106,9 @@ func (c *Score) Join(o Score) {
 // F1 is the harmonic mean of the parts of rows that were found and of rows found that are right.
 func (c *Score) F1() float64 { return 2 * float64(c.Right) / float64(max(1, c.Want+c.Got)) }
 
-// Add scores what a reader made of a sheet. It returns the rows that it did not find.
-func (c *Score) Add(s Sheet, d labreport.Data) (missed []string) {
+// Add scores what a reader made of a sheet. It returns the rows that were not found, and the wrong fields at 0.9
+// or more.
+func (c *Score) Add(s Sheet, d labreport.Data) (faults []string) {
 	c.Pages, c.Want, c.Got = c.Pages+1, c.Want+len(s.Rows), c.Got+len(d.Results)
 	used := make([]bool, len(d.Results))
 	for _, w := range s.Rows {
@@ -125,7 +126,7 @@ func (c *Score) Add(s Sheet, d labreport.Data) (missed []string) {
 			}
 		}
 		if i < 0 {
-			missed = append(missed, strings.Join([]string{w.Name, w.Value, w.Unit}, " | "))
+			faults = append(faults, "not found: "+strings.Join([]string{w.Name, w.Value, w.Unit}, " | "))
 			continue
 		}
 		used[i] = true
@@ -144,6 +145,7 @@ func (c *Score) Add(s Sheet, d labreport.Data) (missed []string) {
 		c.Sure++
 		if !f.right {
 			c.SureWrong++
+			faults = append(faults, fmt.Sprintf("wrong at %.2f: %s %s", f.confidence, f.name, f.text))
 		}
 		if f.name == "value" {
 			c.SureValues++
@@ -152,7 +154,7 @@ func (c *Score) Add(s Sheet, d labreport.Data) (missed []string) {
 			}
 		}
 	}
-	return missed
+	return faults
 }
 
 // Calibration is a table in Markdown: how many fields of each confidence are right.
