@@ -1,11 +1,13 @@
 package labreport
 
 import (
+	"maps"
 	"math"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab/internal/fold"
 	"github.com/healthlab-dev/healthlab/internal/ucum"
@@ -28,6 +30,9 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 	}
 	r.unit, _ = ucum.Parse(r.unitText)
 	d.settleUnit(&r)
+	if d.g.image {
+		r.name = withDigits(r.name, d.termsOf(&r))
+	}
 	if d.g.image && valueShape(r.value, d.g.decimals) == noValue {
 		if v, ok := repairNumber(r.value, d.g.decimals); ok {
 			r.value, r.doubt = v, 0.25
@@ -129,6 +134,44 @@ func (d *document) settleUnit(r *row) {
 			r.doubt += 0.3 // the name has another unit: a part of the row belongs to its neighbour
 		}
 	}
+}
+
+// withDigits returns a name from a picture with the digits of the names of its terms: a letter that looks like a
+// digit is that digit if a term has the word with it and none has it without ("HbAic").
+func withDigits(name string, terms []*loinc.Term) string {
+	words := map[string]bool{}
+	for _, t := range terms {
+		for _, n := range t.Names {
+			for w := range strings.FieldsSeq(strings.ToLower(n)) {
+				words[w] = true
+			}
+		}
+	}
+	printed := strings.Fields(name)
+	for i, p := range printed {
+		low := strings.ToLower(p)
+		if words[low] || strings.IndexFunc(low, unicode.IsLetter) < 0 {
+			continue
+		}
+		for _, w := range slices.Sorted(maps.Keys(words)) {
+			if len(w) == len(p) && strings.IndexFunc(w, fold.IsDigit) >= 0 && fold.Shape(w) == fold.Shape(low) {
+				printed[i] = digitsOf(w, p)
+				break
+			}
+		}
+	}
+	return strings.Join(printed, " ")
+}
+
+// digitsOf returns a word with the digits of another one of the same length.
+func digitsOf(from, word string) string {
+	out := []byte(word)
+	for i := range from {
+		if '0' <= from[i] && from[i] <= '9' && out[i] < utf8.RuneSelf {
+			out[i] = from[i]
+		}
+	}
+	return string(out)
 }
 
 // unitInName removes a unit in parentheses from the end of a name. On a picture it may be misread, so that the

@@ -505,3 +505,13 @@ func TestInterpret_loneDashIsNoFlag(t *testing.T) {
 		require.Equal(t, c.want, labreport.Interpret(labreport.Numeric, c.value, c.flag, "", c.bounds), "%s %q", c.value, c.flag)
 	}
 }
+
+// A letter of a picture that looks like a digit is the digit that the names of the analyte have.
+func TestNames_lettersReadForDigitsAreTheDigitsOfTheAnalyte(t *testing.T) {
+	const others = "Glucose  95  mg/dL  70 - 99\nSodium  140  mmol/L  135 - 146\nMCV  90  fL  80 - 100\n"
+	for printed, want := range map[string]string{"HbAic": "HbA1c", "HbAlc": "HbA1c", "HBAIC": "HBA1C", "HbA1c": "HbA1c", "Hemoglobin Alc": "Hemoglobin A1c", "Albumin": "Albumin", "Bilirubin": "Bilirubin"} {
+		read := readAsPicture(t, others+printed+"  5.1  %  4.0 - 5.6\n")
+		require.Equal(t, want, read[len(read)-1].TestName, printed)
+	}
+	require.Empty(t, named(readAsPicture(t, others), "HbA1c"))
+}

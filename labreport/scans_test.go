@@ -45,6 +45,7 @@ var sheetsForPictures = []string{
 	"six columns", "value right, no flag", "reference before result", "previous right", "low and high", "glued flags",
 	"units with values", "inline", "leaders", "no heading", "two columns", "units in names",
 	"unit before result", "stars", "bracketed ranges", "tight mono", "range words", "bounds around the value", "codes first", "label in front of each part",
+	"tiles", "wrapped names", "two column cards",
 }
 
 // The sheets that are drawn and read as pictures, by those who can draw, are what the

@@ -137,7 +137,8 @@ type shortUnit struct {
 // corrected only if the analyte has the unit.
 var shortUnits = []shortUnit{
 	{regexp.MustCompile("^u[il1|!/n]{0,2}[il1|!]?$"), []string{"U/L", "[IU]/L"}, "U/L"},
-	{regexp.MustCompile("^[il1|!/][uµp][il1|!]$"), []string{"/uL", "{cells}/uL", "10*3/uL", "10*9/L"}, "/uL"},
+	{regexp.MustCompile("^[gyq9][il1|!/]?[da][il1|!]$"), []string{"g/dL"}, "g/dL"},
+	{regexp.MustCompile("^[jil1|!/][uµp][il1|!]$"), []string{"/uL", "{cells}/uL", "10*3/uL", "10*9/L"}, "/uL"},
 }
 
 func readsAsShort(text string) bool {
@@ -163,4 +164,4 @@ var reMisreadMicro = regexp.MustCompile(`^(?:w|[hk]g[/l])`)
 
 func glyphs(s string) string { return lookAlike.Replace(s) }
 
-var lookAlike = strings.NewReplacer("rn", "m", "/", "l", "v", "u", "i", "l", "1", "l", "|", "l", "!", "l", "\\", "l", "t", "l", "j", "l", "0", "o", "p", "u", "y", "u", "q", "g", "9", "g", "°", "", "\"", "", "'", "", "*", "", "^", "", "(", "", ")", "", ".", "")
+var lookAlike = strings.NewReplacer("rn", "m", "ow", "oll", "/", "l", "v", "u", "i", "l", "1", "l", "|", "l", "!", "l", "\\", "l", "t", "l", "j", "l", "0", "o", "p", "u", "y", "u", "q", "g", "9", "g", "°", "", "\"", "", "'", "", "*", "", "^", "", "(", "", ")", "", ".", "")

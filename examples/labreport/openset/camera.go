@@ -42,6 +42,7 @@ type Medium struct {
 	ink                    float64 // brightness of print, as a part of the paper
 	noise, blur            span    // of the sensor: deviation of brightness; radius in pixels
 	table                  bool    // the sheet lies on something dark
+	screen                 bool    // the rows are tinted and ruled, some are printed in colour, and the page is cut to its print
 	quality                int     // of JPEG; 0 is PNG
 }
 
@@ -58,11 +59,15 @@ var media = []Medium{
 		falloff: span{0.1, 0.4}, ink: 0.15, noise: span{2, 6}, blur: span{0.3, 0.9}, table: true, quality: 78},
 	{Name: "photograph in low light", DPI: 180, Bar: 0.80, turn: span{0, 3}, lean: span{0, 0.06}, side: span{0, 0.04}, curl: span{0, 0.006}, light: span{0.25, 0.4}, shadow: span{0, 0.3},
 		falloff: span{0.1, 0.4}, ink: 0.2, noise: span{5, 9}, blur: span{0.4, 0.9}, table: true, quality: 80},
+	{Name: "picture of a screen", DPI: 100, Bar: 0.90, screen: true},
 }
 
 // Take draws a page as the medium shows it, as a PNG or a JPEG file. The same source of random numbers draws
 // the same picture.
 func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
+	if m.screen {
+		return screen(page, r)
+	}
 	w, h := float64(page.Rect.Dx()), float64(page.Rect.Dy())
 	turn, lean, side, curl := m.turn.sign(r)*math.Pi/180, m.lean.draw(r), m.side.sign(r), m.curl.sign(r)
 	light, shadow, falloff := m.light.draw(r), m.shadow.draw(r), m.falloff.draw(r)
@@ -116,6 +121,79 @@ func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 	}
 	_ = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, out)
 	return labreport.File{Type: "image/png", Data: b.Bytes()}
+}
+
+// Colours of a web page: rows of a table in turn, the rule between two rows, and print.
+var (
+	tints = [][2]color.RGBA{
+		{{255, 255, 255, 255}, {242, 245, 249, 255}}, {{255, 255, 255, 255}, {222, 235, 247, 255}}, {{255, 255, 255, 255}, {226, 240, 217, 255}},
+		{{250, 250, 250, 255}, {238, 238, 238, 255}}, {{253, 246, 236, 255}, {250, 232, 206, 255}},
+	}
+	rules  = []color.RGBA{{221, 221, 221, 255}, {190, 200, 210, 255}, {255, 255, 255, 255}}
+	prints = []color.RGBA{{33, 37, 41, 255}, {60, 60, 67, 255}, {0, 0, 0, 255}}
+	alarms = []color.RGBA{{200, 30, 30, 255}, {194, 84, 10, 255}, {176, 0, 90, 255}}
+)
+
+// screen draws a page as a browser shows a table: each second row tinted, a rule between two rows, every few
+// rows in the colour of an alarm, cut to the print.
+func screen(page *image.Gray, r *rand.Rand) labreport.File {
+	const ink = 160 // darker than paper and the soft edge of a letter
+	w, h := page.Rect.Dx(), page.Rect.Dy()
+	left, right := w, 0
+	printed := make([]bool, h)
+	for y := range h {
+		for x := range w {
+			if page.Pix[y*page.Stride+x] < ink {
+				printed[y] = true
+				left, right = min(left, x), max(right, x)
+			}
+		}
+	}
+	var starts []int // of the rows of print, half a gap above each
+	last := 0
+	for y := 1; y < h; y++ {
+		if printed[y] && !printed[y-1] {
+			starts = append(starts, max(y-6, (last+y)/2))
+		}
+		if printed[y] {
+			last = y
+		}
+	}
+	if len(starts) == 0 {
+		starts = []int{0}
+	}
+	tint, rule, dark, alarm := tints[r.IntN(len(tints))], rules[r.IntN(len(rules))], prints[r.IntN(len(prints))], alarms[r.IntN(len(alarms))]
+	const margin = 8
+	left, right = max(0, left-margin), min(w, right+margin)
+	top, bottom := max(0, starts[0]-margin), min(h, last+margin)
+	out := image.NewRGBA(image.Rect(0, 0, right-left, bottom-top))
+	row, paper, print := -1, tint[0], dark
+	for y := top; y < bottom; y++ {
+		ruled := false
+		if row+1 < len(starts) && y >= starts[row+1] {
+			row++
+			paper, print, ruled = tint[row%2], dark, true
+			if r.IntN(5) == 0 {
+				print = alarm
+			}
+		}
+		for x := left; x < right; x++ {
+			c := mixed(print, paper, float64(page.Pix[y*page.Stride+x])/255)
+			if ruled && page.Pix[y*page.Stride+x] == 255 {
+				c = rule
+			}
+			out.SetRGBA(x-left, y-top, c)
+		}
+	}
+	var b bytes.Buffer
+	_ = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, out)
+	return labreport.File{Type: "image/png", Data: b.Bytes()}
+}
+
+// mixed returns print at 0, paper at 1, and what lies between them.
+func mixed(print, paper color.RGBA, part float64) color.RGBA {
+	mix := func(a, b uint8) uint8 { return level(float64(a)*(1-part) + float64(b)*part) }
+	return color.RGBA{mix(print.R, paper.R), mix(print.G, paper.G), mix(print.B, paper.B), 255}
 }
 
 func level(v float64) uint8 { return uint8(min(255, max(0, v))) }
