@@ -88,11 +88,11 @@ func (c *compiler) joins(limits *Limits, config *Config) {
 		return
 	}
 	if p.trunc < 0 {
-		c.fault(codeJoin, "needs exactly one date truncation in group_by", "join")
+		c.fault(codeJoin, "must be used with exactly one date truncation in group_by", "join")
 		return
 	}
 	if k := p.keys[p.trunc].period; k.Unit == Minute || k.Unit == Hour {
-		c.fault(codeJoin, "needs a date truncation of unit day, week, month or year", "join")
+		c.fault(codeJoin, "must be used with a date truncation of unit day, week, month or year", "join")
 		return
 	}
 	names := map[string]bool{}
@@ -101,7 +101,7 @@ func (c *compiler) joins(limits *Limits, config *Config) {
 		if !validAs(j.As) {
 			c.r.Fault(codeJoin, "must begin with a lower case letter and have lower case letters, digits and _, at most 40", at.At("as"))
 		} else if names[j.As] {
-			c.r.Fault(codeJoin, "is the name of an earlier join", at.At("as"))
+			c.r.Fault(codeJoin, "must differ from the names of earlier joins", at.At("as"))
 		}
 		names[j.As] = true
 		c.join(j, limits, config, at)
@@ -129,7 +129,7 @@ func (c *compiler) join(j *Join, limits *Limits, config *Config, at path) {
 		switch {
 		case !slices.Contains(units, string(age.Unit)) || age.Value < 0 || age.Value > maxPeriod:
 			if len(c.r.Problems) == 0 {
-				c.r.Fault(codeBody, "needs a unit and a value between 1 and 1000000", where)
+				c.r.Fault(codeBody, "must have a unit and a value from 1 to 1000000", where)
 			}
 		case longPast(age, limits.PastYears):
 			c.r.Fault("timeframe_too_long", "reaches back further than may be asked for at once", where)
@@ -160,7 +160,7 @@ func (c *compiler) joinNames() {
 		for _, o := range j.plan.outs {
 			name := j.as + "." + o.name
 			if seen[name] {
-				c.fail("duplicate_output_column", "makes two columns of one name", c.at.At("join"))
+				c.fail("duplicate_output_column", "must not have two columns of the same name in the result", c.at.At("join"))
 				return
 			}
 			seen[name] = true

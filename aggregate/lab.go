@@ -195,7 +195,7 @@ func (p *plan) labRows(list []LabResult) ([]kept, error) {
 
 // errAnalytes refuses to add up what does not add up.
 var errAnalytes = healthlab.Problems{{
-	Code: "mixed_analytes", Msg: "has numbers of several analytes or units in one column: name one loinc in where, or group by analyte and unit",
+	Code: "mixed_analytes", Msg: "must have numbers of one analyte and unit in each column: name one loinc in where, or group by analyte and unit",
 }}.Err()
 
 // checkAnalytes is Invalid if a function over numbers, or a column of which one row is taken, has several

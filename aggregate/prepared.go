@@ -84,17 +84,17 @@ func (r *reader) prepare(q *Query, c *Config, limits *Limits) *plan {
 		return p
 	}
 	if len(p.joins) > 0 {
-		r.Fault(codeContinuous, "has joins, which continuous queries do not have", path{"join"})
+		r.Fault(codeContinuous, "must be left out of a continuous query", path{"join"})
 	}
 	if p.table != nil && p.table.name == labTable {
-		r.Fault(codeContinuous, "is about lab_result, which continuous queries do not have", path{"select"})
+		r.Fault(codeContinuous, "must not use the table lab_result in a continuous query", path{"select"})
 	}
 	if p.trunc < 0 {
-		r.Fault(codeContinuous, "needs exactly one date truncation", path{"group_by"})
+		r.Fault(codeContinuous, "must have exactly one date truncation in a continuous query", path{"group_by"})
 	}
 	for k := range p.keys {
 		if p.keyColumn(k) < 0 {
-			r.Fault(codeContinuous, "needs every group key to be selected", path{"select"})
+			r.Fault(codeContinuous, "must have every group key in a continuous query", path{"select"})
 			break
 		}
 	}

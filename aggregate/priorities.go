@@ -43,7 +43,7 @@ type Preferences struct {
 // configured provider or lab; nil takes all. Invalid without a store.
 func NewPreferences(store PriorityStore, known func(slug string) bool) (*Preferences, error) {
 	if store == nil {
-		return nil, fmt.Errorf("%w: preferences need a store", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: aggregate.NewPreferences: the store is required", healthlab.Invalid)
 	}
 	if known == nil {
 		known = func(string) bool { return true }
@@ -105,10 +105,10 @@ func (s *Preferences) Change(ctx context.Context, team healthlab.TeamID, edits [
 			p.AddEnum(priorityData, i, "data_type")
 		}
 		if e.Number != nil && (*e.Number < -maxPriority || *e.Number > maxPriority) {
-			p.Add("range", "between -1,000,000 and 1,000,000", i, "priority")
+			p.Add("range", "must be from -1,000,000 to 1,000,000", i, "priority")
 		}
 		if slices.ContainsFunc(edits[:i], func(o PriorityEdit) bool { return o.Provider == e.Provider && o.Data == e.Data }) {
-			p.Add("duplicate", "a provider and data stand once", i)
+			p.Add("duplicate", "must have each provider and kind of data at most once", i)
 		}
 	}
 	if err := p.Err(); err != nil {
@@ -138,7 +138,7 @@ func SortPriorities(list []Priority) error {
 	})
 	for i := 1; i < len(list); i++ {
 		if list[i].Data == list[i-1].Data && list[i].Provider == list[i-1].Provider {
-			return fmt.Errorf("%w: a provider and data stand once", healthlab.Invalid)
+			return fmt.Errorf("%w: priorities: each provider and kind of data must come at most once", healthlab.Invalid)
 		}
 	}
 	return nil

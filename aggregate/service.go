@@ -61,7 +61,7 @@ type Options struct {
 // healthlab.Invalid. It starts nothing.
 func New(data Reader, opts *Options) (*Service, error) {
 	if data == nil {
-		return nil, fmt.Errorf("%w: a service needs data", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: aggregate.New: the health data is required", healthlab.Invalid)
 	}
 	s := &Service{data: data}
 	if opts != nil {

@@ -75,7 +75,7 @@ func (c *checker) filter(n condition.Cond) vector.Filter {
 		}
 		slot, typ, ok := c.column(n.Of)
 		if ok && typ != typeBool {
-			c.fail(codeMismatch, "stands alone and is not a boolean", n.Of.At)
+			c.fail(codeMismatch, "must be a boolean column or have a comparison", n.Of.At)
 		}
 		return vector.Bool{Slot: slot}
 	default:
@@ -117,12 +117,12 @@ func (c *checker) compare(n condition.Compare) vector.Filter {
 		out.Class, ok = c.literal(types[1], n.Left, &out.Left)
 	default:
 		if out.Class = classOf(types[0], types[1]); out.Class == vector.ClassNone {
-			c.fail(codeMismatch, "compares values of different types", n.Left.At)
+			c.fail(codeMismatch, "must compare values of the same type", n.Left.At)
 			ok = false
 		}
 	}
 	if ok && out.Class == vector.ClassBool && n.Op != "=" && n.Op != "!=" {
-		c.fail(codeMismatch, "booleans are only equal or not", n.Left.At)
+		c.fail(codeMismatch, "must compare booleans with = or != alone", n.Left.At)
 	}
 	return out
 }
@@ -155,7 +155,7 @@ func classOf(a, b Type) vector.Class {
 // literal reads a literal as a value that a column of type t can be compared with.
 func (c *checker) literal(t Type, o condition.Operand, v *vector.Operand) (vector.Class, bool) {
 	mismatch := func() (vector.Class, bool) {
-		c.fail(codeMismatch, "is not of the type of the column", o.At)
+		c.fail(codeMismatch, "must be of the type of the column", o.At)
 		return vector.ClassNone, false
 	}
 	switch t {
@@ -165,7 +165,7 @@ func (c *checker) literal(t Type, o condition.Operand, v *vector.Operand) (vecto
 		}
 		x, err := strconv.ParseFloat(o.Text, 64)
 		if err != nil {
-			c.fail(codeLiteral, "is not a number that can be", o.At)
+			c.fail(codeLiteral, "must be a finite number of 64 bits", o.At)
 			return vector.ClassNone, false
 		}
 		v.Num = x
@@ -194,7 +194,7 @@ func (c *checker) literal(t Type, o condition.Operand, v *vector.Operand) (vecto
 		}
 		i, ok := timeLiteral(o.Text, t)
 		if !ok {
-			c.fail(codeLiteral, "is not a date or time of the kind that the column has", o.At)
+			c.fail(codeLiteral, "must be a date or time of the column's type", o.At)
 			return vector.ClassNone, false
 		}
 		v.Int = i

@@ -139,7 +139,7 @@ type AppOptions struct {
 // if an argument is missing or the key is too short. It starts no goroutine.
 func NewApps(store AppSessions, users *healthdata.Service, key []byte, opts *AppOptions) (*Apps, error) {
 	if store == nil || users == nil || len(key) < minSigningKey {
-		return nil, fmt.Errorf("%w: apps need a store, users and a key of at least %d bytes", healthlab.Invalid, minSigningKey)
+		return nil, fmt.Errorf("%w: linking.NewApps: a store, users and a key of at least %d bytes are required", healthlab.Invalid, minSigningKey)
 	}
 	a := &Apps{store: store, users: users, key: slices.Clone(key)}
 	if opts != nil {

@@ -68,7 +68,7 @@ type CredentialRefresherOptions struct {
 // lease is too short for its calls. It starts no goroutine.
 func NewCredentialRefresher(store CredentialStore, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *CredentialRefresherOptions) (*CredentialRefresher, error) {
 	if store == nil || users == nil || seal == nil {
-		return nil, fmt.Errorf("%w: a credential refresher needs a store, users and a sealer", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: linking.NewCredentialRefresher: a store, users and a sealer are required", healthlab.Invalid)
 	}
 	k := &CredentialRefresher{store: store, users: users, seal: seal, renewals: map[account]*renewal{}}
 	if opts != nil {
@@ -85,7 +85,7 @@ func NewCredentialRefresher(store CredentialStore, users *healthdata.Service, co
 		o.Lease = max(2*time.Minute, 4*o.Timeout)
 	}
 	if o.Lease < 3*o.Timeout {
-		return nil, fmt.Errorf("%w: a lease lasts at least three times as long as a call", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the lease must be at least three times as long as the timeout of a call", healthlab.Invalid)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -228,10 +228,10 @@ func (k *CredentialRefresher) renewOnce(ctx context.Context, who account, renew 
 }
 
 // errMoved reports that a credential was changed meanwhile.
-var errMoved = errors.New("another process renewed it")
+var errMoved = errors.New("another process has refreshed the credential")
 
 // errBusy reports that another process is renewing a credential.
-var errBusy = errors.New("another process is renewing it")
+var errBusy = errors.New("another process is refreshing the credential")
 
 // intervals at which the state of a renewal in another process is checked.
 const (
@@ -330,13 +330,13 @@ func (k *CredentialRefresher) callRefresher(ctx context.Context, c *Credential, 
 		return Renewal{}, err
 	}
 	if conn.Refresher == nil {
-		return Renewal{}, fmt.Errorf("%w: the connector does not renew for this client", healthlab.Unavailable)
+		return Renewal{}, fmt.Errorf("%w: the connector cannot refresh credentials of this OAuth client", healthlab.Unavailable)
 	}
 	ctx, stop := context.WithTimeout(ctx, k.opts.Timeout)
 	defer stop()
 	answer, err := conn.Refresher.Refresh(ctx, secret)
 	if err == nil && (len(answer.Secret) == 0 || len(answer.Secret) > maxSecret) {
-		err = errors.New("the provider's answer has no secret that can be kept")
+		err = errors.New("the provider's answer must have a secret that can be stored")
 	}
 	return answer, err
 }

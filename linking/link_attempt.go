@@ -67,7 +67,7 @@ func (s *Service) realUser(ctx context.Context, x *Session) error {
 	if slices.ContainsFunc(u.Connections, func(c healthdata.Connection) bool {
 		return c.Demo && c.Status != healthdata.Deregistered
 	}) {
-		return rule(healthdata.RuleInvalidRequest, "a user has either demo connections or real ones")
+		return rule(healthdata.RuleInvalidRequest, "a user must not have demo connections and real ones at the same time")
 	}
 	return nil
 }

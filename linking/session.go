@@ -260,7 +260,7 @@ func grantPlace(team healthlab.TeamID, user healthlab.UserID, provider string) [
 
 func (s *Session) permits(provider string) error {
 	if s.Options.Provider != "" && s.Options.Provider != provider {
-		return rule(RuleInvalidProvider, "the link token was made for another provider; create one for this provider, or for all")
+		return rule(RuleInvalidProvider, "the link token is for another provider; create one for this provider, or for all")
 	}
 	return nil
 }

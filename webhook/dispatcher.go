@@ -71,11 +71,11 @@ type pendingOutcome struct {
 // request.
 func NewDispatcher(types *Catalogue, store DispatcherStore, n Notifier, seal healthlab.Sealer, opts *Options) (*Dispatcher, error) {
 	if types == nil || store == nil || n == nil || seal == nil {
-		return nil, fmt.Errorf("%w: a dispatcher needs event types, a store, a notifier and a sealer%s", healthlab.Invalid, outboxHint(store == nil))
+		return nil, fmt.Errorf("%w: webhook.NewDispatcher: the event types, the store, the notifier and the sealer are required%s", healthlab.Invalid, outboxHint(store == nil))
 	}
 	o := opts.orDefaults()
 	if o.Lease <= o.Timeout+o.StartMargin {
-		return nil, fmt.Errorf("%w: a lease must be longer than the timeout and the start margin", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: Options.Lease must be longer than Timeout and StartMargin together", healthlab.Invalid)
 	}
 	own, ok := n.(punctual)
 	return &Dispatcher{

@@ -38,7 +38,7 @@ func (d *Dispatcher) recordWaiting(ctx context.Context) error {
 		}
 	}
 	if recording.Err() != nil {
-		return fmt.Errorf("%w: outcomes of deliveries are not recorded", healthlab.Unavailable)
+		return fmt.Errorf("%w: the store has not recorded the outcomes of deliveries", healthlab.Unavailable)
 	}
 	return nil
 }

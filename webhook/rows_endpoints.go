@@ -35,7 +35,7 @@ func (s *Store) Insert(ctx context.Context, e Endpoint, most int) error {
 		case taken != nil:
 			return fmt.Errorf("insert endpoint: %w", healthlab.Conflict)
 		case team.Value.Endpoints >= most:
-			return fmt.Errorf("insert endpoint: %w: a team has at most %d", healthlab.Exhausted, most)
+			return fmt.Errorf("insert endpoint: %w: a team must have at most %d endpoints", healthlab.Exhausted, most)
 		}
 		team.Value.Endpoints++
 		if err := teamRows.Put(tx, team); err != nil {

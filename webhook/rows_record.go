@@ -43,7 +43,7 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []Outcome) (Recorde
 	leases := make([]Lease, len(outcomes))
 	for i, o := range outcomes {
 		if o.State != Retrying && !o.State.Final() {
-			return RecordedOutcomes{}, fmt.Errorf("record outcomes: %w: an outcome is final or to be retried", healthlab.Invalid)
+			return RecordedOutcomes{}, fmt.Errorf("record outcomes: %w: outcome: must be final or have a time of the next attempt", healthlab.Invalid)
 		}
 		leases[i] = o.Delivery.Lease
 	}

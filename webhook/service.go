@@ -71,7 +71,7 @@ type Service struct {
 // missing. n sends the test messages.
 func NewService(types *Catalogue, store ServiceStore, n Notifier, seal healthlab.Sealer, opts *ServiceOptions) (*Service, error) {
 	if types == nil || store == nil || n == nil || seal == nil {
-		return nil, fmt.Errorf("%w: a webhook service needs event types, a store, a notifier and a sealer%s", healthlab.Invalid, outboxHint(store == nil))
+		return nil, fmt.Errorf("%w: webhook.NewService: the event types, the store, the notifier and the sealer are required%s", healthlab.Invalid, outboxHint(store == nil))
 	}
 	o := ServiceOptions{}
 	if opts != nil {

@@ -35,7 +35,7 @@ type Secret struct {
 func ParseSecret(text string) (Secret, error) {
 	b, err := base64.StdEncoding.Strict().DecodeString(strings.TrimPrefix(text, secretPrefix))
 	if err != nil || strings.ContainsAny(text, "\r\n") || len(b) < secretLenMin || len(b) > secretLenMax {
-		return Secret{}, fmt.Errorf("%w: a secret must be whsec_ and the base64 of %d to %d bytes",
+		return Secret{}, fmt.Errorf("%w: secret: must be whsec_ and the base64 of %d to %d bytes",
 			healthlab.Invalid, secretLenMin, secretLenMax)
 	}
 	return Secret{key: string(b)}, nil

@@ -88,7 +88,7 @@ func (v Verifier) VerifyArchived(body []byte, h http.Header, secrets ...Secret) 
 func (v Verifier) verify(body []byte, h http.Header, secrets []Secret, age func(int64) VerifyReason) error {
 	for _, s := range secrets {
 		if s.IsZero() {
-			return fmt.Errorf("%w: a secret is empty", healthlab.Invalid)
+			return fmt.Errorf("%w: secret: must not be empty", healthlab.Invalid)
 		}
 	}
 	id, timestamp, signatures := v.header(h, "id"), v.header(h, "timestamp"), v.header(h, "signature")

@@ -15,7 +15,7 @@ type decoder struct {
 func (d *decoder) object(data []byte, keys ...string) (n strictjson.Node, ok bool) {
 	n, err := strictjson.Parse(data)
 	if err != nil {
-		d.Fault(codeBody, "is not a sound JSON text", nil)
+		d.Fault(codeBody, "must be valid JSON", nil)
 		return n, false
 	}
 	return n, d.Object(&n, nil, keys...)

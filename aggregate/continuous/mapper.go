@@ -78,6 +78,6 @@ func checkMappers(p *healthlab.Problems, q *aggregate.Query) {
 	for _, f := range mappedFuncs {
 		funcs = append(funcs, string(f))
 	}
-	p.Add("not_supported", "needs a column that is "+strings.Join(funcs, ", ")+" of the samples of "+strings.Join(slugs, ", ")+
-		", and a date truncation of a day or longer as the only group key", "export_preferences", "fhir_observations")
+	p.Add("not_supported", "must select a column that is "+strings.Join(funcs, ", ")+" of the samples of "+strings.Join(slugs, ", ")+
+		", and have a date truncation of a day or longer as the only group key", "export_preferences", "fhir_observations")
 }

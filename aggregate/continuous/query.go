@@ -124,7 +124,7 @@ const codeBody = strictjson.CodeBody
 
 func checkSlug(p *healthlab.Problems, slug string) {
 	if len(slug) > 128 || !goodSlug(slug) {
-		p.Add(codeBody, "is not 1 to 128 lower-case letters, digits and single hyphens between them", "slug")
+		p.Add(codeBody, "must have 1 to 128 lower-case letters, digits and single hyphens between them", "slug")
 	}
 }
 
@@ -134,13 +134,13 @@ func checkTitle(p *healthlab.Problems, title string) {
 		ok = ok && (unicode.IsLetter(c) && c <= 0xff || c >= '0' && c <= '9' || unicode.IsSpace(c) || strings.ContainsRune("()&_-.", c))
 	}
 	if !ok {
-		p.Add(codeBody, "is not at most 50 letters, digits, ( ) & _ - . and white space", "title")
+		p.Add(codeBody, "must have at most 50 characters: letters, digits, ( ) & _ - . and white space", "title")
 	}
 }
 
 func checkScheduling(p *healthlab.Problems, s *Scheduling) {
 	if g := s.MinimumGap; g != nil && (*g < int(LeastGap/time.Second) || *g > maxGap) {
-		p.Add(codeBody, "is not between 1800 and 31536000", "scheduling_preferences", "minimum_gap_duration_second")
+		p.Add(codeBody, "must be from 1800 to 31536000 seconds", "scheduling_preferences", "minimum_gap_duration_second")
 	}
 }
 

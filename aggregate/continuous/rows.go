@@ -119,7 +119,7 @@ func noQuery() error {
 // Insert implements [Store].
 func (r *RowStore) Insert(ctx context.Context, q Query) error {
 	if q.Team.IsZero() || q.ID.UUID == uuid.Nil {
-		return fmt.Errorf("%w: a continuous query needs a team and an id", healthlab.Invalid)
+		return fmt.Errorf("%w: continuous query: the team and the id must be set", healthlab.Invalid)
 	}
 	return taken(r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		if err := queryTable.Insert(tx, &queryRow{Query: q, CreatedAt: healthlab.At(q.CreatedAt).Time, Revision: 1}); err != nil {
@@ -455,7 +455,7 @@ func (r *RowStore) Result(ctx context.Context, team healthlab.TeamID, user healt
 		return nil, err
 	}
 	if e == nil {
-		return nil, fmt.Errorf("%w: there is no table yet", healthlab.NotFound)
+		return nil, fmt.Errorf("%w: the continuous query has no result table until its first run ends", healthlab.NotFound)
 	}
 	return e.Value.table, nil
 }

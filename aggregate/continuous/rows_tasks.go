@@ -216,7 +216,7 @@ func (r *RowStore) Finish(ctx context.Context, task Task, o Outcome) error {
 			return err
 		}
 		if e == nil || e.Value.Lease.IsZero() || e.Value.Run != task.Run {
-			return fmt.Errorf("%w: another worker has the task", healthlab.Precondition)
+			return fmt.Errorf("%w: another worker runs the task", healthlab.Precondition)
 		}
 		t := &e.Value
 		entry, at := t.running(), healthlab.At(tx.Now())

@@ -84,7 +84,7 @@ const (
 // are required; without them it returns healthlab.Invalid. It starts nothing.
 func New(questions *aggregate.Service, store Store, tasks Work, opts *Options) (*Service, error) {
 	if questions == nil || store == nil || tasks == nil {
-		return nil, fmt.Errorf("%w: continuous queries need a service, a store and its work", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: continuous.New: the aggregate service, the store and the tasks are required", healthlab.Invalid)
 	}
 	s := &Service{questions: questions, store: store, tasks: tasks}
 	if opts != nil {

@@ -151,7 +151,7 @@ func (q *Question) check() error {
 	}
 	var bad healthlab.Problems
 	if q.To.IsZero() {
-		bad.Add("end_date", "must be a day", "end_date")
+		bad.Add("end_date", "must be a date from 0001-01-01 on", "end_date")
 	}
 	if q.Days < 1 || q.Days > MaxDays {
 		bad.Add("days", fmt.Sprintf("must be between 1 and %d", MaxDays), "days")

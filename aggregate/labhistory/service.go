@@ -74,7 +74,7 @@ type Service struct {
 // New returns a Service. A nil orders or reports is a source without results.
 func New(users Users, o Orders, r Reports, opts *Options) (*Service, error) {
 	if users == nil {
-		return nil, fmt.Errorf("%w: labhistory: users are missing", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: labhistory.New: users are required", healthlab.Invalid)
 	}
 	s := &Service{users: users, orders: o, reports: r}
 	if opts != nil {

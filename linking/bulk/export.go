@@ -121,7 +121,7 @@ func (s *Service) export(ctx context.Context, q ExportQuery) (Export, error) {
 	after, ok := q.after()
 	if !ok {
 		var bad healthlab.Problems
-		bad.Add("cursor", "damaged, or of another query", "next_token")
+		bad.Add("cursor", "must be the cursor of an earlier page of the same query", "next_token")
 		return out, bad.Err()
 	}
 	list, err := s.store.Connections(ctx, ConnectionQuery{Team: q.Team, Provider: q.Provider, Users: q.Users, After: after, N: exportPage + 1})

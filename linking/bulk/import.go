@@ -127,7 +127,7 @@ func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider
 		seen[r.UserID] = true
 		l := load{ExternalUserID: r.ProviderID, Client: m.settings.OwnClient(provider)}
 		if l.Packed, err = m.Encode(linking.Tokens{Access: r.AccessToken, Refresh: r.RefreshToken}); err != nil && len(part) == 0 {
-			part.Add("tokens", "no connection can be made of these tokens")
+			part.Add("tokens", "must have an access token, or a refresh token, that the provider's connector accepts")
 		}
 		if len(part) > 0 {
 			if bad.Under(part, "connections", i); len(bad) > maxProblems {
@@ -169,23 +169,23 @@ const (
 func (r *ConnectionTokens) problems() (p healthlab.Problems) {
 	text := func(s string, most int, path ...any) {
 		if len(s) > most || !utf8.ValidString(s) || strings.Contains(s, "\x00") {
-			p.Add("text", fmt.Sprintf("at most %d bytes of UTF-8 without NUL", most), path...)
+			p.Add("text", fmt.Sprintf("must have at most %d bytes of UTF-8 without NUL", most), path...)
 		}
 	}
 	if r.UserID.IsZero() {
-		p.Add("missing", "names no user", "user_id")
+		p.Add("missing", "is required", "user_id")
 	}
 	text(r.AccessToken, maxToken, "access_token")
 	text(r.RefreshToken, maxToken, "refresh_token")
 	text(r.ProviderID, maxText, "provider_id")
 	if r.ExpiresAt < 0 || r.ExpiresAt > maxExpiry {
-		p.Add("range", "Unix seconds before the year 10000", "expires_at")
+		p.Add("range", "must be Unix seconds from 0 to 253402300799, the end of the year 9999", "expires_at")
 	}
 	if r.Scopes == nil {
 		return p
 	}
 	if len(*r.Scopes) > maxScopes {
-		p.Add("too_long", fmt.Sprintf("at most %d scopes", maxScopes), "oauth_scopes")
+		p.Add("too_long", fmt.Sprintf("must have at most %d scopes", maxScopes), "oauth_scopes")
 		return p
 	}
 	for i, scope := range *r.Scopes {
@@ -256,7 +256,7 @@ func (s *Service) makeConnection(ctx context.Context, op *Op, it *Item) (Outcome
 	}
 	var l load
 	if err := json.Unmarshal(doc, &l); err != nil {
-		return "", fmt.Errorf("%w: the grant of an import cannot be read", healthlab.Invalid)
+		return "", fmt.Errorf("%w: the stored tokens of an import cannot be decoded", healthlab.Invalid)
 	}
 	n, err := s.links.PrepareConnection(ctx, op.Team, it.User, op.Provider, linking.Grant{
 		ExternalUserID: l.ExternalUserID, Scopes: l.Scopes, Secret: l.Packed, ExpiresAt: l.ExpiresAt, Client: l.Client,

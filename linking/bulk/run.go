@@ -112,7 +112,7 @@ const (
 )
 
 // errLost reports that another process has claimed the operation.
-var errLost = errors.New("the lease is over")
+var errLost = errors.New("the worker's lease has ended before the work was done")
 
 // advance processes the next users of a claimed operation and stores the progress. Users whose progress was not
 // stored are processed again, without effect.

@@ -47,7 +47,7 @@ type Options struct {
 // argument is missing. It starts no goroutine.
 func New(store Store, links *linking.Service, pulls *pull.Service, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	if store == nil || links == nil || pulls == nil || seal == nil {
-		return nil, fmt.Errorf("%w: bulk operations need a store, links, pulls and a sealer", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: bulk.New: a store, links, pulls and a sealer are required", healthlab.Invalid)
 	}
 	s := &Service{store: store, users: links.Users(), links: links, pulls: pulls, seal: seal, wake: make(chan struct{}, 1)}
 	if opts != nil {

@@ -28,7 +28,7 @@ const (
 func (s *Service) Listen(ctx context.Context, provider string, m linking.Message) (linking.ListenResult, error) {
 	listener := s.listeners[provider]
 	if listener == nil {
-		return linking.ListenResult{}, fmt.Errorf("%w: no such provider, or it sends nothing", healthlab.NotFound)
+		return linking.ListenResult{}, fmt.Errorf("%w: provider: must be one that sends notifications", healthlab.NotFound)
 	}
 	m.At = s.now()
 	result, err := listener.Listen(ctx, m)
@@ -45,7 +45,7 @@ func (s *Service) ListenForTeam(ctx context.Context, team healthlab.TeamID, prov
 	if len(of) == 0 {
 		// The error does not reveal whether the team exists. The provider is a text of the sender, so it is not
 		// logged.
-		return linking.ListenResult{}, fmt.Errorf("%w: the message was not taken", healthlab.Unauthenticated)
+		return linking.ListenResult{}, fmt.Errorf("%w: the provider's notification was not stored", healthlab.Unauthenticated)
 	}
 	m.At = s.now()
 	var refused error
@@ -84,7 +84,7 @@ func (s *Service) refuseMessage(ctx context.Context, provider string, cause erro
 		kind = healthlab.Unavailable
 	}
 	s.opts.Log.InfoContext(ctx, "message of a provider refused", "provider", provider, "kind", kind.Error())
-	return fmt.Errorf("%w: the message was not taken", kind)
+	return fmt.Errorf("%w: the provider's notification was not stored", kind)
 }
 
 // saveNotification stores one notification of a message.

@@ -69,7 +69,7 @@ func (s *Service) Refresh(ctx context.Context, team healthlab.TeamID, user healt
 func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, wait time.Duration) (RefreshResult, error) {
 	if wait < MinRefreshWait || wait > MaxRefreshWait {
 		var p healthlab.Problems
-		p.Add("range", "from 5 to 60 seconds", "timeout")
+		p.Add("range", "must be from 5 to 60 seconds", "timeout")
 		return RefreshResult{}, p.Err()
 	}
 	u, err := s.users.User(ctx, team, user)

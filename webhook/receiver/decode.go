@@ -88,7 +88,7 @@ func envelope(body []byte) (Event, error) {
 		Sequence     int64            `json:"sequence"`
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return Event{}, fmt.Errorf("%w: the body is not an envelope", healthlab.Invalid)
+		return Event{}, fmt.Errorf("%w: body: must be the JSON object of a webhook message", healthlab.Invalid)
 	}
 	var p healthlab.Problems
 	if in.EventType == "" {
@@ -98,7 +98,7 @@ func envelope(body []byte) (Event, error) {
 		p.Add("missing", "is required", "team_id")
 	}
 	if data := bytes.TrimLeft(in.Data, " \t\r\n"); len(data) == 0 || data[0] != '{' && data[0] != '[' {
-		p.Add("wrong_type", "is an object, or a list of them", "data")
+		p.Add("wrong_type", "must be an object or a list of objects", "data")
 	}
 	if err := p.Err(); err != nil {
 		return Event{}, err
@@ -119,7 +119,7 @@ func (t types) decode(e *Event) error {
 	v := reflect.New(g)
 	if err := json.Unmarshal(e.Data, v.Interface()); err != nil {
 		// The decoder's error text could contain a part of the payload.
-		return fmt.Errorf("%w: the payload does not fit its event type", healthlab.Invalid)
+		return fmt.Errorf("%w: data: must have the form of its event type", healthlab.Invalid)
 	}
 	e.Value = v.Interface()
 	tidy(e.Value)

@@ -106,10 +106,10 @@ func New(secrets []webhook.Secret, seen Seen, opts *Options) (*Receiver, error) 
 		o = *opts
 	}
 	if seen == nil {
-		return nil, fmt.Errorf("%w: a receiver needs a memory of what it has seen", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: receiver.New: the store of seen messages is required", healthlab.Invalid)
 	}
 	if len(secrets) == 0 || slices.ContainsFunc(secrets, webhook.Secret.IsZero) {
-		return nil, fmt.Errorf("%w: a receiver needs the secret of its endpoint", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: receiver.New: at least one secret of the endpoint is required, and none may be empty", healthlab.Invalid)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -228,7 +228,7 @@ func (r *Receiver) Apply(ctx context.Context, e Event) (Outcome, error) {
 
 func (r *Receiver) apply(ctx context.Context, e *Event) (Outcome, error) {
 	if e.ID == "" || len(e.ID) > maxIDLen || strings.ContainsRune(e.ID, 0) {
-		return "", fmt.Errorf("%w: a message must have an id of at most %d bytes", healthlab.Invalid, maxIDLen)
+		return "", fmt.Errorf("%w: webhook-id header: must have 1 to %d bytes", healthlab.Invalid, maxIDLen)
 	}
 	do, none := r.function(e)
 	if do == nil {
@@ -268,7 +268,7 @@ func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, e
 	case v == Outdated:
 		return Stale, nil
 	case v != Fresh:
-		return "", fmt.Errorf("claim message: %w: it, or another about the same thing, is being handled", healthlab.Conflict)
+		return "", fmt.Errorf("claim message: %w: another call handles this message, or one with the same key", healthlab.Conflict)
 	}
 	applied := false
 	defer func() { // also after a panic

@@ -175,14 +175,14 @@ func held(tx store.Tx, t *Task, more ...store.Query) (*store.Entry[taskRow], err
 		return nil, err
 	}
 	if u := store.StateOf(got[0]); u.Known && !u.Live {
-		return nil, fmt.Errorf("%w: the user is deleted", healthlab.Precondition)
+		return nil, fmt.Errorf("%w: the user was deleted", healthlab.Precondition)
 	}
 	e, err := taskTable.DecodedOne(got[1])
 	if err != nil {
 		return nil, err
 	}
 	if e == nil || e.Value.Lease.IsZero() || e.Value.Run != t.run {
-		return nil, fmt.Errorf("%w: another worker has the person", healthlab.Precondition)
+		return nil, fmt.Errorf("%w: another worker sends the user's data", healthlab.Precondition)
 	}
 	return e, nil
 }

@@ -55,7 +55,7 @@ type Service struct {
 // New returns a service. rows and seal, which encrypts tokens and keys, are required.
 func New(rows *Rows, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	if rows == nil || seal == nil {
-		return nil, fmt.Errorf("%w: ehr: rows and a sealer must be given", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: ehr.New: rows and a sealer are required", healthlab.Invalid)
 	}
 	s := &Service{rows: rows, seal: seal}
 	if opts != nil {
@@ -104,7 +104,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewPipeli
 	secret := []byte(n.Token)
 	switch {
 	case n.Token != "" && n.ClientID != "":
-		p.Add("invalid", "must not be given beside token", "client_id")
+		p.Add("invalid", "must be left out if token is given", "client_id")
 	case n.Token != "":
 		out.Auth = StaticToken
 	case n.ClientID != "":
@@ -117,7 +117,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewPipeli
 	if n.ClientID == "" {
 		for name, value := range map[string]string{"scope": n.Scope, "token_url": n.TokenURL, "private_key": n.PrivateKey} {
 			if value != "" {
-				p.Add("invalid", "must not be given without client_id", name)
+				p.Add("invalid", "must be left out if client_id is not given", name)
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func (s *Service) Key(ctx context.Context, p *Pipeline) (crypto.Signer, error) {
 	key, err := x509.ParsePKCS8PrivateKey(b)
 	signer, ok := key.(crypto.Signer)
 	if err != nil || !ok {
-		return nil, fmt.Errorf("%w: the key of a pipeline cannot be read", healthlab.Unavailable)
+		return nil, fmt.Errorf("%w: the stored private key of a pipeline must be PKCS #8", healthlab.Unavailable)
 	}
 	return signer, nil
 }
@@ -239,7 +239,7 @@ func (s *Service) key(p *healthlab.Problems, v *Pipeline, text string) []byte {
 	out, wrong := x509.MarshalPKCS8PrivateKey(key)
 	jwk, unwritten := json.Marshal(public)
 	if err != nil || wrong != nil || unwritten != nil {
-		p.Add("invalid", "must be a key that can be written", "private_key")
+		p.Add("invalid", "must be a key that can be encoded as PKCS #8", "private_key")
 	}
 	v.PublicKey = jwk
 	return out
@@ -307,7 +307,7 @@ func (s *Service) Update(ctx context.Context, team healthlab.TeamID, id Pipeline
 		if c.Token != nil {
 			checkToken(&wrong, *c.Token)
 			if v.Auth != StaticToken || *c.Token == "" {
-				wrong.Add("invalid", "must be given for a pipeline with a static token alone, and not be empty", "token")
+				wrong.Add("invalid", "must not be empty, and must be given only for a pipeline with a static token", "token")
 			}
 			v.secret = fresh.secret
 		}

@@ -67,16 +67,16 @@ type parser struct {
 // Parse reads a condition, without asking whether its columns exist.
 func Parse(text string) (Cond, *Fault) {
 	if len(text) > MaxLength {
-		return nil, &Fault{Code: CodeSyntax, Msg: "is longer than 4096 bytes", At: MaxLength}
+		return nil, &Fault{Code: CodeSyntax, Msg: "must have at most 4096 bytes", At: MaxLength}
 	}
 	p := &parser{text: text}
 	p.advance()
 	if p.fault == nil && p.next.kind == 'e' {
-		p.fail("is empty")
+		p.fail("must not be empty")
 	}
 	c := p.or()
 	if p.fault == nil && p.next.kind != 'e' {
-		p.fail("has text after its end")
+		p.fail("must end here, or go on with AND or OR")
 	}
 	if p.fault != nil {
 		return nil, p.fault
@@ -114,11 +114,11 @@ func (p *parser) advance() {
 	case c == '"':
 		end := strings.IndexByte(p.text[at+1:], '"')
 		if end < 0 {
-			p.failAt("has a name in quotes that does not end", at)
+			p.failAt("must have a closing \" for the name that begins here", at)
 			return
 		}
 		if end == 0 {
-			p.failAt("has an empty name", at)
+			p.failAt("must not have an empty name in quotes", at)
 			return
 		}
 		p.pos = at + end + 2
@@ -135,7 +135,7 @@ func (p *parser) advance() {
 				return
 			}
 		}
-		p.failAt("has a character that does not belong here", at)
+		p.failAt("must not have this character outside quotes", at)
 	}
 }
 
@@ -155,7 +155,7 @@ func (p *parser) stringToken(at int) {
 		p.next = token{'s', b.String(), at}
 		return
 	}
-	p.failAt("has a string that does not end", at)
+	p.failAt("must have a closing ' for the string that begins here", at)
 }
 
 func (p *parser) numberToken(at int) {
@@ -176,7 +176,7 @@ func (p *parser) numberToken(at int) {
 		fraction = digits()
 	}
 	if whole+fraction == 0 {
-		p.failAt("has a sign without a number", at)
+		p.failAt("must have a number after the sign", at)
 		return
 	}
 	if i < len(p.text) && (p.text[i] == 'e' || p.text[i] == 'E') {
@@ -185,12 +185,12 @@ func (p *parser) numberToken(at int) {
 			i++
 		}
 		if digits() == 0 {
-			p.failAt("has a number without its exponent", at)
+			p.failAt("must have digits after the e of a number", at)
 			return
 		}
 	}
 	if i < len(p.text) && (isLetter(p.text[i]) || p.text[i] == '.') {
-		p.failAt("has a number that runs into something else", at)
+		p.failAt("must have a space or an operator after a number", at)
 		return
 	}
 	p.pos = i
@@ -244,7 +244,7 @@ func (p *parser) not() Cond {
 		defer p.nest(at)()
 		c := p.or()
 		if p.fault == nil && !p.mark(")") {
-			p.fail("needs a closing parenthesis here")
+			p.fail("must have a closing parenthesis here")
 		}
 		return c
 	default:
@@ -256,7 +256,7 @@ func (p *parser) not() Cond {
 func (p *parser) nest(at int) func() {
 	p.depth++
 	if p.depth > maxNesting {
-		p.failAt("is nested deeper than 64 levels", at)
+		p.failAt("must be nested at most 64 levels deep", at)
 	}
 	return func() { p.depth-- }
 }
@@ -269,7 +269,7 @@ func (p *parser) predicate() Cond {
 	if p.word("IS") {
 		not := p.word("NOT")
 		if !p.word("NULL") {
-			p.fail("needs NULL here")
+			p.fail("must have NULL after IS or IS NOT")
 		}
 		return Null{left, not}
 	}
@@ -278,7 +278,7 @@ func (p *parser) predicate() Cond {
 		return p.in(left, not)
 	}
 	if not {
-		p.fail("needs IN here")
+		p.fail("must have IN after NOT")
 		return nil
 	}
 	if p.next.kind == 'o' && slices.Contains([]string{"=", "!=", "<", "<=", ">", ">="}, p.next.text) {
@@ -289,12 +289,12 @@ func (p *parser) predicate() Cond {
 			return nil
 		}
 		if left.Kind != 'c' && right.Kind != 'c' {
-			p.failAt("compares no column", left.At)
+			p.failAt("must compare a column", left.At)
 		}
 		return Compare{op, left, right}
 	}
 	if left.Kind != 'c' && left.Kind != 'b' {
-		p.fail("needs a comparison here")
+		p.fail("must have a comparison operator here: =, !=, <, <=, > or >=")
 		return nil
 	}
 	return Bool{left}
@@ -302,11 +302,11 @@ func (p *parser) predicate() Cond {
 
 func (p *parser) in(left Operand, not bool) Cond {
 	if left.Kind != 'c' {
-		p.failAt("compares no column", left.At)
+		p.failAt("must compare a column", left.At)
 		return nil
 	}
 	if !p.mark("(") {
-		p.fail("needs an opening parenthesis here")
+		p.fail("must have an opening parenthesis after IN")
 		return nil
 	}
 	c := In{Of: left, Not: not}
@@ -316,7 +316,7 @@ func (p *parser) in(left Operand, not bool) Cond {
 			return nil
 		}
 		if o.Kind == 'c' {
-			p.failAt("has a column where a literal belongs", o.At)
+			p.failAt("must have literals alone in the list of IN", o.At)
 			return nil
 		}
 		c.List = append(c.List, o)
@@ -325,7 +325,7 @@ func (p *parser) in(left Operand, not bool) Cond {
 		}
 	}
 	if p.fault == nil && !p.mark(")") {
-		p.fail("needs a closing parenthesis here")
+		p.fail("must have a closing parenthesis here")
 	}
 	return c
 }
@@ -349,15 +349,15 @@ func (p *parser) operand() (Operand, bool) {
 			p.advance()
 			return Operand{Kind: 'b', Yes: upper == "TRUE", At: t.at}, p.fault == nil
 		case slices.Contains(reserved, upper):
-			p.fail("has a word that is reserved: BETWEEN and LIKE do not exist here")
+			p.fail("must not have a reserved word here; BETWEEN and LIKE are not supported")
 			return o, false
 		case slices.Contains(keywords, upper):
-			p.fail("needs a column or a literal here")
+			p.fail("must have a column or a literal here")
 			return o, false
 		}
 	case 'q':
 	default:
-		p.fail("needs a column or a literal here")
+		p.fail("must have a column or a literal here")
 		return o, false
 	}
 	o.Kind = 'c'
@@ -365,7 +365,7 @@ func (p *parser) operand() (Operand, bool) {
 	if p.fault == nil && p.mark(".") {
 		n := p.next
 		if n.kind != 'q' && (n.kind != 'w' || isKeyword(n.text)) {
-			p.fail("needs a name here")
+			p.fail("must have the name of a column after the full stop")
 			return o, false
 		}
 		o.Table, o.Text, o.Two = o.Text, n.text, true

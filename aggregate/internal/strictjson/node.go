@@ -22,9 +22,9 @@ type Node struct {
 const maxDepth = 32
 
 var (
-	errDepth = errors.New("is nested too deeply")
-	errMore  = errors.New("has text after its end")
-	errUTF8  = errors.New("is not UTF-8")
+	errDepth = errors.New("must be nested less deeply")
+	errMore  = errors.New("must have no text after the JSON value")
+	errUTF8  = errors.New("must be UTF-8")
 )
 
 // Parse reads one JSON text.

@@ -33,7 +33,7 @@ func (r *Reader) Fault(code, msg string, p Path) { r.Problems.Add(code, msg, p..
 // them twice.
 func (r *Reader) Object(n *Node, p Path, keys ...string) bool {
 	if n.Kind != '{' {
-		r.Fault(CodeBody, "is not an object", p)
+		r.Fault(CodeBody, "must be an object", p)
 		return false
 	}
 	r.twice(n, p)
@@ -42,7 +42,7 @@ func (r *Reader) Object(n *Node, p Path, keys ...string) bool {
 	}
 	for _, k := range n.Keys {
 		if !slices.Contains(keys, k) {
-			r.Unknown(codeUnknownKey, "is not a key of this object", k, keys, p.At(ShortName(k)))
+			r.Unknown(codeUnknownKey, "must be a key of this object", k, keys, p.At(ShortName(k)))
 		}
 	}
 	return true
@@ -53,7 +53,7 @@ func (r *Reader) twice(n *Node, p Path) {
 	seen := make(map[string]bool, len(n.Keys))
 	for _, k := range n.Keys {
 		if seen[k] {
-			r.Fault(CodeBody, "stands twice", p.At(ShortName(k)))
+			r.Fault(CodeBody, "must not stand twice in the object", p.At(ShortName(k)))
 		}
 		seen[k] = true
 	}
@@ -71,7 +71,7 @@ func (r *Reader) Unknown(code, msg, name string, known []string, p Path) {
 	case msg == "":
 		problem.Msg = allowed
 	default:
-		problem.Msg += ": " + allowed
+		problem.Msg += ": " + strings.TrimPrefix(allowed, "must be ")
 	}
 	if near := Nearest(name, known); near != "" {
 		problem.Msg += "; did you mean " + near + "?"
@@ -94,9 +94,9 @@ func (r *Reader) Text(n *Node, p Path) (string, bool) {
 	case n == nil:
 		r.Fault(CodeBody, "is required", p)
 	case n.Kind != '"':
-		r.Fault(CodeBody, "is not a string", p)
+		r.Fault(CodeBody, "must be a string", p)
 	case strings.ContainsRune(n.Text, 0):
-		r.Fault(CodeBody, "has the character U+0000", p)
+		r.Fault(CodeBody, "must not have the character U+0000", p)
 	default:
 		return n.Text, true
 	}
@@ -107,7 +107,7 @@ func (r *Reader) Text(n *Node, p Path) (string, bool) {
 func (r *Reader) Whole(n *Node, p Path) (int64, bool) {
 	i, err := strconv.ParseInt(n.Text, 10, 64)
 	if n.Kind != '0' || err != nil {
-		r.Fault(CodeBody, "is not a whole number", p)
+		r.Fault(CodeBody, "must be a whole number", p)
 		return 0, false
 	}
 	return i, true
@@ -116,7 +116,7 @@ func (r *Reader) Whole(n *Node, p Path) (int64, bool) {
 // Boolean reads true or false.
 func (r *Reader) Boolean(n *Node, p Path) bool {
 	if n.Kind != 't' {
-		r.Fault(CodeBody, "is not true or false", p)
+		r.Fault(CodeBody, "must be true or false", p)
 	}
 	return n.Kind == 't' && n.Yes
 }
@@ -140,7 +140,7 @@ func (r *Reader) List(n *Node, p Path) []Node {
 	case n == nil:
 		r.Fault(CodeBody, "is required", p)
 	case n.Kind != '[':
-		r.Fault(CodeBody, "is not an array", p)
+		r.Fault(CodeBody, "must be an array", p)
 	default:
 		return n.Items
 	}

@@ -21,9 +21,9 @@ type Acc interface {
 	Result() (tables.Cell, error)
 }
 
-var errOverflow = healthlab.Problems{{Code: "numeric_overflow", Msg: "makes a sum that an int64 cannot hold"}}.Err()
+var errOverflow = healthlab.Problems{{Code: "numeric_overflow", Msg: "must have sums of whole numbers that fit into 64 bits"}}.Err()
 
-var errValues = healthlab.Problems{{Code: "too_many_values", Msg: "has more distinct values than can be put in order at once"}}.Err()
+var errValues = healthlab.Problems{{Code: "too_many_values", Msg: "must have fewer distinct values for min, max or sort"}}.Err()
 
 // Count counts.
 type Count struct{ n int64 }
