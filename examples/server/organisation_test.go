@@ -102,5 +102,5 @@ func TestOrganisation_createsAndDeletesASeparateTeam(t *testing.T) {
 		require.EqualError(t, err, "-team-management-key must be KEY=TEAM,TEAM")
 	}
 	_, _, err := flags([]string{"-team-management-key", "mk_secret=" + second + "=root"}, io.Discard)
-	require.ErrorContains(t, err, "the role is admin, developer,")
+	require.ErrorContains(t, err, "the role must be admin, developer,")
 }
