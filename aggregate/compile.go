@@ -19,17 +19,18 @@ type compiler struct {
 	at    path
 	plan  *plan
 	slots map[slotKey]int
-	bad   bool // an expression could not be read: say nothing about the whole
+	bad   bool // an expression could not be read, so errors about the whole query are left out
 }
 
-// slotKey tells slots apart. Two spellings of one column are one slot.
+// slotKey identifies a slot, which is a column that the plan reads. Two spellings of one column have the same
+// slot.
 type slotKey struct {
 	name     string
 	resource *healthdata.Resource
 	from     origin
 }
 
-// check checks a request and returns a plan for each query. What is wrong goes to r.
+// check checks a request and returns a plan for each query. It adds problems to r.
 func (r *reader) check(req *Request, limits *Limits, known func(string) bool) []*plan {
 	w := r.checkFrame(req, limits)
 	r.checkConfig(&req.Config, known, path{"config"})
@@ -48,7 +49,7 @@ func (r *reader) checkQuery(q *Query, config *Config, limits *Limits, at path) *
 	return c.plan
 }
 
-// checkFrame checks what is not inside a query, and returns the window.
+// checkFrame checks the fields of the request other than the queries, and returns the time window.
 func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 	t := &req.Timeframe
 	switch {
@@ -78,7 +79,7 @@ func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 	return w
 }
 
-// checkConfig checks what holds for all queries.
+// checkConfig checks the settings that all queries share.
 func (r *reader) checkConfig(c *Config, known func(string) bool, at path) {
 	for i, s := range c.ProviderPriorityOverrides {
 		if !known(s) {
@@ -165,7 +166,7 @@ func (c *compiler) unknown(code, msg, name string, known []string, p path) {
 	c.r.Unknown(code, msg, name, known, p)
 }
 
-// mentions are the tables and timeseries that a query names, in order.
+// mentions are the tables and timeseries that a query names, in the order of the query.
 type mentions struct {
 	c         *compiler
 	tables    []mention
@@ -216,8 +217,7 @@ func (m *mentions) expr(e Expr, p path) {
 	}
 }
 
-// findTable finds the one table that the query is about, and the resources of its
-// samples.
+// findTable finds the one table that the query names, and the timeseries of its samples.
 func (c *compiler) findTable(where condition.Cond) bool {
 	m := mentions{c: c, resources: map[string]*healthdata.Resource{}}
 	for i, e := range c.q.Select {
@@ -260,7 +260,7 @@ func (c *compiler) findTable(where condition.Cond) bool {
 	return true
 }
 
-// eachColumn visits the columns that a condition names.
+// eachColumn calls a function for each column in a condition.
 func eachColumn(n condition.Cond, visit func(condition.Operand)) {
 	one := func(o condition.Operand) {
 		if o.Kind == 'c' {
@@ -426,7 +426,7 @@ func (c *compiler) aggregate(e Aggregate, p path) {
 	c.plan.aggs = append(c.plan.aggs, agg{fn: e.Func, slot: n, base: col.base, in: col.typ, typ: typ, low: e.Low, high: e.High, band: e.Band})
 }
 
-// bounds checks the bounds and the band of a function.
+// bounds checks the low and high bounds and the band of a function.
 func (c *compiler) bounds(e Aggregate, p path) bool {
 	bounded := e.Low != nil || e.High != nil
 	bands := e.Func.bands()
@@ -447,7 +447,7 @@ func (c *compiler) bounds(e Aggregate, p path) bool {
 	return false
 }
 
-// sources decides what becomes of several sources of the same thing.
+// sources chooses how several sources of the same data are combined.
 func (c *compiler) sources(config *Config) {
 	p := c.plan
 	isSource := func(slot int) bool {
@@ -484,7 +484,7 @@ func (c *compiler) sources(config *Config) {
 	}
 }
 
-// names gives the columns of the result their names.
+// names sets the names of the result's columns.
 func (c *compiler) names(config *Config) {
 	p := c.plan
 	if config.ColumnNaming == QualifiedNames {

@@ -16,7 +16,7 @@ type (
 
 const codeBody = strictjson.CodeBody
 
-// reader reads requests and checks them. It gathers what is wrong.
+// reader reads and checks requests, and collects problems.
 type reader struct{ strictjson.Reader }
 
 func (r *reader) decode(data []byte) Request {
@@ -37,16 +37,15 @@ func (r *reader) parse(data []byte, read func(n *node)) {
 	read(&n)
 }
 
-// UnmarshalJSON reads the query as it is on the wire, strictly, without asking whether
-// its names exist. The error is [healthlab.InvalidError].
+// UnmarshalJSON reads the query as in the HTTP API, strictly, without checking that its names exist. The error
+// is [healthlab.InvalidError].
 func (q *Query) UnmarshalJSON(data []byte) error {
 	var r reader
 	r.parse(data, func(n *node) { *q = r.query(n, nil) })
 	return r.Problems.Err()
 }
 
-// UnmarshalJSON reads the config as it is on the wire, strictly. The error is
-// [healthlab.InvalidError].
+// UnmarshalJSON reads the config as in the HTTP API, strictly. The error is [healthlab.InvalidError].
 func (c *Config) UnmarshalJSON(data []byte) error {
 	var r reader
 	r.parse(data, func(n *node) { *c = r.config(n, nil) })
@@ -125,7 +124,7 @@ func (r *reader) period(n *node, p path) (out Period) {
 	return out
 }
 
-// maxPeriod bounds the value of a period.
+// maxPeriod is the highest value of a period.
 const maxPeriod = 1_000_000
 
 func (r *reader) config(n *node, p path) (c Config) {
@@ -200,8 +199,8 @@ func (r *reader) join(n *node, p path) (j Join) {
 	return j
 }
 
-// where reads a condition, which is parsed later. An empty one is an error here, because
-// later an empty text means that there is no condition.
+// where reads the text of a condition, which is parsed later. An empty text is an error here, because elsewhere
+// it means that there is no condition.
 func (r *reader) where(n *node, p path) string {
 	s, ok := r.Text(n, p)
 	if ok && s == "" {
@@ -249,8 +248,7 @@ func (r *reader) exprs(n *node, p path) []Expr {
 	return out
 }
 
-// only reports whether n has these keys, each once, and no others. A key that ends in
-// ? may be absent.
+// only reports whether n has exactly these keys, each once. A key that ends in ? may be absent.
 func only(n *node, keys ...string) bool {
 	known := 0
 	for _, k := range keys {
@@ -268,7 +266,7 @@ func only(n *node, keys ...string) bool {
 	return known == len(n.Keys)
 }
 
-// expr reads an expression. Its keys say what it is.
+// expr reads an expression. Its keys determine its type.
 func (r *reader) expr(n *node, p path) Expr {
 	if n.Kind != '{' {
 		r.Fault(codeBody, "must be an object", p)
@@ -457,7 +455,7 @@ func (r *reader) subquery(n *node, p path) Expr {
 	return orBad(s, ok)
 }
 
-// element reads what a subquery takes from the elements of its list.
+// element reads the field that a subquery selects from the elements of its list.
 func (r *reader) element(n *node, p path) (*Element, bool) {
 	if n.Kind != '{' {
 		r.Fault(codeBody, "must be an object", p)

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// slot returns the number of a column among those that the plan reads.
+// slot returns the number of a column in the list of columns that the plan reads.
 func (c *compiler) slot(col column) int {
 	k := slotKey{col.name, col.resource, col.from}
 	if col.from == fromSample && len(c.plan.resources) == 1 {
@@ -23,8 +23,8 @@ func (c *compiler) slot(col column) int {
 	return c.slots[k]
 }
 
-// column resolves an expression that stands for a value of a row. ok is false if it
-// is none, or not known; then an error is noted.
+// column resolves an expression to a column of a row. If it is not a column or is unknown, ok is false and an
+// error is recorded.
 func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 	t := c.plan.table
 	switch e := e.(type) {
@@ -82,7 +82,7 @@ func (c *compiler) value(e Expr, p path) (n int, col column, ok bool) {
 	return c.slot(col), col, true
 }
 
-// whereName finds what a name in the condition stands for.
+// whereName resolves a name in the condition.
 func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) {
 	t := c.plan.table
 	use := func(col column) (int, Type, *condition.Fault) {
@@ -139,7 +139,7 @@ func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) 
 	return missing(append(known, "index"), o.Text)
 }
 
-// onlyResource returns the resource that select and group_by name, if it is one.
+// onlyResource returns the timeseries that select and group_by name, if there is exactly one.
 func (c *compiler) onlyResource() *healthdata.Resource {
 	var only *healthdata.Resource
 	several := false
@@ -165,7 +165,7 @@ func (c *compiler) onlyResource() *healthdata.Resource {
 	return only
 }
 
-// subquery resolves a subquery to a column that is made of a list.
+// subquery resolves a subquery to a column that is computed from a list.
 func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bool) {
 	var list column
 	switch e.From.(type) {
@@ -221,7 +221,7 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 	return column{name: name, base: name, typ: typ, from: fromList}, sub, true
 }
 
-// elementWhere reads the condition on the elements of a list.
+// elementWhere parses the condition on the elements of a list.
 func (c *compiler) elementWhere(text string, fields []tables.ListField, sub *subplan, p path) bool {
 	n, fault := condition.Parse(text)
 	if fault != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 )
 
-// Condition is a parsed condition of a query: what stands in Query.Where.
+// Condition is a parsed condition of Query.Where.
 type Condition struct{ root condition.Cond }
 
-// ParseWhere reads a condition, without asking whether its columns exist. The error is
-// healthlab.Invalid with code where_syntax; its context names the offset, in bytes.
+// ParseWhere parses a condition, without checking that its columns exist. The error is healthlab.Invalid with
+// code where_syntax; its context has the offset, in bytes.
 func ParseWhere(text string) (Condition, error) {
 	c, fault := condition.Parse(text)
 	if fault != nil {
@@ -23,8 +23,8 @@ func ParseWhere(text string) (Condition, error) {
 	return Condition{c}, nil
 }
 
-// String writes the condition with no more parentheses than it needs. Parsing it
-// again gives the same condition.
+// String returns the condition with no more parentheses than necessary. Parsing the text gives an equal
+// condition.
 func (c Condition) String() string {
 	if c.root == nil {
 		return ""
@@ -32,10 +32,10 @@ func (c Condition) String() string {
 	return condition.Spell(c.root)
 }
 
-// names finds what a name in a condition stands for.
+// names resolves a name in a condition to a slot and type.
 type names func(o condition.Operand) (slot int, typ Type, fault *condition.Fault)
 
-// checker turns a parsed condition into a filter and gathers its errors.
+// checker turns a parsed condition into a filter and collects errors.
 type checker struct {
 	names  names
 	faults []*condition.Fault
@@ -127,7 +127,7 @@ func (c *checker) compare(n condition.Compare) vector.Filter {
 	return out
 }
 
-// classOf returns what two columns are compared as.
+// classOf returns the class in which two columns are compared.
 func classOf(a, b Type) vector.Class {
 	number := func(t Type) bool { return t == typeInt || t == typeFloat }
 	switch {
@@ -152,7 +152,7 @@ func classOf(a, b Type) vector.Class {
 	}
 }
 
-// literal reads a literal as a value that a column of type t can be compared with.
+// literal converts a literal to a value that can be compared with a column of type t.
 func (c *checker) literal(t Type, o condition.Operand, v *vector.Operand) (vector.Class, bool) {
 	mismatch := func() (vector.Class, bool) {
 		c.fail(codeMismatch, "must be of the type of the column", o.At)
@@ -204,8 +204,7 @@ func (c *checker) literal(t Type, o condition.Operand, v *vector.Operand) (vecto
 	}
 }
 
-// timeLiteral reads a day, or a day and a clock time. Only an instant may have an
-// offset.
+// timeLiteral parses a day, or a day with a clock time. Only an instant may have an offset.
 func timeLiteral(s string, t Type) (int64, bool) {
 	if d, err := healthlab.ParseDate(s); err == nil {
 		if t == typeDate {

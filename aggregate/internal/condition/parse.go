@@ -7,25 +7,25 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// MaxLength is the greatest length of a condition, in bytes.
+// MaxLength is the highest length of a condition in bytes.
 const MaxLength = 4096
 
-// maxNesting bounds how deeply conditions are nested.
+// maxNesting is the deepest allowed nesting of conditions.
 const maxNesting = 64
 
-// CodeSyntax is the code of a condition that cannot be read.
+// CodeSyntax is the problem code of a condition with a syntax error.
 const CodeSyntax = "where_syntax"
 
-// Fault is what is wrong with a condition.
+// Fault is an error in a condition.
 type Fault struct {
 	Code, Msg string
 	// At is the offset in the text, in bytes.
 	At int
-	// Near is the nearest known name to an unknown one; empty for none.
+	// Near is the known name that is nearest to an unknown one; empty for none.
 	Near string
 }
 
-// Problem puts the error under a path.
+// Problem returns the error as a problem at a path.
 func (f *Fault) Problem(p []any) healthlab.Problem {
 	out := healthlab.Problem{Path: p, Code: f.Code, Msg: f.Msg, Context: map[string]any{"offset": f.At}}
 	if f.Near != "" {
@@ -55,7 +55,7 @@ func isKeyword(s string) bool {
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// parser reads a condition by descent. The first error ends it.
+// parser is a recursive-descent parser of conditions. It stops at the first error.
 type parser struct {
 	text  string
 	pos   int
@@ -64,7 +64,7 @@ type parser struct {
 	fault *Fault
 }
 
-// Parse reads a condition, without asking whether its columns exist.
+// Parse parses a condition, without checking that its columns exist.
 func Parse(text string) (Cond, *Fault) {
 	if len(text) > MaxLength {
 		return nil, &Fault{Code: CodeSyntax, Msg: "must have at most 4096 bytes", At: MaxLength}
@@ -197,7 +197,7 @@ func (p *parser) numberToken(at int) {
 	p.next = token{'n', p.text[at:i], at}
 }
 
-// word takes a keyword if it is next.
+// word consumes a keyword if it is the next token.
 func (p *parser) word(w string) bool {
 	if p.next.kind != 'w' || !strings.EqualFold(p.next.text, w) {
 		return false
@@ -206,7 +206,7 @@ func (p *parser) word(w string) bool {
 	return true
 }
 
-// mark takes an operator or a mark if it is next.
+// mark consumes an operator or punctuation mark if it is the next token.
 func (p *parser) mark(m string) bool {
 	if p.next.kind != 'o' || p.next.text != m {
 		return false
@@ -252,7 +252,7 @@ func (p *parser) not() Cond {
 	}
 }
 
-// nest goes one level down, and back with what it returns.
+// nest enters one nesting level; the function that it returns leaves the level.
 func (p *parser) nest(at int) func() {
 	p.depth++
 	if p.depth > maxNesting {
@@ -330,7 +330,7 @@ func (p *parser) in(left Operand, not bool) Cond {
 	return c
 }
 
-// Operand reads a column or a literal.
+// operand reads a column or a literal.
 func (p *parser) operand() (Operand, bool) {
 	if p.fault != nil {
 		return Operand{}, false

@@ -9,28 +9,27 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
-// Path is the place of a value in a request.
+// Path is the position of a value in a request.
 type Path []any
 
-// At returns the place below p. It shares nothing with p.
+// At returns a path below p in fresh memory.
 func (p Path) At(more ...any) Path {
 	return append(append(make(Path, 0, len(p)+len(more)), p...), more...)
 }
 
-// Reader reads nodes strictly and gathers what is wrong.
+// Reader reads JSON nodes strictly and collects problems.
 type Reader struct {
 	Problems healthlab.Problems
-	Lenient  bool // unknown keys pass
+	Lenient  bool // unknown keys are accepted
 }
 
-// CodeBody is the code of what is wrong with the form of a body.
+// CodeBody is the problem code of an error in the form of a body.
 const CodeBody = "invalid_body"
 
-// Fault notes what is wrong at a place.
+// Fault adds a problem at a path.
 func (r *Reader) Fault(code, msg string, p Path) { r.Problems.Add(code, msg, p...) }
 
-// Object checks that n is an object with no other keys than the given ones, none of
-// them twice.
+// Object checks that n is an object with only the given keys, each at most once.
 func (r *Reader) Object(n *Node, p Path, keys ...string) bool {
 	if n.Kind != '{' {
 		r.Fault(CodeBody, "must be an object", p)
@@ -48,7 +47,7 @@ func (r *Reader) Object(n *Node, p Path, keys ...string) bool {
 	return true
 }
 
-// twice notes keys that stand more than once.
+// twice adds a problem for each key that occurs twice.
 func (r *Reader) twice(n *Node, p Path) {
 	seen := make(map[string]bool, len(n.Keys))
 	for _, k := range n.Keys {
@@ -59,11 +58,11 @@ func (r *Reader) twice(n *Node, p Path) {
 	}
 }
 
-// codeUnknownKey is the code of a key that an object does not have.
+// codeUnknownKey is the problem code of an unknown key.
 const codeUnknownKey = "unknown_key"
 
-// Unknown notes a name that is not known, with the nearest one that is, and with those that are allowed unless
-// it is a key.
+// Unknown adds a problem about an unknown name. Its text has the nearest known name, and the allowed names
+// unless name is a key.
 func (r *Reader) Unknown(code, msg, name string, known []string, p Path) {
 	problem := healthlab.Problem{Path: p, Code: code, Msg: msg}
 	switch allowed := nearest.Allowed(name, known, nearest.Contract); {
@@ -80,7 +79,7 @@ func (r *Reader) Unknown(code, msg, name string, known []string, p Path) {
 	r.Problems = append(r.Problems, problem)
 }
 
-// ShortName cuts a caller's name so that it can be repeated.
+// ShortName shortens a caller's name for use in an error.
 func ShortName(s string) string {
 	if len(s) > 64 {
 		return strings.ToValidUTF8(s[:64], "")
@@ -88,7 +87,7 @@ func ShortName(s string) string {
 	return s
 }
 
-// Text reads a string that must be there.
+// Text reads a required string.
 func (r *Reader) Text(n *Node, p Path) (string, bool) {
 	switch {
 	case n == nil:
@@ -134,7 +133,7 @@ func (r *Reader) Choice(n *Node, p Path, code string, words []string) (string, b
 	return s, true
 }
 
-// List returns the elements of a list that must be there.
+// List returns the elements of a required list.
 func (r *Reader) List(n *Node, p Path) []Node {
 	switch {
 	case n == nil:
