@@ -36,7 +36,7 @@ type CodeAttempt struct {
 // TooManyTriesError reports that a client must wait. It unwraps to healthlab.Exhausted.
 type TooManyTriesError struct{ After time.Duration }
 
-// Error says the rule.
+// Error returns the text of the error.
 func (e *TooManyTriesError) Error() string { return RuleTooManyTries + ": too many wrong codes; wait" }
 
 // Unwrap returns healthlab.Exhausted.

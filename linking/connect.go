@@ -69,7 +69,7 @@ type PreparedConnection struct {
 	// Credential replaces the credential of the user and provider. Without a Box, it only identifies the
 	// credential to remove.
 	Credential Credential
-	// Sole is the same as in [Completion].
+	// Sole is the account that no other live user may have connected, as in [Completion].
 	Sole *string
 	// Change edits the user and returns the events, as the function of healthdata.Service.ConnectingLinked does.
 	Change func(*healthdata.User) ([]healthlab.Event, error)

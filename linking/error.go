@@ -99,7 +99,7 @@ func (e *Error) Unwrap() error {
 	return healthlab.Precondition
 }
 
-// withCause adds the cause of a link error to its text, for logs.
+// withCause returns the text of a link error with its cause, for logs.
 func withCause(err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Cause != nil {

@@ -138,7 +138,8 @@ func (r *Rows) Complete(ctx context.Context, c Completion) (Session, error) {
 }
 
 // WriteConnection changes a user as [healthdata.Users].Update does, in a transaction, and replaces the
-// credential of the user and provider. A grant without a Box removes it. sole is the same as in [Completion].
+// credential of the user and provider. A grant without a Box removes the credential. sole is the account that
+// no other live user may have connected, as in [Completion].
 func (r *Rows) WriteConnection(ctx context.Context, tx store.Tx, grant Credential, sole *string,
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) error {

@@ -35,19 +35,19 @@ type Dispatcher struct {
 	limits     limits
 	targets    *targets
 
-	proxyTold  atomic.Int64 // Unix seconds of the last log entry about the proxy
+	proxyTold  atomic.Int64 // Unix seconds of the last log entry about a failure of the proxy
 	suspect    atomic.Int64 // the running delivery that may crash this process; 0 if there is none
 	jobs       chan job
 	outcomes   chan *pendingOutcome
 	unrecorded chan struct{} // one element for each outcome that is not recorded yet
 	wakeRoute  chan struct{}
 	wakeClaim  chan struct{}
-	news       chan struct{} // signals other processes
+	news       chan struct{} // signals other processes that events were routed
 	swept      time.Time     // last sweep by Step
 }
 
-// punctual is a Notifier that enforces its timeout itself, so that no context with a deadline is made for each
-// request.
+// punctual is implemented by a Notifier that enforces its timeout itself, so that the dispatcher need not make
+// a context with a deadline for each request.
 type punctual interface {
 	returnsWithin(limit time.Duration) bool
 }
@@ -356,8 +356,8 @@ func (d *Dispatcher) suspicious(del Delivery) bool {
 	return del.Starts > 1 && del.Starts == d.limits.crashLimit
 }
 
-// oneSuspect releases all suspected deliveries but one, or all while one is running: if the process crashes,
-// that one is the cause. The others are back in the store before it starts.
+// oneSuspect releases all deliveries that may crash the process but one, or all while one is running: if the
+// process crashes, that one is the cause. The others are back in the store before it starts.
 func (d *Dispatcher) oneSuspect(ctx context.Context, claimed []Delivery, at time.Time) []Delivery {
 	if !slices.ContainsFunc(claimed, d.suspicious) {
 		return claimed

@@ -83,7 +83,7 @@ func appendText(b []byte, s *string) []byte {
 	return append(b, bytes.TrimRight(buf.Bytes(), "\n")...)
 }
 
-// messageIDLen is how many base-62 digits 20 bytes need.
+// messageIDLen is the number of base-62 digits of 20 bytes.
 const messageIDLen = 27
 
 // MessageID returns the webhook-id of the message about the event with this id:

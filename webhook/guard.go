@@ -112,7 +112,7 @@ func (g *Guard) Control(_ context.Context, network, address string, _ syscall.Ra
 	return nil
 }
 
-// hiddenSuffixes are suffixes of names that are not on the public internet.
+// hiddenSuffixes are suffixes of host names that do not exist on the public internet.
 var hiddenSuffixes = []string{"localhost", "local", "internal", "arpa", "onion"}
 
 // CheckURL parses the URL of an endpoint and returns it in its stored form. It returns Invalid with every
@@ -249,7 +249,7 @@ func NewClient(opts *ClientOptions) *http.Client {
 	}
 }
 
-// guarded refuses requests before anything is dialled.
+// guarded is an HTTP transport that refuses requests before it dials.
 type guarded struct {
 	guard *Guard
 	next  http.RoundTripper

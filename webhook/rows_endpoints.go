@@ -179,7 +179,7 @@ func (q *queue) cancelAll(to *Endpoint, why Reason) error {
 	}
 }
 
-// resume makes all heads of an endpoint due at once.
+// resume makes the first deliveries of all lanes of an endpoint due at once.
 func (q *queue) resume(to *Endpoint) error {
 	return q.eachLane(to, func(l *laneState) error {
 		if l.Value.Due.After(q.now) {
@@ -189,7 +189,7 @@ func (q *queue) resume(to *Endpoint) error {
 	})
 }
 
-// eachLane calls do with the lanes of an endpoint.
+// eachLane calls a function with the lanes of an endpoint, a page at a time.
 func (q *queue) eachLane(to *Endpoint, do func(*laneState) error) error {
 	list := store.Query{Key: laneRows.Key(store.Key{Team: to.Team}), By: store.ByID, Lock: store.Held}
 	list = prefixed(list, store.UUID(to.ID.UUID))

@@ -31,8 +31,8 @@ func newEvents(opts *StoreOptions) *events {
 	return e
 }
 
-// Append implements [store.Events]. It reads once and puts two rows an event: the event, and the
-// key that counts it.
+// Append implements [store.Events]. It reads once and writes two rows for each event: the event, and the key
+// row that counts the events of the key.
 func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event) error {
 	if len(list) == 0 {
 		return nil

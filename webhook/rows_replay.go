@@ -278,8 +278,8 @@ func (q *queue) ended(events []*eventRow, to EndpointID) (map[*eventRow]bool, er
 	return out, nil
 }
 
-// recoverLost resends a lost message, or the newer one that its mode requires, unless a delivery of it is
-// unfinished.
+// recoverLost resends a lost message, or the newer message of its key if the mode requires it, unless a
+// delivery of that message is unfinished.
 func (q *queue) recoverLost(to *Endpoint, e *eventRow, mode healthlab.Mode) (int, error) {
 	list, err := q.unfinished(e, to.ID)
 	if err != nil || len(list) > 0 {

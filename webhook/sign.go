@@ -93,9 +93,8 @@ func sign(secret Secret, id, timestamp string, body []byte) string {
 	return string(base64.StdEncoding.AppendEncode(append(text[:0], "v1,"...), sum))
 }
 
-// SetSignature sets the three headers on h. secrets are the active ones, the newest
-// first; each of them signs, so that a receiver who still has the old one can verify
-// during a rotation.
+// SetSignature sets the three signature headers on h. secrets are the active ones, the newest first; each of
+// them signs, so that a receiver who still has the old one can verify during a rotation.
 func SetSignature(h http.Header, id string, at time.Time, body []byte, secrets ...Secret) {
 	signatures := make([]string, 0, len(secrets))
 	for _, s := range secrets {

@@ -15,7 +15,7 @@ import (
 // clock, either way, inclusive.
 const DefaultTolerance = 300 * time.Second
 
-// VerifyReason is why a signed message was refused.
+// VerifyReason is the reason for refusing a signed message.
 type VerifyReason string
 
 // The values of [VerifyReason], in the order in which [Verifier] checks them.

@@ -18,8 +18,8 @@ import (
 // ImportResult is the result of an import.
 type ImportResult struct {
 	Op Op
-	// Users are those whose connection was made, and Failed the others, in the order of the call and without
-	// erased users. Both are empty while the import is in progress.
+	// Users are the users whose connection was made, and Failed the others, in the order of the call and
+	// without erased users. Both are empty while the import is in progress.
 	Users  []healthlab.UserID
 	Failed []FailedImport
 }
@@ -33,18 +33,18 @@ type FailedImport struct {
 
 // Import makes connections from the tokens of another service, or replaces existing ones, as if the people had
 // linked: events are sent, and the history is fetched. The operation is stored at once with sealed tokens, and
-// runs in the background in the order of the call. Operations of one team at one provider run one after another.
+// runs in the background in the order of the call. Operations of one team at one provider run one after
+// another.
 //
-// Nothing is asked of the provider, so tokens that do not work show when data is fetched.
-// They are bound to the team's own client as it is when Import is called. Where the
-// provider does not say what was granted, that is what the team asks for.
+// The provider is not called, so invalid tokens are noticed when data is fetched. The tokens are bound to the
+// team's own OAuth client at the time of the call. If the granted scopes are not given, the scopes that the
+// team requests count as granted.
 //
-// With wait, it returns when all is done, or after [Options].Wait with the operation in
+// With wait, Import returns when the operation has ended, or after [Options].Wait with the operation in
 // progress.
 //
-// Errors: Invalid (the provider is not configured; tokens that no connection can be made
-// of, or the second ones of one user), Forbidden ([RuleNotEnabled]), Precondition
-// ([RuleOtherCredentials]).
+// Errors: Invalid (the provider is not configured; tokens that the connector does not accept; two entries for
+// one user), Forbidden ([RuleNotEnabled]), Precondition ([RuleOtherCredentials]).
 func (s *Service) Import(ctx context.Context, team healthlab.TeamID, provider string, tokens []ConnectionTokens, wait bool) (ImportResult, error) {
 	op, err := s.importing(ctx, team, provider, tokens)
 	if err == nil && wait {
@@ -95,7 +95,7 @@ func (s *Service) imported(ctx context.Context, op Op) (ImportResult, error) {
 	}
 }
 
-// load is the sealed content of an item's Grant.
+// load is the content of an item's Grant, before it is encrypted.
 type load struct {
 	Packed         []byte
 	ExpiresAt      time.Time

@@ -70,8 +70,8 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 }
 
 const (
-	// pruneEvery is the interval of deleting old operations, and pruneMost the greatest number that one write
-	// deletes.
+	// pruneEvery is the interval at which old operations are deleted, and pruneMost the highest number that one
+	// write deletes.
 	pruneEvery = 10 * time.Minute
 	pruneMost  = 20
 )
@@ -107,7 +107,7 @@ const (
 	// operations get a turn.
 	lease = 2 * time.Minute
 	turn  = 50
-	// again is when running histories are checked again.
+	// again is the interval at which running histories are checked.
 	again = 5 * time.Second
 )
 

@@ -106,14 +106,15 @@ func (s *Service) provider(slug string) (*healthdata.Provider, error) {
 	return p, nil
 }
 
-// move has what is needed to move connections of a provider.
+// move has the settings and the codec for moving connections of a provider.
 type move struct {
 	linking.TokenCodec
 	provider *healthdata.Provider
 	settings linking.TeamSettings
 }
 
-// movable returns how tokens of a provider are read and written, if the team may move them.
+// movable returns the settings and the codec for the tokens of a provider, if the team may move its
+// connections.
 func (s *Service) movable(ctx context.Context, team healthlab.TeamID, slug string) (move, error) {
 	settings, err := s.enabled(ctx, team)
 	if err != nil {

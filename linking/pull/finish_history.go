@@ -17,7 +17,7 @@ type FinishedHistory struct {
 	Provider string
 	// Resource is the slug of the resource.
 	Resource string
-	// From and To bound the time that the app searched, even if it found nothing.
+	// From and To are the limits of the time that the app searched, even if it found nothing.
 	From, To time.Time
 }
 

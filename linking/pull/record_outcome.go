@@ -58,7 +58,7 @@ func (s *Service) recordRefusal(ctx context.Context, t Task, c *healthdata.Conne
 	return s.recordFailure(ctx, t, cause)
 }
 
-// recordFailure records a failed try.
+// recordFailure records a failed try of a task.
 func (s *Service) recordFailure(ctx context.Context, t Task, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the process stops; the task is claimed again after its lease

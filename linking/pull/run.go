@@ -54,7 +54,7 @@ func (s *Service) pulls() *work.Loop[job] {
 // job is a claimed task with a slot for its request.
 type job struct {
 	Task
-	claimed     Task // the task as it was claimed; pull changes Task
+	claimed     Task // the task as it was when claimed; pull changes Task
 	user        healthdata.User
 	historyOver bool
 	slot        time.Time

@@ -21,8 +21,8 @@ const (
 	defaultWait        = 3 * time.Second
 	defaultKeep        = 96 * time.Hour
 	defaultKeepVersion = 31 * 24 * time.Hour
-	leaseMargin        = 15 * time.Second // lease of a claim beyond the function's timeout
-	afterTimeout       = 5 * time.Second  // time to mark or release after the request has ended
+	leaseMargin        = 15 * time.Second // extra lease of a claim, beyond the timeout of the host's function
+	afterTimeout       = 5 * time.Second  // time to mark or release a claim after the request has ended
 	maxIDLen           = 255
 )
 
@@ -57,10 +57,10 @@ type Options struct {
 	Observe func(ctx context.Context, e Event, o Outcome, err error)
 }
 
-// Outcome is the result of an accepted message.
+// Outcome is the result of handling an accepted message.
 type Outcome string
 
-// The outcomes.
+// Outcomes of accepted messages.
 const (
 	// Applied means that the host's function succeeded.
 	Applied Outcome = "applied"
@@ -206,7 +206,7 @@ func (r *Receiver) read(body []byte, h http.Header) (Event, error) {
 	return e, nil
 }
 
-// header returns the header that the verifier has used.
+// header returns the header of a given name that the verifier has used.
 func (r *Receiver) header(h http.Header, suffix string) string {
 	for _, prefix := range []string{"webhook-", r.opts.Verifier.Prefix} {
 		for name, values := range h {
@@ -242,7 +242,7 @@ func (r *Receiver) apply(ctx context.Context, e *Event) (Outcome, error) {
 	return r.once(ctx, *e, do)
 }
 
-// function returns the function for an event, or the outcome if there is none.
+// function returns the host's function for an event, or the outcome if there is none.
 func (r *Receiver) function(e *Event) (function, Outcome) {
 	if e.IsTest() {
 		return r.test, Tested
@@ -253,7 +253,7 @@ func (r *Receiver) function(e *Event) (function, Outcome) {
 	return r.other, Ignored
 }
 
-// once calls a function unless the event, or a newer version, was applied before.
+// once calls a host's function unless the event, or a newer version of its object, was applied before.
 func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, err error) {
 	c := Claim{
 		Token: r.opts.NewID(), ID: e.ID, Lease: r.opts.Timeout + leaseMargin,
@@ -296,7 +296,7 @@ func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, e
 	return Applied, nil
 }
 
-// claim retries until the verdict is not Busy, or the wait is over.
+// claim repeats a claim until the verdict is not Busy, or the wait is over.
 func (r *Receiver) claim(ctx context.Context, c Claim) (Verdict, error) {
 	const longest = 250 * time.Millisecond
 	var waited time.Duration
