@@ -40,6 +40,7 @@ type config struct {
 	managementKey        string
 	teamKeyTexts         []string // read after parsing: the flags would quote what is wrong
 	teamKeys             []teamKey
+	smartClients         string
 	providers            string
 	connectors           string
 	clientsFile          string
@@ -287,6 +288,7 @@ func (c *config) keyFlags(f *flag.FlagSet) {
 		c.teamKeyTexts = append(c.teamKeyTexts, text)
 		return nil
 	})
+	f.StringVar(&c.smartClients, "smart-clients", "", "JSON `file` with clients that read FHIR with tokens of SMART backend services, beside API keys (docs/fhir.md); it is read again when it changes")
 }
 
 func (c *config) providerFlags(f *flag.FlagSet) {
