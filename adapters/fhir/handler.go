@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -82,7 +83,13 @@ func Handler(c Config) (http.Handler, error) {
 	}
 	s := &server{c}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metadata", func(w http.ResponseWriter, _ *http.Request) { _ = write(w, http.StatusOK, s.capability()) })
+	mux.HandleFunc("GET /metadata", func(w http.ResponseWriter, r *http.Request) {
+		if !acceptsJSON(r, r.URL.Query()) {
+			_ = refuseFormat(w)
+			return
+		}
+		_ = write(w, http.StatusOK, s.capability())
+	})
 	serve := func(e httpapi.Extension, patterns ...string) {
 		e.Refuse = refuse
 		h := httpapi.Extend(c.API, e)[0]
@@ -125,6 +132,9 @@ func Handler(c Config) (http.Handler, error) {
 }
 
 func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind) error {
+	if !acceptsJSON(r, r.URL.Query()) {
+		return refuseFormat(w)
+	}
 	may, err := s.may(r)
 	if err != nil {
 		return err
@@ -144,7 +154,12 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind
 	}
 	m := found.start().Meta
 	w.Header().Set("ETag", `W/"`+m.VersionID+`"`)
-	if r.Header.Get("If-None-Match") == `W/"`+m.VersionID+`"` {
+	if m.LastUpdated != "" {
+		if at, err := time.Parse(time.RFC3339, m.LastUpdated); err == nil {
+			w.Header().Set("Last-Modified", at.UTC().Format(http.TimeFormat))
+		}
+	}
+	if unchanged(r, m.VersionID) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
@@ -164,6 +179,9 @@ func (s *server) search(w http.ResponseWriter, r *http.Request, by caller, k *ki
 	}
 	text := r.URL.RawQuery
 	if r.Method == http.MethodPost {
+		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
+			return refuse(w, httpapi.Refusal{Status: http.StatusUnsupportedMediaType, Msg: "Content-Type must be application/x-www-form-urlencoded"})
+		}
 		form, err := io.ReadAll(io.LimitReader(r.Body, formLimit+1))
 		if err != nil {
 			return fmt.Errorf("read form: %w", err)
@@ -173,7 +191,10 @@ func (s *server) search(w http.ResponseWriter, r *http.Request, by caller, k *ki
 		}
 		text = strings.Trim(text+"&"+string(form), "&")
 	}
-	q, problems := readQuery(text, k, s.URL)
+	if values, err := url.ParseQuery(text); err == nil && !acceptsJSON(r, values) {
+		return refuseFormat(w)
+	}
+	q, problems := readQuery(text, k, s.URL, handlingOf(r))
 	if len(problems) > 0 {
 		return refuse(w, httpapi.Refusal{Status: http.StatusBadRequest, Problems: problems})
 	}
@@ -181,7 +202,11 @@ func (s *server) search(w http.ResponseWriter, r *http.Request, by caller, k *ki
 	if err != nil {
 		return err
 	}
-	b, err := s.bundle(k, q, out)
+	included, err := s.included(r.Context(), by, may, q, out.all)
+	if err != nil {
+		return err
+	}
+	b, err := s.bundle(k, q, out, included)
 	if err != nil {
 		return err
 	}
