@@ -33,7 +33,7 @@ func TestDocs_commandsOfFHIRRun(t *testing.T) {
 	require.NoError(t, err)
 	var script strings.Builder
 	blocks := regexp.MustCompile("(?s)```sh run\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	require.Len(t, blocks, 13)
+	require.Len(t, blocks, 14)
 	for _, m := range blocks {
 		script.WriteString(m[1])
 	}
@@ -55,7 +55,7 @@ func TestDocs_commandsOfFHIRRun(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	for _, part := range []string{
 		`"resourceType":"CapabilityStatement"`, `"resourceType":"Patient"`, `"value":61,`, `"left_out":{"Observation that is entered-in-error":1}`, `"samples":{"heartrate":2}`, `"valueSampledData"`, `"resourceType":"Group"`, `"transactionTime"`, `"resourceType":"DiagnosticReport"`, `"code":"laboratory"`, `"relation":"next"`, `"dead_letters":0,"pushed":`, `"type":"searchset","total":1`, `"failed":0,"dead_letters":0,"last_error":null`, `"next_cursor":null`, `"replayed":0`,
-		`"scope":"system/Patient.read system/Observation.rs"`, `the token lacks the scope system/Device.s`, `"key:`, `{"access_token":`, `"error":"invalid_client"`, `"code":"login"`,
+		`"scope":"system/Patient.read system/Observation.rs"`, `the token lacks the scope system/Device.s`, `"key:`, `{"access_token":`, `"error":"invalid_client"`, `"code":"login"`, `"code":"SUBSETTED"`, `"mode":"include"`,
 	} {
 		require.Contains(t, string(out), part)
 	}
