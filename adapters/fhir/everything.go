@@ -111,7 +111,12 @@ func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) e
 	if !acceptsJSON(r, r.URL.Query()) {
 		return refuseFormat(w)
 	}
-	l, problems := s.readSelection(r.URL.RawQuery, handlingOf(r))
+	params, broken, err := operationParams(r, by)
+	if err != nil {
+		return err
+	}
+	l, problems := s.readSelection(params, handlingOf(r))
+	problems = append(problems, broken...)
 	if len(problems) > 0 {
 		return refuse(w, httpapi.Refusal{Status: http.StatusBadRequest, Problems: problems})
 	}

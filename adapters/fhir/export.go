@@ -97,7 +97,12 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 	if id := r.PathValue("id"); id != "" && !isGroup(by, id) {
 		return refuseUnknown(w, "Group")
 	}
-	values, problems := parseParams(r.URL.RawQuery, "$export", exportParams, handlingOf(r))
+	params, broken, err := operationParams(r, by)
+	if err != nil {
+		return err
+	}
+	values, problems := parseParams(params, "$export", exportParams, handlingOf(r))
+	problems = append(problems, broken...)
 	if !prefers(r, "respond-async") {
 		problems = append(problems, healthlab.Problem{Path: []any{"header", "Prefer"}, Code: "invalid", Msg: "must be respond-async"})
 	}
@@ -147,8 +152,8 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 		return lacking(w, "system/*.read, or those of the types")
 	}
 	x := &export{ID: s.NewID(), At: s.Now().UTC(), Since: l.since, Types: l.types, By: l.interval, Filters: filters, Key: by.Key, Bound: by.User, Request: s.URL + r.URL.Path}
-	if r.URL.RawQuery != "" {
-		x.Request += "?" + r.URL.RawQuery
+	if params != "" {
+		x.Request += "?" + params
 	}
 	if err := s.list(r.Context(), by, x); err != nil {
 		return err

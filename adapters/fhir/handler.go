@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,13 +112,16 @@ func Handler(c Config) (http.Handler, error) {
 		name := strings.ToLower(k.name)
 		serve(httpapi.Extension{ID: "fhir_read_" + name, Scopes: k.scopes, Handle: reads}, "GET /"+k.name+"/{id}")
 		serve(httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches}, "GET /"+k.name, "POST /"+k.name+"/_search")
+		if slices.Contains(k.params, "patient") { // the compartment of a Patient
+			serve(httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches}, "GET /Patient/{patient}/"+k.name)
+		}
 	}
-	serve(httpapi.Extension{ID: "fhir_everything", Scopes: everyScope, Timeout: streamTime, Handle: s.everything}, "GET /Patient/{id}/$everything")
+	serve(httpapi.Extension{ID: "fhir_everything", Scopes: everyScope, Timeout: streamTime, Handle: s.everything}, both("/Patient/{id}/$everything")...)
 	if c.Documents != nil && c.Orders != nil {
 		serve(httpapi.Extension{ID: "fhir_read_binary", Scopes: ordersScope, Handle: s.binary}, "GET /Binary/{id}")
 	}
 	if c.Exports != nil {
-		serve(httpapi.Extension{ID: "fhir_export", Scopes: everyScope, Handle: s.kickOff}, "GET /$export", "GET /Patient/$export", "GET /Group/{id}/$export")
+		serve(httpapi.Extension{ID: "fhir_export", Scopes: everyScope, Handle: s.kickOff}, both("/$export", "/Patient/$export", "/Group/{id}/$export")...)
 		serve(httpapi.Extension{ID: "fhir_read_export", Scopes: everyScope, Handle: s.exportStatus}, "GET /$export-status/{id}")
 		serve(httpapi.Extension{ID: "fhir_delete_export", Scopes: everyScope, Handle: s.deleteExport}, "DELETE /$export-status/{id}")
 		serve(httpapi.Extension{ID: "fhir_download_export", Scopes: everyScope, Timeout: streamTime, Handle: s.exportFile}, "GET /$export-file/{id}/{type}/{n}")
@@ -126,7 +130,7 @@ func Handler(c Config) (http.Handler, error) {
 		_ = refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "no such resource type or operation; /metadata lists those that there are"})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		_ = refuse(w, httpapi.Refusal{Status: http.StatusMethodNotAllowed, Msg: "only read and search are supported", Header: http.Header{"Allow": {"GET, HEAD"}}})
+		_ = refuse(w, httpapi.Refusal{Status: http.StatusMethodNotAllowed, Msg: "only read, search and the operations that /metadata lists are supported", Header: http.Header{"Allow": {"GET, HEAD"}}})
 	})
 	return mux, nil
 }
@@ -178,6 +182,9 @@ func (s *server) search(w http.ResponseWriter, r *http.Request, by caller, k *ki
 		return lacking(w, "system/"+k.name+".s")
 	}
 	text := r.URL.RawQuery
+	if of := r.PathValue("patient"); of != "" {
+		text = strings.Trim(url.Values{"patient": {of}}.Encode()+"&"+text, "&")
+	}
 	if r.Method == http.MethodPost {
 		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
 			return refuse(w, httpapi.Refusal{Status: http.StatusUnsupportedMediaType, Msg: "Content-Type must be application/x-www-form-urlencoded"})

@@ -316,3 +316,42 @@ func TestExport_typeFilter(t *testing.T) {
 	list := c.download("team", c.manifest("team", strings.TrimPrefix(w.Header().Get("Content-Location"), base)).Output)
 	require.Greater(t, len(list), 2*days, "one that does not count finds everything")
 }
+
+// Operations are called by POST, too, with parameters in the address or in a resource; and what a Patient's compartment has is
+// searched under its address.
+func TestOperations_byPOSTAndCompartments(t *testing.T) {
+	c := newClinic(t)
+	path := "/Patient/" + c.ann.String() + "/$everything"
+	want := ids(c.get("team", path+"?_type=Observation&_count=3", 200))
+	for _, body := range []string{"", "{}", `{"resourceType":"Parameters"}`} {
+		status, out := c.ask("POST", path+"?_type=Observation&_count=3", body, "Content-Type", "application/fhir+json")
+		require.Equal(t, 200, status, body)
+		require.Equal(t, want, ids(out))
+		require.NotEmpty(t, nextOf(out))
+	}
+	status, out := c.ask("POST", path, `{"resourceType":"Parameters","parameter":[{"name":"_type","valueCode":"Observation"},{"name":"_count","valueInteger":3}]}`)
+	require.Equal(t, 200, status)
+	require.Equal(t, want, ids(out))
+	for _, wrong := range []string{"marker", `{"resourceType":"Patient"}`, `{"resourceType":"Parameters","parameter":[{"name":"_type"}]}`, `{"resourceType":"Parameters","parameter":[{"valueCode":"marker"}]}`, `{"resourceType":"Parameters","parameter":[{"name":"marker","valueReference":{"reference":"a"}}]}`} {
+		status, out := c.ask("POST", path, wrong)
+		require.Equal(t, 400, status)
+		require.Contains(t, fmt.Sprint(out), "body: must be a resource Parameters")
+	}
+	for _, path := range []string{"/$export", "/Patient/$export", c.group() + "/$export"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(`{"resourceType":"Parameters","parameter":[{"name":"_type","valueString":"Patient"},{"name":"_since","valueInstant":"2020-01-01T00:00:00Z"}]}`))
+		r.Header.Set("x-service-api-key", "team")
+		r.Header.Set("Prefer", "respond-async")
+		w := httptest.NewRecorder()
+		c.handler.ServeHTTP(w, r)
+		require.Equal(t, 202, w.Code, w.Body.String())
+		m := c.manifest("team", strings.TrimPrefix(w.Header().Get("Content-Location"), base))
+		require.Len(t, m.Output, 1)
+	}
+	for _, kind := range personal {
+		require.Equal(t, c.found(kind, "patient", c.ann.String()), ids(c.get("team", "/Patient/"+c.ann.String()+"/"+kind+"?_count=500", 200)), kind)
+	}
+	require.Len(t, ids(c.get("team", "/Patient/"+c.ann.String()+"/Observation?code=8867-4", 200)), days)
+	require.Empty(t, ids(c.get("team", "/Patient/"+c.foreign.String()+"/Observation", 200)))
+	c.get("team", "/Patient/marker/Observation", 400)
+	c.get("team", "/Patient/"+c.ann.String()+"/Organization", 404)
+}
