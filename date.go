@@ -30,7 +30,7 @@ func ParseDate(s string) (Date, error) {
 	}
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil || t.Year() < 1 {
-		return Date{}, fmt.Errorf("%w: no such day in the calendar", Invalid)
+		return Date{}, fmt.Errorf("%w: a date must exist in the calendar", Invalid)
 	}
 	return DateOf(t), nil
 }
@@ -97,7 +97,7 @@ func (d Date) String() string {
 // [Invalid].
 func (d Date) MarshalText() ([]byte, error) {
 	if d.IsZero() {
-		return nil, fmt.Errorf("%w: no date", Invalid)
+		return nil, fmt.Errorf("%w: the date must be set", Invalid)
 	}
 	if d.Year < 1 || d.Year > 9999 {
 		return nil, errTimeYear

@@ -40,7 +40,7 @@ const (
 // wrong one would let invented people into production, or refuse real ones.
 func (e Environment) Check() error {
 	if e != Sandbox && e != Production {
-		return fmt.Errorf("%w: Options.Environment is sandbox or production", Invalid)
+		return fmt.Errorf("%w: Options.Environment must be sandbox or production", Invalid)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func NewAESSealer(current string, keys map[string][]byte) (*AESSealer, error) {
 		}
 	}
 	if s.keys[current] == nil {
-		return nil, fmt.Errorf("%w: the current sealing key is not among the keys", Invalid)
+		return nil, fmt.Errorf("%w: the name of the current sealing key must be one of the keys' names", Invalid)
 	}
 	return s, nil
 }
@@ -82,15 +82,15 @@ func (s *AESSealer) Seal(_ context.Context, plain, bound []byte) (Sealed, error)
 func (s *AESSealer) Open(_ context.Context, box Sealed, bound []byte) ([]byte, error) {
 	aead := s.keys[box.KeyID]
 	if aead == nil {
-		return nil, fmt.Errorf("open: %w: the sealing key is not at hand", Unavailable)
+		return nil, fmt.Errorf("decrypt: %w: no sealing key has the name that the encrypted value gives", Unavailable)
 	}
 	if len(box.Box) < aead.NonceSize() {
-		return nil, fmt.Errorf("open: %w: the box is too short", Invalid)
+		return nil, fmt.Errorf("decrypt: %w: the encrypted value is too short", Invalid)
 	}
 	nonce, text := box.Box[:aead.NonceSize()], box.Box[aead.NonceSize():]
 	plain, err := aead.Open(nil, nonce, text, bound)
 	if err != nil {
-		return nil, fmt.Errorf("open: %w: the box does not open with its key", Invalid)
+		return nil, fmt.Errorf("decrypt: %w: the encrypted value does not match its key", Invalid)
 	}
 	return plain, nil
 }

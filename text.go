@@ -16,7 +16,7 @@ import (
 func CheckText(texts ...string) error {
 	for _, s := range texts {
 		if strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
-			return fmt.Errorf("%w: text is UTF-8 without NUL", Invalid)
+			return fmt.Errorf("%w: text must be UTF-8 without NUL", Invalid)
 		}
 	}
 	return nil

@@ -24,10 +24,10 @@ const maxOffset = 18 * 60 * 60
 
 // Errors of ParseTime. They are values, so that a bad batch costs no formatting.
 var (
-	errTimeShape  = fmt.Errorf("%w: a date-time is YYYY-MM-DDTHH:MM:SS and an offset", Invalid)
-	errNoSuchTime = fmt.Errorf("%w: no such date and time", Invalid)
-	errTimeOffset = fmt.Errorf("%w: an offset must be at most 18 hours", Invalid)
-	errTimeYear   = fmt.Errorf("%w: years are 0001 to 9999", Invalid)
+	errTimeShape  = fmt.Errorf("%w: a date-time must have the form YYYY-MM-DDTHH:MM:SS and an offset such as Z or +02:00", Invalid)
+	errNoSuchTime = fmt.Errorf("%w: a date-time must exist in the calendar", Invalid)
+	errTimeOffset = fmt.Errorf("%w: the offset of a date-time must be at most 18 hours", Invalid)
+	errTimeYear   = fmt.Errorf("%w: the year of a date-time must be 0001 to 9999", Invalid)
 )
 
 // ParseTime reads an ISO 8601 date and time: YYYY-MM-DDTHH:MM, the seconds with or without a
@@ -281,7 +281,7 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
-		return fmt.Errorf("%w: a date-time is a string", Invalid)
+		return fmt.Errorf("%w: a date-time must be a string", Invalid)
 	}
 	text := b[1 : len(b)-1]
 	if bytes.IndexByte(text, '\\') >= 0 { // some encoders write + as \u002B

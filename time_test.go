@@ -74,7 +74,7 @@ func TestParseTime_readsEachFormWithItsOffset(t *testing.T) {
 }
 
 func TestParseTime_errorNamesTheExpectedForm(t *testing.T) {
-	const shape, none, offset, year = "YYYY-MM-DDTHH:MM:SS", "no such date", "18 hours", "0001 to 9999"
+	const shape, none, offset, year = "YYYY-MM-DDTHH:MM:SS", "must exist in the calendar", "18 hours", "0001 to 9999"
 	for _, tt := range []struct{ name, in, want string }{
 		{"empty", "", shape},
 		{"a date alone", "2026-03-01", shape},

@@ -8,9 +8,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// carry fills the gaps of a result: each combination of the other keys gets a row for
-// every bucket from its first to its last, and each function the nearest value that may
-// be carried to where it has none. now is what the person's clock shows.
+// carry fills the gaps of a result: each combination of the other group keys gets a row for every bucket from
+// its first to its last. A function without a value in a bucket gets the nearest value that may be carried
+// there. now is the time on the person's clock.
 func (p *plan) carry(g *grid, now int64, limit int) error {
 	parts := p.partitions(g)
 	out := p.newGrid()
@@ -24,8 +24,7 @@ func (p *plan) carry(g *grid, now int64, limit int) error {
 	return nil
 }
 
-// partitions returns the rows of each combination of the other keys, ascending by
-// bucket.
+// partitions returns the rows of each combination of the group keys other than the bucket, ascending by bucket.
 func (p *plan) partitions(g *grid) [][]int {
 	rows := make([]int, g.n)
 	for i := range rows {
@@ -72,7 +71,7 @@ func (p *plan) partitions(g *grid) [][]int {
 	return out
 }
 
-// add returns the time a period behind t; back says before it.
+// add returns the time one period after t, or before t if back is true.
 func (p Period) add(t int64, back bool) int64 {
 	n := p.count()
 	if back {
@@ -88,7 +87,7 @@ func (p Period) add(t int64, back bool) int64 {
 	}
 }
 
-// carryPart writes the rows of one partition.
+// carryPart writes the filled rows of one partition, which is one combination of the other group keys.
 func (p *plan) carryPart(g *grid, rows []int, now int64, out *grid, limit int) error {
 	period, a := p.keys[p.trunc].period, p.align
 	at := g.keys[p.trunc].v.Ints
@@ -133,7 +132,7 @@ func (p *plan) carryPart(g *grid, rows []int, now int64, out *grid, limit int) e
 	return nil
 }
 
-// carryColumn fills one function.
+// carryColumn fills the gaps of one function's column.
 func (p *plan) carryColumn(in, out *vector.Vec, spine []int64, from []int) {
 	known := func(i int) bool { return from[i] >= 0 && !in.IsNull(from[i]) }
 	// next[i] is the first bucket from i on that has a value.

@@ -2,16 +2,16 @@ package aggregate
 
 import "github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 
-// Band is a range of glucose that a consensus names. Its ends are those of the consensus in
-// both units: a value belongs to a band if it does in whole mg/dL, or in tenths of a mmol/L.
-// So the lower end of a band is that in mg/dL (70 mg/dL is 3.885 mmol/L), the upper end that
-// in mmol/L (10.0 mmol/L is 180.2 mg/dL), and each value is in one of the first five.
+// Band is a range of glucose that a consensus names, with the limits of the consensus in both units. A value is
+// in a band if it is in it in whole mg/dL or in tenths of a mmol/L. So a band's lower limit is that in mg/dL
+// (70 mg/dL is 3.885 mmol/L) and its upper limit that in mmol/L (10.0 mmol/L is 180.2 mg/dL), and each value is
+// in exactly one of the first five bands.
 //
-// Sources: Battelino et al., Diabetes Care 2019;42:1593-1603; for TightRange Battelino et
-// al., Lancet Diabetes Endocrinol 2023;11:42-57.
+// Sources: Battelino et al., Diabetes Care 2019;42:1593-1603; for TightRange Battelino et al., Lancet Diabetes
+// Endocrinol 2023;11:42-57.
 type Band string
 
-// The bands.
+// Bands of glucose.
 const (
 	VeryLow        Band = "very_low"        // below 3.0 mmol/L, 54 mg/dL
 	Low            Band = "low"             // 3.0 to 3.8 mmol/L, 54 to 69 mg/dL
@@ -24,7 +24,7 @@ const (
 	PregnancyRange Band = "pregnancy_range" // 3.5 to 7.8 mmol/L, 63 to 140 mg/dL
 )
 
-// consensusBands are the bands as they are printed, in the order of their names above.
+// consensusBands are the bands with the limits that the consensus prints, in the order of the constants above.
 var consensusBands = []BandSchema{
 	{Name: VeryLow, High: new(53), HighMmol: new(2.9)},
 	{Name: Low, Low: new(54), High: new(69), LowMmol: new(3.0), HighMmol: new(3.8)},
@@ -42,7 +42,7 @@ var bandRanges = map[Band]vector.Range{
 	BelowRange: vector.BelowRange, AboveRange: vector.AboveRange, TightRange: vector.TightRange, PregnancyRange: vector.PregnancyRange,
 }
 
-// bands returns the bands that a function takes, none if it takes no band.
+// bands returns the bands that a function accepts; none for a function without a band.
 func (f Func) bands() []string {
 	episodes := []string{string(VeryLow), string(BelowRange), string(AboveRange), string(VeryHigh)}
 	switch f {

@@ -15,28 +15,29 @@ import (
 // last per bucket of time, by source. It looks at headers first, works on stored
 // integers where it can, and reads nothing of a source where a better one has won.
 
-// bucketPlan is a plan that can go the fast way.
+// bucketPlan is a plan of a query that is answered from bucket sums of whole series, without a row for each
+// sample.
 type bucketPlan struct {
 	p        *plan
 	set      *sampleSet
-	columns  []sampleField   // fieldValue, fieldSecond: what has to be added up
-	aggs     []int           // which of columns, by agg
-	filters  []vector.Bounds // by series
-	leave    []bool          // series that the condition leaves out
-	hours    *hourChoice     // of series that compete; nil if none do
+	columns  []sampleField   // fieldValue, fieldSecond: the columns to add up
+	aggs     []int           // index in columns, by aggregate function
+	filters  []vector.Bounds // the bounds on values, by series
+	leave    []bool          // series that the condition excludes
+	hours    *hourChoice     // the chosen hours of series that compete; nil if none compete
 	lanes    []lane
 	parallel int
 	limit    int
 	trace    *trace
 }
 
-// lane is the sources that compete for the same groups.
+// lane is the sources that compete for the same groups, such as two watches that count the same steps.
 type lane struct {
-	keys    []tables.Cell // by key; not set for the truncation
-	sources []int         // ascending
+	keys    []tables.Cell // by group key; not set for the date truncation
+	sources []int         // the sources, ascending
 }
 
-// bucketPlanOf says whether a plan can go the fast way, and how.
+// bucketPlanOf returns the bucket plan of a query plan; false if the query needs a row for each sample.
 func bucketPlanOf(p *plan, set *sampleSet) (*bucketPlan, bool) {
 	if p.rows || p.fill || len(p.resources) != 1 {
 		return nil, false
@@ -96,8 +97,8 @@ func (b *bucketPlan) column(a *agg) (n int, ok bool) {
 	return n, true
 }
 
-// readFilters reads the condition for each series: it decides about the series, or
-// bounds its values, or the fast way is closed.
+// readFilters applies the condition to each series: it excludes the series or bounds its values. It returns
+// false for a condition on single samples, which a bucketPlan cannot answer.
 func (b *bucketPlan) readFilters() bool {
 	b.filters, b.leave = make([]vector.Bounds, len(b.set.list)), make([]bool, len(b.set.list))
 	for i := range b.set.list {
@@ -119,7 +120,7 @@ func (b *bucketPlan) readFilters() bool {
 	return true
 }
 
-// makeLanes puts the sources together that compete with each other.
+// makeLanes groups the sources that compete with each other into lanes.
 func (b *bucketPlan) makeLanes() {
 	for s, source := range b.set.sources {
 		l := lane{keys: make([]tables.Cell, len(b.p.keys)), sources: []int{s}}
@@ -145,11 +146,10 @@ func (b *bucketPlan) makeLanes() {
 	}
 }
 
-// slabBuckets is how many buckets are worked on at a time. It bounds the memory,
-// whatever the range.
+// slabBuckets is the number of buckets that are computed at a time. It bounds the memory, whatever the range.
 const slabBuckets = 1 << 13
 
-// run answers the plan.
+// run computes the result of the plan.
 func (b *bucketPlan) run(ctx context.Context) (*grid, error) {
 	if b.hours != nil {
 		if err := b.hours.decide(ctx); err != nil {
@@ -189,16 +189,16 @@ func (b *bucketPlan) emptyRow(out *grid) {
 	out.n = 1
 }
 
-// slab is a stretch of buckets of one lane.
+// slab is a run of consecutive buckets of one lane.
 type slab struct {
 	b      *bucketPlan
 	lane   *lane
 	edges  []int64
 	starts []int64
 
-	accs   [][]series.Acc // by column: what won
-	winner []int32        // by bucket: the source that won, -1 for none
-	open   []int32        // by bucket: the next one without a winner
+	accs   [][]series.Acc // by column: the sums of the chosen source
+	winner []int32        // by bucket: the chosen source, -1 for none
+	open   []int32        // by bucket: the next bucket without a chosen source
 }
 
 func (s *slab) run(ctx context.Context) error {
@@ -234,7 +234,8 @@ func (s *slab) run(ctx context.Context) error {
 	return nil
 }
 
-// join takes in what another source has: all of it, or where nothing was.
+// join adds the sums of another source: all of them if sources are merged, else those of buckets without a
+// chosen source.
 func (s *slab) join(accs [][]series.Acc, source int) {
 	for k := range s.winner {
 		if accs[0][k].N == 0 {
@@ -251,8 +252,8 @@ func (s *slab) join(accs [][]series.Acc, source int) {
 	}
 }
 
-// addAcc adds b to a. Where both have a value at the same time, the one of a stays: it
-// is of a better source, or of a type that comes first.
+// addAcc adds b to a. If both have a value at the same time, a's value stays, because its source is preferred
+// or its type comes first.
 func addAcc(a, b *series.Acc) {
 	if a.N == 0 {
 		*a = *b
@@ -265,7 +266,7 @@ func addAcc(a, b *series.Acc) {
 	}
 }
 
-// findOpen finds the buckets without a winner.
+// findOpen finds the buckets without a chosen source.
 func (s *slab) findOpen() bool {
 	n := len(s.winner)
 	if s.open == nil {
@@ -281,7 +282,7 @@ func (s *slab) findOpen() bool {
 	return int(s.open[0]) < n
 }
 
-// seriesOf returns the series of a source that can matter here.
+// seriesOf returns the series of a source that can contribute to this slab.
 func (s *slab) seriesOf(source int) []int {
 	var out []int
 	for i := range s.b.set.list {
@@ -292,7 +293,7 @@ func (s *slab) seriesOf(source int) []int {
 	return out
 }
 
-// reduce adds up the series of one source. It returns nil if there is nothing.
+// reduce adds up the series of one source. It returns nil if the series have no samples.
 func (s *slab) reduce(ctx context.Context, list []int) ([][]series.Acc, error) {
 	var total [][]series.Acc
 	for _, i := range list {
@@ -322,13 +323,13 @@ func (s *slab) reduce(ctx context.Context, list []int) ([][]series.Acc, error) {
 	return total, nil
 }
 
-// task is a piece of a series and the buckets that it can touch.
+// task is a part of a series and the range of buckets that its samples can be in.
 type task struct {
 	piece
 	lo, hi int // buckets from lo to hi, hi not included
 }
 
-// tasks cuts a series into pieces that have something to add.
+// tasks cuts a series into the parts that have samples to add.
 func (s *slab) tasks(sr *sampleSeries) (list []task, samples int) {
 	margin := maxOffset.Microseconds()
 	first, last := s.edges[0], s.edges[len(s.edges)-1]
@@ -370,7 +371,7 @@ func (t *task) appendTo(list []task) []task {
 	return append(list, *t)
 }
 
-// widen widens the buckets of a task to those that hold from and to.
+// widen extends the bucket range of a task to include the buckets of from and to.
 func (t *task) widen(edges []int64, from, to int64) {
 	if to < edges[0] || from >= edges[len(edges)-1] {
 		return
@@ -379,7 +380,8 @@ func (t *task) widen(edges []int64, from, to int64) {
 	t.hi = max(t.hi, bucketOf(edges, to)+1)
 }
 
-// bucketOf returns the bucket of t, the first or the last if it lies outside.
+// bucketOf returns the bucket of t. Before the first bucket it returns the first, after the last bucket the
+// last.
 func bucketOf(edges []int64, t int64) int {
 	i, found := slices.BinarySearch(edges, t)
 	if !found {
@@ -395,10 +397,10 @@ func (s *slab) won(from, to int64) bool {
 	return int(s.open[bucketOf(s.edges, from)]) > bucketOf(s.edges, to)
 }
 
-// parallelFrom is how many samples are worth a second goroutine.
+// parallelFrom is the number of samples from which a second goroutine saves time.
 const parallelFrom = 1 << 20
 
-// reduceSeries adds up one series.
+// reduceSeries adds up the samples of one series.
 func (s *slab) reduceSeries(ctx context.Context, i, column int, list []task, samples int) ([]series.Acc, error) {
 	sr := &s.b.set.list[i]
 	edges, buckets := s.keptEdges(i)
@@ -439,7 +441,7 @@ func (s *slab) reduceSeries(ctx context.Context, i, column int, list []task, sam
 	return s.sumUp(total, buckets), err
 }
 
-// reducePiece adds up one piece of a series.
+// reducePiece adds up the samples of one part of a series.
 func (b *bucketPlan) reducePiece(ctx context.Context, s *sampleSeries, p *piece, reducer *series.Reducer) error {
 	if p.mixed {
 		chunks, err := b.set.view.load(ctx, s.Key, p.chunks)

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,17 +19,18 @@ type compiler struct {
 	at    path
 	plan  *plan
 	slots map[slotKey]int
-	bad   bool // an expression could not be read: say nothing about the whole
+	bad   bool // an expression could not be read, so errors about the whole query are left out
 }
 
-// slotKey tells slots apart. Two spellings of one column are one slot.
+// slotKey identifies a slot, which is a column that the plan reads. Two spellings of one column have the same
+// slot.
 type slotKey struct {
 	name     string
 	resource *healthdata.Resource
 	from     origin
 }
 
-// check checks a request and returns a plan for each query. What is wrong goes to r.
+// check checks a request and returns a plan for each query. It adds problems to r.
 func (r *reader) check(req *Request, limits *Limits, known func(string) bool) []*plan {
 	w := r.checkFrame(req, limits)
 	r.checkConfig(&req.Config, known, path{"config"})
@@ -47,17 +49,17 @@ func (r *reader) checkQuery(q *Query, config *Config, limits *Limits, at path) *
 	return c.plan
 }
 
-// checkFrame checks what is not inside a query, and returns the window.
+// checkFrame checks the fields of the request other than the queries, and returns the time window.
 func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 	t := &req.Timeframe
 	switch {
 	case t.Anchor.IsZero() || !slices.Contains(units, string(t.Past.Unit)):
 		// Of the wire: noted already. In Go: the zero value.
 		if len(r.Problems) == 0 {
-			r.Fault(codeBody, "needs an anchor and a period", path{"timeframe"})
+			r.Fault(codeBody, "must have an anchor and a period", path{"timeframe"})
 		}
 	case t.Past.Value < 0 || t.Past.Value > maxPeriod:
-		r.Fault(codeBody, "is not between 1 and 1000000", path{"timeframe", "past", "value"})
+		r.Fault(codeBody, "must be from 1 to 1000000", path{"timeframe", "past", "value"})
 	default:
 		if longPast(t.Past, limits.PastYears) {
 			r.Fault("timeframe_too_long", "reaches back further than may be asked for at once", path{"timeframe", "past"})
@@ -72,12 +74,12 @@ func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 	case n > limits.Queries:
 		r.tooMany(limits.Queries, path{"queries"})
 	case n == 0 && len(r.Problems) == 0:
-		r.Fault(codeBody, "needs at least one query", path{"queries"})
+		r.Fault(codeBody, "must have at least one query", path{"queries"})
 	}
 	return w
 }
 
-// checkConfig checks what holds for all queries.
+// checkConfig checks the settings that all queries share.
 func (r *reader) checkConfig(c *Config, known func(string) bool, at path) {
 	for i, s := range c.ProviderPriorityOverrides {
 		if !known(s) {
@@ -99,14 +101,14 @@ func longPast(p Period, years int) bool {
 
 func (r *reader) tooMany(limit int, p path) {
 	r.Problems = append(r.Problems, healthlab.Problem{
-		Path: p, Code: "too_many_items", Msg: "has too many items", Context: map[string]any{"limit": limit},
+		Path: p, Code: "too_many_items", Msg: fmt.Sprintf("must have at most %d items", limit), Context: map[string]any{"limit": limit},
 	})
 }
 
 func (c *compiler) compile(limits *Limits, config *Config) {
 	q := c.q
 	if len(q.Select) == 0 && len(c.r.Problems) == 0 {
-		c.fault(codeBody, "needs at least one expression", "select")
+		c.fault(codeBody, "must have at least one expression", "select")
 	}
 	if len(q.Select) > limits.Select {
 		c.r.tooMany(limits.Select, c.at.At("select"))
@@ -164,7 +166,7 @@ func (c *compiler) unknown(code, msg, name string, known []string, p path) {
 	c.r.Unknown(code, msg, name, known, p)
 }
 
-// mentions are the tables and timeseries that a query names, in order.
+// mentions are the tables and timeseries that a query names, in the order of the query.
 type mentions struct {
 	c         *compiler
 	tables    []mention
@@ -178,7 +180,7 @@ type mention struct {
 
 func (m *mentions) table(name string, p path) {
 	if _, ok := catalogue()[name]; !ok {
-		m.c.unknown("unknown_table", "is not a table", name, tableNames, p)
+		m.c.unknown("unknown_table", "must be a table", name, tableNames, p)
 		return
 	}
 	m.tables = append(m.tables, mention{name, p})
@@ -195,7 +197,7 @@ func (m *mentions) expr(e Expr, p path) {
 	case Field:
 		r := sampleResource(e.Resource)
 		if r == nil {
-			m.c.unknown("unknown_table", "is not a timeseries", e.Resource, sampleResourceNames(), p.At("timeseries"))
+			m.c.unknown("unknown_table", "must be a timeseries", e.Resource, sampleResourceNames(), p.At("timeseries"))
 			return
 		}
 		m.resources[r.Slug] = r
@@ -215,8 +217,7 @@ func (m *mentions) expr(e Expr, p path) {
 	}
 }
 
-// findTable finds the one table that the query is about, and the resources of its
-// samples.
+// findTable finds the one table that the query names, and the timeseries of its samples.
 func (c *compiler) findTable(where condition.Cond) bool {
 	m := mentions{c: c, resources: map[string]*healthdata.Resource{}}
 	for i, e := range c.q.Select {
@@ -227,13 +228,13 @@ func (c *compiler) findTable(where condition.Cond) bool {
 	}
 	if len(m.tables) == 0 {
 		if !c.bad {
-			c.r.Fault("no_table", "names no table", c.at)
+			c.r.Fault("no_table", "must name a table in at least one expression", c.at)
 		}
 		return false
 	}
 	for _, o := range m.tables[1:] {
 		if o.table != m.tables[0].table {
-			c.fail("cross_table", "names another table than the expressions before it", o.at)
+			c.fail("cross_table", "must use the same table as the expressions before it", o.at)
 			return false
 		}
 	}
@@ -252,14 +253,14 @@ func (c *compiler) findTable(where condition.Cond) bool {
 	slices.SortFunc(c.plan.resources, func(a, b *healthdata.Resource) int { return cmp.Compare(a.Slug, b.Slug) })
 	if len(m.resources) == 0 {
 		if !c.bad {
-			c.r.Fault("timeseries_resource_missing", "names no timeseries", c.at)
+			c.r.Fault("timeseries_resource_missing", "must name a timeseries in at least one expression", c.at)
 		}
 		return false
 	}
 	return true
 }
 
-// eachColumn visits the columns that a condition names.
+// eachColumn calls a function for each column in a condition.
 func eachColumn(n condition.Cond, visit func(condition.Operand)) {
 	one := func(o condition.Operand) {
 		if o.Kind == 'c' {
@@ -294,11 +295,11 @@ func (c *compiler) groupBy(e Expr, p path) {
 		c.bad = true
 	case DateTrunc:
 		if c.plan.trunc >= 0 {
-			c.fail("multiple_date_trunc", "is a second date truncation", p)
+			c.fail("multiple_date_trunc", "must be the only date truncation in group_by", p)
 			return
 		}
 		if !slices.Contains(units, string(e.Period.Unit)) || e.Period.Value < 0 || e.Period.Value > maxPeriod {
-			c.fail(codeBody, "is not a period", p.At("date_trunc"))
+			c.fail(codeBody, "must be a period: a unit of minute, hour, day, week, month or year, and a value from 1 to 1000000", p.At("date_trunc"))
 			return
 		}
 		c.plan.trunc = len(c.plan.keys)
@@ -308,7 +309,7 @@ func (c *compiler) groupBy(e Expr, p path) {
 		}
 	case DatePart:
 		if !slices.Contains(parts, string(e.Part)) {
-			c.fail(codeBody, "is not a part of a date", p.At("date_part"))
+			c.fail(codeBody, "must be one of: "+strings.Join(parts, ", "), p.At("date_part"))
 			return
 		}
 		k = key{kind: keyPart, part: e.Part, typ: typeInt}
@@ -318,12 +319,12 @@ func (c *compiler) groupBy(e Expr, p path) {
 			return
 		}
 		if col.typ == typeList {
-			c.fail("list_column", "is a list: it can be used in a subquery only", p)
+			c.fail("list_column", "must not be a list column outside a subquery", p)
 			return
 		}
 		k.slot, k.typ = n, col.typ
 	default:
-		c.fail("expression_not_allowed", "cannot be grouped by", p)
+		c.fail("expression_not_allowed", "must be a table column, value macro, field, source column, date truncation or date part", p)
 		return
 	}
 	c.plan.keys = append(c.plan.keys, k)
@@ -341,34 +342,34 @@ func (c *compiler) selects() {
 			c.aggregate(e, p)
 		case GroupKey:
 			if !c.plan.grouped {
-				c.fail("group_key_without_group_by", "needs group_by", p)
+				c.fail("group_key_without_group_by", "must be left out of a query without group_by", p)
 				continue
 			}
 			c.groupKey(e, p)
 		case TableColumn, Macro, Field, SourceColumn, Index, Subquery:
 			others++
 			if c.plan.grouped {
-				c.fail("ungrouped_column", "is neither a group key nor an aggregate", p)
+				c.fail("ungrouped_column", "must be a group key or an aggregate function in a query with group_by", p)
 				continue
 			}
 			if x, ok := e.(Index); ok && x.Table == "" {
-				c.fail("unknown_expression", "names no table", p)
+				c.fail("unknown_expression", "must name a table", p)
 				continue
 			}
 			n, col, ok := c.value(e, p)
 			switch {
 			case !ok:
 			case col.typ == typeList:
-				c.fail("list_column", "is a list: it can be used in a subquery only", p)
+				c.fail("list_column", "must not be a list column outside a subquery", p)
 			default:
 				c.plan.outs = append(c.plan.outs, out{name: col.base, kind: outSlot, n: n, typ: col.typ})
 			}
 		default:
-			c.fail("expression_not_allowed", "cannot be selected", p)
+			c.fail("expression_not_allowed", "must be an aggregate function, group key, column, value macro, field, index or subquery", p)
 		}
 	}
 	if !c.plan.grouped && aggregates > 0 && others > 0 {
-		c.fail("mixed_select", "mixes aggregates and plain columns", c.at.At("select"))
+		c.fail("mixed_select", "must not mix aggregate functions and plain columns without group_by", c.at.At("select"))
 	}
 	c.plan.rows = !c.plan.grouped && others > 0
 }
@@ -381,7 +382,7 @@ func (c *compiler) groupKey(e GroupKey, p path) {
 		return
 	}
 	if e.Offset < 0 || e.Offset >= len(c.q.GroupBy) {
-		c.fail("group_key_out_of_range", "is beyond the last group key; the first is 0", p.At("group_key"))
+		c.fail("group_key_out_of_range", "must be the position of a group key in group_by, counted from 0", p.At("group_key"))
 		return
 	}
 	c.plan.outs = append(c.plan.outs, out{kind: outKey, n: e.Offset})
@@ -394,15 +395,15 @@ func (c *compiler) aggregate(e Aggregate, p path) {
 		return
 	case TableColumn, Macro, Field, Index, Subquery:
 	default:
-		c.fail("expression_not_allowed", "cannot be the argument of a function", p.At("arg"))
+		c.fail("expression_not_allowed", "must be a table column, value macro, field, index or subquery", p.At("arg"))
 		return
 	}
 	if x, ok := e.Arg.(Index); ok && x.Table == "" {
-		c.fail("unknown_expression", "names no table", p.At("arg"))
+		c.fail("unknown_expression", "must name a table", p.At("arg"))
 		return
 	}
 	if !knownFunc(e.Func) {
-		c.unknown("unknown_func", "is not a function", string(e.Func), funcNames, p.At("func"))
+		c.unknown("unknown_func", "must be a function", string(e.Func), funcNames, p.At("func"))
 		return
 	}
 	if !c.bounds(e, p) {
@@ -414,39 +415,39 @@ func (c *compiler) aggregate(e Aggregate, p path) {
 	}
 	typ, ok := e.Func.result(col.typ)
 	if !ok || e.Func.ofSamples() && (col.from != fromSample || col.field != fieldValue && col.field != fieldSecond) {
-		c.fail("func_type_mismatch", "does not take an argument of this type", p)
+		c.fail("func_type_mismatch", "must be a function that accepts values of the argument's type", p)
 		return
 	}
 	if (e.Func.ofGlucose() || e.Band != "") && (col.field != fieldValue || col.resource == nil || col.resource.Slug != "glucose") {
-		c.fail("func_type_mismatch", `takes the field value of the timeseries glucose alone`, p)
+		c.fail("func_type_mismatch", "must have the field value of the timeseries glucose as its argument", p)
 		return
 	}
 	c.plan.outs = append(c.plan.outs, out{name: e.label(), kind: outAgg, n: len(c.plan.aggs), typ: typ})
 	c.plan.aggs = append(c.plan.aggs, agg{fn: e.Func, slot: n, base: col.base, in: col.typ, typ: typ, low: e.Low, high: e.High, band: e.Band})
 }
 
-// bounds checks the bounds and the band of a function.
+// bounds checks the low and high bounds and the band of a function.
 func (c *compiler) bounds(e Aggregate, p path) bool {
 	bounded := e.Low != nil || e.High != nil
 	bands := e.Func.bands()
 	switch {
 	case bounded && e.Func != TimeInRange:
-		c.fail("unknown_expression", "low and high belong to time_in_range", p)
+		c.fail("unknown_expression", "low and high must be left out of functions other than time_in_range", p)
 	case e.Band != "" && bands == nil:
-		c.fail("unknown_expression", "band belongs to time_in_range and episodes", p)
+		c.fail("unknown_expression", "band must be left out of functions other than time_in_range and episodes", p)
 	case e.Func == TimeInRange && bounded == (e.Band != ""):
-		c.fail("unknown_expression", "time_in_range needs either low, high or both, or band", p)
+		c.fail("unknown_expression", "time_in_range must have low, high or both, or else band", p)
 	case e.Func == Episodes && e.Band == "":
-		c.fail("unknown_expression", "episodes needs band: one of "+strings.Join(bands, ", "), p)
+		c.fail("unknown_expression", "episodes must have a band: one of "+strings.Join(bands, ", "), p)
 	case e.Band != "" && !slices.Contains(bands, string(e.Band)):
-		c.unknown("unknown_band", "is not a band of this function", string(e.Band), bands, p.At("band"))
+		c.unknown("unknown_band", "must be a band of this function", string(e.Band), bands, p.At("band"))
 	default:
 		return true
 	}
 	return false
 }
 
-// sources decides what becomes of several sources of the same thing.
+// sources chooses how several sources of the same data are combined.
 func (c *compiler) sources(config *Config) {
 	p := c.plan
 	isSource := func(slot int) bool {
@@ -483,7 +484,7 @@ func (c *compiler) sources(config *Config) {
 	}
 }
 
-// names gives the columns of the result their names.
+// names sets the names of the result's columns.
 func (c *compiler) names(config *Config) {
 	p := c.plan
 	if config.ColumnNaming == QualifiedNames {
@@ -512,7 +513,7 @@ func (c *compiler) names(config *Config) {
 	seen := map[string]bool{"index": true}
 	for i := range p.outs {
 		if seen[p.outs[i].name] {
-			c.fail("duplicate_output_column", "makes two columns of one name", c.at.At("select"))
+			c.fail("duplicate_output_column", "must not have two columns of the same name in the result", c.at.At("select"))
 			return
 		}
 		seen[p.outs[i].name] = true
@@ -540,11 +541,11 @@ func (c *compiler) checkAlign() {
 	}
 	at := c.at.At("align")
 	if !slices.Contains(alignModes, string(a.Mode)) {
-		c.fail(codeBody, "is not a mode", at)
+		c.fail(codeBody, "mode must be one of: "+strings.Join(alignModes, ", "), at)
 		return
 	}
 	if p.trunc < 0 {
-		c.r.Fault("align_invalid", "needs exactly one date truncation", at)
+		c.r.Fault("align_invalid", "must be used with exactly one date truncation in group_by", at)
 		return
 	}
 	selected := map[int]bool{}
@@ -555,18 +556,18 @@ func (c *compiler) checkAlign() {
 	}
 	for i, k := range p.keys {
 		if k.kind == keyPart {
-			c.r.Fault("align_invalid", "does not go with a date part", at)
+			c.r.Fault("align_invalid", "must be left out of a query with a date part in group_by", at)
 		}
 		if !selected[i] {
-			c.r.Fault("align_invalid", "needs every group key to be selected", at)
+			c.r.Fault("align_invalid", "must be used with every group key in select", at)
 			break
 		}
 	}
 	if l := a.Limit; l != nil {
 		if !slices.Contains(units, string(l.Unit)) {
-			c.fail(codeBody, "is not a period", at)
+			c.fail(codeBody, "must be a period: a unit of minute, hour, day, week, month or year, and a value", at)
 		} else if l.rough() < p.keys[p.trunc].period.rough() {
-			c.r.Fault("align_invalid", "reaches less far than one bucket", at.At("carry"))
+			c.r.Fault("align_invalid", "must be at least the period of the date truncation", at.At("carry"))
 		}
 	}
 }

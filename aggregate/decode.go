@@ -16,7 +16,7 @@ type (
 
 const codeBody = strictjson.CodeBody
 
-// reader reads requests and checks them. It gathers what is wrong.
+// reader reads and checks requests, and collects problems.
 type reader struct{ strictjson.Reader }
 
 func (r *reader) decode(data []byte) Request {
@@ -31,22 +31,21 @@ func (r *reader) parse(data []byte, read func(n *node)) {
 	n, err := strictjson.Parse(data)
 	if err != nil {
 		// The text of a syntax error may quote the input.
-		r.Fault(codeBody, "is not a sound JSON text", nil)
+		r.Fault(codeBody, "must be valid JSON", nil)
 		return
 	}
 	read(&n)
 }
 
-// UnmarshalJSON reads the query as it is on the wire, strictly, without asking whether
-// its names exist. The error is [healthlab.InvalidError].
+// UnmarshalJSON reads the query as in the HTTP API, strictly, without checking that its names exist. The error
+// is [healthlab.InvalidError].
 func (q *Query) UnmarshalJSON(data []byte) error {
 	var r reader
 	r.parse(data, func(n *node) { *q = r.query(n, nil) })
 	return r.Problems.Err()
 }
 
-// UnmarshalJSON reads the config as it is on the wire, strictly. The error is
-// [healthlab.InvalidError].
+// UnmarshalJSON reads the config as in the HTTP API, strictly. The error is [healthlab.InvalidError].
 func (c *Config) UnmarshalJSON(data []byte) error {
 	var r reader
 	r.parse(data, func(n *node) { *c = r.config(n, nil) })
@@ -76,14 +75,14 @@ func (r *reader) timeframe(n *node, p path) (t Timeframe) {
 		return t
 	}
 	if n.Kind == '{' && n.Has("placeholder") {
-		r.Fault("timeframe_placeholder", "is left open: only a stored query may do that", p)
+		r.Fault("timeframe_placeholder", "must be given, except in a stored query", p)
 		return t
 	}
 	if n.Kind == '{' && n.Has("type") {
 		if kind, ok := r.Text(n.Get("type"), p.At("type")); !ok {
 			return t
 		} else if kind != "relative" {
-			r.Unknown("unknown_timeframe_type", "is not a type of timeframe", kind, []string{"relative"}, p.At("type"))
+			r.Unknown("unknown_timeframe_type", "must be a type of timeframe", kind, []string{"relative"}, p.At("type"))
 			return t
 		}
 	}
@@ -96,7 +95,7 @@ func (r *reader) timeframe(n *node, p path) (t Timeframe) {
 	if s, ok := r.Text(n.Get("anchor"), p.At("anchor")); ok {
 		var err error
 		if t.Anchor, err = healthlab.ParseDate(s); err != nil {
-			r.Fault(codeBody, "is not a date YYYY-MM-DD", p.At("anchor"))
+			r.Fault(codeBody, "must be a date YYYY-MM-DD", p.At("anchor"))
 		}
 	}
 	t.Past = r.period(n.Get("past"), p.At("past"))
@@ -117,7 +116,7 @@ func (r *reader) period(n *node, p path) (out Period) {
 	out.Value = 1
 	if v := n.Get("value"); v != nil {
 		if i, ok := r.Whole(v, p.At("value")); ok && (i < 1 || i > maxPeriod) {
-			r.Fault(codeBody, "is not between 1 and 1000000", p.At("value"))
+			r.Fault(codeBody, "must be from 1 to 1000000", p.At("value"))
 		} else if ok {
 			out.Value = i
 		}
@@ -125,7 +124,7 @@ func (r *reader) period(n *node, p path) (out Period) {
 	return out
 }
 
-// maxPeriod bounds the value of a period.
+// maxPeriod is the highest value of a period.
 const maxPeriod = 1_000_000
 
 func (r *reader) config(n *node, p path) (c Config) {
@@ -200,13 +199,13 @@ func (r *reader) join(n *node, p path) (j Join) {
 	return j
 }
 
-// where reads a condition, which is parsed later. An empty one is an error here, because
-// later an empty text means that there is no condition.
+// where reads the text of a condition, which is parsed later. An empty text is an error here, because elsewhere
+// it means that there is no condition.
 func (r *reader) where(n *node, p path) string {
 	s, ok := r.Text(n, p)
 	if ok && s == "" {
 		r.Problems = append(r.Problems, healthlab.Problem{
-			Path: p, Code: condition.CodeSyntax, Msg: "is empty", Context: map[string]any{"offset": 0},
+			Path: p, Code: condition.CodeSyntax, Msg: "must not be empty", Context: map[string]any{"offset": 0},
 		})
 	}
 	return s
@@ -249,8 +248,7 @@ func (r *reader) exprs(n *node, p path) []Expr {
 	return out
 }
 
-// only reports whether n has these keys, each once, and no others. A key that ends in
-// ? may be absent.
+// only reports whether n has exactly these keys, each once. A key that ends in ? may be absent.
 func only(n *node, keys ...string) bool {
 	known := 0
 	for _, k := range keys {
@@ -268,10 +266,10 @@ func only(n *node, keys ...string) bool {
 	return known == len(n.Keys)
 }
 
-// expr reads an expression. Its keys say what it is.
+// expr reads an expression. Its keys determine its type.
 func (r *reader) expr(n *node, p path) Expr {
 	if n.Kind != '{' {
-		r.Fault(codeBody, "is not an object", p)
+		r.Fault(codeBody, "must be an object", p)
 		return badExpr{}
 	}
 	switch {
@@ -323,13 +321,13 @@ func (r *reader) expr(n *node, p path) Expr {
 		column, ok := r.Text(&n.Items[0], p.At(strictjson.ShortName(n.Keys[0])))
 		return orBad(TableColumn{tableName(n.Keys[0]), column}, ok)
 	}
-	r.Fault("unknown_expression", "has keys that make no expression", p)
+	r.Fault("unknown_expression", "must have the keys of an expression", p)
 	return badExpr{}
 }
 
 func (r *reader) named(s string, p path) bool {
 	if s == "" {
-		r.Unknown("unknown_table", "is not a table", s, tableNames, p)
+		r.Unknown("unknown_table", "must be a table", s, tableNames, p)
 	}
 	return s != ""
 }
@@ -344,7 +342,7 @@ func orBad(e Expr, ok bool) Expr {
 func (r *reader) aggregate(n *node, p path) Expr {
 	f, ok := r.Text(n.Get("func"), p.At("func"))
 	if ok && !knownFunc(Func(f)) {
-		r.Unknown("unknown_func", "is not a function", f, funcNames, p.At("func"))
+		r.Unknown("unknown_func", "must be a function", f, funcNames, p.At("func"))
 		ok = false
 	}
 	a := Aggregate{Func: Func(f), Arg: r.expr(n.Get("arg"), p.At("arg"))}
@@ -358,7 +356,7 @@ func (r *reader) aggregate(n *node, p path) Expr {
 		}
 		x, err := strconv.ParseFloat(v.Text, 64)
 		if v.Kind != '0' || err != nil {
-			r.Fault(codeBody, "is not a number", p.At(bound.name))
+			r.Fault(codeBody, "must be a number", p.At(bound.name))
 			ok = false
 			continue
 		}
@@ -372,7 +370,7 @@ func (r *reader) aggregate(n *node, p path) Expr {
 			bands = TimeInRange.bands()
 		}
 		if is && !slices.Contains(bands, band) {
-			r.Unknown("unknown_band", "is not a band of glucose", band, bands, p.At("band"))
+			r.Unknown("unknown_band", "must be a band of glucose", band, bands, p.At("band"))
 			ok = false
 		}
 	}
@@ -394,13 +392,13 @@ func (r *reader) groupKey(n *node, p path) Expr {
 func (r *reader) macro(n *node, p path) Expr {
 	name, ok := r.Text(n.Get("value_macro"), p.At("value_macro"))
 	if ok && !slices.Contains(macroNames, name) {
-		r.Unknown(codeMacro, "is not a value macro", name, macroNames, p.At("value_macro"))
+		r.Unknown(codeMacro, "must be a value macro", name, macroNames, p.At("value_macro"))
 		ok = false
 	}
 	if v := n.Get("version"); v != nil {
 		s, is := r.Text(v, p.At("version"))
 		if is && s != "automatic" {
-			r.Unknown(codeMacro, "is not a version of a value macro", s, []string{"automatic"}, p.At("version"))
+			r.Unknown(codeMacro, "must be a version of a value macro", s, []string{"automatic"}, p.At("version"))
 		}
 		ok = ok && is && s == "automatic"
 	}
@@ -412,14 +410,14 @@ const codeMacro = "unknown_value_macro"
 // indexArg reads the argument of a date function.
 func (r *reader) indexArg(n *node, p path) (Index, bool) {
 	if n.Kind != '{' {
-		r.Fault(codeBody, "is not an object", p)
+		r.Fault(codeBody, "must be an object", p)
 		return Index{}, false
 	}
 	if only(n, "placeholder") && n.Get("placeholder").Kind == 't' && n.Get("placeholder").Yes {
 		return Index{}, true
 	}
 	if !only(n, "index") {
-		r.Fault("unknown_expression", "is not the index of a table", p)
+		r.Fault("unknown_expression", "must be the index of a table", p)
 		return Index{}, false
 	}
 	s, ok := r.Text(n.Get("index"), p.At("index"))
@@ -430,11 +428,11 @@ func (r *reader) subquery(n *node, p path) Expr {
 	sel, from := n.Get("select"), n.Get("from")
 	ok := true
 	if sel.Kind != '{' || !only(sel, "func", "arg") {
-		r.Fault("unknown_expression", "has keys that make no expression", p.At("select"))
+		r.Fault("unknown_expression", "must have the keys of an expression", p.At("select"))
 		ok = false
 	}
 	if from.Kind != '{' || !only(from, "unnest") {
-		r.Fault("unknown_expression", "has keys that make no expression", p.At("from"))
+		r.Fault("unknown_expression", "must have the keys of an expression", p.At("from"))
 		ok = false
 	}
 	if !ok {
@@ -442,7 +440,7 @@ func (r *reader) subquery(n *node, p path) Expr {
 	}
 	f, ok := r.Text(sel.Get("func"), p.At("select", "func"))
 	if ok && !knownFunc(Func(f)) {
-		r.Unknown("unknown_func", "is not a function", f, funcNames, p.At("select", "func"))
+		r.Unknown("unknown_func", "must be a function", f, funcNames, p.At("select", "func"))
 		ok = false
 	}
 	s := Subquery{Func: Func(f), From: r.expr(from.Get("unnest"), p.At("from", "unnest"))}
@@ -457,10 +455,10 @@ func (r *reader) subquery(n *node, p path) Expr {
 	return orBad(s, ok)
 }
 
-// element reads what a subquery takes from the elements of its list.
+// element reads the field that a subquery selects from the elements of its list.
 func (r *reader) element(n *node, p path) (*Element, bool) {
 	if n.Kind != '{' {
-		r.Fault(codeBody, "is not an object", p)
+		r.Fault(codeBody, "must be an object", p)
 		return nil, false
 	}
 	if only(n, "element") && n.Items[0].Kind == 't' && n.Items[0].Yes {
@@ -478,12 +476,12 @@ func (r *reader) element(n *node, p path) (*Element, bool) {
 			out.List, out.Field = k, s
 		default:
 			out.List = ""
-			r.Fault("unknown_expression", "has keys that make no expression", p)
+			r.Fault("unknown_expression", "must have the keys of an expression", p)
 			return nil, false
 		}
 	}
 	if out.List == "" {
-		r.Fault("unknown_expression", "has keys that make no expression", p)
+		r.Fault("unknown_expression", "must have the keys of an expression", p)
 		return nil, false
 	}
 	return out, true

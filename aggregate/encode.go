@@ -4,8 +4,7 @@ import (
 	"strconv"
 )
 
-// MarshalJSON writes the request as it is on the wire. Decoding it again gives an equal
-// request.
+// MarshalJSON writes the request as in the HTTP API. Decoding the result gives an equal request.
 func (r Request) MarshalJSON() ([]byte, error) {
 	b := append([]byte(nil), `{"timeframe":{"type":"relative","anchor":`...)
 	b = appendText(b, r.Timeframe.Anchor.String())
@@ -25,10 +24,10 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// MarshalJSON writes the query as it is on the wire.
+// MarshalJSON writes the query as in the HTTP API.
 func (q Query) MarshalJSON() ([]byte, error) { return q.append(nil), nil }
 
-// MarshalJSON writes the config as it is on the wire.
+// MarshalJSON writes the config as in the HTTP API.
 func (c Config) MarshalJSON() ([]byte, error) { return c.append(nil), nil }
 
 func (q *Query) append(b []byte) []byte {
@@ -110,7 +109,7 @@ func (c *Config) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// MarshalJSON writes the period as it is on the wire.
+// MarshalJSON writes the period as in the HTTP API.
 func (p Period) MarshalJSON() ([]byte, error) { return p.append(nil), nil }
 
 func (p Period) append(b []byte) []byte {

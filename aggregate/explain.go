@@ -10,67 +10,65 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// Explanation says where the numbers of one result come from.
+// Explanation describes how one result was computed and from which sources.
 type Explanation struct {
-	// Query is the query as it was understood.
+	// Query is the query as the service understood it.
 	Query Query `json:"query"`
-	// Table is what it is about, and Resources which timeseries, if any.
+	// Table is the table of the query, and Resources its timeseries, if any.
 	Table     string   `json:"table"`
 	Resources []string `json:"resources,omitempty"`
-	// From and To bound the window on the person's clock, To exclusive.
+	// From and To are the limits of the time window on the person's clock, To exclusive.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Path says how it was answered: buckets (headers and columns), samples (every
-	// sample looked at) or rows (summaries).
+	// Path is the way of computation: buckets (from chunk headers and columns), samples (every sample is read)
+	// or rows (summaries).
 	Path string `json:"path"`
-	// Chunks, FromHeader and Decoded count the stored chunks of samples that could
-	// matter, those that were answered for by their header alone, and those that were
-	// read. On the path samples only Chunks is counted.
+	// Chunks is the number of stored chunks of samples in the window, FromHeader the number whose header was
+	// enough, and Decoded the number that was decoded. On the path samples only Chunks is counted.
 	Chunks     int `json:"chunks"`
 	FromHeader int `json:"chunks_from_header"`
 	Decoded    int `json:"chunks_decoded"`
-	// Rows is how many rows of summaries were in the window.
+	// Rows is the number of rows of summaries in the window.
 	Rows int `json:"rows"`
-	// Sources are those that had data, in order of preference, each with the rule
-	// that puts it behind the one before: override, source_type, team_priority or
-	// provider.
+	// Sources are the sources that had data, in order of preference. Each has the rule that places it behind
+	// the one before: override, source_type, team_priority or provider.
 	Sources []RankedSource `json:"sources"`
-	// OverlapPolicy is how the sources were put together.
+	// OverlapPolicy is the way in which overlapping sources were combined.
 	OverlapPolicy OverlapPolicy `json:"overlap_policy"`
-	// Chosen says that one source was chosen for each group.
+	// Chosen is true if one source was chosen for each group.
 	Chosen bool `json:"one_source_per_group"`
-	// Merged says which source was used where, if several were merged.
+	// Merged lists which source was used where, if several were merged.
 	Merged *Merged `json:"merged,omitempty"`
-	// Winners are the stretches of buckets and the source that was chosen in them.
-	// Where rows are grouped by more than time, a bucket may have several.
+	// Winners are the ranges of buckets and the source that was chosen in each. If rows are grouped by more
+	// than time, a bucket may have several.
 	Winners []Winner `json:"winners,omitempty"`
 	// Joins explains each join of the query, in order.
 	Joins []Explanation `json:"joins,omitempty"`
-	// As and MaxAge are set in the explanation of a join: its name, and how old the row that is taken
-	// may be.
+	// As and MaxAge are set in the explanation of a join: the name of the join, and the highest age of the
+	// joined row.
 	As     string  `json:"as,omitempty"`
 	MaxAge *Period `json:"max_age,omitempty"`
 }
 
-// RankedSource is a source and why it stands where it does.
+// RankedSource is a source with the rule that decided its rank.
 type RankedSource struct {
 	Source
-	// BehindBy is empty for the first.
+	// BehindBy is the rule that places the source behind the one before; empty for the first.
 	BehindBy string `json:"behind_by,omitempty"`
 }
 
-// Winner is a stretch of neighbouring buckets, from the start of the first to the start
-// of the last, and the source that was chosen in all of them.
+// Winner is a range of neighbouring buckets, from the start of the first to the start of the last, and the
+// source that was chosen in all of them.
 type Winner struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
 	Buckets int    `json:"buckets"`
 	Source  Source `json:"source"`
-	// Resource is set where the query is about several timeseries.
+	// Resource is set if the query has several timeseries.
 	Resource string `json:"resource,omitempty"`
 }
 
-// String prints the explanation for a person.
+// String returns the explanation as text for people.
 func (e *Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "table %s", e.Table)
@@ -98,7 +96,7 @@ func (e *Explanation) String() string {
 	return b.String()
 }
 
-// trace gathers an explanation. A nil trace gathers nothing.
+// trace collects an explanation. A nil trace collects nothing.
 type trace struct {
 	mu  sync.Mutex
 	out Explanation
@@ -147,7 +145,7 @@ func (t *trace) sources(o *order, list []Source) {
 	}
 }
 
-// chunks counts chunks, of which some were decoded.
+// chunks counts chunks, and how many of them were decoded.
 func (t *trace) chunks(all []series.Chunk, decoded int) {
 	if t == nil {
 		return
@@ -162,11 +160,11 @@ func (t *trace) chunks(all []series.Chunk, decoded int) {
 // win is the source that was chosen in one bucket.
 type win struct {
 	at       int64
-	source   int // place among the sources
-	resource int // place among those of the plan
+	source   int // index in the list of sources
+	resource int // index in the plan's resources
 }
 
-// winners puts wins of neighbouring buckets together.
+// winners joins neighbouring buckets with the same chosen source.
 func (t *trace) winners(p *plan, list []win, sources []Source) {
 	if t == nil || !p.chosen {
 		return

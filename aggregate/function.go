@@ -6,40 +6,38 @@ import (
 	"strings"
 )
 
-// Func is a function over the values of a group. Nulls are skipped by every function;
-// where nothing is left, [Count] is 0 and the others are null.
+// Func is a function over the values of a group. Every function skips nulls; without a value [Count] is 0 and
+// the others are null.
 type Func string
 
 const (
 	// Count is the number of values, of any type.
 	Count Func = "count"
-	// Sum is of the type of its numbers. Decimal numbers are added exactly, others
-	// with about twice the digits of a float64.
+	// Sum has the type of its numbers. Decimal numbers are added exactly, others with about twice the digits of
+	// a float64.
 	Sum Func = "sum"
-	// Mean of numbers is a float64; of times and dates a time, which is the mean of
-	// the instants and not of the clock.
+	// Mean is a float64 for numbers. For times and dates it is a time: the mean of the instants.
 	Mean Func = "mean"
-	// Median is the middle value, or the mean of the two in the middle; types as Mean.
+	// Median is the middle value, or the mean of the two in the middle, with the type of Mean.
 	Median Func = "median"
 	// StdDev is the sample deviation, with divisor n-1; null for one value.
 	StdDev Func = "stddev"
 	// Min is the smallest of numbers, times, dates or strings, the latter by bytes.
 	Min Func = "min"
-	// Max is the largest, as Min is the smallest.
+	// Max is the largest value, of the same types as Min.
 	Max Func = "max"
 	// Oldest is the value of the row with the smallest index.
 	Oldest Func = "oldest"
 	// Newest is the value of the row with the largest index.
 	Newest Func = "newest"
 
-	// TimeInRange is an extension: percent of the time, 0 to 100, during which a value
-	// lay between Low and High. A sample holds until the next one of its series, for
-	// five times the usual distance at most. It is for values of samples. With a [Band]
-	// it is percent of the readings of glucose that lie in it, each with the same weight, as
-	// the consensus counts.
+	// TimeInRange is an extension: percent of the time, 0 to 100, during which a sample's value was from Low to
+	// High. A sample lasts until the next one of its series, for five times the usual distance at most. With a
+	// [Band] it is percent of the glucose readings in the band, each reading with the same weight, as in the
+	// consensus.
 	TimeInRange Func = "time_in_range"
-	// TimeWeightedMean is an extension: the mean of a value over time, each sample
-	// with the weight of the time that it held.
+	// TimeWeightedMean is an extension: the mean of a value over time, in which the weight of a sample is the
+	// time until the next one.
 	TimeWeightedMean Func = "time_weighted_mean"
 	// CV is an extension: the coefficient of variation, 100 * stddev / mean, in percent. Null
 	// for one value, and for a mean that is not positive. It is for numbers.
@@ -63,39 +61,36 @@ const (
 	LBGI Func = "lbgi"
 	// HBGI is the high blood glucose index: as LBGI, with 0 where f < 0.
 	HBGI Func = "hbgi"
-	// MAGE is the mean amplitude of glycemic excursions in mmol/L: the mean height of the
-	// rises, or of the falls if the first excursion is one, from one turning point to the
-	// next, where turning points lie more than one stddev of the group apart. A gap of more
-	// than 3 hours ends an excursion; what is under way at an end counts. Null without an
-	// excursion. Service et al., Diabetes 1970;19:644-655.
+	// MAGE is the mean amplitude of glycemic excursions in mmol/L. It is the mean height of the rises between
+	// turning points (of the falls if the first excursion is a fall), where turning points differ by more than
+	// one stddev of the group. A gap of more than 3 hours ends an excursion; an excursion that the group's
+	// start or end cuts off counts. Null without an excursion. Service et al., Diabetes 1970;19:644-655.
 	MAGE Func = "mage"
-	// MODD is the mean of daily differences in mmol/L: of the absolute difference of each
-	// reading and the one that is nearest to the same clock time a day earlier, up to 7.5
-	// minutes from it; the earlier of two. Both are in the group. Null where no reading has
-	// one, as in a group of one day. Molnar et al., Diabetologia 1972;8:342-348.
+	// MODD is the mean of daily differences in mmol/L. For each reading, the difference is to the reading
+	// nearest to the same clock time a day earlier, at most 7.5 minutes away; of two equally near, the earlier.
+	// Both readings are in the group. Null if no reading has such a partner, as in a group of one day. Molnar
+	// et al., Diabetologia 1972;8:342-348.
 	MODD Func = "modd"
-	// SensorActive is percent of the time from the first to the last reading of the group in
-	// which a sensor read. Time is missing where readings lie further apart than usual, which
-	// is the median distance in whole minutes. Null for fewer than two readings, and where the
-	// usual distance is more than 15 minutes. Danne et al., Diabetes Care 2017;40:1631-1640.
+	// SensorActive is the percent of the time from the first to the last reading of the group in which the
+	// glucose sensor delivered readings. A gap longer than the usual distance, which is the median distance in
+	// whole minutes, counts as inactive. Null for fewer than two readings, and if the usual distance is more
+	// than 15 minutes. Danne et al., Diabetes Care 2017;40:1631-1640.
 	SensorActive Func = "sensor_active"
-	// Episodes is the number of episodes of 15 minutes and more in a band: very_low,
-	// below_range, above_range or very_high. An episode begins with a stretch of readings in
-	// the band that lasts 15 minutes, a reading lasting until the next one, or for the usual
-	// distance before a gap; it ends with such a stretch outside, or at a gap of more than 15
-	// minutes beyond the usual distance. Times are rounded to minutes. Null where
-	// SensorActive is. Battelino et al., Diabetes Care 2019;42:1593-1603.
+	// Episodes is the number of episodes of 15 minutes or more in a band: very_low, below_range, above_range or
+	// very_high. An episode begins when readings are in the band for 15 minutes, and ends when they are outside
+	// for 15 minutes, or at a gap of more than 15 minutes beyond the usual distance. A reading lasts until the
+	// next one, or for the usual distance before a gap. Times are rounded to minutes. Null where SensorActive
+	// is. Battelino et al., Diabetes Care 2019;42:1593-1603.
 	Episodes Func = "episodes"
 
 	percentilePrefix = "percentile_"
 )
 
-// Percentile returns the function that gives the p-th percentile, 0 to 100: an
-// extension. Between two values it is interpolated on a straight line; the 50th is the
-// median. On the wire it is percentile_95.
+// Percentile returns the function of the p-th percentile, 0 to 100: an extension. Between two values it
+// interpolates linearly; the 50th is the median. In the HTTP API its name is such as percentile_95.
 func Percentile(p int) Func { return Func(percentilePrefix + strconv.Itoa(p)) }
 
-// percent returns the number of a percentile.
+// percent returns the percentage in the name of a percentile.
 func (f Func) percent() (p int, ok bool) {
 	digits, ok := strings.CutPrefix(string(f), percentilePrefix)
 	if !ok || len(digits) > 3 || digits == "" || digits != "0" && digits[0] == '0' {
@@ -105,13 +100,13 @@ func (f Func) percent() (p int, ok bool) {
 	return p, err == nil && p >= 0 && p <= 100
 }
 
-// funcs are the functions, without percentiles.
+// funcs are all functions except percentiles.
 var funcs = []Func{
 	Count, Sum, Mean, Median, StdDev, Min, Max, Oldest, Newest, TimeInRange, TimeWeightedMean,
 	CV, GMI, GRI, LBGI, HBGI, MAGE, MODD, SensorActive, Episodes,
 }
 
-// funcNames are the functions that a misspelt one is compared with.
+// funcNames are the names that an unknown function is compared with, for the hint in the error.
 var funcNames = func() []string {
 	out := []string{"percentile_5", "percentile_25", "percentile_75", "percentile_90", "percentile_95"}
 	for _, f := range funcs {
@@ -125,7 +120,7 @@ func knownFunc(f Func) bool {
 	return ok || slices.Contains(funcs, f)
 }
 
-// result returns the type that f makes of a type, and whether it takes it at all.
+// result returns the type of f's result for an argument type; false if f does not accept the type.
 func (f Func) result(t Type) (Type, bool) {
 	number := t == typeInt || t == typeFloat
 	time := t == typeTime || t == typeInstant || t == typeDate
@@ -158,7 +153,7 @@ func (f Func) result(t Type) (Type, bool) {
 
 func (f Func) ofSamples() bool { return f == TimeInRange || f == TimeWeightedMean || f.ofGlucose() }
 
-// ofGlucose reports whether f takes the values of glucose alone.
+// ofGlucose reports whether f accepts glucose values only.
 func (f Func) ofGlucose() bool {
 	switch f {
 	case GMI, GRI, LBGI, HBGI, MAGE, MODD, SensorActive, Episodes:
@@ -167,7 +162,7 @@ func (f Func) ofGlucose() bool {
 	return false
 }
 
-// label is how results call the function with its bounds.
+// label returns the column name of the function with its bounds.
 func (a *Aggregate) label() string {
 	s := string(a.Func)
 	if a.Band != "" {

@@ -7,16 +7,15 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 )
 
-// grid is a result on the way: the keys and the functions of each group, or the slots
-// of each row.
+// grid is a partial result: the keys and functions of each group, or the values of each row.
 type grid struct {
 	n    int
 	keys []Column
 	aggs []Column
-	rows []Column // by slot, for plain rows, and their index
+	rows []Column // values by slot, for plain rows, and their index
 	at   []int64
-	wins []win     // of a plan that is traced
-	log  *mergeLog // of a plan that is traced and merges
+	wins []win     // the chosen sources, if the plan is explained
+	log  *mergeLog // the merged sources, if the plan is explained and merges
 }
 
 func (p *plan) newGrid() *grid {
@@ -30,7 +29,7 @@ func (p *plan) newGrid() *grid {
 	return g
 }
 
-// append adds the groups of another grid.
+// append appends the groups of another grid.
 func (g *grid) append(o *grid) {
 	for _, pair := range [...][2][]Column{{g.keys, o.keys}, {g.aggs, o.aggs}} {
 		for i := range pair[0] {
@@ -43,7 +42,7 @@ func (g *grid) append(o *grid) {
 	g.wins = append(g.wins, o.wins...)
 }
 
-// sort puts the groups in the order of their keys, null last.
+// sort sorts the groups by their keys, null last.
 func (g *grid) sort() {
 	if g.sorted() {
 		return
@@ -89,8 +88,8 @@ func (g *grid) compare(a, b int) int {
 	return 0
 }
 
-// sortRows puts plain rows in order of time; equal times by source and then by what
-// identifies the sample, which is the order in which they came.
+// sortRows sorts plain rows by time, then by source, then by the identity of the sample, which is the order in
+// which they were read.
 func (g *grid) sortRows() {
 	order := make([]int32, g.n)
 	for i := range order {
@@ -109,7 +108,7 @@ func (g *grid) sortRows() {
 	}
 }
 
-// frame makes the result of a grid.
+// frame makes the result from a grid.
 func (p *plan) frame(g *grid) Frame {
 	index := newColumn("index", p.indexType())
 	switch {

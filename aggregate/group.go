@@ -3,6 +3,7 @@ package aggregate
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 
@@ -13,18 +14,18 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// grouper puts rows into groups and chooses between sources in each. It takes batches
-// in any order of time, but the batches of a better source before those of a worse.
+// grouper puts rows into groups and chooses between sources in each. It accepts batches in any order of time,
+// but the batches of a preferred source must come before those of others.
 type grouper struct {
 	p      *plan
 	limit  int
-	left   int // values that may still be kept
+	left   int // number of values that may still be stored
 	groups map[string]*group
 	list   []*group
 	texts  map[string]int64
 	names  []string
 
-	codes [][]int64 // by key, of the rows of the batch
+	codes [][]int64 // codes of the batch's rows, by key
 	null  []([]bool)
 	tuple []byte
 	last  *group
@@ -34,15 +35,15 @@ type grouper struct {
 type group struct {
 	keys  []int64
 	nulls []bool
-	cells []cell // by resource
+	cells []cell // the values, by resource
 }
 
-// cell is what one group has of one resource.
+// cell is the values of one resource in one group.
 type cell struct {
-	source int // the chosen one; -1 for none yet
+	source int // the chosen source; -1 for none yet
 	n      int
 	accs   []vector.Acc
-	taken  intervals // of better sources, where gaps are filled
+	taken  intervals // the intervals of preferred sources, if gaps are filled
 	fresh  []interval
 }
 
@@ -67,7 +68,7 @@ func (g *grouper) add(keys []int64, nulls []bool) *group {
 }
 
 var errRows = func(limit int) error {
-	return healthlab.Problems{{Code: "too_many_rows", Msg: "makes more rows than one query may have", Context: map[string]any{"limit": limit}}}.Err()
+	return healthlab.Problems{{Code: "too_many_rows", Msg: fmt.Sprintf("must make at most %d rows", limit), Context: map[string]any{"limit": limit}}}.Err()
 }
 
 // take puts the rows of a batch into their groups.
@@ -108,8 +109,8 @@ func (g *grouper) take(b *vector.Batch) error {
 
 func (g *grouper) byTime() bool { return len(g.p.keys) == 1 && g.p.trunc == 0 }
 
-// bucket returns where the rows end that lie in the bucket of row i. Times mostly
-// ascend; where a clock was set back, a bucket has several stretches.
+// bucket returns the end of the run of rows in the same bucket as row i. If a clock was set back, a bucket has
+// several runs.
 func (g *grouper) bucket(b *vector.Batch, i int) int {
 	p := g.p.keys[0].period
 	at := p.truncate(b.Index[i])
@@ -123,8 +124,8 @@ func (g *grouper) bucket(b *vector.Batch, i int) int {
 	return j
 }
 
-// lost reports whether better sources than source have won every bucket from one time
-// to another, so that nothing of it counts there.
+// lost reports whether sources that are preferred to source were chosen in every bucket from one time to
+// another, so that source contributes nothing there.
 func (g *grouper) lost(source, resource int, from, to int64) bool {
 	const most = 64
 	p := g.p.keys[0].period
@@ -142,7 +143,7 @@ func (g *grouper) lost(source, resource int, from, to int64) bool {
 	return false
 }
 
-// run returns where the rows with the keys of row i end.
+// run returns the end of the run of rows with the same keys as row i.
 func (g *grouper) run(i, n int) int {
 	j := n
 	for k := range g.codes {
@@ -156,7 +157,7 @@ func (g *grouper) run(i, n int) int {
 	return j
 }
 
-// code makes integers of the values of a key.
+// code maps the values of a key to integers.
 func (g *grouper) code(k int, b *vector.Batch) {
 	key := &g.p.keys[k]
 	codes := g.codes[k]
@@ -249,7 +250,7 @@ func (g *grouper) same(n *group, i int) bool {
 	return true
 }
 
-// make adds the group of row i, which find did not find.
+// make adds the group of row i, which find did not return.
 func (g *grouper) make(i int) *group {
 	keys, nulls := make([]int64, len(g.codes)), make([]bool, len(g.codes))
 	for k := range g.codes {
@@ -259,7 +260,7 @@ func (g *grouper) make(i int) *group {
 	return g.last
 }
 
-// put gives rows to a group, if their source is the one that counts there.
+// put adds rows to a group, if their source is the chosen one of the group.
 func (g *grouper) put(n *group, b *vector.Batch, i, j int) {
 	c := &n.cells[b.Resource]
 	if c.accs == nil {
@@ -295,7 +296,7 @@ func (g *grouper) interval(resource int) bool {
 	return g.p.sampleTable() && g.p.resources[resource].Shape != healthdata.Discrete
 }
 
-// fillIn takes those intervals that overlap nothing of a better source.
+// fillIn adds the intervals that do not overlap an interval of a preferred source.
 func (g *grouper) fillIn(c *cell, b *vector.Batch, i, j int) {
 	for ; i < j; i++ {
 		v := interval{b.Start[i], b.Start[i]}
@@ -310,14 +311,14 @@ func (g *grouper) fillIn(c *cell, b *vector.Batch, i, j int) {
 	}
 }
 
-// intervals are stretches that are taken, and instants.
+// intervals are occupied time spans and instants.
 type intervals struct {
 	long   []interval // by from
-	reach  []int64    // the latest end up to each of them
+	reach  []int64    // the latest end among the spans up to each one
 	points []int64
 }
 
-// add takes more.
+// add occupies further intervals.
 func (t *intervals) add(list []interval) {
 	for _, v := range list {
 		if v.from == v.to {
@@ -336,9 +337,8 @@ func (t *intervals) add(list []interval) {
 	}
 }
 
-// meets reports whether v has time in common with something that is taken. An instant
-// lies in an interval from its start on, and up to but not at its end; two instants
-// never meet.
+// meets reports whether v overlaps an occupied interval. An instant overlaps an interval from its start up to,
+// but not at, its end; two instants never overlap.
 func (t *intervals) meets(v interval) bool {
 	last := v.to
 	if v.from == v.to {
@@ -350,7 +350,7 @@ func (t *intervals) meets(v interval) bool {
 	return i > 0 && t.reach[i-1] > v.from
 }
 
-// grid returns what the groups add up to.
+// grid returns the results of the groups.
 func (g *grouper) grid() (*grid, error) {
 	out := g.p.newGrid()
 	empty := make([]vector.Acc, len(g.p.aggs))
@@ -405,7 +405,7 @@ func (g *grouper) start(n *group) int64 {
 	return n.keys[g.p.trunc]
 }
 
-// keyCell turns a code back into its value.
+// keyCell returns the value of a key's code.
 func (g *grouper) keyCell(n *group, k int) tables.Cell {
 	if n.nulls[k] {
 		return tables.Cell{}

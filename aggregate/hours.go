@@ -16,24 +16,24 @@ import (
 // samples alone, unless a condition asks for their values: no value is read to decide it, and then of each
 // series the hours that it keeps. The rules are those of sampleMerger and decider.
 
-// hourSpan is a stretch of local hours, counted from 1970; to is exclusive.
+// hourSpan is a range of local hours, counted from 1970; to is exclusive.
 type hourSpan struct{ from, to int64 }
 
-// mostHours bounds the memory of a decision by hour: a hundred years.
+// mostHours limits the memory for choosing a source by hour: a hundred years.
 const mostHours = 1 << 20
 
-// hourChoice decides which local hours of each series count.
+// hourChoice chooses which local hours of each series contribute.
 type hourChoice struct {
 	p         *plan
 	set       *sampleSet
 	contested map[unit]bool
-	leave     []bool // series that the condition leaves out
+	leave     []bool // series that the condition excludes
 	span      hourSpan
-	kept      [][]bool // by series and hour of span; set by decide
+	kept      [][]bool // chosen hours by series; set by decide
 }
 
-// hourChoiceOf returns the choice of a plan in which series compete; nil if it is not made by hour. An
-// explanation is not, as it names what became of each sample.
+// hourChoiceOf returns the hour choice of a plan with competing series; nil if the choice is not made by hour.
+// An explanation never chooses by hour, because it names the source of each sample.
 func (p *plan) hourChoiceOf(set *sampleSet, contested map[unit]bool) *hourChoice {
 	if p.traced || len(p.resources) != 1 || p.resources[0].Shape != healthdata.Discrete {
 		return nil
@@ -64,7 +64,8 @@ func (p *plan) hourChoiceOf(set *sampleSet, contested map[unit]bool) *hourChoice
 	return c
 }
 
-// originHours is what an origin told: the hours with a sample, and each local day as a whole.
+// originHours is the hours with samples of one origin (an app or device of a source), and its totals of whole
+// local days.
 type originHours struct {
 	origin healthdata.Origin
 	has    []bool
@@ -73,7 +74,7 @@ type originHours struct {
 
 func (s hourSpan) day(h int64) int64 { return floorDiv(s.from+h, 24) - floorDiv(s.from, 24) }
 
-// add notes that there are samples in an hour of the span.
+// add records that an hour of the span has samples.
 func (o *originHours) add(h, day int64, r series.HourRun) {
 	d := &o.days[day]
 	if !o.has[h] {
@@ -85,7 +86,7 @@ func (o *originHours) add(h, day int64, r series.HourRun) {
 	}
 }
 
-// decide decides which hours of each series count.
+// decide chooses which hours of each series contribute.
 func (c *hourChoice) decide(ctx context.Context) error {
 	n := c.span.to - c.span.from
 	c.kept = make([][]bool, len(c.set.list))
@@ -105,7 +106,7 @@ func (c *hourChoice) decide(ctx context.Context) error {
 	return nil
 }
 
-// decideUnit decides about the series of one unit.
+// decideUnit chooses between the series of one unit.
 func (c *hourChoice) decideUnit(ctx context.Context, scan *hourScan, run [2]int, owner []int32) error {
 	list := c.set.list[run[0]:run[1]]
 	source := int32(list[0].source) + 1
@@ -167,7 +168,7 @@ func newOriginHours(span hourSpan, origin healthdata.Origin) *originHours {
 	return o
 }
 
-// bestOrigins returns which origin has each hour of the span; nil where none has a sample.
+// bestOrigins returns the chosen origin of each hour of the span; nil where no origin has a sample.
 func bestOrigins(span hourSpan, told []*originHours) []*originHours {
 	out := make([]*originHours, span.to-span.from)
 	order := slices.Clone(told)
@@ -191,7 +192,7 @@ func bestOrigins(span hourSpan, told []*originHours) []*originHours {
 	return out
 }
 
-// hourScan reads the hours of series. With hold, chunks that it loads stay in memory for the sums.
+// hourScan reads the hours of series. With hold, it keeps the loaded chunks in memory for the sums.
 type hourScan struct {
 	c     *hourChoice
 	hold  bool
@@ -199,7 +200,7 @@ type hourScan struct {
 	scan  series.Scanner
 }
 
-// series visits the hours of a series, but of chunks of which all hours are taken.
+// series calls a function for each hour with samples, and skips chunks whose hours are all decided.
 func (s *hourScan) series(ctx context.Context, sr *sampleSeries, taken []bool, visit func(series.HourRun)) error {
 	for _, p := range sr.cut() {
 		var need []int
@@ -254,7 +255,8 @@ func (s hourSpan) clip(from, to int64) (lo, hi int64) {
 	return max(floorDiv(from, hour), s.from) - s.from, min(floorDiv(to, hour)+1, s.to) - s.from
 }
 
-// keeps reports whether an hour of a series between two local times counts. A nil choice keeps all.
+// keeps reports whether an hour of a series between two local times contributes. For a nil choice every hour
+// does.
 func (c *hourChoice) keeps(sr *sampleSeries, from, to int64) bool {
 	if c == nil {
 		return true
@@ -263,7 +265,7 @@ func (c *hourChoice) keeps(sr *sampleSeries, from, to int64) bool {
 	return lo < hi && slices.Contains(c.kept[sr.serial-1][lo:hi], true)
 }
 
-// hourTaker is a taker that hands on the samples in the hours that their series keeps.
+// hourTaker filters samples: it passes on those in the chosen hours of their series.
 type hourTaker struct {
 	choice *hourChoice
 	next   taker
@@ -293,8 +295,8 @@ func (t *hourTaker) take(b *vector.Batch) error {
 	return t.next.take(b)
 }
 
-// keptEdges returns the edges of a slab, cut where the hours of a series begin and end to count, and the
-// bucket between each two; -1 for none. buckets is nil if the edges are those of the slab.
+// keptEdges returns the bucket edges of a slab, also cut where a series starts or stops to contribute, and the
+// bucket between each two edges; -1 for none. buckets is nil if the edges are those of the slab.
 func (s *slab) keptEdges(i int) (edges []int64, buckets []int) {
 	c := s.b.hours
 	if c == nil {
@@ -336,7 +338,7 @@ func (s *slab) edgesOf(edges []int64, t *task) (lo, hi int) {
 	return lo, hi
 }
 
-// sumUp adds what lies between cut edges up by bucket.
+// sumUp adds up the values between the cut edges by bucket.
 func (s *slab) sumUp(accs []series.Acc, buckets []int) []series.Acc {
 	if buckets == nil {
 		return accs

@@ -23,25 +23,24 @@ import (
 //		},
 //	}
 type Join struct {
-	// As is what the join is called: its columns are As + "." + the name that they would have in
-	// a query. It begins with a lower case letter, has lower case letters, digits and _, and at
-	// most 40 of them.
+	// As is the name of the join: its columns are named As + "." + the name in a query of its own. It begins
+	// with a lower-case letter, and has at most 40 lower-case letters, digits and _.
 	As string
-	// Select is functions of the rows of the bucket; with AsOf plain columns of one row.
+	// Select has functions over the rows of the bucket; with AsOf plain columns of one row.
 	Select []Expr
-	// Where is that of a [Query], over the joined table.
+	// Where is the condition on rows of the joined table, as Where of a [Query].
 	Where string
-	// AsOf takes the last row that is known at the end of the bucket, whichever bucket it is in.
-	// Nil takes functions over the rows of the bucket.
+	// AsOf selects the last row at the end of the bucket, whichever bucket that row is in. Nil selects
+	// functions over the rows of the bucket.
 	AsOf *AsOf
 }
 
-// AsOf says which row counts as the last: the one with the largest index that is before the end of
-// the bucket and of the timeframe; of several with the same index that of the preferred source. Its values
-// may be null: Where leaves out rows that should not count.
+// AsOf defines the last row at the end of a bucket: the row with the largest index before the ends of the
+// bucket and of the timeframe; of several with that index, the row of the preferred source. Its values may be
+// null; use Where to exclude such rows.
 type AsOf struct {
-	// MaxAge is how far the index may lie before the end of the bucket: with one day, a
-	// bucket of a day has rows of that day alone.
+	// MaxAge is the largest distance of the row's index from the end of the bucket. With one day, a bucket of a
+	// day has rows of that day only.
 	MaxAge Period
 }
 
@@ -59,7 +58,7 @@ func (j Join) Of(where string) Join {
 	return j
 }
 
-// joinPlan is a join that was checked.
+// joinPlan is a checked join.
 type joinPlan struct {
 	as     string
 	plan   *plan
@@ -68,7 +67,7 @@ type joinPlan struct {
 
 const codeJoin = "join_invalid"
 
-// query returns the join as the query that it is answered by.
+// query returns the query that computes the join.
 func (j *Join) query(trunc DateTrunc) *Query {
 	q := &Query{Select: j.Select, Where: j.Where}
 	if j.AsOf == nil {
@@ -77,7 +76,7 @@ func (j *Join) query(trunc DateTrunc) *Query {
 	return q
 }
 
-// joins checks the joins of a query and makes their plans.
+// joins checks the joins of a query and returns their plans.
 func (c *compiler) joins(limits *Limits, config *Config) {
 	joins, p := c.q.Joins, c.plan
 	if len(joins) == 0 {
@@ -88,11 +87,11 @@ func (c *compiler) joins(limits *Limits, config *Config) {
 		return
 	}
 	if p.trunc < 0 {
-		c.fault(codeJoin, "needs exactly one date truncation in group_by", "join")
+		c.fault(codeJoin, "must be used with exactly one date truncation in group_by", "join")
 		return
 	}
 	if k := p.keys[p.trunc].period; k.Unit == Minute || k.Unit == Hour {
-		c.fault(codeJoin, "needs a date truncation of unit day, week, month or year", "join")
+		c.fault(codeJoin, "must be used with a date truncation of unit day, week, month or year", "join")
 		return
 	}
 	names := map[string]bool{}
@@ -101,7 +100,7 @@ func (c *compiler) joins(limits *Limits, config *Config) {
 		if !validAs(j.As) {
 			c.r.Fault(codeJoin, "must begin with a lower case letter and have lower case letters, digits and _, at most 40", at.At("as"))
 		} else if names[j.As] {
-			c.r.Fault(codeJoin, "is the name of an earlier join", at.At("as"))
+			c.r.Fault(codeJoin, "must differ from the names of earlier joins", at.At("as"))
 		}
 		names[j.As] = true
 		c.join(j, limits, config, at)
@@ -129,7 +128,7 @@ func (c *compiler) join(j *Join, limits *Limits, config *Config, at path) {
 		switch {
 		case !slices.Contains(units, string(age.Unit)) || age.Value < 0 || age.Value > maxPeriod:
 			if len(c.r.Problems) == 0 {
-				c.r.Fault(codeBody, "needs a unit and a value between 1 and 1000000", where)
+				c.r.Fault(codeBody, "must have a unit and a value from 1 to 1000000", where)
 			}
 		case longPast(age, limits.PastYears):
 			c.r.Fault("timeframe_too_long", "reaches back further than may be asked for at once", where)
@@ -150,7 +149,7 @@ func (c *compiler) join(j *Join, limits *Limits, config *Config, at path) {
 	c.plan.joins = append(c.plan.joins, out)
 }
 
-// joinNames refuses two columns of one name.
+// joinNames reports an error if two columns have the same name.
 func (c *compiler) joinNames() {
 	seen := map[string]bool{}
 	for _, o := range c.plan.outs {
@@ -160,7 +159,7 @@ func (c *compiler) joinNames() {
 		for _, o := range j.plan.outs {
 			name := j.as + "." + o.name
 			if seen[name] {
-				c.fail("duplicate_output_column", "makes two columns of one name", c.at.At("join"))
+				c.fail("duplicate_output_column", "must not have two columns of the same name in the result", c.at.At("join"))
 				return
 			}
 			seen[name] = true
@@ -168,7 +167,7 @@ func (c *compiler) joinNames() {
 	}
 }
 
-// validAs reports whether a text may be the name of a join.
+// validAs reports whether a text is a valid name of a join.
 func validAs(s string) bool {
 	const most = 40
 	if s == "" || len(s) > most || s[0] < 'a' || s[0] > 'z' {
@@ -177,7 +176,7 @@ func validAs(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// join adds the columns of the joins to the frame of a plan. run answers the plan of one join.
+// join adds the columns of the joins to the frame of a plan. run computes the plan of one join.
 func (p *plan) join(f *Frame, x *Explanation, run func(*plan) (*grid, *Explanation, error)) error {
 	if len(p.joins) == 0 {
 		return nil
@@ -217,7 +216,7 @@ func (p *plan) join(f *Frame, x *Explanation, run func(*plan) (*grid, *Explanati
 	return nil
 }
 
-// end is where a bucket ends for a join: the timeframe cuts the last one.
+// end returns the end of a bucket for a join, which is at most the end of the timeframe.
 func (p *plan) end(bucket int64) int64 {
 	end := p.keys[p.trunc].period.next(bucket)
 	if bucket < p.window.to {
@@ -226,7 +225,7 @@ func (p *plan) end(bucket int64) int64 {
 	return end // of a bucket that align added
 }
 
-// pick returns the row of a join for each bucket, -1 for none. at are the indexes of its rows,
+// pick returns the row of a join for each bucket, -1 for none. at are the indexes of the join's rows,
 // ascending.
 func (p *plan) pick(j *joinPlan, buckets, at []int64) []int {
 	out := make([]int, len(buckets))

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// AppendJSON appends the result as it is published: {"results":[{"table":{…}}]}.
+// AppendJSON appends the result as JSON: {"results":[{"table":{…}}]}.
 func (r *Result) AppendJSON(b []byte) []byte {
 	w := jsonWriter{b: b}
 	w.result(r)
 	return w.b
 }
 
-// WriteJSON writes the result as it is published, 64 KiB at a time.
+// WriteJSON writes the result as JSON, 64 KiB at a time.
 func (r *Result) WriteJSON(to io.Writer) error {
 	w := jsonWriter{b: make([]byte, 0, jsonPiece+4096), to: to}
 	w.result(r)
@@ -24,7 +24,7 @@ func (r *Result) WriteJSON(to io.Writer) error {
 	return w.err
 }
 
-// WriteJSON writes the frame as it is published, {"table":{…}}, 64 KiB at a time.
+// WriteJSON writes the frame as JSON, {"table":{…}}, 64 KiB at a time.
 func (f *Frame) WriteJSON(to io.Writer) error {
 	w := jsonWriter{b: make([]byte, 0, jsonPiece+4096), to: to}
 	w.frame(f)
@@ -32,7 +32,7 @@ func (f *Frame) WriteJSON(to io.Writer) error {
 	return w.err
 }
 
-// AppendColumns appends the columns as an object: by name, an array of the values.
+// AppendColumns appends a JSON object with an array of values by column name.
 func (f *Frame) AppendColumns(b []byte) []byte {
 	w := jsonWriter{b: b}
 	w.columns(f.Columns)
@@ -41,7 +41,7 @@ func (f *Frame) AppendColumns(b []byte) []byte {
 
 const jsonPiece = 64 << 10
 
-// jsonWriter writes JSON by appending. Without a writer it keeps everything.
+// jsonWriter writes JSON into a buffer. Without an io.Writer, the buffer keeps the whole text.
 type jsonWriter struct {
 	b   []byte
 	to  io.Writer
@@ -98,7 +98,7 @@ func (w *jsonWriter) columns(list []Column) {
 	w.b = append(w.b, '}')
 }
 
-// column writes the values of a column, a stretch at a time.
+// column writes the values of a column, a range of rows at a time.
 func (w *jsonWriter) column(c *Column) {
 	const stretch = 1024
 	for from := 0; from < c.Len(); from += stretch {
@@ -123,7 +123,7 @@ func (w *jsonWriter) column(c *Column) {
 	}
 }
 
-// appendRange writes values that are not null, each with a comma behind it.
+// appendRange writes values that are not null, each followed by a comma.
 func (c *Column) appendRange(b []byte, from, to int) []byte {
 	switch c.Type {
 	case typeInt:
@@ -176,7 +176,7 @@ func appendWall(b []byte, at int64) []byte {
 	return appendClock(appendDay(b, d), at-d*day)
 }
 
-// appendClock writes the time of a day, with a T before it.
+// appendClock writes the time of day with a T before it.
 func appendClock(b []byte, rest int64) []byte {
 	s := int(rest / second)
 	h, m := twoDigits[s/3600], twoDigits[s/60%60]
@@ -210,7 +210,7 @@ var twoDigits = func() (t [100][2]byte) {
 	return t
 }()
 
-// appendInt writes a whole number. Most are small: counts, heart rates, steps.
+// appendInt writes a whole number. It is fast for small ones such as counts, heart rates and steps.
 func appendInt(b []byte, v int64) []byte {
 	switch {
 	case uint64(v) < 10:
@@ -228,8 +228,7 @@ func appendInt(b []byte, v int64) []byte {
 	return strconv.AppendInt(b, v, 10)
 }
 
-// appendFloat writes a finite number in the shortest form that reads back as the same;
-// minus zero as 0.
+// appendFloat writes a finite number in the shortest form that parses to the same number; minus zero as 0.
 func appendFloat(b []byte, v float64) []byte {
 	if n := int64(v); float64(n) == v && -1e15 < n && n < 1e15 {
 		return appendInt(b, n)

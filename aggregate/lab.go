@@ -20,11 +20,12 @@ const labTable = "lab_result"
 // Values of one analyte have one unit.
 type LabResult struct {
 	ID uuid.UUID
-	// Date is the day of the collection, else of the report. A row without one is in no answer.
+	// Date is the day of the collection, or of the report if that is unknown. A result without either is in no
+	// query result.
 	Date healthlab.Date
-	// Source is where the result was read.
+	// Source is order or report.
 	Source string
-	// Name is what the laboratory calls it, ReportedValue what it wrote.
+	// Name is the laboratory's name of the test, ReportedValue the value as the laboratory wrote it.
 	Name, ReportedValue, Interpretation, Status    string
 	LOINC, Analyte, Unit, Comparator, ReportedUnit *string
 	ReferenceRange, RangeSource, RangeGroup        *string
@@ -35,7 +36,7 @@ type LabResult struct {
 	CollectedAt, ReportedAt, CorrectedAt           *healthlab.Time
 }
 
-// labColumn is a column of the table, and how it is read of a row.
+// labColumn is a column of the table, with the function that reads its value from a row.
 type labColumn struct {
 	name, unit, doc string
 	typ             Type
@@ -102,8 +103,7 @@ func timeCell(t *healthlab.Time) tables.Cell {
 	return vector.IntCell(t.UnixMicro())
 }
 
-// instant tells the results of one day apart: the time of the collection, else of the report; 0 where
-// neither is known.
+// instant orders the results of one day: the time of the collection, or of the report; 0 if both are unknown.
 func (r *LabResult) instant() int64 {
 	switch {
 	case r.CollectedAt != nil:
@@ -122,9 +122,8 @@ func labTableOf() *table {
 	return t
 }
 
-// ReadsLabResults reports whether a query of the request is about the table lab_result: data of orders
-// and lab reports, which not everybody may read who may read health data. It is for a request
-// that was checked.
+// ReadsLabResults reports whether a query of the checked request uses the table lab_result, which has data of
+// orders and lab reports. A caller who may read health data may lack the permission for lab results.
 func (r *Request) ReadsLabResults() bool {
 	var check reader
 	for i := range r.Queries {
@@ -146,7 +145,7 @@ func (r *Request) ReadsLabResults() bool {
 	return false
 }
 
-// labResults reads the rows of the table for a request that has a query over it.
+// labResults reads the rows of the table lab_result, if a query of the request uses it.
 func (s *Service) labResults(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, plans []*plan) ([]LabResult, error) {
 	reads := false
 	for _, p := range plans {
@@ -161,8 +160,8 @@ func (s *Service) labResults(ctx context.Context, team healthlab.TeamID, user he
 	return s.opts.LabResults(ctx, team, user)
 }
 
-// labRows returns the rows of a plan over the table. Invalid where a function over numbers would mix
-// analytes or units.
+// labRows computes a plan over the table lab_result. Invalid if a function over numbers would mix analytes or
+// units.
 func (p *plan) labRows(list []LabResult) ([]kept, error) {
 	var out []kept
 	of := map[uuid.UUID]*LabResult{}
@@ -193,13 +192,13 @@ func (p *plan) labRows(list []LabResult) ([]kept, error) {
 	return out, p.checkAnalytes(counted, of)
 }
 
-// errAnalytes refuses to add up what does not add up.
+// errAnalytes is the error for a function over numbers of several analytes or units.
 var errAnalytes = healthlab.Problems{{
-	Code: "mixed_analytes", Msg: "has numbers of several analytes or units in one column: name one loinc in where, or group by analyte and unit",
+	Code: "mixed_analytes", Msg: "must have numbers of one analyte and unit in each column: name one loinc in where, or group by analyte and unit",
 }}.Err()
 
-// checkAnalytes is Invalid if a function over numbers, or a column of which one row is taken, has several
-// analytes or units in rows that no group key but time tells apart.
+// checkAnalytes returns Invalid if the values of a function over numbers, or of a column of a last row, are of
+// several analytes or units in one group, where groups by time alone count as one.
 func (p *plan) checkAnalytes(rows []kept, of map[uuid.UUID]*LabResult) error {
 	var numbers []int
 	for _, a := range p.aggs {

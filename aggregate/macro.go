@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// macroNames are the derived values of a sleep session.
+// macroNames are the names of the derived values of a sleep session.
 var macroNames = []string{"asleep_at", "awake_at", "awakenings", "chronotype", "sleep_score"}
 
 func macroColumn(name string) column {
@@ -18,29 +18,28 @@ func macroColumn(name string) column {
 	return column{name: name, base: name, typ: typ, from: fromMacro}
 }
 
-// models are the derived values that a host may replace.
+// models are the models of derived values that a host may replace.
 type models struct {
 	score     SleepScore
 	readiness Readiness
 }
 
-// SleepNight is what a [SleepScore] is made of. A nil field is not known.
+// SleepNight is the input of a [SleepScore]. A nil field is unknown.
 type SleepNight struct {
 	// Asleep, REM, Deep and Latency are in seconds.
 	Asleep, REM, Deep, Latency *int64
-	// Efficiency is percent of the session asleep.
+	// Efficiency is the percentage of the session in which the person slept.
 	Efficiency *float64
 }
 
-// SleepScore rates a night from 0 to 100; ok is false where it cannot. It is pure and
-// safe for concurrent use.
+// SleepScore rates a night from 0 to 100; ok is false if too little is known. Implementations are pure and safe
+// for concurrent use.
 type SleepScore func(SleepNight) (score int64, ok bool)
 
-// HouseSleepScore is version 1 of our own model: the time asleep against eight hours
-// (half of the score), efficiency from 60 to 95 percent (a quarter), REM and deep sleep
-// against 45 percent of the time asleep (15 percent), and a latency from 60 down to 20
-// minutes (10 percent). Parts that are not known are left out. It is no medical
-// statement.
+// HouseSleepScore is version 1 of this library's model: the time asleep against eight hours (half of the
+// score), efficiency from 60 to 95 percent (a quarter), REM and deep sleep against 45 percent of the time
+// asleep (15 percent), and a latency from 60 down to 20 minutes (10 percent). Unknown parts are left out. It is
+// no medical statement.
 func HouseSleepScore(n SleepNight) (int64, bool) {
 	if n.Asleep == nil || *n.Asleep == 0 {
 		return 0, false
@@ -66,7 +65,7 @@ func HouseSleepScore(n SleepNight) (int64, bool) {
 
 func clamp(x float64) float64 { return min(max(x, 0), 1) }
 
-// macro returns a derived value of a sleep session.
+// macro computes a derived value of a sleep session.
 func (m *models) macro(name string, r *tables.Row) tables.Cell {
 	s, ok := r.Summary.(*healthdata.Sleep)
 	if !ok {
@@ -97,8 +96,8 @@ func nightOf(s *healthdata.Sleep) SleepNight {
 	return SleepNight{Asleep: s.Total, REM: s.REM, Deep: s.Deep, Latency: s.Latency, Efficiency: s.Efficiency}
 }
 
-// chronotype is when on the clock the middle of a session lies: lark from 17:00 to
-// 03:30, third to 06:00, owl behind that.
+// chronotype returns the chronotype by the clock time of the middle of the sleep: lark from 17:00 to 03:30,
+// third to 06:00, else owl.
 func chronotype(middle int64) string {
 	switch t := middle - floorDiv(middle, day)*day; {
 	case t >= 17*hour, t <= 3*hour+30*minute:
@@ -114,7 +113,7 @@ func isAsleep(t healthdata.SleepStage) bool {
 	return t == healthdata.SleepStageDeep || t == healthdata.SleepStageLight || t == healthdata.SleepStageREM
 }
 
-// awakeAt is the end of the last stretch of sleep. Stages ascend by start.
+// awakeAt returns the end of the last sleep stage. Stages ascend by start.
 func awakeAt(c *healthdata.SleepCycle, start int64) tables.Cell {
 	if c == nil {
 		return tables.Cell{}
@@ -127,7 +126,7 @@ func awakeAt(c *healthdata.SleepCycle, start int64) tables.Cell {
 	return tables.Cell{}
 }
 
-// awakenings counts how often sleep is followed by being awake.
+// awakenings counts the changes from sleep to being awake.
 func awakenings(c *healthdata.SleepCycle) tables.Cell {
 	if c == nil {
 		return tables.Cell{}

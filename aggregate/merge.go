@@ -28,9 +28,9 @@ import (
 // "Better" is the comparator of [order]. A condition of the query comes first: rows that it
 // leaves out do not count as data of their source.
 
-// mergeMargin is how far outside its window a merged query reads, so that intervals,
-// hours, dates and sessions that cross the border of the window are decided as in a longer
-// one. Intervals of more than a day that begin earlier are not seen.
+// mergeMargin is the time that a merged query reads before and after its window, so that intervals, hours,
+// dates and sessions across the window's edge are decided as in a longer window. Intervals of more than a day
+// that begin earlier are not seen.
 const mergeMargin = day
 
 // readWindow returns the window in which the plan reads rows.
@@ -42,21 +42,21 @@ func (p *plan) readWindow() window {
 	return window{w.from - mergeMargin, w.to + mergeMargin}
 }
 
-// claim is a stretch of time that a source has taken.
+// claim is a time span that a source has data for.
 type claim struct {
 	interval
 	source int
 }
 
-// claims are the stretches that better sources have taken, disjoint and in order of time.
-// fresh are those of the source that is being read.
+// claims are the time spans of the sources that were read before, disjoint and in order of time. fresh are the
+// spans of the source that is being read.
 type claims struct {
 	taken  []claim
 	fresh  []interval
 	source int
 }
 
-// begin makes source the one that is being read. Sources come best first.
+// begin starts the next source. Sources come in order of preference.
 func (c *claims) begin(source int) {
 	if source == c.source {
 		return
@@ -65,7 +65,7 @@ func (c *claims) begin(source int) {
 	c.source = source
 }
 
-// addFresh adds the stretches of the source that was read to those that are taken.
+// addFresh adds the spans of the source that was read to the claimed ones.
 func (c *claims) addFresh() {
 	if len(c.fresh) == 0 {
 		return
@@ -101,8 +101,8 @@ func (c *claims) addFresh() {
 	c.taken, c.fresh = out, c.fresh[:0]
 }
 
-// covered returns how much of v better sources have taken, and which of them has taken the
-// earliest part; -1 if none has.
+// covered returns the part of v that preferred sources have claimed, and the source that claimed the earliest
+// part; -1 if none did.
 func (c *claims) covered(v interval) (length int64, source int) {
 	source = -1
 	i, _ := slices.BinarySearchFunc(c.taken, v.from, func(e claim, at int64) int { return cmp.Compare(e.to, at+1) })
@@ -115,11 +115,11 @@ func (c *claims) covered(v interval) (length int64, source int) {
 	return length, source
 }
 
-// Recorder is a source, and of what recorded it the app and the device that the sender named.
+// Recorder is a source with the app and device that recorded the data, as the sender named them.
 type Recorder struct {
 	Source
 	AppID string `json:"app_id,omitempty"`
-	// DeviceID is our id of the device.
+	// DeviceID is this service's id of the device.
 	DeviceID string `json:"device_id,omitempty"`
 }
 
@@ -131,29 +131,28 @@ func recorder(s Source, o healthdata.Origin) Recorder {
 	return out
 }
 
-// Share is a stretch of time in which a source was used, or lost to a better one.
+// Share is a time span in which a source was used, or not used because another source was preferred.
 type Share struct {
 	// Recorder is the source, and Resource its timeseries; empty for summaries.
 	Recorder
 	Resource string `json:"resource,omitempty"`
-	// From and To bound the stretch on the person's clock, To exclusive.
+	// From and To are the limits of the span on the person's clock, To exclusive.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Unit says what was decided: interval, hour, date or session. Count is the number of
-	// rows in the stretch.
+	// Unit is the unit of the decision: interval, hour, date or session. Count is the number of rows in the
+	// span.
 	Unit  string `json:"unit"`
 	Count int    `json:"count"`
 	// Used is all, part or none.
 	Used string `json:"used"`
-	// LostTo is the better source, and Rule why it is better: override, source_type,
-	// team_priority or provider; within one source origin, where another app or device covers
-	// more of the day or was received later, or overlap, where the same one tells the time in
-	// more detail or again. Both are absent where all was used.
+	// LostTo is the preferred source, and Rule the reason: override, source_type, team_priority or provider
+	// between sources; within one source origin (another app or device covers more of the day or was received
+	// later) or overlap (the same one has more detailed or repeated data). Both are absent if Used is all.
 	LostTo *Recorder `json:"lost_to,omitempty"`
 	Rule   string    `json:"rule,omitempty"`
 }
 
-// ShareTotal counts the rows of a source by what became of them.
+// ShareTotal has the numbers of a source's rows by their use.
 type ShareTotal struct {
 	Recorder
 	Resource string `json:"resource,omitempty"`
@@ -162,46 +161,46 @@ type ShareTotal struct {
 	Lost     int    `json:"lost"`
 }
 
-// Merged says which source was used where.
+// Merged describes which source was used where.
 type Merged struct {
-	// Shares are by source, resource and time; at most 1,000.
+	// Shares are sorted by source, resource and time; at most 1,000.
 	Shares []Share `json:"shares"`
 	// Omitted is the number of further shares.
 	Omitted int `json:"omitted"`
-	// Totals count all rows, those of omitted shares included.
+	// Totals are the numbers of all rows, also those of omitted shares.
 	Totals []ShareTotal `json:"totals"`
 }
 
-// maxShares is the most shares of one explanation.
+// maxShares is the highest number of shares in one explanation.
 const maxShares = 1000
 
-// The values of Share.Used.
+// Values of Share.Used.
 const (
 	usedAll  = "all"
 	usedPart = "part"
 	usedNone = "none"
 )
 
-// verdict is what was decided about one row.
+// verdict is the decision about one row.
 type verdict struct {
 	source, resource int
 	from, to         int64 // on the person's clock
 	unit, used       string
-	better           int    // the better source; -1 for none
-	origin           int    // which app and device
-	betterOrigin     int    // those of the better one; -1 if they are not told apart
-	rule             string // why, within one source
+	better           int    // the preferred source; -1 for none
+	origin           int    // the app and device
+	betterOrigin     int    // app and device of the preferred source; -1 if the source does not distinguish them
+	rule             string // the reason within one source
 }
 
-// mergeLog gathers verdicts. A nil log gathers nothing.
+// mergeLog collects verdicts. A nil log collects nothing.
 type mergeLog struct {
 	p        *plan
-	origins  []healthdata.Origin // the first one is empty: no origin is named
+	origins  []healthdata.Origin // the first one is empty: the origin is unknown
 	verdicts []verdict
 	counts   map[[3]int]*ShareTotal
-	open     map[[3]int]int // the last verdict of a source, resource and origin
+	open     map[[3]int]int // the last verdict of each source, resource and origin
 	omitted  int
-	rows     []int // by verdict
+	rows     []int // number of rows by verdict
 }
 
 func newMergeLog(p *plan, origins []healthdata.Origin) *mergeLog {
@@ -211,7 +210,7 @@ func newMergeLog(p *plan, origins []healthdata.Origin) *mergeLog {
 	return &mergeLog{p: p, origins: origins, counts: map[[3]int]*ShareTotal{}, open: map[[3]int]int{}}
 }
 
-// add notes what was decided about some rows.
+// add records the verdict about some rows.
 func (l *mergeLog) add(v verdict, rows int) {
 	if l == nil {
 		return
@@ -268,7 +267,7 @@ func (l *mergeLog) join(o *mergeLog) {
 	}
 }
 
-// merged returns what the log says.
+// merged returns the collected verdicts as an explanation.
 func (l *mergeLog) merged(o *order, sources []Source) *Merged {
 	if l == nil {
 		return nil
@@ -308,8 +307,8 @@ func (l *mergeLog) merged(o *order, sources []Source) *Merged {
 	return out
 }
 
-// sessionSpan returns the time of a session on the person's clock; false if the row is no
-// session or has no length.
+// sessionSpan returns the time of a session on the person's clock; false if the row is no session or has no
+// duration.
 func sessionSpan(r *tables.Row) (interval, bool) {
 	offset := int64(r.Record.Offset) * second
 	var v interval

@@ -6,8 +6,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// sampleMerger is a taker that leaves out the samples that better sources have, and hands
-// the rest on. It takes the batches of a better source before those of a worse one.
+// sampleMerger is a taker that removes samples that a preferred source covers, and passes the rest on. The
+// batches of a preferred source must come before those of others.
 type sampleMerger struct {
 	p     *plan
 	next  taker
@@ -16,21 +16,21 @@ type sampleMerger struct {
 	log   *mergeLog
 
 	kept   []int32
-	shares []float64 // of kept; empty if nothing was cut
+	shares []float64 // weights of the kept samples; empty if all count in full
 }
 
-// sampleClaims is what better sources have taken of one resource.
+// sampleClaims are the times of one resource that preferred sources cover.
 type sampleClaims struct {
 	claims
-	hours map[int64]int32 // local hour to the source that has it
-	times map[int64]int32 // instant to the source that has it
+	hours map[int64]int32 // source of each local hour
+	times map[int64]int32 // source of each instant
 }
 
 func newSampleMerger(p *plan, set *sampleSet, next taker) *sampleMerger {
 	return &sampleMerger{p: p, next: next, set: set, state: map[int]*sampleClaims{}, log: newMergeLog(p, set.origins)}
 }
 
-// take hands on what b's source is used for.
+// take passes on the samples that b's source is used for.
 func (m *sampleMerger) take(b *vector.Batch) error {
 	if !m.p.merge {
 		return m.next.take(b)
@@ -46,7 +46,7 @@ func (m *sampleMerger) take(b *vector.Batch) error {
 	return m.handOn(b)
 }
 
-// claimsOf returns what better sources have taken of a resource.
+// claimsOf returns the times of a resource that preferred sources cover.
 func (m *sampleMerger) claimsOf(resource int) *sampleClaims {
 	c := m.state[resource]
 	if c == nil {
@@ -60,7 +60,7 @@ func (m *sampleMerger) originOf(b *vector.Batch) int {
 	return m.set.originOf(m.set.list[b.Serial-1].Key.Origin)
 }
 
-// handOn hands on the rows of a batch that are kept, with the shares that count.
+// handOn passes on the kept rows of a batch with their weights.
 func (m *sampleMerger) handOn(b *vector.Batch) error {
 	b.Pick(m.kept)
 	if b.N == 0 {
@@ -72,8 +72,8 @@ func (m *sampleMerger) handOn(b *vector.Batch) error {
 	return m.next.take(b)
 }
 
-// keepHours keeps samples that are points: the best source with a sample in a local hour
-// has the hour.
+// keepHours decides about samples without a duration: each local hour belongs to the preferred source with a
+// sample in it.
 func (m *sampleMerger) keepHours(c *sampleClaims, b *vector.Batch) {
 	w := m.p.window
 	for i := 0; i < b.N; {
@@ -108,8 +108,8 @@ func (m *sampleMerger) keepHours(c *sampleClaims, b *vector.Batch) {
 	}
 }
 
-// keepIntervals keeps of samples that have a length what better sources have not taken.
-// Values that do not add up are not cut.
+// keepIntervals keeps the parts of samples with a duration that no preferred source covers. Values that cannot
+// be added up are kept or dropped as a whole.
 func (m *sampleMerger) keepIntervals(c *sampleClaims, b *vector.Batch) {
 	additive := m.p.resources[b.Resource].Additive
 	cut := false
@@ -136,10 +136,9 @@ func (m *sampleMerger) keepIntervals(c *sampleClaims, b *vector.Batch) {
 	}
 }
 
-// byInterval decides about a sample that has a length: what better sources have not taken
-// of it is used. A sample of no length is used if it lies in no interval of a better source
-// and no better source has one of the same instant. A sample without an end takes its local
-// hour, as a point does.
+// byInterval decides about a sample with a start and end: the part that no preferred source covers is used. A
+// sample of zero duration is used unless a preferred source has an interval around it or a sample at the same
+// instant. A sample without an end takes its local hour, as samples without a duration do.
 func (c *sampleClaims) byInterval(b *vector.Batch, i int) (v verdict, share float64) {
 	at := interval{b.Start[i], b.Start[i] + 1}
 	switch {
@@ -168,7 +167,7 @@ func (c *sampleClaims) byInterval(b *vector.Batch, i int) (v verdict, share floa
 	return v, share
 }
 
-// scale cuts the values and lengths of the rows of b by their shares.
+// scale multiplies the values and durations of the rows of b by their weights.
 func (m *sampleMerger) scale(b *vector.Batch) {
 	for k := range m.p.slots {
 		s, v := &m.p.slots[k], &b.Cols[k]

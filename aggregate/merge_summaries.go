@@ -8,16 +8,16 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// summaryMerger leaves out the rows of summaries that better sources, and better origins of one source,
-// have.
+// summaryMerger removes the rows of summaries that a preferred source, or a preferred origin of the same
+// source, covers.
 type summaryMerger struct {
 	p       *plan
 	place   map[Source]int
-	origins []healthdata.Origin // the first one is empty: no origin is named
+	origins []healthdata.Origin // the first one is empty: the origin is unknown
 	log     *mergeLog
 }
 
-// teller is who recorded a row.
+// teller is the source and origin that recorded a row.
 type teller struct{ source, origin int }
 
 func newSummaryMerger(p *plan, rows []kept, place map[Source]int) *summaryMerger {
@@ -36,7 +36,7 @@ func (m *summaryMerger) teller(r *kept) teller {
 	return teller{m.place[r.source], slices.Index(m.origins, r.origin)}
 }
 
-// mergeAll returns the rows that count: of all sources, or where the plan does not merge those, of each.
+// mergeAll returns the rows to use: merged over all sources, or per source if the plan does not merge sources.
 func (m *summaryMerger) mergeAll(rows []kept) []kept {
 	if m.p.merge {
 		return m.merge(rows)
@@ -52,8 +52,8 @@ func (m *summaryMerger) mergeAll(rows []kept) []kept {
 	return out
 }
 
-// merge returns the rows that count. rows are in order of source, best first, then of index; where was
-// applied to them.
+// merge returns the rows to use. rows are sorted by source, preferred first, then by index, and filtered by the
+// condition.
 func (m *summaryMerger) merge(rows []kept) []kept {
 	switch m.p.table.name {
 	case "sleep", "workout", "menstrual_cycle":
@@ -67,7 +67,7 @@ func (m *summaryMerger) merge(rows []kept) []kept {
 
 func (p *plan) inWindow(r *kept) bool { return r.index >= p.window.from && r.index < p.window.to }
 
-// note adds a decision about a row in the window to the log.
+// note adds a verdict about a row in the window to the log.
 func (m *summaryMerger) note(r *kept, v verdict, t teller, better *teller) {
 	v.source, v.origin, v.better, v.betterOrigin = t.source, t.origin, -1, -1
 	if better != nil {
@@ -83,9 +83,9 @@ func (m *summaryMerger) note(r *kept, v verdict, t teller, better *teller) {
 	}
 }
 
-// mergeSessions leaves out a session if a better one has more than half of the shorter of the two in
-// common with it. A session of a better source is better; of one source the longer one is, then the one
-// that was received later. Cycles of one origin are not compared: a prediction may overlap what came.
+// mergeSessions removes a session if a preferred one overlaps more than half of the shorter of the two. A
+// session of a preferred source is preferred; of one source the longer one, then the one that was received
+// later. Cycles of one origin are not compared, because a prediction may overlap the recorded cycle.
 func (m *summaryMerger) mergeSessions(rows []kept) []kept {
 	type session struct {
 		interval
@@ -125,8 +125,8 @@ func (m *summaryMerger) mergeSessions(rows []kept) []kept {
 	return out
 }
 
-// ordered sorts rows by who recorded them: sources best first, and the origins of one source by the time
-// at which they were received, the latest first.
+// ordered sorts rows by source, preferred first, and the origins of one source by the time of receipt, latest
+// first.
 func (m *summaryMerger) ordered(rows []kept) {
 	latest := map[teller]int64{}
 	for i := range rows {
@@ -139,7 +139,7 @@ func (m *summaryMerger) ordered(rows []kept) {
 	})
 }
 
-// mergeByHour uses the best source with a row in the local hour.
+// mergeByHour uses the rows of the preferred source with a row in the local hour.
 func (m *summaryMerger) mergeByHour(rows []kept) []kept {
 	var out []kept
 	for h, group := range grouped(rows, func(r *kept) int64 { return floorDiv(r.index, hour) }) {
@@ -161,7 +161,7 @@ func (m *summaryMerger) mergeByHour(rows []kept) []kept {
 	return out
 }
 
-// grouped yields rows by a number, ascending.
+// grouped yields rows by group number, ascending.
 func grouped(rows []kept, of func(*kept) int64) func(yield func(int64, []kept) bool) {
 	return func(yield func(int64, []kept) bool) {
 		groups := map[int64][]kept{}
@@ -182,10 +182,10 @@ func grouped(rows []kept, of func(*kept) int64) func(yield func(int64, []kept) b
 	}
 }
 
-// mergeByDate uses, for each local date and column, the best source that has a value. The
-// rows of the best source stay; a row of a worse one stays with the columns that it is used
-// for. Where each source has one row of the date, they become one, unless rows are grouped by a source. A
-// profile has no date: all of its rows are merged.
+// mergeByDate uses, for each local date and column, the preferred source that has a value. The rows of the
+// preferred source stay; a row of another source keeps the columns that it is used for. If each source has one
+// row of the date, they are combined into one, unless rows are grouped by a source. A profile has no date: all
+// of its rows are merged.
 func (m *summaryMerger) mergeByDate(rows []kept) []kept {
 	var out []kept
 	date := func(r *kept) int64 {
@@ -209,7 +209,7 @@ func (p *plan) ownColumn(slot int) bool {
 	return slices.ContainsFunc(p.keys, func(k key) bool { return k.kind == keySlot && k.slot == slot })
 }
 
-// mergeDate merges the rows of one date, best source first.
+// mergeDate merges the rows of one date, preferred source first.
 func (m *summaryMerger) mergeDate(rows []kept, date int64) (out []kept) {
 	best := m.teller(&rows[0])
 	count := map[teller]int{}

@@ -21,7 +21,7 @@ import (
 //   - Of two intervals of one origin, the shorter one holds for its time; of equal ones the one that
 //     was received later.
 
-// unit is what competes within a source: the samples of one resource, and of one type where the
+// unit is a set of series that compete within a source: the samples of one resource, and of one type if the
 // resource has types.
 type unit struct {
 	source, resource int
@@ -40,7 +40,7 @@ func apartEntries(r *healthdata.Resource) bool {
 	return r.Diary() || slices.Contains([]string{"water", "caffeine", "inhaler_usage"}, r.Slug)
 }
 
-// contested returns the units in which something may be told twice.
+// contested returns the units in which two origins (apps or devices) may have recorded the same data.
 func (p *plan) contested(set *sampleSet) map[unit]bool {
 	if !p.origins {
 		return nil
@@ -58,7 +58,7 @@ func (p *plan) contested(set *sampleSet) map[unit]bool {
 	return out
 }
 
-// units returns the positions of the series of each unit, which are next to each other.
+// units returns the positions of the series of each unit, which are adjacent.
 func (p *plan) units(set *sampleSet) (out [][2]int) {
 	for i := 0; i < len(set.list); {
 		u, j := p.unitOf(&set.list[i]), i+1
@@ -70,7 +70,7 @@ func (p *plan) units(set *sampleSet) (out [][2]int) {
 	return out
 }
 
-// crossed reports whether intervals of some series can overlap.
+// crossed reports whether intervals of different series can overlap.
 func crossed(list []sampleSeries) bool {
 	var all []*series.Header
 	for i := range list {
@@ -100,25 +100,25 @@ func crossed(list []sampleSeries) bool {
 
 // told is a sample that competes within its source.
 type told struct {
-	from, to int64 // in UTC; of a point the local hour
-	index    int64 // on the person's clock
-	at       int64 // when it was measured
-	place    int32 // among the samples of the unit
+	from, to int64 // in UTC; for a sample without a duration the local hour
+	index    int64 // local time on the person's clock
+	at       int64 // time of the measurement
+	place    int32 // position in the samples of the unit
 	origin   int32
 	rank     uint32
-	point    bool // it has no length of its own
-	length   bool // it takes its time; instants do not
+	point    bool // the sample has no duration
+	length   bool // the sample has a duration greater than zero
 }
 
-// decision is what became of a sample.
+// decision is the result of the competition for a sample.
 type decision struct {
-	share  float64 // how much of it counts
-	better int32   // the source that has the rest; -1 for none
-	origin int32   // the origin that has it
-	rule   string  // why, within one source
+	share  float64 // the part of the sample that counts, 0 to 1
+	better int32   // the source of the other part; -1 for none
+	origin int32   // the origin of the other part
+	rule   string  // the reason within one source
 }
 
-// originDay is what an origin told of a local day.
+// originDay summarizes the samples of an origin on a local day.
 type originDay struct {
 	covered int64
 	rank    uint32
@@ -137,25 +137,25 @@ type decider struct {
 	resource *healthdata.Resource
 	origins  []healthdata.Origin
 	c        *sampleClaims
-	across   bool // better sources take their time
+	across   bool // preferred sources claim their time
 
 	items  []told
-	first  []int // by series, the place of its first sample
+	first  []int // by series, the position of its first sample
 	orders map[int64][]int32
 	out    []decision
 
 	segments []segment
 }
 
-// segment is a stretch of time and the item that has it.
+// segment is a time span and the sample that it belongs to.
 type segment struct {
 	from, to int64
-	item     int // -1 for the hour of a point
+	item     int // -1 for the hour of a sample without a duration
 	origin   int32
-	place    int32 // of the origin
+	place    int32 // rank of the origin
 }
 
-// add takes the samples of a batch, of the origin with a number.
+// add adds the samples of a batch, which are of one origin.
 func (d *decider) add(b *vector.Batch, origin int32) {
 	for i := range b.N {
 		t := told{at: b.Start[i], from: b.Start[i], to: b.Start[i], index: b.Index[i], origin: origin, place: int32(len(d.items))}
@@ -175,7 +175,7 @@ func (d *decider) add(b *vector.Batch, origin int32) {
 	}
 }
 
-// decide decides about all samples that were added.
+// decide decides about all added samples.
 func (d *decider) decide() {
 	d.out = make([]decision, len(d.items))
 	for i := range d.out {
@@ -189,7 +189,7 @@ func (d *decider) decide() {
 	}
 }
 
-// rankOrigins orders the origins of each local day.
+// rankOrigins orders the origins of each local day by preference.
 func (d *decider) rankOrigins() {
 	stats, hours := map[originDate]*originDay{}, map[originDate]bool{}
 	until := make([]int64, len(d.origins))
@@ -256,7 +256,7 @@ func (d *decider) before(a, b *told) bool {
 	return cmp.Or(cmp.Compare(d.order(a), d.order(b)), cmp.Compare(a.origin, b.origin)) < 0
 }
 
-// decideHours gives each local hour to the best origin with a sample in it.
+// decideHours gives each local hour to the preferred origin with a sample in it.
 func (d *decider) decideHours() {
 	owners := map[int64]*told{}
 	for i := range d.items {
@@ -293,16 +293,16 @@ func (d *decider) decideHours() {
 	}
 }
 
-// The rules that decide within one source.
+// Rules that decide between samples of one source.
 const (
 	ruleOrigin  = "origin"  // the other origin covers more of the day, or was received later
 	ruleOverlap = "overlap" // the other sample of the origin is shorter, or was received later
 )
 
-// originOfNone stands in a decision for no origin.
+// originOfNone is the origin of a decision without one.
 const originOfNone = int32(-1)
 
-// priority orders items at one time, the best first.
+// priority orders samples that cover the same time, the preferred first.
 type priority struct {
 	place  int32
 	origin int32
@@ -329,7 +329,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// active are the items that cover a time, as a heap.
+// active is a heap of the samples that cover the current time.
 type active []priority
 
 func (a active) Len() int           { return len(a) }
@@ -343,7 +343,7 @@ func (a *active) Pop() any {
 	return x
 }
 
-// sweep finds out which item has each stretch of time. Items are in order of their begin.
+// sweep determines which sample each time span belongs to. Samples are sorted by their start.
 func (d *decider) sweep() {
 	var open active
 	at, i := int64(math.MinInt64), 0
@@ -376,7 +376,7 @@ func (d *decider) sweep() {
 	}
 }
 
-// assign notes that an item has a stretch of time.
+// assign records that a time span belongs to a sample.
 func (d *decider) assign(from, to int64, best *priority) {
 	if from >= to {
 		return
@@ -394,7 +394,7 @@ func (d *decider) assign(from, to int64, best *priority) {
 	d.segments = append(d.segments, segment{from, to, item, best.origin, best.place})
 }
 
-// decideIntervals gives each sample the time that no better one of the source has.
+// decideIntervals gives each sample the time that no preferred sample of the source covers.
 func (d *decider) decideIntervals() {
 	d.sweep()
 	apart := apartEntries(d.resource)
@@ -460,8 +460,8 @@ func (d *decider) decideInterval(i int, t *told, apart bool) {
 	}
 }
 
-// decideInstant decides about a sample without a length: it counts unless a better origin or a better
-// source has its instant.
+// decideInstant decides about a sample without a duration: it counts unless a preferred origin or source has a
+// sample at the same instant.
 func (d *decider) decideInstant(t, best *told) {
 	out := &d.out[t.place]
 	if best.origin != t.origin {
@@ -490,11 +490,10 @@ func (d *decider) decideInstant(t, best *told) {
 	}
 }
 
-// slabSamples is the number of samples of a unit above which a window is decided piece by piece, so
-// that not all of them are in memory at once.
+// slabSamples is the number of samples of a unit above which a window is decided in parts, to limit the memory.
 const slabSamples = 1 << 20
 
-// slabs cuts the window of a unit into pieces of whole days.
+// slabs cuts the window of a unit into parts of whole days.
 func slabs(list []sampleSeries, w window) []window {
 	n, from, to := 0, int64(math.MaxInt64), int64(math.MinInt64)
 	for i := range list {
@@ -521,8 +520,8 @@ func slabs(list []sampleSeries, w window) []window {
 	return out
 }
 
-// takeUnit takes the samples of a unit in which something may be told twice. read reads a series in a
-// window.
+// takeUnit reads and decides about the samples of a unit that two origins may have recorded. read reads a
+// series in a window.
 func (m *sampleMerger) takeUnit(ctx context.Context, set *sampleSet, run [2]int, w window, read func(*sampleSeries, window, func(*vector.Batch) error) error) error {
 	list := set.list[run[0]:run[1]]
 	u := m.p.unitOf(&list[0])
@@ -573,7 +572,7 @@ func compareOrigins(a, b healthdata.Origin) int {
 	return cmp.Or(cmp.Compare(a.App, b.App), bytes.Compare(a.Device[:], b.Device[:]))
 }
 
-// takeDecided hands on what was decided about the rows of a batch inside a window.
+// takeDecided passes on the samples of a batch inside a window with their decisions.
 func (m *sampleMerger) takeDecided(b *vector.Batch, made []decision, slab window, origin int, name func(int32) int) error {
 	w := window{max(slab.from, m.p.window.from), min(slab.to, m.p.window.to)}
 	m.kept, m.shares = m.kept[:0], m.shares[:0]
@@ -598,7 +597,7 @@ func (m *sampleMerger) takeDecided(b *vector.Batch, made []decision, slab window
 	return m.handOn(b)
 }
 
-// verdict explains a decision.
+// verdict returns the verdict of a decision, for the explanation.
 func (m *sampleMerger) verdict(b *vector.Batch, i int, d *decision, origin int, name func(int32) int) verdict {
 	v := verdict{source: b.Source, origin: origin, resource: b.Resource, from: b.Index[i], to: b.Index[i], unit: "interval", used: usedAll, better: -1, betterOrigin: -1}
 	if m.p.resources[b.Resource].Shape == healthdata.Discrete {

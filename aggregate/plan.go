@@ -8,37 +8,37 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// plan is a query that was checked: every name is known, every type fits.
+// plan is a checked query: every name is known, every type fits.
 type plan struct {
 	query     *Query
 	table     *table
 	resources []*healthdata.Resource // of samples, in the order of their slugs
 	window    window
 	slots     []slot
-	where     vector.Filter // nil keeps all
+	where     vector.Filter // nil selects all rows
 	keys      []key
 	aggs      []agg
 	outs      []out
-	trunc     int // which key is a date truncation, -1 for none
+	trunc     int // index of the date truncation in keys, -1 for none
 	grouped   bool
 	rows      bool // one result row per row of the table
 	merge     bool // sources are merged before rows are grouped
-	origins   bool // what a source tells twice counts once
+	origins   bool // data that two origins of a source recorded counts once
 	chosen    bool // one source is chosen per group
-	fill      bool // its gaps are filled from the other sources
+	fill      bool // gaps of the chosen source are filled from the others
 	align     *Align
 	joins     []joinPlan
-	latest    bool // of the rows one is taken, so their numbers are of one analyte
-	traced    bool // an explanation was asked for
+	latest    bool // one of the rows is used, so their numbers must be of one analyte
+	traced    bool // an explanation was requested
 }
 
-// slot is something of a row that the plan needs.
+// slot is a value of a row that the plan reads.
 type slot struct {
 	column
 	sub *subplan // of fromList
 }
 
-// key is what groups are made by.
+// key is an expression that rows are grouped by.
 type key struct {
 	kind   keyKind
 	period Period
@@ -63,7 +63,7 @@ const (
 type agg struct {
 	fn        Func
 	slot      int
-	base      string // what the argument is called in names
+	base      string // name of the argument in column names
 	in, typ   Type
 	low, high *float64
 	band      Band
@@ -73,8 +73,8 @@ func (a *agg) overTime() bool {
 	return a.fn == TimeWeightedMean || a.fn == TimeInRange && a.band == ""
 }
 
-// accumulator returns an empty one for the function. left is how many values those that must
-// keep some may still keep.
+// accumulator returns an empty accumulator of the function. left is the number of values that may still be
+// stored.
 func (a *agg) accumulator(left *int) vector.Acc {
 	switch a.fn {
 	case Count:
@@ -127,11 +127,11 @@ func (a *agg) accumulator(left *int) vector.Acc {
 	return &vector.Rank{Percent: rank, In: a.in, Left: left}
 }
 
-// out is a column of the result, beside its index.
+// out is a column of the result, other than its index.
 type out struct {
 	name string
 	kind outKind
-	n    int // which key, agg or slot
+	n    int // index of the key, aggregate function or slot
 	typ  Type
 }
 
@@ -143,18 +143,18 @@ const (
 	outSlot
 )
 
-// subplan makes one value of a list.
+// subplan computes one value from a list column.
 type subplan struct {
 	list  int // the slot of the list
 	where vector.Filter
-	agg   agg // its slot is the number of the field, -1 to count elements
+	agg   agg // its slot is the index of the field, -1 to count elements
 }
 
 func (q *Query) plan() *plan {
 	return &plan{query: q, trunc: -1, align: q.Align, grouped: len(q.GroupBy) > 0}
 }
 
-// policy returns how the plan puts sources together.
+// policy returns the overlap policy of the plan.
 func (p *plan) policy() OverlapPolicy {
 	switch {
 	case p.merge:
@@ -170,7 +170,7 @@ func (p *plan) policy() OverlapPolicy {
 
 func (p *plan) sampleTable() bool { return p.table.name == samplesTable }
 
-// indexType is the type of the index column of the result.
+// indexType returns the type of the result's index column.
 func (p *plan) indexType() Type {
 	if p.trunc < 0 && !p.rows {
 		return typeInt
@@ -187,7 +187,7 @@ func (p *plan) within(w window) *plan {
 	return &q
 }
 
-// value makes the one value of a list. eb is memory for its elements.
+// value computes the value of a list. eb is memory for the elements of the list.
 func (s *subplan) value(list tables.Cell, fields []tables.ListField, eb *vector.Batch) tables.Cell {
 	eb.Reset(len(fields))
 	for i, f := range fields {

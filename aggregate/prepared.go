@@ -14,19 +14,17 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// Prepared is a query that was checked once, to be answered for many users, over all of
-// their data, and answered again where it changes. Package continuous keeps its answers.
-// It is safe for concurrent use.
+// Prepared is a checked query for many users, over all of their data. After a change of data, it computes only
+// the changed part of the result. Package continuous stores the results. It is safe for concurrent use.
 type Prepared struct {
 	s         *Service
 	p         *plan
 	overrides []string
 }
 
-// Prepare checks a query and makes it ready. The query has a date truncation and selects
-// all of its group keys. Columns of its answers have qualified names, whatever the config
-// says. What is wrong with the query is an InvalidError, as that of [Service.Check]; the
-// config is taken as it is, see [Service.CheckConfig].
+// Prepare checks a query. The query must have a date truncation and select all of its group keys. Result
+// columns have qualified names, whatever the config says. The error is an InvalidError, as that of
+// [Service.Check]. The config is not checked; see [Service.CheckConfig].
 func (s *Service) Prepare(q *Query, c *Config) (*Prepared, error) {
 	var r reader
 	p := r.prepare(q, c, &s.opts.Limits)
@@ -36,15 +34,15 @@ func (s *Service) Prepare(q *Query, c *Config) (*Prepared, error) {
 	return &Prepared{s, p, c.ProviderPriorityOverrides}, nil
 }
 
-// CheckConfig reports what is wrong with the config of a query that is prepared.
+// CheckConfig reports problems in the config of a prepared query.
 func (s *Service) CheckConfig(c *Config) error {
 	var r reader
 	r.checkConfig(c, s.opts.Known, nil)
 	return r.Problems.Err()
 }
 
-// DecodeQuery reads a query from JSON and checks it as [Service.Prepare] does. Keys that
-// are not known are treated as by [Service.Decode].
+// DecodeQuery reads a query from JSON and checks it as [Service.Prepare] does. Unknown keys are handled as by
+// [Service.Decode].
 func (s *Service) DecodeQuery(data []byte, ignoreUnknown bool) (Query, error) {
 	r := reader{strictjson.Reader{Lenient: ignoreUnknown}}
 	var q Query
@@ -58,8 +56,8 @@ func (s *Service) DecodeQuery(data []byte, ignoreUnknown bool) (Query, error) {
 	return q, nil
 }
 
-// DecodeConfig reads the config of a query from JSON and checks it as [Service.CheckConfig]
-// does. Keys that are not known are treated as by [Service.Decode].
+// DecodeConfig reads the config of a query from JSON and checks it as [Service.CheckConfig] does. Unknown keys
+// are handled as by [Service.Decode].
 func (s *Service) DecodeConfig(data []byte, ignoreUnknown bool) (Config, error) {
 	r := reader{strictjson.Reader{Lenient: ignoreUnknown}}
 	var c Config
@@ -73,7 +71,7 @@ func (s *Service) DecodeConfig(data []byte, ignoreUnknown bool) (Config, error) 
 
 const codeContinuous = "continuous_query_invalid"
 
-// prepare checks a query that is answered over all data, and returns its plan.
+// prepare checks a query over all data, and returns its plan.
 func (r *reader) prepare(q *Query, c *Config, limits *Limits) *plan {
 	before := len(r.Problems)
 	config := *c
@@ -84,24 +82,24 @@ func (r *reader) prepare(q *Query, c *Config, limits *Limits) *plan {
 		return p
 	}
 	if len(p.joins) > 0 {
-		r.Fault(codeContinuous, "has joins, which continuous queries do not have", path{"join"})
+		r.Fault(codeContinuous, "must be left out of a continuous query", path{"join"})
 	}
 	if p.table != nil && p.table.name == labTable {
-		r.Fault(codeContinuous, "is about lab_result, which continuous queries do not have", path{"select"})
+		r.Fault(codeContinuous, "must not use the table lab_result in a continuous query", path{"select"})
 	}
 	if p.trunc < 0 {
-		r.Fault(codeContinuous, "needs exactly one date truncation", path{"group_by"})
+		r.Fault(codeContinuous, "must have exactly one date truncation in a continuous query", path{"group_by"})
 	}
 	for k := range p.keys {
 		if p.keyColumn(k) < 0 {
-			r.Fault(codeContinuous, "needs every group key to be selected", path{"select"})
+			r.Fault(codeContinuous, "must have every group key in a continuous query", path{"select"})
 			break
 		}
 	}
 	return p
 }
 
-// Schema returns the columns of answers by name.
+// Schema returns the types of the result columns by name.
 func (q *Prepared) Schema() map[string]Type {
 	out := map[string]Type{}
 	f := q.Empty()
@@ -114,10 +112,10 @@ func (q *Prepared) Schema() map[string]Type {
 	return out
 }
 
-// Empty returns an answer without rows.
+// Empty returns a result without rows.
 func (q *Prepared) Empty() Frame { return q.p.frame(q.p.newGrid()) }
 
-// Resources returns the slugs of the resources that answers depend on.
+// Resources returns the slugs of the resources that results depend on.
 func (q *Prepared) Resources() []string {
 	p := q.p
 	var out []string
@@ -137,27 +135,24 @@ func (q *Prepared) Resources() []string {
 	return out
 }
 
-// Span is a stretch of time in microseconds since 1970, both ends included.
+// Span is a time span in microseconds since 1970, both ends included.
 type Span = healthdata.Span
 
 // Always is all of time.
 var Always = Span{From: math.MinInt64, To: math.MaxInt64}
 
-// Refreshed is an answer that was brought up to date.
+// Refreshed is an updated result.
 type Refreshed struct {
 	Frame Frame
-	// Changed are the rows of Frame that the answer before did not have, or had with
-	// other values, ascending. A row is known by its group keys.
+	// Changed are the new and changed rows of Frame, ascending. Group keys identify a row.
 	Changed []int
 }
 
-// Refresh brings the answer for a user up to date after data has changed in a span: the
-// timestamps of samples, and the Index of records. before is the answer until then, with
-// the columns of Empty; nil if there is none. Only the buckets that the span touches are
-// evaluated, or all of them where a change anywhere may change rows everywhere.
+// Refresh updates the result for a user after data has changed in a time span: the timestamps of samples, and
+// the Index of records. before is the previous result, with the columns of Empty; nil if there is none. Only
+// the buckets in the span are evaluated, or all of them if a change may affect any row.
 //
-// Errors and time limit are those of [Service.Query]; it does not ask whether the team may
-// query.
+// Errors and time limit are those of [Service.Query]. It does not check whether the team may query.
 func (q *Prepared) Refresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, before *Frame, changed Span) (Refreshed, error) {
 	w := q.p.touched(changed)
 	if before == nil {
@@ -183,9 +178,8 @@ func (q *Prepared) Refresh(ctx context.Context, team healthlab.TeamID, user heal
 
 func (p *plan) unbounded() bool { return p.align != nil || p.overTime() }
 
-// touched returns the buckets whose rows a change of data in a span can change. The
-// margin is for clocks away from UTC, and for the parts of a night that have times of
-// their own.
+// touched returns the buckets whose rows a change in a span can affect. It has a margin for time zones, and for
+// the stages of a night, which have times of their own.
 func (p *plan) touched(s Span) window {
 	const most = int64(1) << 57 // beyond it, no calendar
 	if p.unbounded() || s.From < -most || s.To > most {
@@ -200,8 +194,7 @@ func (p *plan) touched(s Span) window {
 	return window{period.truncate(from), period.next(period.truncate(to))}
 }
 
-// extent returns the buckets that hold all samples of a plan. Windows of summaries need
-// not be cut.
+// extent returns the buckets that contain all samples of a plan. Windows of summaries need no limit.
 func (p *plan) extent(ctx context.Context, v healthdata.View) (window, error) {
 	if !p.sampleTable() {
 		return everything, nil
@@ -229,7 +222,7 @@ func (p *plan) extent(ctx context.Context, v healthdata.View) (window, error) {
 	return window{period.truncate(from - margin), period.next(period.truncate(to + margin))}, nil
 }
 
-// evaluate answers the query in a window.
+// evaluate computes the query in a window.
 func (q *Prepared) evaluate(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w window) (Frame, error) {
 	s, p := q.s, q.p
 	u, err := s.data.User(ctx, team, user)
@@ -266,7 +259,7 @@ func (q *Prepared) evaluate(ctx context.Context, team healthlab.TeamID, user hea
 	return out, err
 }
 
-// patch puts the rows of some buckets in the place of the old ones.
+// patch replaces the rows of some buckets.
 func (p *plan) patch(old, fresh *Frame, w window) Frame {
 	out := Frame{Columns: make([]Column, len(fresh.Columns))}
 	at := old.Columns[0].v.Ints // the index is the bucket
@@ -294,8 +287,7 @@ func (p *plan) patch(old, fresh *Frame, w window) Frame {
 	return out
 }
 
-// changed returns the rows of now that before does not have, or has otherwise. Rows are
-// known by their group keys.
+// changed returns the rows of now that are new or differ from before. Group keys identify a row.
 func (p *plan) changed(before, now *Frame) []int {
 	known := make(map[string]int, before.Len())
 	var b []byte
@@ -314,7 +306,7 @@ func (p *plan) changed(before, now *Frame) []int {
 	return out
 }
 
-// rowKey writes the group keys of a row so that no two rows have the same.
+// rowKey encodes the group keys of a row uniquely.
 func (p *plan) rowKey(b []byte, f *Frame, r int) []byte {
 	for k := range p.keys {
 		c := &f.Columns[p.keyColumn(k)]
@@ -340,7 +332,7 @@ func sameRow(a *Frame, i int, b *Frame, j int) bool {
 	})
 }
 
-// keyColumn returns which column of a frame has a group key, -1 if none has.
+// keyColumn returns the index of the frame's column with a group key, -1 if there is none.
 func (p *plan) keyColumn(k int) int {
 	i := slices.IndexFunc(p.outs, func(o out) bool { return o.kind == outKey && o.n == k })
 	if i < 0 {

@@ -9,41 +9,40 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// PriorityStore keeps the preferences of teams between providers. Methods are safe for
-// concurrent use and atomic; text that contains NUL is refused with [healthlab.Invalid].
+// PriorityStore stores the preferences of teams between providers. Methods are safe for concurrent use and
+// atomic; text that contains NUL is refused with [healthlab.Invalid].
 type PriorityStore interface {
-	// Priorities returns a team's preferences, by data, then provider.
+	// Priorities returns a team's preferences, sorted by data, then provider.
 	Priorities(ctx context.Context, team healthlab.TeamID) ([]Priority, error)
 
-	// UpdatePriorities lets change make new preferences of the old ones, and returns them
-	// as they are kept. An error of change is returned unchanged, and nothing is written.
-	// change may run more than once, so it is pure. Concurrent updates behave as if they
-	// ran one after another. Two entries of one provider and data are healthlab.Invalid.
+	// UpdatePriorities calls change with the stored preferences, stores its result and returns it. An error of
+	// change is returned unchanged, and nothing is written. change may run more than once, so it must be pure.
+	// Concurrent updates behave as if they ran one after another. Two entries with the same provider and data
+	// are healthlab.Invalid.
 	//
-	// Where something is different afterwards, the store begins to schedule a task for
-	// every live user of the team and every active continuous query of it, in the same
-	// commit, as continuous.Store.Insert does: every table may have another answer.
+	// If the preferences have changed, the store starts to schedule a task for every live user of the team and
+	// every active continuous query of it, in the same transaction, as continuous.Store.Insert does: every
+	// table may have another result.
 	UpdatePriorities(ctx context.Context, team healthlab.TeamID, change func([]Priority) ([]Priority, error)) ([]Priority, error)
 }
 
-// priorityData are what a preference may be about.
+// priorityData are the kinds of data of a preference.
 var priorityData = []string{"workouts", "activity", "sleep", "body", "timeseries"}
 
-// maxPriority bounds the number of a preference, in both directions.
+// maxPriority is the highest number of a preference; its negative is the lowest.
 const maxPriority = 1_000_000
 
-// Preferences are teams' preferences between providers, as they are read and changed. Safe
-// for concurrent use.
+// Preferences reads and changes teams' preferences between providers. Safe for concurrent use.
 type Preferences struct {
 	store PriorityStore
 	known func(slug string) bool
 }
 
-// NewPreferences returns Preferences on a store. known reports whether a slug is that of a
-// configured provider or lab; nil takes all. Invalid without a store.
+// NewPreferences returns Preferences on a store. known reports whether a slug is that of a configured provider
+// or lab; nil accepts all slugs. Invalid without a store.
 func NewPreferences(store PriorityStore, known func(slug string) bool) (*Preferences, error) {
 	if store == nil {
-		return nil, fmt.Errorf("%w: preferences need a store", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: aggregate.NewPreferences: the store is required", healthlab.Invalid)
 	}
 	if known == nil {
 		known = func(string) bool { return true }
@@ -51,7 +50,7 @@ func NewPreferences(store PriorityStore, known func(slug string) bool) (*Prefere
 	return &Preferences{store, known}, nil
 }
 
-// Of returns a team's preferences, by data, then provider. It is made for [Options].
+// Of returns a team's preferences, sorted by data, then provider. [Options.Priorities] accepts it.
 func (s *Preferences) Of(ctx context.Context, team healthlab.TeamID) ([]Priority, error) {
 	list, err := s.store.Priorities(ctx, team)
 	if err != nil {
@@ -60,8 +59,8 @@ func (s *Preferences) Of(ctx context.Context, team healthlab.TeamID) ([]Priority
 	return list, nil
 }
 
-// About returns those of a team's preferences that are about some data; the empty text is
-// all of them. Invalid if there is no such data.
+// About returns a team's preferences about a kind of data; all of them for the empty text. Invalid for an
+// unknown kind of data.
 func (s *Preferences) About(ctx context.Context, team healthlab.TeamID, data string) ([]Priority, error) {
 	if data != "" && !slices.Contains(priorityData, data) {
 		var p healthlab.Problems
@@ -72,8 +71,8 @@ func (s *Preferences) About(ctx context.Context, team healthlab.TeamID, data str
 	return slices.DeleteFunc(list, func(p Priority) bool { return data != "" && p.Data != data }), err
 }
 
-// Profiles returns a team's numbers for providers where a preference is about everything. It
-// is made for healthdata.Options.Preference.
+// Profiles returns a team's numbers for providers in preferences about all data. healthdata.Options.Preference
+// accepts it.
 func (s *Preferences) Profiles(ctx context.Context, team healthlab.TeamID) (map[string]int, error) {
 	list, err := s.Of(ctx, team)
 	out := map[string]int{}
@@ -85,16 +84,16 @@ func (s *Preferences) Profiles(ctx context.Context, team healthlab.TeamID) (map[
 	return out, err
 }
 
-// PriorityEdit sets a preference, or takes it away.
+// PriorityEdit sets or deletes a preference.
 type PriorityEdit struct {
-	// Provider and Data are as of [Priority].
+	// Provider and Data are those of the [Priority].
 	Provider, Data string
-	// Number is nil to take it away.
+	// Number is the new number; nil deletes the preference.
 	Number *int
 }
 
-// Change changes some of a team's preferences and returns all of them. What is not named
-// stays. Invalid with every problem by position and field.
+// Change changes some of a team's preferences and returns all of them. Other preferences stay. Invalid with
+// every problem by position and field.
 func (s *Preferences) Change(ctx context.Context, team healthlab.TeamID, edits []PriorityEdit) ([]Priority, error) {
 	var p healthlab.Problems
 	for i, e := range edits {
@@ -105,10 +104,10 @@ func (s *Preferences) Change(ctx context.Context, team healthlab.TeamID, edits [
 			p.AddEnum(priorityData, i, "data_type")
 		}
 		if e.Number != nil && (*e.Number < -maxPriority || *e.Number > maxPriority) {
-			p.Add("range", "between -1,000,000 and 1,000,000", i, "priority")
+			p.Add("range", "must be from -1,000,000 to 1,000,000", i, "priority")
 		}
 		if slices.ContainsFunc(edits[:i], func(o PriorityEdit) bool { return o.Provider == e.Provider && o.Data == e.Data }) {
-			p.Add("duplicate", "a provider and data stand once", i)
+			p.Add("duplicate", "must have each provider and kind of data at most once", i)
 		}
 	}
 	if err := p.Err(); err != nil {
@@ -130,15 +129,15 @@ func (s *Preferences) Change(ctx context.Context, team healthlab.TeamID, edits [
 	return list, nil
 }
 
-// SortPriorities puts preferences in the order in which a store returns them, and refuses
-// two of one provider and data.
+// SortPriorities sorts preferences in the order in which a store returns them. Invalid if two have the same
+// provider and data.
 func SortPriorities(list []Priority) error {
 	slices.SortFunc(list, func(a, b Priority) int {
 		return cmp.Or(cmp.Compare(a.Data, b.Data), cmp.Compare(a.Provider, b.Provider))
 	})
 	for i := 1; i < len(list); i++ {
 		if list[i].Data == list[i-1].Data && list[i].Provider == list[i-1].Provider {
-			return fmt.Errorf("%w: a provider and data stand once", healthlab.Invalid)
+			return fmt.Errorf("%w: priorities: each provider and kind of data must come at most once", healthlab.Invalid)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// The columns of derived_readiness.
+// Columns of derived_readiness.
 const (
 	readyDate = iota
 	readyChronotype
@@ -44,29 +44,29 @@ func readinessColumns() []column {
 	return cols
 }
 
-// Night is the main sleep of a day, as a [Readiness] sees it. A nil field is not known.
+// Night is the main sleep of a day, the input of a [Readiness]. A nil field is unknown.
 type Night struct {
 	// AsleepHours is the time asleep.
 	AsleepHours *float64
-	// RestingHR is beats per minute, HRV is RMSSD in milliseconds.
+	// RestingHR is in beats per minute. HRV is RMSSD in milliseconds.
 	RestingHR, HRV *float64
 }
 
-// Readiness rates a day by its night and those of the 21 days before, the oldest first:
-// recovery from 0 to 100 and strain from 0 to 21, nil where it cannot. It is pure and
-// safe for concurrent use.
+// Readiness rates a day by its night and the nights of the 21 days before, the oldest first: recovery from 0 to
+// 100 and strain from 0 to 21, nil if too little is known. Implementations are pure and safe for concurrent
+// use.
 type Readiness func(night Night, before []Night) (recovery, strain *int64)
 
-// The constants of [HouseReadiness].
+// Constants of [HouseReadiness].
 const (
 	baselineDays   = 21
 	baselineLeast  = 7
-	neutral        = 50.0 // recovery below it is load
+	neutral        = 50.0 // a recovery below it adds to the strain
 	neededHours    = 8.0
 	weightHRV      = 0.5
 	weightHR       = 0.3
 	weightSleep    = 0.2
-	leastSpreadHRV = 0.05 // of the mean
+	leastSpreadHRV = 0.05 // least standard deviation, as a share of the mean
 	leastSpreadHR  = 0.02
 	loadRecovery   = 0.6
 	loadDebt       = 0.4
@@ -74,10 +74,10 @@ const (
 	mostStrain     = 21.0
 )
 
-// HouseReadiness is version 1 of our own model: heart rate variability above and
-// resting heart rate below their means of the 21 days before, in standard deviations,
-// and sleep against eight hours, on a logistic curve; strain grows with a recovery below
-// 50 and with missing sleep. It needs seven earlier nights. It is no medical statement.
+// HouseReadiness is version 1 of this library's model. Recovery is a logistic function of the heart rate
+// variability above and the resting heart rate below their means of the 21 days before, in standard deviations,
+// and of sleep against eight hours. Strain grows with a recovery below 50 and with missing sleep. It needs
+// seven earlier nights. It is no medical statement.
 func HouseReadiness(night Night, before []Night) (recovery, strain *int64) {
 	zh, ok1 := deviation(night.HRV, before, func(n Night) *float64 { return n.HRV }, leastSpreadHRV)
 	zr, ok2 := deviation(night.RestingHR, before, func(n Night) *float64 { return n.RestingHR }, leastSpreadHR)
@@ -98,7 +98,7 @@ func HouseReadiness(night Night, before []Night) (recovery, strain *int64) {
 	return recovery, &s
 }
 
-// deviation is how many standard deviations a value is above its mean, within 3.
+// deviation returns the distance of a value from its mean in standard deviations, limited to 3.
 func deviation(v *float64, before []Night, get func(Night) *float64, least float64) (z float64, ok bool) {
 	if v == nil {
 		return 0, false

@@ -6,22 +6,20 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Request is questions over one user's data that are answered together, from one
-// consistent look at it.
+// Request has queries over one user's data. All are evaluated on the same snapshot.
 type Request struct {
 	Timeframe Timeframe
-	// Queries has at least one query. Their results come back in this order.
+	// Queries has at least one query. Results have the same order.
 	Queries []Query
 	Config  Config
 }
 
-// Timeframe is the stretch of days that all queries of a request look at: Past, up to
-// the end of the day Anchor, on the clock of the person.
+// Timeframe is the time range of all queries of a request: the period Past up to the end of the day Anchor, on
+// the person's clock.
 type Timeframe struct {
-	// Anchor is the last day, which counts as a whole.
+	// Anchor is the last day. It counts as a whole.
 	Anchor healthlab.Date
-	// Past is how far back it reaches from the end of Anchor: 7 days are the seven
-	// days that end with it.
+	// Past is the length of the range up to the end of Anchor: 7 days are Anchor and the six days before.
 	Past Period
 }
 
@@ -35,7 +33,7 @@ type Period struct {
 // Unit is a unit of time on the calendar and the clock of the person.
 type Unit string
 
-// The units. Weeks begin on Monday.
+// Units of time. Weeks begin on Monday.
 const (
 	Minute Unit = "minute"
 	Hour   Unit = "hour"
@@ -45,10 +43,10 @@ const (
 	Year   Unit = "year"
 )
 
-// units lists them, the shortest first.
+// units are all units, the shortest first.
 var units = []string{string(Minute), string(Hour), string(Day), string(Week), string(Month), string(Year)}
 
-// Minutes returns a period of n minutes, and so on for the others.
+// Minutes returns a period of n minutes.
 func Minutes(n int64) Period { return Period{Minute, n} }
 
 // Hours returns a period of n hours.
@@ -68,11 +66,11 @@ func Years(n int64) Period { return Period{Year, n} }
 
 func (p Period) count() int64 { return max(p.Value, 1) }
 
-// Query is one question over one table.
+// Query is a query over one table.
 type Query struct {
-	// Select is what the answer has, beside its index; at least one.
+	// Select has the columns of the result, besides its index; at least one.
 	Select []Expr
-	// GroupBy is what rows are put together by; empty means not at all.
+	// GroupBy has the expressions that rows are grouped by; empty for no grouping.
 	GroupBy []Expr
 	// Where keeps the rows that fit a condition, such as
 	//
@@ -80,16 +78,16 @@ type Query struct {
 	//
 	// Empty means all rows. Rows that it leaves out cannot make a source win.
 	Where string
-	// Align fills the gaps of a series of buckets; nil leaves them.
+	// Align fills the gaps of a series of buckets; nil leaves the gaps.
 	Align *Align
-	// Joins are columns of other tables, by the buckets of a date truncation.
+	// Joins are columns of other tables for the same buckets of a date truncation.
 	Joins []Join
 }
 
-// Config is what holds for all queries of a request.
+// Config has the settings of all queries of a request.
 type Config struct {
-	// ProviderPriorityOverrides are slugs of providers and labs, the best first.
-	// They come before everything else where sources are chosen.
+	// ProviderPriorityOverrides are slugs of providers and labs, the preferred first. They take precedence over
+	// all other rules between sources.
 	ProviderPriorityOverrides []string
 	// ColumnNaming is ShortNames by default.
 	ColumnNaming Naming
@@ -99,53 +97,50 @@ type Config struct {
 	Explain bool
 }
 
-// Naming says how columns of results are named.
+// Naming is the way in which result columns are named.
 type Naming string
 
 const (
-	// ShortNames calls a mean "mean" where that is clear, else "mean.efficiency".
+	// ShortNames names a mean "mean" if that is unique, else "mean.efficiency".
 	ShortNames Naming = "short"
-	// QualifiedNames always says "mean.efficiency".
+	// QualifiedNames always names it "mean.efficiency".
 	QualifiedNames Naming = "qualified"
 )
 
-// OverlapPolicy says how several sources of the same thing are put together.
+// OverlapPolicy is the way in which several sources of the same data are combined.
 type OverlapPolicy string
 
 const (
-	// MergeSources decides which source counts before rows are grouped, so that days add
-	// up to weeks and to the ungrouped total: intervals by time, points by local hour,
-	// dated summaries by date and column, sessions by overlap. A query that selects
-	// source_provider or source_type as a value goes by WinnerOnly.
+	// MergeSources chooses between sources before rows are grouped, so that days add up to weeks and to the
+	// ungrouped total: intervals by time, samples without a duration by local hour, dated summaries by date and
+	// column, sessions by overlap. A query that selects source_provider or source_type as a value uses
+	// WinnerOnly.
 	MergeSources OverlapPolicy = "merge"
-	// WinnerOnly uses the best source of each group and leaves the others out. Totals of
-	// longer groups may be smaller than the sum of shorter ones. Ungrouped queries use
-	// every row.
+	// WinnerOnly uses the preferred source of each group only. Totals of longer groups may be smaller than the
+	// sum of shorter ones. Ungrouped queries use every row.
 	WinnerOnly OverlapPolicy = "winner"
-	// FillGaps is WinnerOnly, and uses intervals of the other sources that overlap nothing
-	// of a better one.
+	// FillGaps is WinnerOnly with the intervals of other sources that do not overlap the preferred source.
 	FillGaps OverlapPolicy = "fill"
-	// AllSources uses every row. Under the other policies, what the origins of one source tell twice
-	// counts once.
+	// AllSources uses every row. Under the other policies, data that two origins of one source recorded counts
+	// once.
 	AllSources OverlapPolicy = "all"
 )
 
-// overlapPolicies are the allowed values.
+// overlapPolicies are the allowed values of OverlapPolicy.
 var overlapPolicies = []string{string(MergeSources), string(WinnerOnly), string(FillGaps), string(AllSources)}
 
-// Align says how the empty buckets of a result are filled.
+// Align fills the empty buckets of a result.
 type Align struct {
 	Mode AlignMode
-	// Limit is how far a value may be carried; nil means any distance, and that the
-	// result is not extended beyond its first and last bucket. It is max_age or, for
-	// CarryNearest, span.
+	// Limit is the largest distance over which a value is carried; nil means any distance, and no buckets
+	// before the first and after the last. In the HTTP API it is max_age or, for CarryNearest, span.
 	Limit *Period
 }
 
 // AlignMode is the direction in which values are carried.
 type AlignMode string
 
-// The modes.
+// Modes of Align.
 const (
 	CarryForward  AlignMode = "carry_forward"
 	CarryBackward AlignMode = "carry_backward"
@@ -154,11 +149,10 @@ const (
 
 var alignModes = []string{string(CarryForward), string(CarryBackward), string(CarryNearest)}
 
-// Expr is an expression of a query: [Aggregate], [GroupKey], [Macro], [Field],
-// [Index], [SourceColumn], [TableColumn], [DateTrunc], [DatePart] or [Subquery]. The set
-// is closed.
+// Expr is an expression of a query: [Aggregate], [GroupKey], [Macro], [Field], [Index], [SourceColumn],
+// [TableColumn], [DateTrunc], [DatePart] or [Subquery]. There are no others.
 type Expr interface {
-	// append writes the expression as it is on the wire.
+	// append appends the JSON of the expression, as in the HTTP API.
 	append(b []byte) []byte
 }
 
@@ -167,18 +161,17 @@ type Aggregate struct {
 	Func Func
 	// Arg is a TableColumn, Field, Macro, Index or Subquery.
 	Arg Expr
-	// Low and High bound [TimeInRange], both inclusive; nil is open. Other
-	// functions have none.
+	// Low and High are the limits of [TimeInRange], both inclusive; nil is open. Other functions have none.
 	Low, High *float64
-	// Band is what [Episodes] counts in. [TimeInRange] takes one in place of Low and High.
+	// Band is the band of [Episodes]. [TimeInRange] accepts one in place of Low and High.
 	Band Band
 }
 
-// GroupKey is the key of a group, by its position in GroupBy.
+// GroupKey is the key of a group, selected by its position in GroupBy.
 type GroupKey struct {
 	// Offset counts from 0.
 	Offset int
-	// All stands for all keys in order.
+	// All selects all keys in order.
 	All bool
 }
 
@@ -189,20 +182,19 @@ type Macro struct{ Name string }
 // Field is a field of the samples of a timeseries.
 type Field struct{ Resource, Field string }
 
-// Index is what rows of a table are found and sorted by. Without a table, inside
-// DateTrunc and DatePart, it is that of the query's table.
+// Index is the index of a table, by which rows are found and sorted. Inside DateTrunc and DatePart the table
+// may be left out; it is then that of the query.
 type Index struct{ Table string }
 
-// SourceColumn is a column that says where a row comes from: source_provider,
-// source_type, source_app_id, and for samples source_workout_id and source_sport.
+// SourceColumn is a column about the origin of a row: source_provider, source_type, source_app_id, and for
+// samples source_workout_id and source_sport.
 type SourceColumn struct{ Name string }
 
 // TableColumn is a column of a table of summaries, or of derived_readiness.
 type TableColumn struct{ Table, Column string }
 
-// DateTrunc is the start of the bucket of time that a row falls into. Buckets of N
-// minutes, hours or days are counted from 1970, weeks from Monday 1970-01-05, months
-// and years from year 0: three months are calendar quarters.
+// DateTrunc is the start of the time bucket of a row. Buckets of N minutes, hours or days are counted from
+// 1970, weeks from Monday 1970-01-05, months and years from year 0: three months are calendar quarters.
 type DateTrunc struct {
 	Period Period
 	Of     Index
@@ -217,13 +209,13 @@ type DatePart struct {
 // Part is a part of a date and clock time.
 type Part string
 
-// The parts and their ranges.
+// Parts of a date and their ranges.
 const (
 	MinuteOfHour Part = "minute"       // 0-59
 	HourOfDay    Part = "hour"         // 0-23
 	DayOfMonth   Part = "day"          // 1-31
 	ISOWeek      Part = "week"         // 1-53, ISO 8601
-	WeekOfYear   Part = "week_of_year" // the same
+	WeekOfYear   Part = "week_of_year" // as ISOWeek
 	MonthOfYear  Part = "month"        // 1-12
 	CalendarYear Part = "year"
 	Weekday      Part = "weekday"     // 1 Monday .. 7 Sunday
@@ -235,22 +227,21 @@ var parts = []string{
 	string(MonthOfYear), string(CalendarYear), string(Weekday), string(DayOfYear),
 }
 
-// Subquery makes one value of the elements of a list column.
+// Subquery computes one value from the elements of a list column.
 type Subquery struct {
 	Func Func
-	// Arg is the field of the elements to take, empty for lists of plain values.
-	// Nil counts elements.
+	// Arg is the field of the elements, empty for lists of plain values. Nil counts elements.
 	Arg *Element
-	// From is the list: a TableColumn, or the tags of the note timeseries.
+	// From is the list: a TableColumn, or the tags of the timeseries note.
 	From Expr
-	// Where keeps the elements that fit; empty means all.
+	// Where selects the elements that fit; empty selects all.
 	Where string
 }
 
-// Element is what a [Subquery] takes from each element of its list.
+// Element is the field of list elements that a [Subquery] reads.
 type Element struct {
-	// Table and List name the list column, Field the field of its structs. All are
-	// empty for a list of plain values.
+	// Table and List name the list column, Field the field of its structs. All are empty for a list of plain
+	// values.
 	Table, List, Field string
 }
 
@@ -260,50 +251,47 @@ type Element struct {
 // Last returns the timeframe of the n days that end with the day anchor.
 func Last(n int64, anchor healthlab.Date) Timeframe { return Timeframe{Anchor: anchor, Past: Days(n)} }
 
-// Ask returns a request of one timeframe and some queries, with the default config.
+// Ask returns a request with a timeframe, queries and the default config.
 func Ask(t Timeframe, queries ...Query) *Request { return &Request{Timeframe: t, Queries: queries} }
 
-// Col is a column of a table, such as Col("sleep", "efficiency").
+// Col returns a column of a table, such as Col("sleep", "efficiency").
 func Col(table, column string) TableColumn { return TableColumn{table, column} }
 
-// Samples is the value of a timeseries, such as Samples("heartrate").
+// Samples returns the value of a timeseries, such as Samples("heartrate").
 func Samples(resource string) Field { return Field{resource, "value"} }
 
 // Of applies the function to an expression: Mean.Of(Samples("heartrate")).
 func (f Func) Of(arg Expr) Aggregate { return Aggregate{Func: f, Arg: arg} }
 
-// InRange is percent of the time that a value of samples lay from low to high, both
-// inclusive.
+// InRange returns the percentage of the time in which a sample's value is from low to high, both inclusive.
 func InRange(arg Expr, low, high float64) Aggregate {
 	return Aggregate{Func: TimeInRange, Arg: arg, Low: &low, High: &high}
 }
 
-// By is the start of the bucket of time that a row falls into: By(Days(1)).
+// By returns the start of the time bucket of a row: By(Days(1)).
 func By(p Period) DateTrunc { return DateTrunc{Period: p} }
 
-// ByPart is a part of the date or clock time of a row: ByPart(Weekday).
+// ByPart returns a part of the date or clock time of a row: ByPart(Weekday).
 func ByPart(p Part) DatePart { return DatePart{Part: p} }
 
-// Keys selects all group keys.
+// Keys returns an expression that selects all group keys.
 func Keys() GroupKey { return GroupKey{All: true} }
 
-// badExpr stands where an expression could not be read. Its problem is noted already.
+// badExpr replaces an expression that could not be read. Its problem is recorded already.
 type badExpr struct{}
 
-// Limits bound what one request may ask for. A field that is zero has its default.
+// Limits are the limits of one request. A zero field has its default.
 type Limits struct {
-	// Queries, Select, GroupBy and Joins are numbers of items. Defaults 20, 50, 8 and 8.
+	// Queries, Select, GroupBy and Joins are the highest numbers of items. Defaults 20, 50, 8 and 8.
 	Queries, Select, GroupBy, Joins int
-	// PastYears is how far a timeframe may reach. Default 10.
+	// PastYears is the longest timeframe in years. Default 10.
 	PastYears int
-	// Rows is the most rows that one query may return. Default 100,000.
+	// Rows is the highest number of rows that one query may return. Default 100,000.
 	Rows int
-	// Values is the most values that one query may keep to put them in order, for
-	// medians and percentiles; repeated ones count once. It bounds memory, 16 bytes
-	// each. Default 8 million.
+	// Values is the highest number of different values that one query may hold in memory for medians and
+	// percentiles, 16 bytes each. Default 8 million.
 	Values int
-	// Time is how long a request may take. Default 30 seconds. Then the error is
-	// context.DeadlineExceeded.
+	// Time is the time limit of a request. Default 30 seconds. After it the error is context.DeadlineExceeded.
 	Time time.Duration
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// slot returns the number of a column among those that the plan reads.
+// slot returns the number of a column in the list of columns that the plan reads.
 func (c *compiler) slot(col column) int {
 	k := slotKey{col.name, col.resource, col.from}
 	if col.from == fromSample && len(c.plan.resources) == 1 {
@@ -23,28 +23,28 @@ func (c *compiler) slot(col column) int {
 	return c.slots[k]
 }
 
-// column resolves an expression that stands for a value of a row. ok is false if it
-// is none, or not known; then an error is noted.
+// column resolves an expression to a column of a row. If it is not a column or is unknown, ok is false and an
+// error is recorded.
 func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 	t := c.plan.table
 	switch e := e.(type) {
 	case TableColumn:
 		if t.name == samplesTable {
 			if !slices.Contains(sourceNames, e.Column) {
-				c.unknown(codeColumn, "is not a column of every sample", e.Column, sourceNames, p.At(e.Table))
+				c.unknown(codeColumn, "must be a column of every sample", e.Column, sourceNames, p.At(e.Table))
 				return col, nil, false
 			}
 		}
 		found := t.find(e.Column)
 		if found == nil {
-			c.unknown(codeColumn, "is not a column of this table", e.Column, t.names(), p.At(e.Table))
+			c.unknown(codeColumn, "must be a column of this table", e.Column, t.names(), p.At(e.Table))
 			return col, nil, false
 		}
 		return *found, nil, true
 	case SourceColumn:
 		found := t.find(e.Name)
 		if found == nil || !slices.Contains(sourceNames, e.Name) {
-			c.unknown(codeColumn, "is not a source column of this table", e.Name, sourceNames, p.At("source"))
+			c.unknown(codeColumn, "must be a source column of this table", e.Name, sourceNames, p.At("source"))
 			return col, nil, false
 		}
 		return *found, nil, true
@@ -57,7 +57,7 @@ func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 		}
 		col, ok := sampleColumn(r, e.Field)
 		if !ok {
-			c.unknown(codeColumn, "is not a field of this timeseries", e.Field, sampleColumnNames(r), p.At("field"))
+			c.unknown(codeColumn, "must be a field of this timeseries", e.Field, sampleColumnNames(r), p.At("field"))
 		}
 		return col, nil, ok
 	case Index:
@@ -82,17 +82,17 @@ func (c *compiler) value(e Expr, p path) (n int, col column, ok bool) {
 	return c.slot(col), col, true
 }
 
-// whereName finds what a name in the condition stands for.
+// whereName resolves a name in the condition.
 func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) {
 	t := c.plan.table
 	use := func(col column) (int, Type, *condition.Fault) {
 		if col.typ == typeList {
-			return 0, "", &condition.Fault{Code: codeMismatch, Msg: "is a list"}
+			return 0, "", &condition.Fault{Code: codeMismatch, Msg: "must not be a list column"}
 		}
 		return c.slot(col), col.typ, nil
 	}
 	missing := func(known []string, name string) (int, Type, *condition.Fault) {
-		return 0, "", &condition.Fault{Code: codeColumn, Msg: "is not a column", Near: strictjson.Nearest(name, known)}
+		return 0, "", &condition.Fault{Code: codeColumn, Msg: "must be a column", Near: strictjson.Nearest(name, known)}
 	}
 	if t.name == samplesTable {
 		if o.Two {
@@ -139,7 +139,7 @@ func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) 
 	return missing(append(known, "index"), o.Text)
 }
 
-// onlyResource returns the resource that select and group_by name, if it is one.
+// onlyResource returns the timeseries that select and group_by name, if there is exactly one.
 func (c *compiler) onlyResource() *healthdata.Resource {
 	var only *healthdata.Resource
 	several := false
@@ -165,7 +165,7 @@ func (c *compiler) onlyResource() *healthdata.Resource {
 	return only
 }
 
-// subquery resolves a subquery to a column that is made of a list.
+// subquery resolves a subquery to a column that is computed from a list.
 func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bool) {
 	var list column
 	switch e.From.(type) {
@@ -178,7 +178,7 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 		return col, nil, false
 	}
 	if list.typ != typeList {
-		c.fail("not_a_list", "is not a list column", p.At("from", "unnest"))
+		c.fail("not_a_list", "must be a list column", p.At("from", "unnest"))
 		return col, nil, false
 	}
 	sub = &subplan{agg: agg{fn: e.Func, slot: -1, low: nil}}
@@ -186,23 +186,23 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 	name := string(e.Func) + "." + list.base
 	switch {
 	case e.Arg == nil && e.Func != Count:
-		c.fail("func_type_mismatch", "only count takes no argument", p.At("select", "arg"))
+		c.fail("func_type_mismatch", "must have an argument unless the function is count", p.At("select", "arg"))
 		return col, nil, false
 	case e.Arg == nil:
 	case e.Arg.List == "":
 		if list.fields[0].Name != "" {
-			c.fail(codeColumn, "is a list of structs: name a field", p.At("select", "arg"))
+			c.fail(codeColumn, "must name a field, because the list has structs", p.At("select", "arg"))
 			return col, nil, false
 		}
 		sub.agg.slot, in = 0, list.fields[0].Type
 		name += ".element"
 	default:
 		if e.Arg.List != list.name || e.Arg.Table != "" && e.Arg.Table != c.plan.table.name {
-			c.fail("not_a_list", "is another list than the one in unnest", p.At("select", "arg"))
+			c.fail("not_a_list", "must be the list in unnest", p.At("select", "arg"))
 			return col, nil, false
 		}
 		if sub.agg.slot = fieldOf(list.fields, e.Arg.Field); sub.agg.slot < 0 {
-			c.unknown(codeColumn, "is not a field of this list", e.Arg.Field, fieldNames(list.fields), p.At("select", "arg", e.Arg.List))
+			c.unknown(codeColumn, "must be a field of this list", e.Arg.Field, fieldNames(list.fields), p.At("select", "arg", e.Arg.List))
 			return col, nil, false
 		}
 		in = list.fields[sub.agg.slot].Type
@@ -210,7 +210,7 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 	}
 	typ, ok := e.Func.result(in)
 	if !ok || e.Func == Oldest || e.Func == Newest || e.Func.ofSamples() {
-		c.fail("func_type_mismatch", "does not take an argument of this type", p.At("select"))
+		c.fail("func_type_mismatch", "must be a function that accepts values of the argument's type", p.At("select"))
 		return col, nil, false
 	}
 	sub.agg.in, sub.agg.typ = in, typ
@@ -221,7 +221,7 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 	return column{name: name, base: name, typ: typ, from: fromList}, sub, true
 }
 
-// elementWhere reads the condition on the elements of a list.
+// elementWhere parses the condition on the elements of a list.
 func (c *compiler) elementWhere(text string, fields []tables.ListField, sub *subplan, p path) bool {
 	n, fault := condition.Parse(text)
 	if fault != nil {
@@ -235,7 +235,7 @@ func (c *compiler) elementWhere(text string, fields []tables.ListField, sub *sub
 			k = 0
 		}
 		if k < 0 || o.Two {
-			return 0, "", &condition.Fault{Code: codeColumn, Msg: "is not a field of the elements", Near: strictjson.Nearest(o.Text, fieldNames(fields))}
+			return 0, "", &condition.Fault{Code: codeColumn, Msg: "must be a field of the list's elements", Near: strictjson.Nearest(o.Text, fieldNames(fields))}
 		}
 		return k, fields[k].Type, nil
 	}}

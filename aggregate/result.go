@@ -19,12 +19,11 @@ import (
 // Result is the answer to a request: one [Frame] for each query, in order.
 type Result struct {
 	Frames []Frame
-	// Explain has one entry for each query if it was asked for; nil otherwise.
+	// Explain has one entry for each query if an explanation was requested; nil otherwise.
 	Explain []Explanation
 }
 
-// Frame is the answer to one query, as columns of equal length. The first column is
-// always index.
+// Frame is the result of one query, as columns of equal length. The first column is always index.
 type Frame struct {
 	Columns []Column
 }
@@ -37,7 +36,7 @@ func (f *Frame) Len() int {
 	return f.Columns[0].Len()
 }
 
-// Column returns a column by its name. Invalid, with the names of the columns, if there is none of that name.
+// Column returns the column with a name. Invalid, with the names of the columns, if there is none.
 func (f *Frame) Column(name string) (*Column, error) {
 	names := make([]string, len(f.Columns))
 	for i := range f.Columns {
@@ -48,7 +47,7 @@ func (f *Frame) Column(name string) (*Column, error) {
 	return nil, fmt.Errorf("%w: the result has no column %q; its columns are %s", healthlab.Invalid, name, strings.Join(names, ", "))
 }
 
-// Rows yields the number of each row and its values as [Column.Value] has them.
+// Rows yields the number of each row and its values as [Column.Value] returns them.
 func (f *Frame) Rows() iter.Seq2[int, []any] {
 	return func(yield func(int, []any) bool) {
 		for i := range f.Len() {
@@ -63,7 +62,7 @@ func (f *Frame) Rows() iter.Seq2[int, []any] {
 	}
 }
 
-// Pick returns the frame of some rows, in this order.
+// Pick returns a frame of the given rows, in the given order.
 func (f *Frame) Pick(rows []int) Frame {
 	out := Frame{Columns: make([]Column, len(f.Columns))}
 	for i, c := range f.Columns {
@@ -76,7 +75,7 @@ func (f *Frame) Pick(rows []int) Frame {
 	return out
 }
 
-// storedColumn is a column in the form that stores keep.
+// storedColumn is a column in its stored form.
 type storedColumn struct {
 	Name   string
 	Type   Type
@@ -87,7 +86,7 @@ type storedColumn struct {
 	Days   bool
 }
 
-// MarshalBinary returns the frame in the form that stores keep: compressed gob.
+// MarshalBinary returns the frame for storage: compressed gob.
 func (f *Frame) MarshalBinary() ([]byte, error) {
 	columns := make([]storedColumn, len(f.Columns))
 	for i := range f.Columns {
@@ -105,7 +104,7 @@ func (f *Frame) MarshalBinary() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// UnmarshalBinary reads what MarshalBinary returned.
+// UnmarshalBinary reads the result of MarshalBinary.
 func (f *Frame) UnmarshalBinary(data []byte) error {
 	var columns []storedColumn
 	if err := gob.NewDecoder(flate.NewReader(bytes.NewReader(data))).Decode(&columns); err != nil {
@@ -120,19 +119,19 @@ func (f *Frame) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// Column is one column of a result. A method for values of another type than the column's panics.
+// Column is one column of a result. A method for another type than the column's panics.
 type Column struct {
 	Name string
 	// Type is TypeInt64, TypeFloat64, TypeBool, TypeString, TypeDate, TypeTimestamp
 	// (the person's clock) or TypeInstant (UTC). It depends on the query only.
 	Type Type
 
-	days bool // buckets of whole days
+	days bool // the index has buckets of whole days
 	v    vector.Vec
 }
 
-// NewColumn returns a column of values as [Column.Value] has them, nil for null. Invalid
-// names the row whose value has another type.
+// NewColumn returns a column of values as [Column.Value] returns them, nil for null. Invalid names the row
+// whose value has another type.
 func NewColumn(name string, t Type, values []any) (Column, error) {
 	c := newColumn(name, t)
 	for i, v := range values {
@@ -179,7 +178,7 @@ func (c *Column) Len() int { return c.v.Len() }
 // Null reports whether the value of row i is null.
 func (c *Column) Null(i int) bool { return c.v.IsNull(i) }
 
-// Float returns a number of either type; NaN for null.
+// Float returns a number of type int64 or float64; NaN for null.
 func (c *Column) Float(i int) float64 {
 	switch {
 	case c.Null(i):
@@ -191,8 +190,8 @@ func (c *Column) Float(i int) float64 {
 	}
 }
 
-// Int returns an int64; of a date the days and of a time the microseconds since
-// 1970-01-01 (for a timestamp on the person's clock); 0 for null.
+// Int returns an int64; for a date the days and for a time the microseconds since 1970-01-01 (for a timestamp
+// on the person's clock); 0 for null.
 func (c *Column) Int(i int) int64 { return c.v.Ints[i] }
 
 // Text returns a string, empty for null.
@@ -201,8 +200,8 @@ func (c *Column) Text(i int) string { return c.v.Texts[i] }
 // Bool returns a boolean, false for null.
 func (c *Column) Bool(i int) bool { return c.v.Ints[i] != 0 }
 
-// Time returns a date, a wall-clock time (as if it were UTC) or an instant, always
-// with the location UTC; the zero time for null.
+// Time returns a date, a wall-clock time (as if it were UTC) or an instant, always with the location UTC; the
+// zero time for null.
 func (c *Column) Time(i int) time.Time {
 	switch {
 	case c.Null(i):
@@ -214,8 +213,8 @@ func (c *Column) Time(i int) time.Time {
 	}
 }
 
-// Date returns the day of a date, and of a time on the person's clock, such as that of a bucket of a day, a
-// week or a month. The zero Date for null.
+// Date returns the day of a date, or of a time on the person's clock such as the start of a bucket. The zero
+// Date for null.
 func (c *Column) Date(i int) healthlab.Date {
 	if c.Null(i) {
 		return healthlab.Date{}
@@ -223,8 +222,8 @@ func (c *Column) Date(i int) healthlab.Date {
 	return healthlab.DateOf(c.Time(i))
 }
 
-// Value returns the value of row i; nil for null. It is an int64, a float64, a bool, a string or a time.Time, and
-// a healthlab.Date for a date and for a bucket of days, weeks, months or years.
+// Value returns the value of row i; nil for null. It is an int64, a float64, a bool, a string or a time.Time,
+// and a healthlab.Date for dates and for buckets of days, weeks, months or years.
 func (c *Column) Value(i int) any {
 	if c.Null(i) {
 		return nil

@@ -8,18 +8,17 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Tables declares what [NewPriorityStore] keeps.
+// Tables declares the tables of [NewPriorityStore].
 func Tables() []store.Definition { return []store.Definition{priorityTable.Definition()} }
 
-// PriorityStoreOptions adjusts what NewPriorityStore returns. The zero value, and nil, mean the
-// defaults.
+// PriorityStoreOptions are the options of NewPriorityStore. The zero value, and nil, mean the defaults.
 type PriorityStoreOptions struct {
-	// Changed is called in the transaction that changes the preferences of a team; the Restart of
-	// package continuous is made for it. Default: nothing is scheduled.
+	// Changed is called in the transaction that changes the preferences of a team. The Restart of package
+	// continuous fits. Default: nothing is scheduled.
 	Changed func(ctx context.Context, tx store.Tx, team healthlab.TeamID) error
 }
 
-// NewPriorityStore returns a PriorityStore that keeps its rows in s, whose tables include [Tables].
+// NewPriorityStore returns a PriorityStore that stores its rows in s, whose tables must include [Tables].
 func NewPriorityStore(s store.Store, opts *PriorityStoreOptions) PriorityStore {
 	p := priorityRows{s: s}
 	if opts != nil {
@@ -28,7 +27,7 @@ func NewPriorityStore(s store.Store, opts *PriorityStoreOptions) PriorityStore {
 	return p
 }
 
-// preferences are those of a team.
+// preferences are the stored preferences of a team.
 type preferences struct {
 	Team healthlab.TeamID
 	List []Priority

@@ -14,8 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// runSamples answers a plan by looking at every sample; with several goroutines if
-// there are many, each of which takes some of the buckets.
+// runSamples computes a plan by reading every sample. If there are many samples, several goroutines each
+// compute some of the buckets.
 func (p *plan) runSamples(ctx context.Context, set *sampleSet, limit *Limits, workers int) (*grid, error) {
 	windows := p.split(set, workers)
 	if len(windows) < 2 {
@@ -44,9 +44,8 @@ func (p *plan) runSamples(ctx context.Context, set *sampleSet, limit *Limits, wo
 	return out, nil
 }
 
-// split cuts the window into parts with about as many samples each, at the borders of
-// buckets, so that no group has rows in two of them. It returns nil if that is not
-// worth it or not possible.
+// split cuts the window at bucket edges into parts with about the same number of samples, so that no group has
+// rows in two parts. It returns nil if a split is not possible or saves no time.
 func (p *plan) split(set *sampleSet, workers int) []window {
 	if p.trunc < 0 || p.overTime() || workers < 2 {
 		return nil
@@ -92,7 +91,7 @@ func (p *plan) overTime() bool {
 	return slices.ContainsFunc(p.aggs, func(a agg) bool { return a.overTime() })
 }
 
-// runWindow answers a plan for its window.
+// runWindow computes a plan for its window.
 func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*grid, error) {
 	out := newTaker(p, limit)
 	reach := p.window
@@ -164,7 +163,7 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 	return g, err
 }
 
-// choose puts a choice between competing series before out: by hour, or else sample by sample.
+// choose puts a taker that chooses between competing series before out: by hour, or else sample by sample.
 func (p *plan) choose(ctx context.Context, set *sampleSet, contested map[unit]bool, out taker) (taker, *sampleMerger, *hourChoice, error) {
 	hours := p.hourChoiceOf(set, contested)
 	if hours == nil {
@@ -185,9 +184,9 @@ type filler struct {
 	holds bool
 
 	elements vector.Batch
-	waiting  series.Block // the block before, where the next one says how long its last sample held
+	waiting  series.Block // the previous block, if the duration of its last sample depends on the next block
 	hasWait  bool
-	previous int64 // time of the last sample whose hold is known, or noTime
+	previous int64 // time of the last sample whose duration is known, or noTime
 }
 
 const noTime int64 = -1 << 63
@@ -196,7 +195,7 @@ func (f *filler) begin(s *sampleSeries) {
 	f.s, f.hasWait, f.previous = s, false, noTime
 }
 
-// fill gives the rows of a block, or of the one before it.
+// fill passes on the rows of a block, or of the block before it.
 func (f *filler) fill(block *series.Block, give func(*vector.Batch) error) error {
 	if !f.holds {
 		return f.emit(block, noTime, give)
@@ -217,7 +216,7 @@ func (f *filler) fill(block *series.Block, give func(*vector.Batch) error) error
 
 func (f *filler) inside(at int64) bool { return at >= f.p.window.from && at < f.p.window.to }
 
-// end gives what is left.
+// end passes on the remaining rows.
 func (f *filler) end(give func(*vector.Batch) error) error {
 	if !f.hasWait {
 		return nil
@@ -269,7 +268,7 @@ func (f *filler) emit(block *series.Block, next int64, give func(*vector.Batch) 
 	return give(b)
 }
 
-// ranks takes the ranks of the samples of a block, where they have any.
+// ranks returns the ranks of a block's samples, if they have any.
 func (f *filler) ranks(block *series.Block) {
 	if !slices.ContainsFunc(block.Runs, func(r series.Run) bool { return r.Rank != 0 }) {
 		return
@@ -284,12 +283,12 @@ func (f *filler) ranks(block *series.Block) {
 	b.OwnRank = b.Rank
 }
 
-// longest is how long a sample holds where nothing says how often its series ticks.
+// longest is the duration of a sample if the usual distance of its series is unknown.
 const longest = 15 * minute
 
-// setHoldTimes works out for how long each sample held: until the next one of its series in
-// the window, but at most for five times the distance from the one before it, and for
-// 15 minutes. The last one holds as long as the one before it.
+// setHoldTimes sets the duration of each sample: until the next one of its series in the window, but at most
+// five times the distance from the one before it, and at most 15 minutes. The last sample has the duration of
+// the one before it.
 func (f *filler) setHoldTimes(block *series.Block, next int64) {
 	b := &f.b
 	n := block.Len()
@@ -322,7 +321,7 @@ func (f *filler) setHoldTimes(block *series.Block, next int64) {
 	}
 }
 
-// column fills one slot.
+// column fills the values of one slot.
 func (f *filler) column(k int, block *series.Block) {
 	s, v, n := &f.p.slots[k], &f.b.Cols[k], block.Len()
 	v.Type = s.typ
@@ -368,7 +367,7 @@ func (f *filler) column(k int, block *series.Block) {
 	}
 }
 
-// attr returns what a run of samples has in common.
+// attr returns an attribute that a run of samples shares.
 func (f *filler) attr(field sampleField, a *series.Attrs) tables.Cell {
 	switch field {
 	case fieldProvider:

@@ -11,22 +11,22 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// sampleSet is the series that a plan may read, in order of preference.
+// sampleSet is the set of series that a plan may read, in order of preference.
 type sampleSet struct {
 	view    *lockedView
 	list    []sampleSeries
 	sources []Source
-	origins []healthdata.Origin // the first one is empty: no origin is named
+	origins []healthdata.Origin // the first one is empty: the origin is unknown
 }
 
 func (set *sampleSet) originOf(o healthdata.Origin) int { return slices.Index(set.origins, o) }
 
-// sampleSeries is one series with what the plan knows of it.
+// sampleSeries is one series with its properties for the plan.
 type sampleSeries struct {
 	healthdata.Series
 	pieces   []piece // made once, by cut
-	source   int     // place in sampleSet.sources
-	resource int     // place in plan.resources
+	source   int     // index in sampleSet.sources
+	resource int     // index in plan.resources
 	serial   int
 }
 
@@ -37,13 +37,13 @@ func (s *sampleSeries) cut() []piece {
 	return s.pieces
 }
 
-// lockedView lets several goroutines load from a view, one at a time.
+// lockedView lets several goroutines load chunks from a view, one at a time.
 type lockedView struct {
 	mu   sync.Mutex
 	view healthdata.View
 }
 
-// load loads chunks of a series. Those that have their data are returned as they are.
+// load loads chunks of a series. Chunks that have their data are returned unchanged.
 func (v *lockedView) load(ctx context.Context, key healthdata.SeriesKey, chunks []series.Chunk) ([]series.Chunk, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -59,12 +59,12 @@ func (v *lockedView) load(ctx context.Context, key healthdata.SeriesKey, chunks 
 	defer v.mu.Unlock()
 	out, err := v.view.Load(ctx, key, starts)
 	if err == nil && len(out) != len(starts) {
-		err = fmt.Errorf("load chunks: %d of %d came", len(out), len(starts))
+		err = fmt.Errorf("load chunks: the store returned %d of %d", len(out), len(starts))
 	}
 	return out, err
 }
 
-// seriesQuery returns the query for the series that a plan is about.
+// seriesQuery returns the query for the series of a plan.
 func (p *plan) seriesQuery() healthdata.SeriesQuery {
 	w := p.readWindow()
 	q := healthdata.SeriesQuery{From: w.from - maxOffset.Microseconds(), To: w.to + maxOffset.Microseconds()}
@@ -74,7 +74,7 @@ func (p *plan) seriesQuery() healthdata.SeriesQuery {
 	return q
 }
 
-// samples finds the series that a plan is about.
+// samples finds the series of a plan.
 func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampleSet, error) {
 	q := p.seriesQuery()
 	all, err := v.Series(ctx, q)
@@ -107,7 +107,7 @@ func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampl
 	return set, nil
 }
 
-// known says what a text slot is in every sample of a series.
+// known returns the value of a text slot that all samples of a series share; false if it is not known.
 func (p *plan) known(s *sampleSeries) func(slot int) (string, bool, bool) {
 	return func(n int) (string, bool, bool) {
 		c := &p.slots[n].column
@@ -125,16 +125,16 @@ func (p *plan) known(s *sampleSeries) func(slot int) (string, bool, bool) {
 	}
 }
 
-// piece is a stretch of a series that is read at once: chunks that nothing of the log
-// falls into, or a range in which both have to be merged.
+// piece is a part of a series that is read at once: chunks without newer samples in the write log, or a time
+// range in which chunks and log must be merged.
 type piece struct {
-	chunks      []series.Chunk // headers
+	chunks      []series.Chunk // chunk headers
 	mixed       bool
-	r           series.Range // of a mixed piece
-	start, stop int64        // of the first and the last sample that can be in it
+	r           series.Range // range of a merged piece
+	start, stop int64        // the earliest and the latest start of a sample in it
 }
 
-// pieces cuts a series.
+// pieces cuts a series into pieces.
 func pieces(s *healthdata.Series, atOnce int) []piece {
 	var out []piece
 	last := series.MinTime
@@ -170,7 +170,7 @@ func pieces(s *healthdata.Series, atOnce int) []piece {
 	return out
 }
 
-// span works out what a mixed piece covers.
+// span computes the time range of a merged piece.
 func (p *piece) span(pending []series.Chunk) {
 	p.start, p.stop = series.MaxTime, series.MinTime
 	for _, list := range [...][]series.Chunk{p.chunks, pending} {
@@ -182,10 +182,10 @@ func (p *piece) span(pending []series.Chunk) {
 	}
 }
 
-// chunksAtOnce is how many chunks are in memory at a time, for each goroutine.
+// chunksAtOnce is the number of chunks in memory at a time, for each goroutine.
 const chunksAtOnce = 32
 
-// eachBlock visits the samples of a series, block by block in order of time.
+// eachBlock calls a function for each block of a series' samples, in order of time.
 func (set *sampleSet) eachBlock(ctx context.Context, s *sampleSeries, w window, skip func(from, to int64) bool, visit func(*series.Block) error) error {
 	var scan series.Scanner
 	var scratch series.Block
@@ -231,7 +231,7 @@ func (set *sampleSet) eachBlock(ctx context.Context, s *sampleSeries, w window, 
 	return nil
 }
 
-// local returns where on the person's clock the samples of a chunk can lie.
+// local returns the earliest and latest time on the person's clock of a chunk's samples.
 func local(h *series.Header) (from, to int64) {
 	if h.OneOffset {
 		return h.Start + int64(h.Offset)*second, h.Stop + int64(h.Offset)*second

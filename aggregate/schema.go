@@ -9,31 +9,30 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// Schema is what queries can name.
+// Schema lists the names that queries can use.
 type Schema struct {
-	// Tables are the tables of summaries and the derived ones, by name.
+	// Tables are the tables of summaries and of derived values, by name.
 	Tables []TableSchema `json:"tables"`
-	// Timeseries are the resources whose samples are rows, by name. They make up the table
-	// timeseries; a column of it is written {"timeseries":NAME,"field":COLUMN}.
+	// Timeseries are the resources with samples, by name. Together they are the table timeseries, whose columns
+	// are written {"timeseries":NAME,"field":COLUMN}.
 	Timeseries []TableSchema `json:"timeseries"`
 	// ValueMacros are derived values of a sleep session: {"value_macro":NAME}.
 	ValueMacros []ColumnSchema `json:"value_macros"`
-	// Functions are the names of functions. Any percentile_0 to percentile_100 is one, too.
+	// Functions are the names of functions, to which every percentile_0 to percentile_100 is added.
 	Functions []string `json:"functions"`
-	// Bands are the bands of glucose that time_in_range and episodes take.
+	// Bands are the bands of glucose that time_in_range and episodes accept.
 	Bands []BandSchema `json:"bands"`
 }
 
 // BandSchema is a band of glucose.
 type BandSchema struct {
 	Name Band `json:"name"`
-	// Functions are those that take it.
+	// Functions are the functions that accept the band.
 	Functions []Func `json:"functions"`
-	// Low and High are its ends as the consensus has them, in whole mg/dL, both inclusive;
-	// nil is open.
+	// Low and High are its limits in the consensus, in whole mg/dL, both inclusive; nil is open.
 	Low  *int `json:"low_mg_dl"`
 	High *int `json:"high_mg_dl"`
-	// LowMmol and HighMmol are the same in mmol/L.
+	// LowMmol and HighMmol are the limits in mmol/L.
 	LowMmol  *float64 `json:"low_mmol_l"`
 	HighMmol *float64 `json:"high_mmol_l"`
 }
@@ -45,8 +44,8 @@ type TableSchema struct {
 	Aliases []string `json:"aliases"`
 	// IndexType is the type of the column index.
 	IndexType Type `json:"index_type"`
-	// Additive says that the values of a timeseries add up, such as steps. Values of others, such
-	// as a temperature, are levels. False for tables.
+	// Additive is true if the values of a timeseries can be added up, such as steps. Others, such as a
+	// temperature, are levels. False for tables.
 	Additive bool           `json:"additive"`
 	Columns  []ColumnSchema `json:"columns"`
 }
@@ -57,15 +56,13 @@ type ColumnSchema struct {
 	// Aliases are other names that queries may use. Never nil.
 	Aliases []string `json:"aliases"`
 	Type    Type     `json:"type"`
-	// Unit is the unit of the values: local for a time on the person's clock. Empty where
-	// there is none.
+	// Unit is the unit of the values; local for a time on the person's clock. Empty for values without a unit.
 	Unit string `json:"unit"`
-	// Doc says what the values are, where name and unit do not.
+	// Doc describes the values, if name and unit are not enough.
 	Doc string `json:"description"`
 }
 
-// Describe returns what queries can name, in the order of the names; columns are in the order
-// of the documentation.
+// Describe returns the names that queries can use, sorted; columns are in the order of the documentation.
 func Describe() Schema {
 	var out Schema
 	for _, name := range tableNames {

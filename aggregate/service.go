@@ -13,55 +13,52 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Reader is what questions are answered from. [healthdata.Service] is one. Both methods
-// are safe for concurrent use.
+// Reader reads the data of queries. [healthdata.Service] is a Reader. Both methods are safe for concurrent use.
 type Reader interface {
 	// View calls read with a consistent view of one user's data, and returns the
 	// error of read unchanged. healthlab.NotFound if the team has no such live user.
 	// The view is used by one goroutine at a time.
 	View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error
-	// User returns a live user of the team, else healthlab.NotFound. It is asked for
-	// the zone of the user.
+	// User returns a live user of the team, else healthlab.NotFound. The service needs the time zone of the
+	// user.
 	User(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error)
 }
 
-// Service answers questions. It is safe for concurrent use.
+// Service evaluates queries. It is safe for concurrent use.
 type Service struct {
 	data Reader
 	opts Options
 }
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options are the options of a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Limits bound what one request may ask for.
+	// Limits are the limits of one request.
 	Limits Limits
-	// Enabled reports whether a team may ask at all. Default: every team may.
+	// Enabled reports whether a team may query. Default: every team may.
 	Enabled func(context.Context, healthlab.TeamID) (bool, error)
 	// Priorities returns a team's preferences between providers. Default: none.
 	Priorities func(context.Context, healthlab.TeamID) ([]Priority, error)
-	// Known reports whether a slug is that of a configured provider or lab, for
-	// overrides. Default: all are. It must be safe for concurrent use.
+	// Known reports whether a slug in overrides is that of a configured provider or lab. Default: all are. It
+	// must be safe for concurrent use.
 	Known func(slug string) bool
-	// SleepScore and Readiness are the models behind the derived values. Defaults
-	// HouseSleepScore and HouseReadiness.
+	// SleepScore and Readiness are the models of derived values. Defaults HouseSleepScore and HouseReadiness.
 	SleepScore SleepScore
 	Readiness  Readiness
-	// LabResults returns all laboratory results of a person, for the table lab_result. They are read
-	// before the other data, and not from the same snapshot. Default: a query over the table is
-	// healthlab.Unimplemented.
+	// LabResults returns all laboratory results of a person, for the table lab_result. They are read before the
+	// other data, and not from the same snapshot. Default: a query over the table is healthlab.Unimplemented.
 	LabResults func(context.Context, healthlab.TeamID, healthlab.UserID) ([]LabResult, error)
-	// Parallel is how many goroutines one query may use when it has more than about
-	// a million samples to look at. Default: the number of processors.
+	// Parallel is the number of goroutines that one query may use if it reads more than about a million
+	// samples. Default: the number of processors.
 	Parallel int
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
 
-// New returns a Service on data, which is required; without it New returns
-// healthlab.Invalid. It starts nothing.
+// New returns a Service on data, which is required; without it New returns healthlab.Invalid. It starts no
+// goroutine.
 func New(data Reader, opts *Options) (*Service, error) {
 	if data == nil {
-		return nil, fmt.Errorf("%w: a service needs data", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: aggregate.New: the health data is required", healthlab.Invalid)
 	}
 	s := &Service{data: data}
 	if opts != nil {
@@ -93,16 +90,15 @@ func New(data Reader, opts *Options) (*Service, error) {
 	return s, nil
 }
 
-// Limits returns the bounds of a request.
+// Limits returns the limits of one request.
 func (s *Service) Limits() Limits { return s.opts.Limits }
 
-// Reader returns what questions are answered from.
+// Reader returns the reader of the queries' data.
 func (s *Service) Reader() Reader { return s.data }
 
-// Decode reads a request from JSON and checks it for unknown keys, unknown names and wrong
-// types. With ignoreUnknown, unknown keys are no error; a misspelt key then has no effect.
-// The error is a [healthlab.InvalidError] with every problem by its path; for a misspelt name
-// it suggests the right one.
+// Decode reads a request from JSON and checks it for unknown keys, unknown names and wrong types. With
+// ignoreUnknown, unknown keys are no error, and a misspelt key has no effect. The error is a
+// [healthlab.InvalidError] with every problem by its path; for a misspelt name it suggests the right one.
 func (s *Service) Decode(data []byte, ignoreUnknown bool) (Request, error) {
 	r := reader{strictjson.Reader{Lenient: ignoreUnknown}}
 	req := r.decode(data)
@@ -120,7 +116,7 @@ func Decode(data []byte) (Request, error) {
 	return s.Decode(data, false)
 }
 
-// Check reports what is wrong with a request, as [Service.Decode] does.
+// Check reports problems in a request, as [Service.Decode] does.
 func (s *Service) Check(req *Request) error {
 	_, err := s.plans(req)
 	return err
@@ -132,19 +128,18 @@ func (s *Service) plans(req *Request) ([]*plan, error) {
 	return plans, r.Problems.Err()
 }
 
-// Query answers a request from one consistent look at a user's data. Either all
-// queries are answered or none.
+// Query evaluates a request on one snapshot of a user's data. It returns the results of all queries or an
+// error.
 //
-// Errors: healthlab.Invalid for a request that is not valid, for a result that has too
-// many rows and for a sum that its type cannot hold; healthlab.NotFound without such a
-// user; healthlab.Forbidden, as a RuleError of type FeatureNotEnabled, for a team that
-// may not ask. It ends soon after ctx does, with the error of ctx.
+// Errors: healthlab.Invalid for an invalid request, for a result with too many rows and for a sum that its type
+// cannot hold; healthlab.NotFound without such a user; healthlab.Forbidden, as a RuleError of type
+// FeatureNotEnabled, for a team that may not query. If ctx ends, it returns the error of ctx soon after.
 func (s *Service) Query(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req *Request) (*Result, error) {
 	return s.query(ctx, team, user, req, false)
 }
 
-// Explain is [Service.Query] with an explanation beside each result: what was read, and
-// which source was chosen where and why.
+// Explain is [Service.Query] with an explanation of each result: the data that was read, and the chosen sources
+// with the reasons.
 func (s *Service) Explain(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req *Request) (*Result, error) {
 	return s.query(ctx, team, user, req, true)
 }
@@ -212,7 +207,7 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	return out, nil
 }
 
-// beginning returns what a query reads first: the user, the preferences of the team, and the data of plans.
+// beginning returns the first read of a query: the user, the team's preferences, and the data of plans.
 func beginning(team healthlab.TeamID, user healthlab.UserID, plans []*plan) []store.Query {
 	q := []store.Query{priorityTable.One(preferencesKey(team), store.Plain)}
 	for _, p := range plans {
@@ -228,12 +223,10 @@ func beginning(team healthlab.TeamID, user healthlab.UserID, plans []*plan) []st
 	return append(q, store.User(team, user))
 }
 
-// FeatureNotEnabled is the rule that keeps a team from asking; its kind is
-// healthlab.Forbidden.
+// FeatureNotEnabled is the error type for a team that may not query; its kind is healthlab.Forbidden.
 const FeatureNotEnabled = "FEATURE_NOT_ENABLED"
 
-// Allowed returns healthlab.Forbidden, as a RuleError of type FeatureNotEnabled, for a team
-// that may not ask.
+// Allowed returns healthlab.Forbidden, as a RuleError of type FeatureNotEnabled, for a team that may not query.
 func (s *Service) Allowed(ctx context.Context, team healthlab.TeamID) error {
 	ok, err := s.opts.Enabled(ctx, team)
 	if err == nil && !ok {
@@ -248,7 +241,7 @@ func (s *Service) wall(u *healthdata.User) int64 {
 	return at.UnixMicro() + int64(offset)*second
 }
 
-// under puts the problems of one query or join under its place.
+// under adds the path of a query or join to problems.
 func under(err error, place ...any) error {
 	var invalid *healthlab.InvalidError
 	if !errors.As(err, &invalid) {
@@ -259,7 +252,7 @@ func under(err error, place ...any) error {
 	return p.Err()
 }
 
-// run answers one plan. labs are the rows of lab_result.
+// run computes one plan. labs are the rows of lab_result.
 func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order, t *trace, labs []LabResult) (*grid, error) {
 	m := &models{score: s.opts.SleepScore, readiness: s.opts.Readiness}
 	limit := &s.opts.Limits

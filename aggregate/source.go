@@ -7,31 +7,31 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Source is who recorded a row: sources are chosen by these two.
+// Source is the provider and the source type of a row. The choice between sources depends on both.
 type Source struct {
 	Provider string                `json:"provider"`
 	Type     healthdata.SourceType `json:"type"`
 }
 
-// Priority is a team's preference for a provider: the larger number wins between two
-// sources of equal type. A provider without one has 0.
+// Priority is a team's preference for a provider: between two sources of the same type the larger number is
+// preferred. A provider without one has 0.
 type Priority struct {
 	// Provider is the slug of a provider or lab.
 	Provider string
-	// Data is what the preference is about: sleep, activity, body, workouts or
-	// timeseries. Empty is everything that has no entry of its own.
+	// Data is the kind of data: sleep, activity, body, workouts or timeseries. Empty is all data without an
+	// entry of its own.
 	Data   string
 	Number int
 }
 
-// order compares sources; the smallest is preferred. It is made of steps, each of
-// which decides only where those before it are equal.
+// order compares sources; the smallest is preferred. It has several rules, each of which decides only if those
+// before it find no difference.
 type order struct {
 	overrides map[string]int
 	numbers   map[string]int
 }
 
-// dataOf says which preferences a table goes by.
+// dataOf is the kind of data of each table, for preferences.
 var dataOf = map[string]string{
 	"sleep": "sleep", readinessTable: "sleep", "activity": "activity", "body": "body", "workout": "workouts", samplesTable: "timeseries",
 }
@@ -53,8 +53,7 @@ func newOrder(overrides []string, priorities []Priority, table string) *order {
 	return o
 }
 
-// steps is the order in which the rules decide. An override of the request comes
-// before everything; then the type of the source, the team's number, the slug.
+// steps are the rules in order: an override of the request, the source type, the team's number, the slug.
 var steps = []struct {
 	name    string
 	compare func(o *order, a, b Source) int
@@ -76,7 +75,7 @@ func compareTypes(a, b healthdata.SourceType) int {
 	return cmp.Or(cmp.Compare(a.Rank(), b.Rank()), cmp.Compare(a, b))
 }
 
-// compare returns which of two sources is preferred, and the rule that says so.
+// compare compares two sources, and returns the rule that decided.
 func (o *order) compare(a, b Source) (c int, rule string) {
 	for _, s := range steps {
 		if c := s.compare(o, a, b); c != 0 {

@@ -15,11 +15,11 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// maxOffset is how far a person's clock can be from UTC.
+// maxOffset is the largest offset of a person's clock from UTC.
 const maxOffset = 24 * time.Hour
 
-// pageOf is how much of the calendar is read at a time: documents of summaries may be
-// large, and only a few of their values are kept.
+// pageOf is the time range that is read at a time. It limits memory, because documents of summaries may be
+// large and only a few of their values are used.
 const pageOf = 92 * 24 * time.Hour
 
 func recordQueries(t *tables.Table, w window) []healthdata.RecordQuery {
@@ -29,7 +29,7 @@ func recordQueries(t *tables.Table, w window) []healthdata.RecordQuery {
 	return w.pages(t.Resource)
 }
 
-// eachSummary visits the rows of a table inside a window, page by page.
+// eachSummary calls a function for each row of a table in a window, page by page.
 func eachSummary(ctx context.Context, v healthdata.View, t *tables.Table, w window, cycles bool, visit func(*tables.Row, int64) error) error {
 	for _, q := range recordQueries(t, w) {
 		if err := ctx.Err(); err != nil {
@@ -67,8 +67,8 @@ func eachSummary(ctx context.Context, v healthdata.View, t *tables.Table, w wind
 	return nil
 }
 
-// The years in which a window without bounds is read page by page. What lies outside,
-// hardly anything, is read at once.
+// Years in which a window without limits is read page by page. Data outside, of which there is hardly any, is
+// read at once.
 var pagedFrom, pagedTo = time.Date(2005, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2045, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // pages cuts a window into queries that do not overlap.
@@ -81,7 +81,7 @@ func (w window) pages(resource string) []healthdata.RecordQuery {
 	return append(out, healthdata.RecordQuery{Resource: resource, From: pagedTo})
 }
 
-// recordPages cuts a stretch of time into queries that do not overlap.
+// recordPages cuts a time range into queries that do not overlap.
 func recordPages(resource string, from, to time.Time) []healthdata.RecordQuery {
 	var out []healthdata.RecordQuery
 	for from.Before(to) {
@@ -95,11 +95,11 @@ func recordPages(resource string, from, to time.Time) []healthdata.RecordQuery {
 	return out
 }
 
-// cycleResource is where the stages of a night are.
+// cycleResource is the resource with the stages of a night.
 const cycleResource = "sleep_cycle"
 
-// cyclesOf returns the sleep cycles of the sessions that q reads, by session. Of
-// several of one session it is the one that changed last.
+// cyclesOf returns the sleep cycles of the sessions that q reads, by session. If a session has several, it is
+// the one that changed last.
 func cyclesOf(ctx context.Context, v healthdata.View, q healthdata.RecordQuery) (map[uuid.UUID]*healthdata.SleepCycle, error) {
 	q.Resource = cycleResource
 	// A cycle ends with its session, or nearly.
@@ -129,7 +129,7 @@ func cyclesOf(ctx context.Context, v healthdata.View, q healthdata.RecordQuery) 
 	return out, nil
 }
 
-// kept is what a query keeps of a row.
+// kept is the part of a row that a query uses.
 type kept struct {
 	source  Source
 	origin  healthdata.Origin
@@ -186,7 +186,7 @@ func indexCell(t Type, at int64) tables.Cell {
 	return vector.IntCell(at)
 }
 
-// runRows answers a plan over rows that are in memory.
+// runRows computes a plan over rows in memory.
 func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit *Limits) (*grid, []Source, error) {
 	sources := make([]Source, 0, len(rows))
 	for i := range rows {
@@ -288,10 +288,10 @@ func (p *plan) filtered(rows []kept) []kept {
 	return out
 }
 
-// batchRows is how many rows of summaries make a batch.
+// batchRows is the number of rows of summaries in a batch.
 const batchRows = 4096
 
-// taker takes batches and makes a grid of them.
+// taker accumulates batches and returns a grid.
 type taker interface {
 	take(b *vector.Batch) error
 	grid() (*grid, error)
@@ -304,7 +304,7 @@ func newTaker(p *plan, limit *Limits) taker {
 	return newGrouper(p, limit)
 }
 
-// lister keeps every row.
+// lister is a taker that keeps every row.
 type lister struct {
 	p     *plan
 	limit int

@@ -11,7 +11,7 @@ import (
 // Type is the type of a column, in tables and in results.
 type Type = tables.ColumnType
 
-// The types, once more under short names.
+// Short names of the types.
 const (
 	typeInt     = tables.TypeInt64
 	typeFloat   = tables.TypeFloat64
@@ -23,13 +23,13 @@ const (
 	typeList    = tables.TypeList
 )
 
-// The tables that are not summaries of one resource.
+// Tables other than summaries of one resource.
 const (
 	samplesTable   = "timeseries"
 	readinessTable = "derived_readiness"
 )
 
-// table is what a query is about.
+// table is a table of queries.
 type table struct {
 	name      string
 	indexType Type
@@ -38,10 +38,10 @@ type table struct {
 	byName    map[string]int
 }
 
-// column is something of a row that has a name.
+// column is a value of a row with a name.
 type column struct {
 	name   string
-	base   string // as the names of result columns have it
+	base   string // name in result columns
 	typ    Type
 	fields []tables.ListField
 	unit   string
@@ -51,10 +51,10 @@ type column struct {
 	summary  *tables.Column       // fromSummary
 	resource *healthdata.Resource // fromSample
 	field    sampleField          // fromSample
-	number   int                  // fromReadiness, fromLab and fromMacro: which
+	number   int                  // fromReadiness, fromLab and fromMacro: index of the value
 }
 
-// origin says where a column's values come from.
+// origin is the kind of value of a column.
 type origin uint8
 
 const (
@@ -67,7 +67,7 @@ const (
 	fromList // a subquery
 )
 
-// sampleField is something that a sample has.
+// sampleField is a field of a sample.
 type sampleField uint8
 
 const (
@@ -101,10 +101,10 @@ var sampleFields = map[string]sampleField{
 	"bolus_purpose": fieldPurpose,
 }
 
-// sourceNames are the columns that say where a row comes from.
+// sourceNames are the columns about the source of a row.
 var sourceNames = []string{"source_provider", "source_type", "source_app_id", "source_workout_id", "source_sport"}
 
-// catalogue are the tables by name. It derives from the catalogue of healthdata, once.
+// catalogue returns the tables by name. They are derived from the catalogue of healthdata, once.
 var catalogue = sync.OnceValue(func() map[string]*table {
 	out := map[string]*table{}
 	for _, h := range tables.All() {
@@ -143,7 +143,7 @@ var tableNames = func() []string {
 	return out
 }()
 
-// sampleSourceColumns are the columns of samples that need no resource.
+// sampleSourceColumns are the columns about the source that samples of every resource have.
 func sampleSourceColumns() []column {
 	var out []column
 	for _, n := range sourceNames {
@@ -171,7 +171,7 @@ func (t *table) index() column {
 	return column{name: "index", base: "timestamp", typ: t.indexType, from: fromIndex}
 }
 
-// sampleResource returns a resource whose samples are rows, or nil.
+// sampleResource returns the resource of a timeseries, or nil.
 func sampleResource(slug string) *healthdata.Resource {
 	r := healthdata.ResourceBySlug(slug)
 	if r == nil || r.Class != healthdata.ClassTimeseries || !r.Events {

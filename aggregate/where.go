@@ -8,11 +8,11 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 )
 
-// Condition is a parsed condition of a query: what stands in Query.Where.
+// Condition is a parsed condition of Query.Where.
 type Condition struct{ root condition.Cond }
 
-// ParseWhere reads a condition, without asking whether its columns exist. The error is
-// healthlab.Invalid with code where_syntax; its context names the offset, in bytes.
+// ParseWhere parses a condition, without checking that its columns exist. The error is healthlab.Invalid with
+// code where_syntax; its context has the offset, in bytes.
 func ParseWhere(text string) (Condition, error) {
 	c, fault := condition.Parse(text)
 	if fault != nil {
@@ -23,8 +23,8 @@ func ParseWhere(text string) (Condition, error) {
 	return Condition{c}, nil
 }
 
-// String writes the condition with no more parentheses than it needs. Parsing it
-// again gives the same condition.
+// String returns the condition with no more parentheses than necessary. Parsing the text gives an equal
+// condition.
 func (c Condition) String() string {
 	if c.root == nil {
 		return ""
@@ -32,10 +32,10 @@ func (c Condition) String() string {
 	return condition.Spell(c.root)
 }
 
-// names finds what a name in a condition stands for.
+// names resolves a name in a condition to a slot and type.
 type names func(o condition.Operand) (slot int, typ Type, fault *condition.Fault)
 
-// checker turns a parsed condition into a filter and gathers its errors.
+// checker turns a parsed condition into a filter and collects errors.
 type checker struct {
 	names  names
 	faults []*condition.Fault
@@ -75,7 +75,7 @@ func (c *checker) filter(n condition.Cond) vector.Filter {
 		}
 		slot, typ, ok := c.column(n.Of)
 		if ok && typ != typeBool {
-			c.fail(codeMismatch, "stands alone and is not a boolean", n.Of.At)
+			c.fail(codeMismatch, "must be a boolean column or have a comparison", n.Of.At)
 		}
 		return vector.Bool{Slot: slot}
 	default:
@@ -117,17 +117,17 @@ func (c *checker) compare(n condition.Compare) vector.Filter {
 		out.Class, ok = c.literal(types[1], n.Left, &out.Left)
 	default:
 		if out.Class = classOf(types[0], types[1]); out.Class == vector.ClassNone {
-			c.fail(codeMismatch, "compares values of different types", n.Left.At)
+			c.fail(codeMismatch, "must compare values of the same type", n.Left.At)
 			ok = false
 		}
 	}
 	if ok && out.Class == vector.ClassBool && n.Op != "=" && n.Op != "!=" {
-		c.fail(codeMismatch, "booleans are only equal or not", n.Left.At)
+		c.fail(codeMismatch, "must compare booleans with = or != alone", n.Left.At)
 	}
 	return out
 }
 
-// classOf returns what two columns are compared as.
+// classOf returns the class in which two columns are compared.
 func classOf(a, b Type) vector.Class {
 	number := func(t Type) bool { return t == typeInt || t == typeFloat }
 	switch {
@@ -152,10 +152,10 @@ func classOf(a, b Type) vector.Class {
 	}
 }
 
-// literal reads a literal as a value that a column of type t can be compared with.
+// literal converts a literal to a value that can be compared with a column of type t.
 func (c *checker) literal(t Type, o condition.Operand, v *vector.Operand) (vector.Class, bool) {
 	mismatch := func() (vector.Class, bool) {
-		c.fail(codeMismatch, "is not of the type of the column", o.At)
+		c.fail(codeMismatch, "must be of the type of the column", o.At)
 		return vector.ClassNone, false
 	}
 	switch t {
@@ -165,7 +165,7 @@ func (c *checker) literal(t Type, o condition.Operand, v *vector.Operand) (vecto
 		}
 		x, err := strconv.ParseFloat(o.Text, 64)
 		if err != nil {
-			c.fail(codeLiteral, "is not a number that can be", o.At)
+			c.fail(codeLiteral, "must be a finite number of 64 bits", o.At)
 			return vector.ClassNone, false
 		}
 		v.Num = x
@@ -194,7 +194,7 @@ func (c *checker) literal(t Type, o condition.Operand, v *vector.Operand) (vecto
 		}
 		i, ok := timeLiteral(o.Text, t)
 		if !ok {
-			c.fail(codeLiteral, "is not a date or time of the kind that the column has", o.At)
+			c.fail(codeLiteral, "must be a date or time of the column's type", o.At)
 			return vector.ClassNone, false
 		}
 		v.Int = i
@@ -204,8 +204,7 @@ func (c *checker) literal(t Type, o condition.Operand, v *vector.Operand) (vecto
 	}
 }
 
-// timeLiteral reads a day, or a day and a clock time. Only an instant may have an
-// offset.
+// timeLiteral parses a day, or a day with a clock time. Only an instant may have an offset.
 func timeLiteral(s string, t Type) (int64, bool) {
 	if d, err := healthlab.ParseDate(s); err == nil {
 		if t == typeDate {

@@ -16,19 +16,19 @@ const (
 	hour    = 60 * minute
 	day     = 24 * hour
 	week    = 7 * day
-	maxTime = int64(1) << 62 // far behind every time that can be
+	maxTime = int64(1) << 62 // later than every valid time
 )
 
-// window is a stretch of time, From inclusive, To exclusive.
+// window is a time range, From inclusive, To exclusive.
 type window struct{ from, to int64 }
 
-// interval is a stretch of time, half open; an instant has no length.
+// interval is a half-open time range; an instant has no duration.
 type interval struct{ from, to int64 }
 
-// everything is the window of questions that have no timeframe.
+// everything is the window of queries without a timeframe.
 var everything = window{-maxTime, maxTime}
 
-// bounds returns what a timeframe covers: up to the end of its last day.
+// bounds returns the time range of a timeframe, up to the end of its last day.
 func (t Timeframe) bounds() window {
 	end := dayStart(t.Anchor) + day
 	n := t.Past.count()
@@ -46,7 +46,7 @@ func dayStart(d healthlab.Date) int64 {
 	return time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC).UnixMicro()
 }
 
-// width is the length of one unit, 0 for months and years.
+// width returns the length of one unit, 0 for months and years.
 func (p Period) width() int64 {
 	switch p.Unit {
 	case Minute:
@@ -72,15 +72,15 @@ func monthsBefore(t, n int64) int64 {
 
 func (w window) yearsLong(n int) bool { return w.from < monthsBefore(w.to, 12*int64(n)) }
 
-// Start returns the start of the bucket that holds the clock time of at, as a date_trunc group key
-// has it: the clock time as UTC. Several units begin at multiples of their number: days and shorter
-// at 1970-01-01, weeks at Monday 1970-01-05, months and years at year 0.
+// Start returns the start of the bucket of the clock time at, as the value of a date_trunc group key: the clock
+// time as UTC. Buckets of several units start at multiples of their number: days and shorter from 1970-01-01,
+// weeks from Monday 1970-01-05, months and years from year 0.
 func (p Period) Start(at time.Time) time.Time {
 	_, offset := at.Zone()
 	return time.UnixMicro(p.truncate(at.UnixMicro() + int64(offset)*second)).UTC()
 }
 
-// truncate returns the start of the bucket that holds t.
+// truncate returns the start of the bucket of t.
 func (p Period) truncate(t int64) int64 {
 	n := p.count()
 	switch p.Unit {
@@ -102,7 +102,7 @@ func (p Period) truncate(t int64) int64 {
 
 func (p Period) next(start int64) int64 { return p.step(start, 1) }
 
-// step returns the start of the bucket k buckets from the one that begins at start.
+// step returns the start of the bucket that is k buckets after the one at start.
 func (p Period) step(start, k int64) int64 {
 	n := p.count() * k
 	switch p.Unit {
@@ -117,7 +117,7 @@ func (p Period) step(start, k int64) int64 {
 	}
 }
 
-// monthStart returns the first midnight of a month counted from year 0.
+// monthStart returns the first midnight of a month. Months are counted from year 0.
 func monthStart(m int64) int64 {
 	const most = 200_000 * 12
 	if m > most {
@@ -127,9 +127,8 @@ func monthStart(m int64) int64 {
 	return time.Date(int(y), time.Month(m-12*y+1), 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 }
 
-// edges appends the borders of the buckets from one that holds w.from, cut to the
-// window, and their starts, which may lie before it. It stops behind limit buckets
-// and returns where to go on.
+// edges appends the edges of the buckets from the one of w.from, limited to the window, and their starts, which
+// may be before the window. After limit buckets it returns the time to continue at.
 func (p Period) edges(edges, starts []int64, w window, limit int) (e, s []int64, rest window) {
 	edges = append(edges, w.from)
 	at := p.truncate(w.from)
@@ -146,7 +145,7 @@ func (p Period) edges(edges, starts []int64, w window, limit int) (e, s []int64,
 	return edges, starts, window{at, w.to}
 }
 
-// of returns the part of a time, and until when it stays the same.
+// of returns the date part of a time, and the time until which it stays the same.
 func (p Part) of(t int64) (value, until int64) {
 	switch p {
 	case MinuteOfHour:
@@ -186,7 +185,7 @@ func floorDiv(a, b int64) int64 {
 
 func wallText(at int64) string { return time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05") }
 
-// rough is the length of a period with months of 30 days and years of 365, in minutes.
+// rough returns the approximate length of a period in minutes, with months of 30 days and years of 365.
 func (p Period) rough() int64 {
 	switch p.Unit {
 	case Month:

@@ -97,16 +97,17 @@ type UserTokens struct {
 	RefreshToken string `json:"refresh_token"`
 }
 
-// Apps lets companion apps act for one user each. A team's own server asks for a sign-in
-// token and hands it to the app; the app exchanges it once and is signed in from then on,
-// across restarts:
+// Apps lets companion apps act for one user each. A team's server requests a sign-in token and passes it to the
+// app. The app exchanges the token once and stays signed in, across restarts:
 //
-//   - The access token works for an hour and for this user alone.
-//   - The refresh token brings a new pair and is spent by it. An app that asks twice at
-//     once, or at once again, gets the same refresh token; one that lost the answer may ask
-//     with the spent one for as long as the new one was not used.
-//   - A refresh token that was spent before is a stolen copy: the session ends, and
-//     the app has to be signed in again. One that never was ours is refused, and ends nothing.
+// - The access token works for an hour and for this user alone.
+//
+// - The refresh token is exchanged for new tokens and then replaced. An app that exchanges it twice at the same
+// time gets the same new refresh token. An app that lost the answer may use the old token until the new one is
+// used.
+//
+// - A refresh token that was replaced before is treated as stolen: the session ends, and the app must sign in
+// again. A token that this service never issued is refused, and no session ends.
 //
 // Safe for concurrent use; make it with [NewApps].
 type Apps struct {
@@ -139,7 +140,7 @@ type AppOptions struct {
 // if an argument is missing or the key is too short. It starts no goroutine.
 func NewApps(store AppSessions, users *healthdata.Service, key []byte, opts *AppOptions) (*Apps, error) {
 	if store == nil || users == nil || len(key) < minSigningKey {
-		return nil, fmt.Errorf("%w: apps need a store, users and a key of at least %d bytes", healthlab.Invalid, minSigningKey)
+		return nil, fmt.Errorf("%w: linking.NewApps: a store, users and a key of at least %d bytes are required", healthlab.Invalid, minSigningKey)
 	}
 	a := &Apps{store: store, users: users, key: slices.Clone(key)}
 	if opts != nil {
@@ -358,7 +359,7 @@ func (a *Apps) derive(t appToken, rotation int64) string {
 	return t.text(refreshPrefix)
 }
 
-// draw returns a new random token of a session.
+// draw returns a new random token for a session.
 func (a *Apps) draw(prefix string, s *AppSession) (string, error) {
 	t := appToken{team: s.Team, session: s.ID}
 	if _, err := io.ReadFull(a.opts.Random, t.secret[:]); err != nil {

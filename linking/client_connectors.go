@@ -32,7 +32,7 @@ func (r *clientConnectors) forClient(ctx context.Context, team healthlab.TeamID,
 		return conn, nil
 	}
 	if r.clients == nil || conn.ForClient == nil {
-		return ProviderConnector{}, fmt.Errorf("%w: clients of teams are not configured here", healthlab.Unavailable)
+		return ProviderConnector{}, fmt.Errorf("%w: the service has no OAuth clients of teams: Options.Clients is not set", healthlab.Unavailable)
 	}
 	c, err := r.clients.Client(ctx, team, provider, client)
 	if err != nil {
@@ -45,7 +45,7 @@ func (r *clientConnectors) forClient(ctx context.Context, team healthlab.TeamID,
 func (r *clientConnectors) forTeamClient(ctx context.Context, c *TeamClient) (ProviderConnector, error) {
 	as := r.byProvider[c.Provider].ForClient
 	if as == nil {
-		return ProviderConnector{}, fmt.Errorf("%w: the provider takes no clients of teams here", healthlab.Unavailable)
+		return ProviderConnector{}, fmt.Errorf("%w: provider: its connector does not support OAuth clients of teams", healthlab.Unavailable)
 	}
 	doc, err := r.seal.Open(ctx, c.Box, teamClientContext(c))
 	var kept struct {
@@ -66,5 +66,5 @@ func (r *clientConnectors) forTeamClient(ctx context.Context, c *TeamClient) (Pr
 }
 
 func unusableClient(cause error) error {
-	return fmt.Errorf("own client: %w: %v", healthlab.Unavailable, cause)
+	return fmt.Errorf("OAuth client of the team: %w: %v", healthlab.Unavailable, cause)
 }

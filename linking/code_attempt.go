@@ -36,7 +36,7 @@ type CodeAttempt struct {
 // TooManyTriesError reports that a client must wait. It unwraps to healthlab.Exhausted.
 type TooManyTriesError struct{ After time.Duration }
 
-// Error says the rule.
+// Error returns the text of the error.
 func (e *TooManyTriesError) Error() string { return RuleTooManyTries + ": too many wrong codes; wait" }
 
 // Unwrap returns healthlab.Exhausted.
@@ -65,12 +65,12 @@ func (t *CodeAttempt) Redeem(at time.Time) (Code, error) {
 		t.wrong(at)
 		return Code{}, errCode()
 	case !c.UsedAt.IsZero(): // the sender did not guess, so the try does not count
-		return Code{}, rule(RuleCodeConsumed, "the code was used; create a new one")
+		return Code{}, rule(RuleCodeConsumed, "the link code was used before; create a new one")
 	case !at.Before(c.ExpiresAt):
-		return Code{}, rule(RuleCodeExpired, "the code has expired; create a new one")
+		return Code{}, rule(RuleCodeExpired, "the link code has expired; create a new one")
 	case t.TeamFirst-c.FirstBefore >= MaxWrongPerCode/2:
 		t.wrong(at)
-		return Code{}, rule(RuleCodeExpired, "the code has expired; create a new one")
+		return Code{}, rule(RuleCodeExpired, "the link code has expired; create a new one")
 	case t.Wrong > 0 && t.TeamWrong-t.TeamFirst-(c.WrongBefore-c.FirstBefore) >= MaxWrongPerCode/2:
 		// Other clients can still redeem the code. Counting the try hides from this client that the code exists.
 		t.wrong(at)

@@ -69,7 +69,7 @@ type PreparedConnection struct {
 	// Credential replaces the credential of the user and provider. Without a Box, it only identifies the
 	// credential to remove.
 	Credential Credential
-	// Sole is the same as in [Completion].
+	// Sole is the account that no other live user may have connected, as in [Completion].
 	Sole *string
 	// Change edits the user and returns the events, as the function of healthdata.Service.ConnectingLinked does.
 	Change func(*healthdata.User) ([]healthlab.Event, error)
@@ -89,7 +89,7 @@ func (s *Service) PrepareConnection(ctx context.Context, team healthlab.TeamID, 
 	}
 	p := s.users.Providers().Get(provider)
 	if p == nil {
-		return PreparedConnection{}, fmt.Errorf("prepare connection: %w: the provider is not configured", healthlab.Invalid)
+		return PreparedConnection{}, fmt.Errorf("prepare connection: %w: provider: must be one that the service is configured with", healthlab.Invalid)
 	}
 	t := linkAttempt{at: s.now(), session: Session{Team: team, User: user}, provider: p, settings: &settings, conn: s.connectors.byProvider[provider]}
 	out, err := s.prepareConnection(ctx, &t, g, healthdata.NewConnection{})

@@ -26,10 +26,10 @@ type ProviderConnector struct {
 	Refresher Refresher
 	// TokenCodec reads and writes the tokens in secrets. Nil if connections cannot be moved.
 	TokenCodec TokenCodec
-	// Puller fetches data. Nil if the provider only pushes data.
+	// Puller fetches data. Nil if the provider pushes data itself.
 	Puller Puller
 	// Together lists sets of resources that one request of the Puller can return, for [PullRequest].With. A
-	// resource is in at most one set. Nil: each resource needs its own request.
+	// resource is in at most one set. Nil: each resource is requested separately.
 	Together [][]string
 	// Listener reads messages of the provider. Nil if the provider sends none.
 	Listener Listener
@@ -187,7 +187,7 @@ type Tokens struct {
 	Access, Refresh string
 }
 
-// Renewal is a new secret.
+// Renewal is a refreshed secret.
 type Renewal struct {
 	healthlab.Private
 

@@ -15,23 +15,25 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// CredentialRefresher keeps the grants of connections alive. Code that fetches data asks it for the
-// secret, and it renews the secret when its time is over, once for all callers,
-// in all processes.
+// CredentialRefresher provides valid secrets of connections. A caller that fetches data requests the secret,
+// and the CredentialRefresher refreshes an expired one, once for all callers in all processes.
 //
-// What it promises of a provider that rotates secrets:
+// Guarantees for a provider that rotates refresh tokens:
 //
-//   - One exchange at a time: a caller takes out a lease on the credential, and its
-//     calls end well before the lease does. Other callers wait for the outcome.
-//   - A new secret is stored before it is used, and the one before it stays. A
-//     process that dies between the exchange and the store leaves the old secret, which
-//     is exchanged again: with a provider that honours the last secret but one no connection is lost.
-//   - Only a provider that says so ends a connection, for the stored secret and for the
-//     one before it. An outage ends nothing: it is tried again later.
-//   - A grant is renewed by the client that it was given to, whatever the team has set
-//     since. If the team has erased that client, the connection ends, and tells so.
-//   - A late answer does no harm: what an outdated exchange says of failure is not
-//     recorded, and what it brought is kept.
+// - One refresh at a time: a process takes a lease on the credential, and its calls end well before the lease
+// does. Other callers wait for the result.
+//
+// - A new secret is stored before it is used, and the previous one is kept. If a process dies between the
+// provider's answer and the write, the old secret is exchanged again. So no connection is lost at a provider
+// that accepts the last but one secret.
+//
+// - A connection ends only if the provider refuses both the stored secret and the previous one explicitly.
+// After an outage the refresh is retried.
+//
+// - A grant is refreshed by the OAuth client that obtained it, also after the team has changed its client. If
+// the team has erased that client, the connection fails with that reason.
+//
+// - A late answer does no harm: a failure of an outdated refresh is ignored, and a secret from it is kept.
 //
 // Safe for concurrent use; make it with [NewCredentialRefresher].
 type CredentialRefresher struct {
@@ -49,7 +51,7 @@ type CredentialRefresher struct {
 
 // CredentialRefresherOptions configures a CredentialRefresher. The zero value, and nil, mean the defaults.
 type CredentialRefresherOptions struct {
-	// Ahead is how long before its end a secret is renewed. Default 1 minute.
+	// Ahead is the time before its expiry at which a secret is refreshed. Default 1 minute.
 	Ahead time.Duration
 	// Timeout bounds a call of a connector. Default 30 seconds.
 	Timeout time.Duration
@@ -68,7 +70,7 @@ type CredentialRefresherOptions struct {
 // lease is too short for its calls. It starts no goroutine.
 func NewCredentialRefresher(store CredentialStore, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *CredentialRefresherOptions) (*CredentialRefresher, error) {
 	if store == nil || users == nil || seal == nil {
-		return nil, fmt.Errorf("%w: a credential refresher needs a store, users and a sealer", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: linking.NewCredentialRefresher: a store, users and a sealer are required", healthlab.Invalid)
 	}
 	k := &CredentialRefresher{store: store, users: users, seal: seal, renewals: map[account]*renewal{}}
 	if opts != nil {
@@ -85,7 +87,7 @@ func NewCredentialRefresher(store CredentialStore, users *healthdata.Service, co
 		o.Lease = max(2*time.Minute, 4*o.Timeout)
 	}
 	if o.Lease < 3*o.Timeout {
-		return nil, fmt.Errorf("%w: a lease lasts at least three times as long as a call", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the lease must be at least three times as long as the timeout of a call", healthlab.Invalid)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -110,13 +112,13 @@ type GrantSecret struct {
 // RetryLaterError reports that a secret could not be renewed now. It unwraps to healthlab.Unavailable.
 type RetryLaterError struct{ Wait time.Duration }
 
-// Error returns a text about the failed renewal.
+// Error returns a text about the failed refresh.
 func (*RetryLaterError) Error() string { return "the provider does not renew the grant now" }
 
 // Unwrap returns healthlab.Unavailable.
 func (*RetryLaterError) Unwrap() error { return healthlab.Unavailable }
 
-// RetryAfter returns when a retry is useful.
+// RetryAfter returns the time after which a retry is useful.
 func (e *RetryLaterError) RetryAfter() time.Duration { return e.Wait }
 
 // account identifies a connection.
@@ -191,7 +193,7 @@ func (k *CredentialRefresher) open(ctx context.Context, c *Credential) (GrantSec
 	return GrantSecret{Secret: secret, Grant: c.ID, Version: c.Version}, nil
 }
 
-// renewal is a running renewal in this process.
+// renewal is a running refresh in this process.
 type renewal struct {
 	done chan struct{}
 	err  error
@@ -228,10 +230,10 @@ func (k *CredentialRefresher) renewOnce(ctx context.Context, who account, renew 
 }
 
 // errMoved reports that a credential was changed meanwhile.
-var errMoved = errors.New("another process renewed it")
+var errMoved = errors.New("another process has refreshed the credential")
 
 // errBusy reports that another process is renewing a credential.
-var errBusy = errors.New("another process is renewing it")
+var errBusy = errors.New("another process is refreshing the credential")
 
 // intervals at which the state of a renewal in another process is checked.
 const (
@@ -330,13 +332,13 @@ func (k *CredentialRefresher) callRefresher(ctx context.Context, c *Credential, 
 		return Renewal{}, err
 	}
 	if conn.Refresher == nil {
-		return Renewal{}, fmt.Errorf("%w: the connector does not renew for this client", healthlab.Unavailable)
+		return Renewal{}, fmt.Errorf("%w: the connector cannot refresh credentials of this OAuth client", healthlab.Unavailable)
 	}
 	ctx, stop := context.WithTimeout(ctx, k.opts.Timeout)
 	defer stop()
 	answer, err := conn.Refresher.Refresh(ctx, secret)
 	if err == nil && (len(answer.Secret) == 0 || len(answer.Secret) > maxSecret) {
-		err = errors.New("the provider's answer has no secret that can be kept")
+		err = errors.New("the provider's answer must have a secret that can be stored")
 	}
 	return answer, err
 }

@@ -99,7 +99,7 @@ func (e *Error) Unwrap() error {
 	return healthlab.Precondition
 }
 
-// withCause adds the cause of a link error to its text, for logs.
+// withCause returns the text of a link error with its cause, for logs.
 func withCause(err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Cause != nil {
@@ -138,12 +138,12 @@ const (
 func rule(name, msg string) error { return &healthlab.RuleError{Type: name, Msg: msg} }
 
 func errProvider() error {
-	return rule(RuleInvalidProvider, "this provider cannot be linked in this way")
+	return rule(RuleInvalidProvider, "provider: must be one that supports this way of linking; GET /v2/providers lists the ways")
 }
 
 func errCode() error {
 	// An unknown code and a code that this client may not learn about have the same error.
-	return rule(RuleCodeInvalid, "there is no such code; look at it again, or create a new one")
+	return rule(RuleCodeInvalid, "unknown link code; check its spelling, or create a new one")
 }
 
 func errUser() error { return rule(RuleInvalidUserID, "the team has no such user") }

@@ -96,5 +96,5 @@ func ExampleService_Redeem() {
 	// Output:
 	// clinicapp://link?code=skus0123abcd
 	// true
-	// redeem link code: CODE_CONSUMED: the code was used; create a new one
+	// redeem link code: CODE_CONSUMED: the link code was used before; create a new one
 }

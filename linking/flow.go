@@ -70,7 +70,7 @@ func hashBrowser(secret string) []byte {
 // Authorize begins a sign-in at the provider's own page. It cancels a running try at any provider. The state
 // parameter is the token, bound to the session and, if d.Browser is set, to the browser.
 //
-// Errors: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider], (also without a browser
+// Errors: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider] (also without d.Browser
 // if the team allows only the link pages) or [RuleTooManyTries]; an [*Error] of type [ProviderAPIError].
 func (s *Service) Authorize(ctx context.Context, token string, d OAuthSignIn) (Authorization, error) {
 	t, err := s.begin(ctx, token, d.Provider, authOAuth, authTeamOAuth)
@@ -247,8 +247,8 @@ type mfaNotes struct {
 }
 
 // CompleteMFA sends the code that a provider required. After a wrong code the person may try again. Errors and
-// results are those of [Service.SignIn]. Another provider than that of the sign-in is a [*healthlab.RuleError]
-// of type [RuleInvalidProvider].
+// results are those of [Service.SignIn]. If provider differs from that of the sign-in, the error is a
+// [*healthlab.RuleError] of type [RuleInvalidProvider].
 func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string) (Result, error) {
 	at := s.now()
 	x, err := s.open(ctx, token, at)
@@ -356,7 +356,7 @@ func (s *Service) region(p *healthdata.Provider, asked string) (string, error) {
 	return asked, nil
 }
 
-// markProven records that a person came back through a team's own client.
+// markProven records that a person came back through the team's own OAuth client.
 func (s *Service) markProven(ctx context.Context, t *linkAttempt, redirectURL string) {
 	if t.client == "" {
 		return

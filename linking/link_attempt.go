@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// linkAttempt is one running try.
+// linkAttempt is one try of a person to sign in at a provider.
 type linkAttempt struct {
 	at       time.Time
 	session  Session
@@ -30,7 +30,7 @@ func (s *Service) plan(p *linkAttempt) scopePlan {
 	return planScopes(p.provider, p.conn.Minimum, want)
 }
 
-// begin checks a token and starts a try.
+// begin checks a link token and starts a sign-in try.
 func (s *Service) begin(ctx context.Context, token, provider string, flows ...string) (*linkAttempt, error) {
 	t := &linkAttempt{at: s.now()}
 	x, err := s.open(ctx, token, t.at)
@@ -67,12 +67,12 @@ func (s *Service) realUser(ctx context.Context, x *Session) error {
 	if slices.ContainsFunc(u.Connections, func(c healthdata.Connection) bool {
 		return c.Demo && c.Status != healthdata.Deregistered
 	}) {
-		return rule(healthdata.RuleInvalidRequest, "a user has either demo connections or real ones")
+		return rule(healthdata.RuleInvalidRequest, "a user must not have demo connections and real ones at the same time")
 	}
 	return nil
 }
 
-// savePending stores the sealed state of a try, unless a newer try has begun.
+// savePending stores the encrypted state of a sign-in try, unless a newer try has begun.
 func (s *Service) savePending(ctx context.Context, t *linkAttempt, on Trigger, notes []byte, c Challenge) error {
 	place := stepPlace(&t.session, t.n)
 	if on == AskCode {
@@ -115,7 +115,7 @@ func asLinkError(err error, allowed ...ErrorType) error {
 	return &Error{Type: ProviderAPIError, Cause: err}
 }
 
-// beginWithoutConnector checks a token and starts a try at a provider without a connector.
+// beginWithoutConnector checks a link token and starts a try at a provider without a connector.
 func (s *Service) beginWithoutConnector(ctx context.Context, token, provider string, ok func(*healthdata.Provider) bool) (*linkAttempt, error) {
 	t := &linkAttempt{at: s.now()}
 	x, err := s.open(ctx, token, t.at)
@@ -139,7 +139,7 @@ func (s *Service) beginAttempt(ctx context.Context, t *linkAttempt, x Session) (
 	return err
 }
 
-// recordFailure records a failed try, even if the person has left, and returns the error.
+// recordFailure records a failed sign-in try, even if the person has left, and returns the error.
 func (s *Service) recordFailure(ctx context.Context, t *linkAttempt, err error) (Session, error) {
 	kind, ok := typeOf(err)
 	if !ok {

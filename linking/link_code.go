@@ -82,9 +82,9 @@ func codeExpiry(asked *time.Time, now time.Time) (time.Time, error) {
 	var p healthlab.Problems
 	switch {
 	case !asked.After(now):
-		p.Add("in_the_past", "a code expires in the future", "expires_at")
+		p.Add("in_the_past", "must be in the future", "expires_at")
 	case asked.After(now.Add(MaxCodeLife)):
-		p.Add("too_late", "a code expires within 7 days", "expires_at")
+		p.Add("too_late", "must be within 7 days", "expires_at")
 	}
 	return healthlab.At(*asked).Time, p.Err()
 }

@@ -38,28 +38,28 @@ func (r RedirectRules) Allows(target string) bool {
 func (r RedirectRules) check(p *healthlab.Problems, target string) {
 	const field = "redirect_url"
 	if len(target) > maxURL {
-		p.Add("too_long", "at most 2048 bytes", field)
+		p.Add("too_long", "must have at most 2048 bytes", field)
 		return
 	}
 	// Browsers and parsers read these characters differently, so they are refused.
 	if strings.ContainsFunc(target, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == '\\' }) {
-		p.Add("url", "an absolute URL of printable ASCII, without backslashes", field)
+		p.Add("url", "must be an absolute URL of printable ASCII, without backslashes", field)
 		return
 	}
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme == "" || u.User != nil || (u.Opaque == "" && u.Host == "" && u.Path == "") {
-		p.Add("url", "an absolute URL, without user name and password", field)
+		p.Add("url", "must be an absolute URL without user name and password", field)
 		return
 	}
 	web := u.Scheme == "http" || u.Scheme == "https"
 	host := strings.ToLower(u.Hostname())
 	switch {
 	case web && (host == "" || u.Opaque != ""):
-		p.Add("url", "a web address needs a host", field)
+		p.Add("url", "must have a host after http:// or https://", field)
 	case slices.Contains(active, u.Scheme), !r.scheme(u.Scheme, host):
-		p.Add("scheme", "this scheme is not allowed", field)
+		p.Add("scheme", "must have a scheme that the team's redirect rules allow", field)
 	case web && !r.host(host):
-		p.Add("host", "this host is not allowed", field)
+		p.Add("host", "must have a host that the team's redirect rules allow", field)
 	}
 }
 

@@ -15,12 +15,12 @@ func NewAppSessions(s store.Store) AppSessions { return appRows{s} }
 
 type appRows struct{ s store.Store }
 
-var errNoApp = fmt.Errorf("%w: no such app is signed in", healthlab.NotFound)
+var errNoApp = fmt.Errorf("%w: the team has no such app session", healthlab.NotFound)
 
 // InsertApp implements [AppSessions].
 func (r appRows) InsertApp(ctx context.Context, a AppSession) error {
 	if a.ID == uuid.Nil || a.Team.IsZero() || a.User.IsZero() {
-		return fmt.Errorf("%w: the session of an app needs an id, a team and a user", healthlab.Invalid)
+		return fmt.Errorf("%w: app session: the id, the team and the user must be set", healthlab.Invalid)
 	}
 	a = normalApp(a)
 	err := r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -36,7 +36,7 @@ func (r appRows) InsertApp(ctx context.Context, a AppSession) error {
 		}
 		return prune(tx, appTable.Name)
 	})
-	return conflict(err, appTable.Name, "the id of the app's session is taken")
+	return conflict(err, appTable.Name, "an app session with this id exists")
 }
 
 // normalApp returns a copy of a session in its stored form.

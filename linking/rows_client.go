@@ -162,7 +162,7 @@ func (r clientRows) Client(ctx context.Context, team healthlab.TeamID, provider,
 // PutClient implements [TeamClients].
 func (r clientRows) PutClient(ctx context.Context, c TeamClient) (TeamClient, error) {
 	if c.Team.IsZero() || c.Provider == "" || c.ClientID == "" || c.Box.Box == nil {
-		return TeamClient{}, fmt.Errorf("%w: a client must have a team, a provider, an id and a sealed secret", healthlab.Invalid)
+		return TeamClient{}, fmt.Errorf("%w: OAuth client: the team, the provider, the id and the sealed secret must be set", healthlab.Invalid)
 	}
 	c.RetiredAt, c.ProvenAt, c.ProvenURL, c.Connections = time.Time{}, time.Time{}, "", 0
 	given := c

@@ -15,7 +15,7 @@ func (r *Rows) InsertCode(ctx context.Context, c Code) error {
 		return err
 	}
 	if c.Team.IsZero() || c.User.IsZero() || c.Text == "" {
-		return fmt.Errorf("%w: a link code needs a team, a user and a text", healthlab.Invalid)
+		return fmt.Errorf("%w: link code: the team, the user and the text must be set", healthlab.Invalid)
 	}
 	next := keptCode{
 		Digest: sha256.Sum256([]byte(c.Text)), Team: c.Team, User: c.User,
@@ -40,7 +40,7 @@ func (r *Rows) InsertCode(ctx context.Context, c Code) error {
 		if len(codes) > 0 {
 			e = codes[0]
 			if next.CreatedAt.Before(e.Value.ExpiresAt) {
-				return fmt.Errorf("%w: the link code is taken", healthlab.Conflict)
+				return fmt.Errorf("%w: a link code with this text exists", healthlab.Conflict)
 			}
 		}
 		e.Value = next

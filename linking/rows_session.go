@@ -17,7 +17,7 @@ var errNoSession = fmt.Errorf("%w: the team has no such link session", healthlab
 // InsertSession implements [Store].
 func (r *Rows) InsertSession(ctx context.Context, s Session) error {
 	if s.ID.UUID == uuid.Nil || s.Team.IsZero() || s.User.IsZero() {
-		return fmt.Errorf("%w: a link session needs an id, a team and a user", healthlab.Invalid)
+		return fmt.Errorf("%w: link session: the id, the team and the user must be set", healthlab.Invalid)
 	}
 	s, err := normalSession(s)
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *Rows) InsertSession(ctx context.Context, s Session) error {
 		}
 		return prune(tx, sessionTable.Name)
 	})
-	return conflict(err, sessionTable.Name, "the link session's id is taken")
+	return conflict(err, sessionTable.Name, "a link session with this id exists")
 }
 
 // conflict returns healthlab.Conflict if the key of a row is taken.
@@ -138,7 +138,8 @@ func (r *Rows) Complete(ctx context.Context, c Completion) (Session, error) {
 }
 
 // WriteConnection changes a user as [healthdata.Users].Update does, in a transaction, and replaces the
-// credential of the user and provider. A grant without a Box removes it. sole is the same as in [Completion].
+// credential of the user and provider. A grant without a Box removes the credential. sole is the account that
+// no other live user may have connected, as in [Completion].
 func (r *Rows) WriteConnection(ctx context.Context, tx store.Tx, grant Credential, sole *string,
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) error {

@@ -71,11 +71,11 @@ const minSigningKey = 32
 // not configured. It starts no goroutine.
 func New(store Store, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	if store == nil || users == nil || seal == nil {
-		return nil, fmt.Errorf("%w: linking needs a store, users and a sealer", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: linking.New: a store, users and a sealer are required", healthlab.Invalid)
 	}
 	for slug := range connectors {
 		if users.Providers().Get(slug) == nil {
-			return nil, fmt.Errorf("%w: a connector for a provider that is not configured", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: connectors: each must be for a provider that the service is configured with", healthlab.Invalid)
 		}
 	}
 	s := &Service{store: store, users: users, seal: seal}
@@ -96,7 +96,7 @@ func New(store Store, users *healthdata.Service, connectors map[string]ProviderC
 	s.opts.setDefaults()
 	s.connectors = newClientConnectors(connectors, s.opts.Clients, seal)
 	if s.opts.Region != "us" && s.opts.Region != "eu" {
-		return nil, fmt.Errorf("%w: the region must be us or eu", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: Options.Region must be us or eu", healthlab.Invalid)
 	}
 	s.signer = signer{keys: slices.Clone(s.opts.SigningKeys), audience: s.opts.BaseURL + "/v2/link", random: s.opts.Random}
 	return s, nil

@@ -76,7 +76,7 @@ func (s *Service) TokenUser(token string) (healthlab.TeamID, healthlab.UserID, b
 
 func (s *Service) open(ctx context.Context, token string, at time.Time) (Session, error) {
 	if token == "" {
-		return Session{}, rule(RuleMissingLinkToken, "a link token is needed")
+		return Session{}, rule(RuleMissingLinkToken, "link token: is required")
 	}
 	c, err := s.signer.read(token)
 	if err != nil {

@@ -109,7 +109,7 @@ func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n Ne
 		}
 	}
 	if had >= maxClients {
-		return TeamClient{}, rule(RuleTooManyClients, "connections are bound to 20 other clients at this provider; let people link again, or delete the credentials")
+		return TeamClient{}, rule(RuleTooManyClients, "client_id: must be one of the 20 clients that this provider's connections use; let people link again, or delete the credentials")
 	}
 	c := TeamClient{
 		Team: team, Provider: n.Provider, ClientID: n.ClientID, RedirectURL: n.RedirectURL, CreatedAt: at, UpdatedAt: at,
@@ -253,7 +253,7 @@ func (s *Service) teamClientConnector(provider string) (ProviderConnector, error
 	}
 	conn := s.connectors.byProvider[provider]
 	if s.connectors.clients == nil || conn.ForClient == nil || p.AuthType != authOAuth && p.AuthType != authTeamOAuth {
-		return ProviderConnector{}, rule(RuleNoOwnClient, "teams have no OAuth credentials of their own at this provider")
+		return ProviderConnector{}, rule(RuleNoOwnClient, "provider: must be one that supports OAuth credentials of a team")
 	}
 	return conn, nil
 }
@@ -275,7 +275,7 @@ func goodRedirect(s string) bool {
 func (n *NewTeamClient) problems() (p healthlab.Problems) {
 	word := func(s string, most int, path ...any) {
 		if s == "" || len(s) > most || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
-			p.Add("text", fmt.Sprintf("1 to %d printable characters of ASCII", most), path...)
+			p.Add("text", fmt.Sprintf("must have 1 to %d printable ASCII characters", most), path...)
 		}
 	}
 	word(n.ClientID, maxClientText, "client_id")
@@ -286,7 +286,7 @@ func (n *NewTeamClient) problems() (p healthlab.Problems) {
 		p.Add("redirect_url", badRedirect, "redirect_url_override")
 	}
 	if len(n.Details) > maxDetails {
-		p.Add("too_long", fmt.Sprintf("at most %d details", maxDetails), "details")
+		p.Add("too_long", fmt.Sprintf("must have at most %d entries", maxDetails), "details")
 		return p
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.Details)) {
@@ -335,6 +335,6 @@ func problemsOf(err error) healthlab.Problems {
 		return invalid.Problems
 	}
 	var p healthlab.Problems
-	p.Add("invalid", "not a client that the provider can know")
+	p.Add("invalid", "must be an OAuth client that the provider's connector accepts")
 	return p
 }

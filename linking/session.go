@@ -17,7 +17,7 @@ type SessionID struct{ uuid.UUID }
 // State is the state of a link session.
 type State string
 
-// The states. Connected and expired are final.
+// States of a session. Connected and expired are final.
 const (
 	// StateCreated: the token was issued and not yet used.
 	StateCreated State = "created"
@@ -40,7 +40,7 @@ const (
 // Trigger is an event that changes the state of a session.
 type Trigger string
 
-// The triggers.
+// Triggers of a session.
 const (
 	// Start: the pages open, a provider is chosen, or a try begins.
 	Start Trigger = "start"
@@ -153,7 +153,7 @@ type Session struct {
 	Revision int64
 }
 
-// Attempt is one try.
+// Attempt is one try to sign in at a provider.
 type Attempt struct {
 	At       time.Time
 	Provider string
@@ -178,7 +178,7 @@ func (s *Session) usable(at time.Time) error {
 	return nil
 }
 
-// fire applies a trigger to the session.
+// fire applies a trigger to the session's state.
 func (s *Session) fire(t Trigger) error {
 	to, ok := Next(s.State, t)
 	if !ok {
@@ -260,7 +260,7 @@ func grantPlace(team healthlab.TeamID, user healthlab.UserID, provider string) [
 
 func (s *Session) permits(provider string) error {
 	if s.Options.Provider != "" && s.Options.Provider != provider {
-		return rule(RuleInvalidProvider, "the link token was made for another provider; create one for this provider, or for all")
+		return rule(RuleInvalidProvider, "the link token is for another provider; create one for this provider, or for all")
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ type Completion struct {
 // AccountTakenError reports that another user has connected this account. It unwraps to healthlab.Conflict.
 type AccountTakenError struct{}
 
-// Error says the rule.
+// Error returns the text of the error.
 func (*AccountTakenError) Error() string { return "another user has connected this account" }
 
 // Unwrap returns healthlab.Conflict.
@@ -135,7 +135,7 @@ type Credential struct {
 	RetryAt  time.Time
 }
 
-// LogValue shows whose it is.
+// LogValue logs the ids of the credential and not the secret.
 func (c Credential) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user", c.User.String()), slog.String("provider", c.Provider))
 }

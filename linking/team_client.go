@@ -16,8 +16,8 @@ type TeamClient struct {
 	Provider string
 	// ClientID identifies the client in the team and provider.
 	ClientID string
-	// Box has the sealed secret and details. Tail is the visible end of the secret, and Details are the visible
-	// ends of the details.
+	// Box has the encrypted secret and details. Tail is the visible end of the secret, and Details are the
+	// visible ends of the details.
 	Box     healthlab.Sealed
 	Tail    string
 	Details map[string]string
@@ -37,7 +37,7 @@ type TeamClient struct {
 	Connections int
 }
 
-// LogValue shows whose it is.
+// LogValue logs the ids of the client and not the secret.
 func (c TeamClient) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("team", c.Team.String()), slog.String("provider", c.Provider))
 }

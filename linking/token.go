@@ -61,7 +61,7 @@ func (n *NewToken) check(p *healthlab.Problems, providers *healthdata.Providers,
 		p.Add("unknown_provider", providers.Expected(n.Provider), "provider")
 	}
 	if n.FilterOnProviders != nil && len(n.FilterOnProviders) == 0 {
-		p.Add("too_short", "at least 1 provider", "filter_on_providers")
+		p.Add("too_short", "must have at least 1 provider", "filter_on_providers")
 	}
 	among := false
 	for i, slug := range n.FilterOnProviders {
@@ -71,7 +71,7 @@ func (n *NewToken) check(p *healthlab.Problems, providers *healthdata.Providers,
 		}
 	}
 	if n.Provider != "" && len(n.FilterOnProviders) > 0 && !among {
-		p.Add("filtered_out", "the provider must be among filter_on_providers", "provider")
+		p.Add("filtered_out", "must be one of filter_on_providers", "provider")
 	}
 	if n.RedirectURL != "" {
 		rules.check(p, n.RedirectURL)
@@ -82,7 +82,7 @@ func (n *NewToken) check(p *healthlab.Problems, providers *healthdata.Providers,
 		case f.value != redirects:
 			p.AddEnum([]string{redirects}, f.name)
 		case n.RedirectURL == "":
-			p.Add("needs_redirect_url", "needs redirect_url", f.name)
+			p.Add("needs_redirect_url", "must be left out if redirect_url is not given", f.name)
 		}
 	}
 }

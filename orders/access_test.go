@@ -13,7 +13,7 @@ import (
 )
 
 // What a laboratory sends is stored once its access is recorded, and not before.
-func TestAccessOfTheLaboratory(t *testing.T) {
+func TestReceive_storesLabResultsOnlyAfterTheAccessIsRecorded(t *testing.T) {
 	var users []healthlab.UserID
 	var fault error
 	d := newReviewFixture(t, func(o *options) {

@@ -65,7 +65,7 @@ func (d *fixture) everywhere() {
 	d.restart()
 }
 
-func TestPSCs(t *testing.T) {
+func TestCenters_areFilteredByRadiusLabAndCapability(t *testing.T) {
 	d := newFixture(t, withPlaces(t))
 	find := func(edit func(*appointment.CenterRequest)) []string {
 		req := appointment.CenterRequest{Zip: "85201", LabID: 1}
@@ -105,7 +105,7 @@ func TestPSCs(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unimplemented)
 }
 
-func TestOrderPSCs(t *testing.T) {
+func TestOrderCenters_areThoseOfTheOrdersLab(t *testing.T) {
 	d := newFixture(t, withPlaces(t))
 	o := d.placed("walk-in")
 	info, err := d.visits.OrderPSCs(t.Context(), d.team, o.ID, appointment.CenterRequest{})
@@ -126,7 +126,7 @@ func TestOrderPSCs(t *testing.T) {
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 }
 
-func TestArea(t *testing.T) {
+func TestArea_listsLabsCentersAndBillingOfAPostalCode(t *testing.T) {
 	d := newFixture(t, withPlaces(t))
 	info, err := d.visits.Places().Area(t.Context(), d.team, appointment.AreaRequest{Zip: "85201", Radius: 50})
 	require.NoError(t, err)

@@ -18,9 +18,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
-// TestBackground runs the loops as a host does, in time that passes by itself, through
+// TestBackground_ordersCompleteAfterALabOutage runs the loops as a host does, in time that passes by itself, through
 // an outage of the lab.
-func TestBackground(t *testing.T) {
+func TestBackground_ordersCompleteAfterALabOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFixture(t, func(o *options) { o.Now = time.Now })
 		d.lab = sandbox.NewLab(&sandbox.LabOptions{Step: time.Hour})

@@ -37,7 +37,7 @@ func found(t testing.TB, b *catalogue.StaticCatalog, q catalogue.MarkerQuery) []
 }
 
 // What people type, and what they mean.
-func TestSearchUnderstandsPeople(t *testing.T) {
+func TestMarkerSearch_understandsAbbreviationsAndEverydayWords(t *testing.T) {
 	b := bigBook(t)
 	for _, row := range []struct{ typed, first string }{
 		{"Creatinine", "Creatinine"},
@@ -71,7 +71,7 @@ func TestSearchUnderstandsPeople(t *testing.T) {
 
 // One letter that is missing, doubled or swapped in a word of six or more does not hide
 // a marker.
-func TestSearchForgivesOneError(t *testing.T) {
+func TestMarkerSearch_findsWordsWithOneTypingError(t *testing.T) {
 	b := bigBook(t)
 	all, err := b.FindMarkers(t.Context(), catalogue.MarkerQuery{Size: 100})
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestSearchForgivesOneError(t *testing.T) {
 	})
 }
 
-func TestMarkersAreFiltered(t *testing.T) {
+func TestMarkerSearch_appliesEachFilter(t *testing.T) {
 	two, yes, no := 2, true, false
 	code := "P1"
 	b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{
@@ -147,7 +147,7 @@ func TestMarkersAreFiltered(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-func TestMarkersThatAreHandedOutAreTheCallers(t *testing.T) {
+func TestStaticCatalog_returnsCopiesOfMarkers(t *testing.T) {
 	b := bigBook(t)
 	q := catalogue.MarkerQuery{IDs: []int{4}} // with questions
 	before, err := b.FindMarkers(t.Context(), q)
@@ -165,7 +165,7 @@ func TestMarkersThatAreHandedOutAreTheCallers(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-func TestLabTestsArePaged(t *testing.T) {
+func TestLabTests_pagesAreCompleteForEachFilterAndOrder(t *testing.T) {
 	b := bigBook(t)
 	list := func(q catalogue.LabTestQuery) []string {
 		t.Helper()

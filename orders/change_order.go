@@ -15,7 +15,7 @@ import (
 func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
 	o, err := s.changeOrder(ctx, team, id, CancelRequested, func(r *Record) error {
 		if !r.Cancellable() {
-			return rules.Broken(CancelNotAllowed, "an order that is "+string(r.LastEvent.Status)+" cannot be cancelled")
+			return rules.Broken(CancelNotAllowed, "the order cannot be cancelled in the status "+string(r.LastEvent.Status))
 		}
 		return nil
 	})
@@ -33,7 +33,7 @@ func (s *Service) DrawCompleted(ctx context.Context, team healthlab.TeamID, id O
 	}
 	o, err := s.changeOrder(ctx, team, id, SampleDrawn, func(r *Record) error {
 		if r.Method() != catalogue.OnSiteCollection {
-			return rules.Broken(catalogue.MethodNotSupported, "only on-site collection reports the draw")
+			return rules.Broken(catalogue.MethodNotSupported, "collection_method of the order must be on_site_collection to report a draw")
 		}
 		return nil
 	})
@@ -57,9 +57,9 @@ func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id O
 	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		switch low := r.LowLevel(); {
 		case low != Ordered && low != AwaitingRegistration:
-			return nil, rules.Broken(OrderNotModifiable, "the order was handed over")
+			return nil, rules.Broken(OrderNotModifiable, "the order was already submitted to the laboratory")
 		case !r.Scheduled:
-			return nil, rules.Broken(OrderNotScheduled, "the order was not created with a day of activation")
+			return nil, rules.Broken(OrderNotScheduled, "the order was created without activate_by, so its day of activation cannot be changed")
 		case day != nil && day.Before(rules.UTCDay(at)):
 			return nil, rules.Broken(ActivateByInPast, "activate_by must be today or later")
 		}

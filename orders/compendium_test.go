@@ -32,7 +32,7 @@ func newCompendium(t *testing.T, on bool) (*orders.Service, healthlab.TeamID) {
 	return s, healthlab.TeamID{UUID: id("team")}
 }
 
-func TestCompendium(t *testing.T) {
+func TestCompendium_searchFindsMarkersAndTheirCrosswalk(t *testing.T) {
 	s, team := newCompendium(t, true)
 	found, err := s.Catalogue().SearchCompendium(t.Context(), team, catalogue.CompendiumRequest{Mode: catalogue.SearchCanonical, Query: ptr("hba1c")})
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func marker(id, lab int, name, code string, loinc ...string) catalogue.MarkerCom
 }
 
 // A code of several labs means several things; the best match for any of them comes first.
-func TestConvertCodeOfSeveralLabs(t *testing.T) {
+func TestConvert_codeOfSeveralLabsGivesTheBestMatchFirst(t *testing.T) {
 	s, team := newLabs(t, nil, marker(11, 1, "X", "X", "a", "b", "c"), marker(21, 2, "Y", "X", "c"),
 		marker(31, 3, "P", "partly", "a", "z"), marker(32, 3, "E", "exactly", "c"), marker(33, 3, "W", "wholly", "a", "b", "c", "d"))
 	got, err := s.Catalogue().Convert(t.Context(), team, catalogue.ConvertRequest{ProviderIDs: []string{"X"}, TargetLab: "eastlab"})
@@ -122,7 +122,7 @@ func TestConvertCodeOfSeveralLabs(t *testing.T) {
 
 // A marker without a LOINC code is matched by its name. Names are not compared if both labs
 // give codes.
-func TestConvertByName(t *testing.T) {
+func TestConvert_matchesMarkersWithoutLOINCByName(t *testing.T) {
 	named := func(m catalogue.MarkerComplete, result string) catalogue.MarkerComplete {
 		m.ExpectedResults = []catalogue.ExpectedResult{{Name: result}}
 		return m
@@ -163,7 +163,7 @@ func TestConvertByName(t *testing.T) {
 	require.Equal(t, []string{"NAME_MATCH"}, related.Related[0].ReasonCodes)
 }
 
-func TestCrosswalkByName(t *testing.T) {
+func TestCrosswalk_suggestsMarkersOfTheSameName(t *testing.T) {
 	iron := marker(13, 1, "Iron studies", "N3")
 	iron.ExpectedResults = []catalogue.ExpectedResult{{Name: "Ferritin"}}
 	s, team := newLabs(t, nil, iron, marker(35, 3, "ferritin", "E5", "f"))
@@ -177,7 +177,7 @@ func TestCrosswalkByName(t *testing.T) {
 
 // A marker that is requested by name and procedure is found even if many other markers have
 // that name.
-func TestCompendiumBehindManyMatches(t *testing.T) {
+func TestCompendium_findsAMarkerBehindManyOfTheSameName(t *testing.T) {
 	var markers []catalogue.MarkerComplete
 	for i := range 150 {
 		markers = append(markers, marker(1000+i, 1, fmt.Sprintf("Panel %03d", i), fmt.Sprintf("N%d", i), fmt.Sprintf("c%d", i)))
@@ -194,7 +194,7 @@ func TestCompendiumBehindManyMatches(t *testing.T) {
 	}
 }
 
-func TestConvert(t *testing.T) {
+func TestConvert_returnsCodesOfTheTargetLab(t *testing.T) {
 	s, team := newCompendium(t, true)
 	got, err := s.Catalogue().Convert(t.Context(), team, catalogue.ConvertRequest{ProviderIDs: []string{"N002", "N007", "nothing"}, TargetLab: "southlab"})
 	require.NoError(t, err)

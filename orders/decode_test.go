@@ -30,7 +30,7 @@ func afresh[T any](t testing.TB, v T) T {
 }
 
 // A member's status is read under either of its names, and has both afterwards.
-func TestDecodeMemberOfATransaction(t *testing.T) {
+func TestTransactionMember_statusIsReadUnderEitherName(t *testing.T) {
 	const at = "2026-03-02T15:00:00+00:00"
 	for _, text := range []string{
 		`{"low_level_status": "completed", "low_level_status_created_at": "` + at + `", "origin": "initial"}`,
@@ -52,14 +52,14 @@ func TestDecodeMemberOfATransaction(t *testing.T) {
 	require.Nil(t, reads[orders.TransactionDetailMember](t, `{"origin": "initial"}`).LowLevelStatus)
 }
 
-func TestDecodeAddressOfAVisit(t *testing.T) {
+func TestAppointment_addressZipIsReadUnderEitherName(t *testing.T) {
 	for _, text := range []string{`{"city": "Mesa", "zip_code": "85201"}`, `{"city": "Mesa", "zip": "85201", "country": "US"}`,
 		`{"city": "Mesa", "zip_code": "85201", "zip": "85202"}`} {
 		require.Equal(t, appointment.Address{City: "Mesa", ZipCode: "85201"}, reads[orders.Appointment](t, `{"address": `+text+`}`).Address)
 	}
 }
 
-func TestDecodeHeadOfAReport(t *testing.T) {
+func TestResultMetadata_oldFieldNamesAreRead(t *testing.T) {
 	for _, text := range []string{`{"age": "41", "clia_#": "05D", "patient": "Ana Roe"}`, `{"age": 41, "clia_number": "05D", "patient": "Ana Roe"}`,
 		`{"age": "41", "clia_#": "05D", "clia_number": "06D", "patient": "Ana Roe"}`} {
 		h := reads[labresult.Metadata](t, text)
@@ -70,7 +70,7 @@ func TestDecodeHeadOfAReport(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"age": true}`), new(labresult.Metadata)))
 }
 
-func TestDecodeDatesOfASample(t *testing.T) {
+func TestSampleData_datesAreReadWithAndWithoutOffset(t *testing.T) {
 	at := healthlab.At(time.Date(2026, 3, 2, 15, 0, 0, 0, time.UTC))
 	for text, want := range map[string]*labresult.TimestampWithOffset{
 		`{"timestamp": "2026-03-02T15:00:00Z", "timezone_offset": -25200}`: {Timestamp: at, TimezoneOffset: -25200},
@@ -90,7 +90,7 @@ func TestDecodeDatesOfASample(t *testing.T) {
 	}
 }
 
-func TestDecodeAreas(t *testing.T) {
+func TestAreaInfo_oldFieldNamesAreRead(t *testing.T) {
 	for _, text := range []string{`{"name": "phleb", "service_types": ["appointment-ready"]}`, `{"name": "phleb", "tier": ["appointment-ready"]}`,
 		`{"name": "phleb", "service_types": ["appointment-ready"], "tier": []}`} {
 		require.Equal(t, appointment.PhlebotomyProvider{Name: "phleb", ServiceTypes: []appointment.ServiceTier{appointment.ReadyTier}},
@@ -112,7 +112,7 @@ func TestDecodeAreas(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"appointment_with_somebody": "yes"}`), new(appointment.PSCAreaDetails)))
 }
 
-func TestDecodePayors(t *testing.T) {
+func TestRegistryPayor_codeIsReadUnderEitherName(t *testing.T) {
 	for _, text := range []string{`{"payor_code": "P1", "name": "One", "ids": {"a": ["7"]}}`, `{"code": "P1", "name": "One", "ids": {"a": ["7"]}}`,
 		`{"payor_code": "P1", "code": "P2", "name": "One", "ids": {"a": ["7"]}}`} {
 		require.Equal(t, people.RegistryPayor{Payor: people.Payor{PayorCode: "P1", Name: "One"}, IDs: map[string][]string{"a": {"7"}}},
@@ -129,7 +129,7 @@ func TestDecodePayors(t *testing.T) {
 }
 
 // Results in the old form, an object, are kept as they are; those in the list are read as ever.
-func TestDecodeResults(t *testing.T) {
+func TestDecodeResults_keepsResultsInTheOldObjectForm(t *testing.T) {
 	const rest = `"metadata": {"age": 41}, "missing_results": [{"slug": "iron"}]}`
 	out, keyed, err := orders.DecodeResults([]byte(`{"results": {"glucose": {"value": 1.50}}, ` + rest))
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ type visibleStore struct{ Store }
 
 func visible(r Record, err error) (Record, error) {
 	if err == nil && r.UserDeleted {
-		return Record{}, fmt.Errorf("%w: order", healthlab.NotFound)
+		return Record{}, fmt.Errorf("%w: the team has no such order", healthlab.NotFound)
 	}
 	return r, err
 }

@@ -15,7 +15,7 @@ import (
 
 // The report of a transaction is headed by the order of the newest results, and says that it
 // is corrected if any of its results were.
-func TestReportOfATransaction(t *testing.T) {
+func TestReport_ofATransactionHasTheOrderOfTheNewestResults(t *testing.T) {
 	a := newArchive(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 	a.settings.Redraws = true
 	ctx := t.Context()
@@ -35,7 +35,7 @@ func TestReportOfATransaction(t *testing.T) {
 	require.Contains(t, string(file), "FINAL REPORT")
 }
 
-func TestReportOfACorrectedTransaction(t *testing.T) {
+func TestReport_ofACorrectedTransactionSaysSo(t *testing.T) {
 	a := newArchive(t)
 	a.settings.UnmatchedResults = true
 	a.everywhere()
@@ -57,7 +57,7 @@ func TestReportOfACorrectedTransaction(t *testing.T) {
 }
 
 // A report prints isolates with their susceptibilities, samples and notes.
-func TestReportOfACulture(t *testing.T) {
+func TestReport_printsIsolatesWithSusceptibilitiesAndNotes(t *testing.T) {
 	a := newArchive(t)
 	o := a.requisitioned("walk-in")
 	susceptible := func(group, of string) labresult.Result {
@@ -87,7 +87,7 @@ func TestReportOfACulture(t *testing.T) {
 }
 
 // A report without results has no heading over them.
-func TestReportOfMissingResultsAlone(t *testing.T) {
+func TestReport_withoutResultsHasNoResultsHeading(t *testing.T) {
 	a := newArchive(t)
 	o := a.requisitioned("walk-in")
 	require.NoError(t, a.Receive(t.Context(), a.report(o, func(m *exchange.Message) {
@@ -102,7 +102,7 @@ func TestReportOfMissingResultsAlone(t *testing.T) {
 
 // A report that came with results under review belongs to no order yet: it is not shown, and it
 // is moved or deleted together with the results.
-func TestReportOfHeldResults(t *testing.T) {
+func TestReport_ofResultsUnderReviewIsNotShown(t *testing.T) {
 	ben := []byte("%PDF-1.7 of Ben Roe")
 	hold := func(t *testing.T) (*archive, orders.Order, orders.Order, exchange.UnmatchedResult) {
 		a := newArchive(t)

@@ -114,7 +114,7 @@ func noFile(t testing.TB, file []byte, err error) {
 }
 
 // The requisition shows all that is known of the responsible person.
-func TestRequisitionOfAPolicyHolder(t *testing.T) {
+func TestRequisition_printsAllFieldsOfTheResponsiblePerson(t *testing.T) {
 	a := newArchive(t)
 	for _, row := range []struct {
 		edit func(*people.ResponsiblePerson)
@@ -141,7 +141,7 @@ func TestRequisitionOfAPolicyHolder(t *testing.T) {
 	}
 }
 
-func TestRequisition(t *testing.T) {
+func TestRequisition_printsTheOrderOnce(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	o := a.placed("asked", func(r *orders.PlaceRequest) {
@@ -184,7 +184,7 @@ func TestRequisition(t *testing.T) {
 
 // The URL is returned with the requisition and sent with its event; it is valid for seven
 // days and opens no other document.
-func TestRequisitionURL(t *testing.T) {
+func TestRequisitionURL_opensItsDocumentForSevenDays(t *testing.T) {
 	for _, outcome := range []string{"", "slow"} {
 		a := newArchive(t)
 		ctx := t.Context()
@@ -234,7 +234,7 @@ func TestRequisitionURL(t *testing.T) {
 	}
 }
 
-func TestLabels(t *testing.T) {
+func TestLabels_printTheRequestedNumberWithTestNames(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	o := a.placed("walk-in")
@@ -269,7 +269,7 @@ func TestLabels(t *testing.T) {
 	require.Contains(t, string(file), `"Stock":"sheet"`)
 }
 
-func TestCoverageNotice(t *testing.T) {
+func TestCoverageNotice_isPrintedForTestsNotCovered(t *testing.T) {
 	for _, outcome := range []string{"uncovered", "uncovered,slow"} {
 		a := newArchive(t)
 		ctx := t.Context()
@@ -297,7 +297,7 @@ func TestCoverageNotice(t *testing.T) {
 
 // A patient gets an ABN for a test that the insurer will probably not pay. A kit that is not
 // registered has no patient and therefore no ABN.
-func TestCoverageNoticeOfAKit(t *testing.T) {
+func TestCoverageNotice_ofAKitIsPrintedAfterRegistration(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	kit := a.kit()
@@ -325,7 +325,7 @@ func TestCoverageNoticeOfAKit(t *testing.T) {
 
 // A coverage message that a lab sends before its acceptance becomes the notice with the
 // acceptance; a later message makes no second notice.
-func TestCoverageNoticeIsOne(t *testing.T) {
+func TestCoverageNotice_laterMessagesMakeNoSecondNotice(t *testing.T) {
 	lab := &noticing{}
 	a := newArchive(t)
 	ctx := t.Context()
@@ -376,7 +376,7 @@ func (l *noticing) Updates(context.Context, string, int) (exchange.Batch, error)
 }
 
 // If the sealer fails, only the URL is missing.
-func TestRequisitionWithoutURL(t *testing.T) {
+func TestRequisition_lacksOnlyTheURLIfTheSealerFails(t *testing.T) {
 	a := newArchive(t)
 	seal := &sealing{Sealer: a.keys, fails: true}
 	a.sealWith(t, seal)
@@ -415,7 +415,7 @@ func (s *sealing) Seal(ctx context.Context, plain, bound []byte) (healthlab.Seal
 	return s.Sealer.Seal(ctx, plain, bound)
 }
 
-func TestCollectionInstructions(t *testing.T) {
+func TestCollectionInstructions_printStepsAndFasting(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	kit, kind := catalogue.Testkit, catalogue.Serum
@@ -483,7 +483,7 @@ func TestCollectionInstructions(t *testing.T) {
 	require.Len(t, invalid.Problems, 5)
 }
 
-func TestReport(t *testing.T) {
+func TestReport_printsPartialFinalAndTheLabsOwn(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	o := a.placed("walk-in", withOutcome("partial"))
@@ -551,7 +551,7 @@ func TestReport(t *testing.T) {
 }
 
 // Erasing a user deletes the files of the user's documents.
-func TestForgetDocuments(t *testing.T) {
+func TestDocuments_areDeletedWhenTheUserIsErased(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	var mine orders.Order
@@ -582,7 +582,7 @@ func TestForgetDocuments(t *testing.T) {
 }
 
 // A failing disk or printer is not reported as invalid input, and changes nothing.
-func TestDocumentsThatFail(t *testing.T) {
+func TestDocuments_storageErrorsAreUnavailableAndChangeNothing(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	o := a.placed("walk-in")
@@ -604,7 +604,7 @@ func TestDocumentsThatFail(t *testing.T) {
 }
 
 // Without a printer there are no documents.
-func TestNoDocuments(t *testing.T) {
+func TestDocuments_withoutAPrinterThereAreNone(t *testing.T) {
 	d := newFixture(t)
 	ctx := t.Context()
 	o := d.placed("walk-in")

@@ -55,7 +55,7 @@ func Example() {
 
 	// Output:
 	// 1 order: received.testkit.ordered
-	// cancelled and then cancel order: CANCEL_NOT_ALLOWED: an order that is cancelled.testkit.cancelled cannot be cancelled
+	// cancelled and then cancel order: CANCEL_NOT_ALLOWED: the order cannot be cancelled in the status cancelled.testkit.cancelled
 }
 
 func check(err error) {

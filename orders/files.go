@@ -50,10 +50,10 @@ func reportKey(id OrderID, file string) string { return "orders/" + id.String() 
 func (s *Service) StoreReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string, pdf []byte) error {
 	var p healthlab.Problems
 	if id == "" || len(id) > 100 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-		p.Add("file_id", "is letters, digits, hyphens and underscores", "id")
+		p.Add("file_id", "must consist of letters, digits, hyphens and underscores", "id")
 	}
 	if !bytes.HasPrefix(pdf, []byte("%PDF-")) || len(pdf) > maxReportBytes {
-		p.Add("file", fmt.Sprintf("is a PDF file of at most %d bytes", maxReportBytes), "pdf")
+		p.Add("file", fmt.Sprintf("must be a PDF file of at most %d bytes", maxReportBytes), "pdf")
 	}
 	if err := p.Err(); err != nil {
 		return err
@@ -151,7 +151,7 @@ func documentKey(id OrderID, name string) string { return "orders/" + id.String(
 // keeps none.
 func (s *Service) Document(ctx context.Context, r *Record, name string) ([]byte, error) {
 	if s.opts.Files == nil {
-		return nil, rules.Missing(DocumentNotFound, "no files are kept")
+		return nil, rules.Missing(DocumentNotFound, "the service stores no files of orders")
 	}
 	return s.fetch(ctx, r, documentKey(r.ID, name))
 }
@@ -185,7 +185,7 @@ func (s *Service) LabReport(ctx context.Context, r *Record) ([]byte, error) {
 // ones included: id is one of the record's Files. NotFound if it is not.
 func (s *Service) LabReportFile(ctx context.Context, r *Record, id string) ([]byte, error) {
 	if s.opts.Files == nil || id == "" || id != r.ReportFile && !slices.Contains(r.Files, id) {
-		return nil, rules.Missing(DocumentNotFound, "the laboratory sent no report of its own")
+		return nil, rules.Missing(DocumentNotFound, "the laboratory sent no report as a file")
 	}
 	return s.fetch(ctx, r, reportKey(r.ID, id))
 }

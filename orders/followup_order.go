@@ -37,7 +37,7 @@ func (r *CreateRequest) Check(today healthlab.Date) error {
 	if r.UpdateReason != nil {
 		rules.OneOf(&p, *r.UpdateReason, []UpdateReason{IncorrectLab}, "update_reason")
 		if r.ParentID == nil {
-			p.Add("without_parent", "goes with parent_id only", "update_reason")
+			p.Add("without_parent", "must be left out if parent_id is not given", "update_reason")
 		}
 	}
 	return also(p, r.PlaceRequest.Check(today))
@@ -238,7 +238,7 @@ func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, ids pl
 	o, err := s.insert(ctx, r, at, Imported)
 	if errors.Is(err, healthlab.Conflict) {
 		var p healthlab.Problems
-		p.Add("taken", "is the id of no other order", "sample_id")
+		p.Add("taken", "must differ from the sample ids of other orders", "sample_id")
 		return Order{}, p.Err()
 	}
 	return o, err

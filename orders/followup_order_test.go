@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-func TestRedraw(t *testing.T) {
+func TestRedraw_isOrderedForMissingResultsOnly(t *testing.T) {
 	d := newFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.placed("walk-in", withOutcome("missing,repeats"))
@@ -61,7 +61,7 @@ func TestRedraw(t *testing.T) {
 }
 
 // A lab that reports results has accepted the order, even if its acceptance was lost.
-func TestRedrawAfterALostAcceptance(t *testing.T) {
+func TestRedraw_reportCountsAsTheLostAcceptance(t *testing.T) {
 	d := newFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.placed("walk-in")
@@ -75,7 +75,7 @@ func TestRedrawAfterALostAcceptance(t *testing.T) {
 	require.Equal(t, orders.OriginRedraw, d.get(orders.Order{ID: o.OrderTransaction.Orders[1].ID}).Origin)
 }
 
-func TestNoRedraw(t *testing.T) {
+func TestRedraw_isNotMadeIfTeamLabOrOrderHasNone(t *testing.T) {
 	for _, tc := range []struct {
 		name, test string
 		on         bool
@@ -106,7 +106,7 @@ func (d *fixture) creates(parent *orders.OrderID, name string, edit ...func(*ord
 	return d.Create(d.t.Context(), d.team, orders.OrderID{UUID: uuid.New()}, req)
 }
 
-func TestRecreation(t *testing.T) {
+func TestRecreation_cancelsAndReplacesTheOrder(t *testing.T) {
 	d := newFixture(t)
 	first := d.placed("walk-in")
 	d.advance(0)
@@ -138,7 +138,7 @@ func TestRecreation(t *testing.T) {
 	require.Equal(t, orders.OriginInitial, alone.Origin)
 }
 
-func TestRecreationAtTheRightLab(t *testing.T) {
+func TestRecreation_usesTheLabOfTheAccount(t *testing.T) {
 	team := []healthlab.TeamID{{UUID: id("team")}}
 	billing := map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}
 	one := catalogue.LabAccount{ID: account("one"), Lab: "northlab", Status: catalogue.LabAccountActive, TeamIDAllowlist: team, AllowedBilling: billing}
@@ -196,7 +196,7 @@ func (d *fixture) replaced(t *testing.T, first, next orders.Order, err error, ru
 	require.Equal(t, account(used), *record.LabAccountID)
 }
 
-func TestImport(t *testing.T) {
+func TestImport_storesAnOrderThatTheLabHas(t *testing.T) {
 	d := newFixture(t)
 	req := orders.ImportRequest{UserID: d.user, BillingType: catalogue.ClientBill, CollectionMethod: catalogue.WalkInTest,
 		OrderSet:       catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("walk-in")}},
@@ -233,7 +233,7 @@ func TestImport(t *testing.T) {
 }
 
 // An import does not validate the address, because the lab has it already.
-func TestImportChecksNoForms(t *testing.T) {
+func TestImport_doesNotValidateTheAddressForm(t *testing.T) {
 	d := newFixture(t)
 	d.settings.OrderImport = true
 	req := orders.ImportRequest{UserID: d.user, BillingType: catalogue.ClientBill, CollectionMethod: catalogue.WalkInTest,
@@ -257,7 +257,7 @@ func TestImportChecksNoForms(t *testing.T) {
 
 // An import with insurance billing needs no diagnosis codes, because the lab has them; it
 // needs an insurance on record.
-func TestImportForAnInsurer(t *testing.T) {
+func TestImport_withInsuranceNeedsNoDiagnosisCodes(t *testing.T) {
 	d := newFixture(t, withRegistry(t))
 	d.insure()
 	d.settings.OrderImport = true
@@ -297,7 +297,7 @@ func (d *fixture) accountAt(lab, name string, status catalogue.LabAccountStatus)
 
 // A replacement uses the lab account of the order that it replaces, in its present state.
 // Another account is chosen only if that one is at another lab or no longer the team's.
-func TestRecreationCarriesTheAccount(t *testing.T) {
+func TestRecreation_keepsTheLabAccountIfItCan(t *testing.T) {
 	d := newFixture(t)
 	own := func(name string, status catalogue.LabAccountStatus) catalogue.LabAccount {
 		return d.accountAt("northlab", name, status)
@@ -336,7 +336,7 @@ func TestRecreationCarriesTheAccount(t *testing.T) {
 
 // An import uses the one pending account that a team has at a lab, whatever else it has
 // there that is not active.
-func TestImportFindsThePendingAccount(t *testing.T) {
+func TestImport_usesTheOnePendingLabAccount(t *testing.T) {
 	d := newFixture(t)
 	d.settings.OrderImport = true
 	own := func(name string, status catalogue.LabAccountStatus) catalogue.LabAccount {
@@ -383,7 +383,7 @@ func (r *reusing) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	return a, err
 }
 
-func TestLabThatReusesSampleIDs(t *testing.T) {
+func TestSampleID_reusedByTheLabGoesToTheFirstOrder(t *testing.T) {
 	d := newFixture(t)
 	lab := &reusing{d.lab, true}
 	service, err := d.newServices(book(t), lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now}}})
@@ -404,7 +404,7 @@ func TestLabThatReusesSampleIDs(t *testing.T) {
 	require.Equal(t, orders.RequisitionCreated, d.get(two).LowLevel())
 }
 
-func TestMessagesThatContradictThemselves(t *testing.T) {
+func TestReceive_contradictoryMessagesChangeNoOrder(t *testing.T) {
 	d := newFixture(t)
 	ana, bo := d.placed("walk-in"), d.placed("walk-in")
 	d.advance(0)

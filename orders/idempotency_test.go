@@ -33,9 +33,9 @@ func (d *fixture) once(s *orders.Service, key string, edit ...func(*orders.Place
 		})
 }
 
-// TestOneKeyOneOrder lets many callers of two services place an order with one key at
+// TestIdempotencyKey_concurrentCallsPlaceOneOrder lets many callers of two services place an order with one key at
 // once. There is one order; each answer is the stored one, or asks to ask again.
-func TestOneKeyOneOrder(t *testing.T) {
+func TestIdempotencyKey_concurrentCallsPlaceOneOrder(t *testing.T) {
 	d := newFixture(t)
 	other, err := d.newServices(book(t), d.lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now}}})
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestOneKeyOneOrder(t *testing.T) {
 	require.Equal(t, 1, page.Total)
 }
 
-func TestKeysOfFailures(t *testing.T) {
+func TestIdempotencyKey_storesAFailureToo(t *testing.T) {
 	d := newFixture(t)
 	minor := func(r *orders.PlaceRequest) { r.PatientDetails.DOB = healthlab.Date{Year: 2020, Month: 1, Day: 1} }
 	b, err := d.once(d.Service, "k", minor)
@@ -79,8 +79,8 @@ func TestKeysOfFailures(t *testing.T) {
 	require.Equal(t, orders.MinorNotAllowed, string(b), "a failure is kept, too; the body is not compared")
 }
 
-// TestWorkThatWasNotAnswered: a process places the order and dies before it answers.
-func TestWorkThatWasNotAnswered(t *testing.T) {
+// TestIdempotencyKey_retryAfterACrashReturnsTheSameOrder: a process places the order and dies before it answers.
+func TestIdempotencyKey_retryAfterACrashReturnsTheSameOrder(t *testing.T) {
 	d := newFixture(t)
 	scope := idempotency.Scope{Team: d.team, Endpoint: "order", Key: "k"}
 	state, err := d.store.OrderKeys().StartKey(t.Context(), scope, "", orders.OrderID{UUID: id("chosen")}, time.Minute)

@@ -12,7 +12,7 @@ import (
 )
 
 // docs/order-endings.md lists what follows from each final status.
-func TestEndingsAreDocumented(t *testing.T) {
+func TestOrderEndings_documentListsEveryFinalStatus(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# What follows when an order ends
 

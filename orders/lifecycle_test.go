@@ -49,7 +49,7 @@ var kinds = []struct {
 	{"on_site_collection", catalogue.OnSiteCollection, orders.Facts{Initial: true}},
 }
 
-func TestLifecycleEveryStateAndTrigger(t *testing.T) {
+func TestLifecycle_everyStateAndTriggerMatchesTheGoldenFile(t *testing.T) {
 	var b strings.Builder
 	for _, k := range kinds {
 		fmt.Fprintf(&b, "%s\n", k.name)
@@ -69,13 +69,13 @@ func TestLifecycleEveryStateAndTrigger(t *testing.T) {
 	golden(t, "testdata/lifecycle.golden", b.String())
 }
 
-func TestLifecycleDiagrams(t *testing.T) {
+func TestLifecycle_diagramsMatchTheDocumentedOnes(t *testing.T) {
 	for _, m := range catalogue.CollectionMethods() {
 		golden(t, "../docs/orders-lifecycle-"+string(m)+".mmd", orders.Diagram(m))
 	}
 }
 
-func TestStatusesGolden(t *testing.T) {
+func TestStatuses_matchTheGoldenFile(t *testing.T) {
 	all := orders.Statuses()
 	require.Len(t, all, 54)
 	require.Len(t, slices.Compact(slices.Sorted(slices.Values(all))), 54, "each once")
@@ -86,9 +86,9 @@ func TestStatusesGolden(t *testing.T) {
 	golden(t, "testdata/statuses.golden", b.String())
 }
 
-// TestLifecycleEdges compares the table with a second description of the same automaton: for
+// TestLifecycle_edgesEqualASecondDescription compares the table with a second description of the same automaton: for
 // each state, the states that can follow.
-func TestLifecycleEdges(t *testing.T) {
+func TestLifecycle_edgesEqualASecondDescription(t *testing.T) {
 	const (
 		pre  = "requisition_created requisition_bypassed"
 		last = "completed>corrected corrected>corrected"
@@ -189,7 +189,7 @@ func edges(m catalogue.CollectionMethod, f orders.Facts) []string {
 	return slices.Compact(out)
 }
 
-func TestRedrawIsOfferedOnce(t *testing.T) {
+func TestLifecycle_redrawIsOfferedOnce(t *testing.T) {
 	first := edges(catalogue.WalkInTest, orders.Facts{Initial: true})
 	second := edges(catalogue.WalkInTest, orders.Facts{})
 	for _, e := range first {
@@ -197,7 +197,7 @@ func TestRedrawIsOfferedOnce(t *testing.T) {
 	}
 }
 
-func TestCancellable(t *testing.T) {
+func TestCancellable_listsTheStatesOfEachMethod(t *testing.T) {
 	for _, tc := range []struct {
 		kind string
 		want string
@@ -228,7 +228,7 @@ func TestCancellable(t *testing.T) {
 	}
 }
 
-func TestParseStatus(t *testing.T) {
+func TestParseStatus_acceptsCurrentAndOldNames(t *testing.T) {
 	for _, s := range orders.Statuses() {
 		got, ok := orders.ParseStatus(string(s))
 		require.True(t, ok)
@@ -270,7 +270,7 @@ func newOrder(m catalogue.CollectionMethod, registrable bool) orders.Order {
 	return o
 }
 
-func TestReferenceSequences(t *testing.T) {
+func TestLifecycle_runsTheSequencesOfTheSpecification(t *testing.T) {
 	const out = "kit_shipped kit_out_for_delivery kit_delivered"
 	for _, tc := range []struct {
 		name        string
@@ -386,9 +386,9 @@ func checkOrder(t require.TestingT, o orders.Order) {
 	require.Equal(t, orders.NewTransaction(o.OrderTransaction.ID, slices.Clone(o.OrderTransaction.Orders)), o.OrderTransaction)
 }
 
-// TestApplyWalks applies every trigger to orders of every kind: triggers of the table move
+// TestApply_randomTriggersFollowTheTable applies every trigger to orders of every kind: triggers of the table move
 // the order, all others change nothing.
-func TestApplyWalks(t *testing.T) {
+func TestApply_randomTriggersFollowTheTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := newOrder(rapid.SampledFrom(catalogue.CollectionMethods()).Draw(t, "method"), rapid.Bool().Draw(t, "registrable"))
 		_, err := orders.Begin(&o, noon, id("first"))
@@ -414,7 +414,7 @@ func TestApplyWalks(t *testing.T) {
 	})
 }
 
-func TestApplyRefusesWithBothNames(t *testing.T) {
+func TestApply_refusalNamesStateAndTrigger(t *testing.T) {
 	o := newOrder(catalogue.Testkit, false)
 	_, err := orders.Begin(&o, noon, id("first"))
 	require.NoError(t, err)
@@ -429,7 +429,7 @@ func TestApplyRefusesWithBothNames(t *testing.T) {
 	require.Contains(t, rule.Msg, "delivered_to_lab")
 }
 
-func TestApplyDoesNotWriteIntoASharedHistory(t *testing.T) {
+func TestApply_doesNotWriteIntoASharedHistory(t *testing.T) {
 	o := newOrder(catalogue.WalkInTest, false)
 	_, err := orders.Begin(&o, noon, id("first"))
 	require.NoError(t, err)
@@ -443,7 +443,7 @@ func TestApplyDoesNotWriteIntoASharedHistory(t *testing.T) {
 	require.Equal(t, orders.Cancelled, other.Events[1].Status.LowLevel())
 }
 
-func TestEventIDsFollowTheStore(t *testing.T) {
+func TestApply_eventIDsNeverGoBack(t *testing.T) {
 	o := newOrder(catalogue.WalkInTest, false)
 	o.NextEventID = 901
 	_, err := orders.Begin(&o, noon, id("first"))
@@ -456,7 +456,7 @@ func TestEventIDsFollowTheStore(t *testing.T) {
 	require.Equal(t, []int64{901, 902, 903}, []int64{o.Events[0].ID, o.Events[1].ID, o.Events[2].ID})
 }
 
-func TestTransactionStatus(t *testing.T) {
+func TestTransaction_statusFollowsFromItsOrders(t *testing.T) {
 	member := func(l orders.LowLevel) orders.TransactionMember {
 		return orders.TransactionMember{LowLevelStatus: &l}
 	}
@@ -482,7 +482,7 @@ func TestTransactionStatus(t *testing.T) {
 	}
 }
 
-func TestPublishedLifecycles(t *testing.T) {
+func TestLifecycles_listTheStatesAndTransitionsOfTheDiagram(t *testing.T) {
 	list := orders.Lifecycles()
 	require.Len(t, list, len(catalogue.CollectionMethods()))
 	for _, l := range list {

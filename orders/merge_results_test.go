@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-func TestMergeResults(t *testing.T) {
+func TestMerge_newerResultsReplaceOlderOnesByCode(t *testing.T) {
 	found := func(slug, loinc, code, result string, read labresult.Interpretation) labresult.Result {
 		r := labresult.Result{Slug: slug, Result: result, Interpretation: read}
 		if loinc != "" {
@@ -55,7 +55,7 @@ func TestMergeResults(t *testing.T) {
 	require.Equal(t, labresult.Partial, got.Metadata.Status)
 }
 
-func TestTransactionResults(t *testing.T) {
+func TestTransactionResults_joinTheOrderAndItsRedraw(t *testing.T) {
 	d := newFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.placed("walk-in", withOutcome("missing"))
@@ -91,7 +91,7 @@ func (v vanishing) Update(ctx context.Context, team healthlab.TeamID, id orders.
 }
 
 // Orders that are erased during a resend of the latest events are left out.
-func TestResendWhileOrdersGo(t *testing.T) {
+func TestResend_leavesOutOrdersErasedMeanwhile(t *testing.T) {
 	d := newFixture(t)
 	var all []orders.OrderID
 	for range 3 {
@@ -105,7 +105,7 @@ func TestResendWhileOrdersGo(t *testing.T) {
 	require.Equal(t, []orders.OrderID{all[0], all[2]}, got)
 }
 
-func TestResend(t *testing.T) {
+func TestResend_repeatsTheLatestEventOfSelectedOrders(t *testing.T) {
 	d := newFixture(t)
 	old := d.placed("walk-in", withOutcome("never_again"))
 	d.advance(day)

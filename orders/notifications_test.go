@@ -49,7 +49,7 @@ func sent(out *sandbox.Outbox, o orders.Order) []string {
 	return got
 }
 
-func TestPatientMessages(t *testing.T) {
+func TestPatientMessages_areSentOncePerStatus(t *testing.T) {
 	for _, tc := range []struct {
 		test  string
 		final orders.LowLevel
@@ -82,7 +82,7 @@ func TestPatientMessages(t *testing.T) {
 	}
 }
 
-func TestMessagesAreSwitchedOff(t *testing.T) {
+func TestPatientMessages_followTeamAndOrderSettings(t *testing.T) {
 	d, out := newMessageFixture(t)
 	d.settings.SMSOff = true
 	o := d.placed("walk-in")
@@ -106,7 +106,7 @@ func TestMessagesAreSwitchedOff(t *testing.T) {
 }
 
 // If the team sends no e-mail, messages about a visit at home are sent by SMS instead.
-func TestVisitsAreToldBySMSWithoutMail(t *testing.T) {
+func TestPatientMessages_ofVisitsUseSMSIfEmailIsOff(t *testing.T) {
 	d, out := newMessageFixture(t)
 	d.settings.EmailOff = true
 	o := d.placed("at home")
@@ -118,7 +118,7 @@ func TestVisitsAreToldBySMSWithoutMail(t *testing.T) {
 
 // A team that has enabled it gets one e-mail about critical results, whatever the patient's
 // settings, also if the messenger is down at first. Other teams get none.
-func TestTeamIsToldOfCriticalResults(t *testing.T) {
+func TestTeamMessages_criticalResultSendsOneEmail(t *testing.T) {
 	d, out := newMessageFixture(t)
 	d.settings = orders.Settings{SMSOff: true, EmailOff: true}
 	simulate := func(i labresult.Interpretation) orders.Order {
@@ -153,7 +153,7 @@ func TestTeamIsToldOfCriticalResults(t *testing.T) {
 }
 
 // While the messenger is down, messages are delayed, and none is lost.
-func TestMessengerAway(t *testing.T) {
+func TestPatientMessages_areDelayedWhileTheMessengerIsDown(t *testing.T) {
 	d, out := newMessageFixture(t)
 	out.Fail(1)
 	o := d.placed("walk-in")
@@ -164,7 +164,7 @@ func TestMessengerAway(t *testing.T) {
 	require.Equal(t, []string{"email ordered", "sms ordered"}, sent(out, o))
 }
 
-func TestReminders(t *testing.T) {
+func TestReminders_stopWhenTheOrderEnds(t *testing.T) {
 	d, out := newMessageFixture(t)
 	d.settings.Reminders = true
 	o := d.requisitioned("walk-in")
@@ -192,7 +192,7 @@ func TestReminders(t *testing.T) {
 
 // Patients get a message when an appointment is booked, and reminders a day and two hours
 // before it; no reminder if it was booked later than that, moved or cancelled.
-func TestRemindersOfAppointments(t *testing.T) {
+func TestReminders_ofAppointmentsAreSentADayAndTwoHoursBefore(t *testing.T) {
 	out := &sandbox.Outbox{}
 	d := newVisits(t, func(o *options) { o.Messenger = out })
 	d.settings.Reminders = true
@@ -235,7 +235,7 @@ func TestRemindersOfAppointments(t *testing.T) {
 
 // Patients get reminders to book until they have booked, also where patient and lab make the
 // appointment and the order keeps its status. Reminders that were skipped are not sent later.
-func TestBookedPatientsGetNoReminders(t *testing.T) {
+func TestReminders_toBookStopWhenTheVisitIsBooked(t *testing.T) {
 	out := &sandbox.Outbox{}
 	d := newVisits(t, func(o *options) {
 		o.Messenger = out
@@ -272,7 +272,7 @@ func TestBookedPatientsGetNoReminders(t *testing.T) {
 
 // A simulation with a delay takes a step at a time, and stops where the order goes
 // another way.
-func TestSimulateSlowly(t *testing.T) {
+func TestSimulateSlowly_takesOneStepPerDelay(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("kit")
 	_, err := d.SimulateSlowly(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: labresult.Abnormal}, 10*time.Second)

@@ -34,7 +34,7 @@ func (d *fixture) waitingForOperations() exchange.UnmatchedResult {
 
 func nobodys(m *exchange.Message) { m.SampleID, m.Patient.LastName = "", "Moe" }
 
-func TestOperationsDecideForTeamsThatDoNot(t *testing.T) {
+func TestOperationsReview_decidesForTeamsWithoutReviews(t *testing.T) {
 	d := newReviewFixture(t)
 	d.settings.UnmatchedResults = false
 	o := d.requisitioned("walk-in")
@@ -67,7 +67,7 @@ func TestOperationsDecideForTeamsThatDoNot(t *testing.T) {
 	require.Equal(t, "hers", *kept.Note)
 }
 
-func TestOperationsDecideWhatTeamsHandOver(t *testing.T) {
+func TestOperationsReview_decidesWhatTeamsReturn(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, bySample, nobodys))

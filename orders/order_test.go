@@ -60,7 +60,7 @@ func number(t testing.TB, s string) catalogue.Number {
 	return n
 }
 
-func TestOrderJSON(t *testing.T) {
+func TestOrder_roundTripsThroughJSON(t *testing.T) {
 	bare := newOrder(catalogue.WalkInTest, false)
 	_, err := orders.Begin(&bare, noon, id("first"))
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestOrderJSON(t *testing.T) {
 	}
 }
 
-func TestDecodeToleratesWhatOthersSend(t *testing.T) {
+func TestOrder_decodesUnknownValuesAndFields(t *testing.T) {
 	var o orders.Order
 	require.NoError(t, json.Unmarshal([]byte(`{
 		"patient_details": {"first_name": "Ana", "dob": "1984-05-09T00:00:00+00:00", "gender": "something new"},
@@ -104,7 +104,7 @@ func TestDecodeToleratesWhatOthersSend(t *testing.T) {
 	require.JSONEq(t, `{"type": "by_drone", "data": {"altitude": 12}}`, string(b))
 }
 
-func TestNumberKeepsItsDigits(t *testing.T) {
+func TestNumber_keepsItsDigits(t *testing.T) {
 	for _, s := range []string{"0", "1.20", "-0.050", "12345678901234567890.123456789", "100", "0.0"} {
 		var n catalogue.Number
 		require.NoError(t, json.Unmarshal([]byte(s), &n))
@@ -118,7 +118,7 @@ func TestNumberKeepsItsDigits(t *testing.T) {
 	}
 }
 
-func TestNothingOfThePatientIsPrinted(t *testing.T) {
+func TestOrder_isLoggedWithoutPatientData(t *testing.T) {
 	o := fullOrder(t)
 	var b bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&b, nil))
@@ -141,7 +141,7 @@ func TestNothingOfThePatientIsPrinted(t *testing.T) {
 	require.Contains(t, b.String(), o.ID.String(), "but the id is")
 }
 
-func TestEventTypes(t *testing.T) {
+func TestEventTypes_haveUniqueNamesDataAndADescription(t *testing.T) {
 	var names []string
 	for _, e := range orders.EventTypes() {
 		names = append(names, e.Name)

@@ -25,7 +25,7 @@ func withRegistry(t testing.TB) func(*options) {
 	return func(o *options) { o.Registry = r }
 }
 
-func TestRegistryTellsAllThatIsWrong(t *testing.T) {
+func TestNewRegistry_reportsEveryProblem(t *testing.T) {
 	_, err := people.NewRegistry(people.RegistryContents{
 		Payors:     []people.RegistryPayor{{Payor: people.Payor{PayorCode: "P"}}, {Payor: people.Payor{PayorCode: "P"}, IDs: map[string][]string{"x": nil}}},
 		StatePlans: map[string]map[string]string{"FED": {"AZ": "Q"}},
@@ -37,7 +37,7 @@ func TestRegistryTellsAllThatIsWrong(t *testing.T) {
 }
 
 // The record that was valid on the day of the draw can be asked for.
-func TestInsuranceOnTheDayOfTheDraw(t *testing.T) {
+func TestCoverageAt_returnsTheRecordValidOnThatDay(t *testing.T) {
 	d := newFixture(t, withRegistry(t))
 	first := d.insure()
 	drawn := d.now()
@@ -53,7 +53,7 @@ func TestInsuranceOnTheDayOfTheDraw(t *testing.T) {
 	requireRule(t, err, people.InsuranceNotFound, healthlab.NotFound)
 }
 
-func TestNoInsurerPaysForAMarker(t *testing.T) {
+func TestPlace_refusesInsuranceForAMarkerNoInsurerPays(t *testing.T) {
 	d := newFixture(t, withRegistry(t))
 	d.insure()
 	_, err := d.Place(t.Context(), d.team, d.asks("walk-in", func(r *orders.PlaceRequest) {
@@ -63,7 +63,7 @@ func TestNoInsurerPaysForAMarker(t *testing.T) {
 }
 
 // The medical proxy of a minor may come from the user's demographics.
-func TestProxyFromDemographics(t *testing.T) {
+func TestPlace_takesAMinorsProxyFromTheDemographics(t *testing.T) {
 	d := newFixture(t)
 	d.settings.Minors = true
 	young := func(r *orders.PlaceRequest) { r.PatientDetails.DOB = healthlab.Date{Year: 2012, Month: 1, Day: 1} }
@@ -78,7 +78,7 @@ func TestProxyFromDemographics(t *testing.T) {
 }
 
 // New checks the options of the portal.
-func TestPortalNeedsAKey(t *testing.T) {
+func TestNew_refusesAPortalKeyBelow32Bytes(t *testing.T) {
 	d := newFixture(t)
 	for n, want := range map[int]error{31: healthlab.Invalid, 32: nil} {
 		_, err := d.newServices(book(t), d.lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Portal: &portal.Options{Key: make([]byte, n)}}})
@@ -86,7 +86,7 @@ func TestPortalNeedsAKey(t *testing.T) {
 	}
 }
 
-func TestPortalTokens(t *testing.T) {
+func TestPortalToken_opensTheOrderOfItsLink(t *testing.T) {
 	key := []byte("0123456789abcdef0123456789abcdef")
 	d := newFixture(t, withRegistry(t), func(o *options) { o.Portal = &portal.Options{BaseURL: "https://p.example.com", Key: key} })
 	d.insure()

@@ -73,14 +73,14 @@ type placeOptions struct {
 func (m placeOptions) chooseAccount(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalogue.Accounts) (*catalogue.LabAccount, error) {
 	if a := m.inheritedAccount(lab, accounts); want == nil && a != nil {
 		if a.Status != catalogue.LabAccountActive {
-			return nil, rules.Broken(catalogue.LabAccountNotActive, "the lab account of the order that is replaced is not active")
+			return nil, rules.Broken(catalogue.LabAccountNotActive, "the lab account of the replaced order must have the status active")
 		}
 		return a, nil
 	}
 	a, err := catalogue.AccountFor(lab, want, accounts, m.imported)
 	var rule *healthlab.RuleError
 	if m.created && errors.As(err, &rule) && rule.Type == catalogue.LabAccountWrongLab {
-		return nil, rules.Broken(catalogue.MarkerNotInLab, "what is ordered is not of the lab account's lab")
+		return nil, rules.Broken(catalogue.MarkerNotInLab, "the ordered lab tests and markers must be of the lab account's lab")
 	}
 	return a, err
 }
@@ -173,7 +173,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, ids planne
 func (r *PlaceRequest) selection() (catalogue.Selection, error) {
 	switch {
 	case r.OrderSet == nil && r.LabTestID == nil:
-		return catalogue.Selection{}, rules.Broken(catalogue.NoTestsSelected, "an order needs an order_set")
+		return catalogue.Selection{}, rules.Broken(catalogue.NoTestsSelected, "order_set is required")
 	case r.OrderSet != nil && r.LabTestID != nil:
 		return catalogue.Selection{}, rules.Broken(catalogue.ConflictingSelection, "give order_set or lab_test_id, not both")
 	case r.OrderSet == nil:
@@ -192,10 +192,10 @@ func (s *Service) checkPayment(ctx context.Context, team healthlab.TeamID, req P
 		return nil, nil
 	}
 	if len(req.ICDCodes) == 0 && !by.imported {
-		return nil, rules.Broken(ICDCodesRequired, "an insurer needs a diagnosis code")
+		return nil, rules.Broken(ICDCodesRequired, "icd_codes: must have at least one code if an insurer pays")
 	}
 	if slices.ContainsFunc(req.ICDCodes, func(c string) bool { return !s.opts.Registry.ValidDiagnosis(c) }) {
-		return nil, rules.Broken(ICDCodeInvalid, "a diagnosis code is not valid")
+		return nil, rules.Broken(ICDCodeInvalid, "icd_codes: each must be a valid ICD-10 code")
 	}
 	none := rules.Broken(InsuranceMissing, "the patient has no primary insurance record")
 	if s.opts.People == nil {
@@ -210,7 +210,7 @@ func (s *Service) checkPayment(ctx context.Context, team healthlab.TeamID, req P
 	}
 	for _, m := range t.Markers {
 		if t.Lab != nil && !s.opts.Registry.Insurable(t.Lab.Slug, m, req.PatientAddress.State) {
-			return nil, rules.Broken(MarkerNotInsurable, "no insurer pays for a marker in the patient's state")
+			return nil, rules.Broken(MarkerNotInsurable, "billing_type: must not be commercial_insurance, because no insurer pays for one of the markers in the patient's state")
 		}
 	}
 	return &c.ID, nil

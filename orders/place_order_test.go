@@ -32,8 +32,8 @@ func (d *fixture) insure() uuid.UUID {
 	return c.ID
 }
 
-// TestPlaceRules breaks one rule of the business after another.
-func TestPlaceRules(t *testing.T) {
+// TestPlace_refusesEachBrokenRuleAndStoresNothing breaks one rule of the business after another.
+func TestPlace_refusesEachBrokenRuleAndStoresNothing(t *testing.T) {
 	set := func(names ...string) func(*orders.PlaceRequest) {
 		return func(r *orders.PlaceRequest) {
 			r.OrderSet.LabTestIDs = nil
@@ -125,7 +125,7 @@ func agreed(r *orders.PlaceRequest) {
 	r.Consents = []people.Consent{{ConsentType: people.TermsOfUse}}
 }
 
-func TestMinors(t *testing.T) {
+func TestPlace_minorsNeedASettingAndAProxy(t *testing.T) {
 	d := newFixture(t)
 	d.settings.Minors = true
 	born := func(day healthlab.Date) func(*orders.PlaceRequest) {
@@ -141,8 +141,8 @@ func TestMinors(t *testing.T) {
 	require.Equal(t, "Bo", o.PatientDetails.MedicalProxy.FirstName)
 }
 
-// TestLabAccounts goes through every case of which account an order uses.
-func TestLabAccounts(t *testing.T) {
+// TestPlace_choosesTheLabAccount goes through every case of which account an order uses.
+func TestPlace_choosesTheLabAccount(t *testing.T) {
 	team := healthlab.TeamID{UUID: id("team")}
 	north, south := catalogue.Lab{ID: 1, Slug: "northlab", CollectionMethods: catalogue.CollectionMethods()}, catalogue.Lab{ID: 2, Slug: "southlab"}
 	own := func(name, lab string, status catalogue.LabAccountStatus) catalogue.LabAccount {
@@ -204,7 +204,7 @@ func TestLabAccounts(t *testing.T) {
 	}
 }
 
-func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
+func TestPlace_delegatedAccountNeedsAPhysician(t *testing.T) {
 	for _, flow := range []catalogue.DelegatedFlow{catalogue.OrderDelegated, catalogue.FullyDelegated, catalogue.ResultDelegated, catalogue.NotDelegated} {
 		t.Run(string(flow), func(t *testing.T) {
 			d := newFixture(t)
@@ -232,7 +232,7 @@ func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
 	}
 }
 
-func TestPlacedAsAsked(t *testing.T) {
+func TestPlace_storesTheRequestWithAccountAndInsurance(t *testing.T) {
 	d := newFixture(t, withRegistry(t))
 	insurance := d.insure()
 	member := id("member")
@@ -260,7 +260,7 @@ func TestPlacedAsAsked(t *testing.T) {
 }
 
 // Options.FastingCodes lists the codes of fasting questions.
-func TestFastingCodes(t *testing.T) {
+func TestPlace_fastingQuestionsAreAnsweredFromFastingCodes(t *testing.T) {
 	answered := []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}}
 	asks := func(r *orders.PlaceRequest) { r.AOEAnswers = answered }
 	d := newFixture(t, func(o *options) { o.FastingCodes = []string{"FAST", "PREG"} })
@@ -275,7 +275,7 @@ func TestFastingCodes(t *testing.T) {
 }
 
 // Tests and markers of one name in one order are told apart.
-func TestNamesInOneOrder(t *testing.T) {
+func TestBuildLabTest_makesEqualNamesDiffer(t *testing.T) {
 	one := catalogue.BuildLabTest([]catalogue.LabTest{{Name: "Iron", Markers: []catalogue.Marker{{ID: 3, Name: "Ferritin"}, {ID: 1, Name: "Ferritin"}}}, {Name: "Iron"}, {Name: "Iron (2)"}},
 		[]catalogue.Marker{{ID: 2, Name: "Iron"}, {ID: 4, Name: "Ferritin (2)"}}, nil, catalogue.WalkInTest, uuid.UUID{})
 	require.Equal(t, "Iron + Iron (3) + Iron (2) + Iron (4) + Ferritin (2)", one.Name)
@@ -286,7 +286,7 @@ func TestNamesInOneOrder(t *testing.T) {
 	require.Equal(t, []string{"Ferritin", "Iron", "Ferritin (3)", "Ferritin (2)"}, names)
 }
 
-func TestSeveralTestsBecomeOne(t *testing.T) {
+func TestPlace_combinesSeveralLabTestsIntoOne(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("walk-in", func(r *orders.PlaceRequest) {
 		r.CollectionMethod = ptr(catalogue.AtHomePhlebotomy)
@@ -306,7 +306,7 @@ func TestSeveralTestsBecomeOne(t *testing.T) {
 	require.Nil(t, d.placed("walk-in").LabTest.CommonTATDays, "nobody knows how long one of them takes")
 }
 
-func TestPlaceAsTwice(t *testing.T) {
+func TestPlaceAs_secondCallReturnsTheSameOrder(t *testing.T) {
 	d := newFixture(t)
 	id := orders.OrderID{UUID: id("chosen")}
 	first, err := d.PlaceAs(t.Context(), d.team, id, d.asks("walk-in"))
@@ -317,7 +317,7 @@ func TestPlaceAsTwice(t *testing.T) {
 	require.Equal(t, []string{"ordered"}, d.notified(first))
 }
 
-func TestKitRules(t *testing.T) {
+func TestPlaceTestkit_refusesEachBrokenRule(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		edit func(*orders.TestkitRequest)
@@ -342,7 +342,7 @@ func TestKitRules(t *testing.T) {
 }
 
 // A kit is ordered without answers to its questions; preset answers are sent with it.
-func TestKitAnswersWhatItCan(t *testing.T) {
+func TestPlaceTestkit_sendsPresetAnswersOnly(t *testing.T) {
 	d := newFixture(t)
 	req := d.kit()
 	req.LabTestID = test("asked kit")
@@ -363,7 +363,7 @@ func TestKitAnswersWhatItCan(t *testing.T) {
 
 // A kit is registered with its lab account in its present state; without an active account
 // the registration is refused.
-func TestRegisterWithoutTheAccount(t *testing.T) {
+func TestRegister_needsAnActiveLabAccount(t *testing.T) {
 	d := newFixture(t)
 	o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
 	require.NoError(t, err)
@@ -379,7 +379,7 @@ func TestRegisterWithoutTheAccount(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestRegisterRules(t *testing.T) {
+func TestRegister_refusesEachBrokenRule(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		edit func(*orders.RegisterRequest)
@@ -427,8 +427,8 @@ func TestRegisterRules(t *testing.T) {
 	}
 }
 
-// TestRequestProblems finds every problem of a request at once, and names no value.
-func TestRequestProblems(t *testing.T) {
+// TestPlace_reportsEveryInvalidFieldWithoutValues finds every problem of a request at once, and names no value.
+func TestPlace_reportsEveryInvalidFieldWithoutValues(t *testing.T) {
 	d := newFixture(t)
 	long := strings.Repeat("SECRET", 200)
 	req := d.asks("walk-in", func(r *orders.PlaceRequest) {
@@ -504,7 +504,7 @@ string_length patient_address.access_notes`), "\n")
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-func TestNames(t *testing.T) {
+func TestPlace_checksTheFormOfPatientNames(t *testing.T) {
 	d := newFixture(t)
 	for name, ok := range map[string]bool{
 		"Ana": true, "O'Neil-Roe Jr.": true, "4th": true, "A B C": true, "x": true, strings.Repeat("a", 50): true,
@@ -516,7 +516,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestBook(t *testing.T) {
+func TestParseCatalog_refusesInconsistentData(t *testing.T) {
 	north := `{"id": 1, "slug": "northlab", "name": "Northlab", "collection_methods": ["testkit"]}`
 	testOf := `{"id": "` + id("t").String() + `", "method": %q, "status": "active", "lab_id": %d, "marker_ids": [%d]}`
 	markers := `{"id": 11, "lab_id": 1, "name": "Glucose"}, {"id": 21, "lab_id": 2}`

@@ -222,7 +222,7 @@ func (q *Query) CheckSorted(n int) error {
 		return nil
 	}
 	var p healthlab.Problems
-	p.Add("too_many", fmt.Sprintf("patient_name sorts at most %d orders; add a filter", MaxSortedByName), "order_key")
+	p.Add("too_many", fmt.Sprintf("must not be patient_name for more than %d orders; add a filter", MaxSortedByName), "order_key")
 	return p.Err()
 }
 

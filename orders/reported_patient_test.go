@@ -11,7 +11,7 @@ import (
 )
 
 // Names are compared by their letters and digits; no near spelling and no nickname is equal.
-func TestReportedPatientContradicts(t *testing.T) {
+func TestReportedPatient_contradictsByLettersAndDigitsOfNames(t *testing.T) {
 	born := healthlab.Date{Year: 1985, Month: 2, Day: 3}
 	for _, tc := range []struct {
 		name        string

@@ -23,7 +23,7 @@ func organism(name string, read labresult.Interpretation) labresult.Result {
 
 // Results of one report that belong together, such as isolates, stay together when reports
 // are merged.
-func TestMergeKeepsAReportWhole(t *testing.T) {
+func TestMerge_keepsIsolatesOfAReportTogether(t *testing.T) {
 	merge := func(parts ...labresult.Report) labresult.Report {
 		return labresult.Merge(labresult.Final, parts)
 	}
@@ -52,7 +52,7 @@ func TestMergeKeepsAReportWhole(t *testing.T) {
 }
 
 // Results that the lab withdraws with the sample are neither returned nor announced.
-func TestResultsWithdrawnWithTheSample(t *testing.T) {
+func TestSampleRejection_withdrawsResults(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) {
@@ -79,7 +79,7 @@ func TestResultsWithdrawnWithTheSample(t *testing.T) {
 
 // A correction after a partial report is a correction, with and without a final report before
 // it. Without one, the order is completed and corrected.
-func TestCorrectionAfterAPartialReport(t *testing.T) {
+func TestCorrection_ofAPartialReportCompletesAndCorrectsTheOrder(t *testing.T) {
 	for _, name := range []string{"walk-in", "kit", "on site"} {
 		for _, final := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, final %t", name, final), func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestCorrectionAfterAPartialReport(t *testing.T) {
 
 // A laboratory may correct a result while others are to come: the result is marked, the markers are
 // in the history, an event is sent whatever the team's settings are, and the order stays open.
-func TestCorrectionWhileMoreIsToCome(t *testing.T) {
+func TestCorrection_beforeTheFinalReportKeepsTheOrderOpen(t *testing.T) {
 	for _, name := range []string{"walk-in", "kit", "on site"} {
 		for _, end := range []orders.Trigger{orders.FinalResult, orders.CorrectedResult} {
 			t.Run(name+", "+string(end), func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestCorrectionWhileMoreIsToCome(t *testing.T) {
 }
 
 // A correction of results that never came waits for review.
-func TestCorrectionWithoutAReport(t *testing.T) {
+func TestCorrection_withoutAnEarlierReportWaitsForReview(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	held := d.held(d.report(o, func(m *exchange.Message) { m.On = orders.CorrectedResult }))
@@ -189,7 +189,7 @@ func TestCorrectionWithoutAReport(t *testing.T) {
 
 // Susceptibilities of two isolates have the same codes: a correction changes those of its
 // group only, and a new critical result of the other isolate is announced.
-func TestCorrectionOfOneIsolate(t *testing.T) {
+func TestCorrection_changesTheResultsOfItsIsolateOnly(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")
 	susceptible := func(group, result string, flag labresult.Interpretation) labresult.Result {
@@ -213,7 +213,7 @@ func TestCorrectionOfOneIsolate(t *testing.T) {
 }
 
 // A laboratory that rejects a sample says why, for each result that is missing.
-func TestReasonsOfARejectedSample(t *testing.T) {
+func TestSampleRejection_notesTheReasonOfEachMissingResult(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")
 	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *exchange.Message) { m.On = orders.PartialResult })))
@@ -234,7 +234,7 @@ func TestReasonsOfARejectedSample(t *testing.T) {
 }
 
 // Each critical result is announced to the team once, with the time of the first results.
-func TestEachCriticalResultIsTold(t *testing.T) {
+func TestCriticalResults_eachIsAnnouncedOnce(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")
 	began := d.now()
@@ -277,7 +277,7 @@ func (d *fixture) critical(o orders.Order) (told []critical.Notice) {
 }
 
 // A missing result has the code of its marker, so the result of the redraw replaces it.
-func TestMissingUntilTheRedraw(t *testing.T) {
+func TestMissingResult_isReplacedByTheRedraw(t *testing.T) {
 	d := newFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.requisitioned("coded")
@@ -303,7 +303,7 @@ func TestMissingUntilTheRedraw(t *testing.T) {
 }
 
 // The type of a result without one is inferred from its text.
-func TestFormOfUntypedResults(t *testing.T) {
+func TestResults_withoutATypeGetItFromTheirText(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")
 	texts := []string{"< 5", "> OR = 3", "1.5 - 2", "-2 - 3", "7", "clotted"}
@@ -332,7 +332,7 @@ func TestFormOfUntypedResults(t *testing.T) {
 }
 
 // Bounds are read from the text of the range, or are the lab's own.
-func TestCompareWithRange(t *testing.T) {
+func TestResults_areComparedWithTheBoundsOfTheRange(t *testing.T) {
 	number := func(s string) *catalogue.Number {
 		n, err := catalogue.ParseNumber(s)
 		require.NoError(t, err)

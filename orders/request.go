@@ -164,11 +164,11 @@ func ordering(a *catalogue.LabAccount, physician *people.PhysicianInput, consent
 		return nil
 	}
 	if catalogue.Delegated(a) {
-		return rules.Broken(PhysicianRequired, "the lab account needs the team's own physician")
+		return rules.Broken(PhysicianRequired, "physician is required, because the lab account orders with the team's own physician")
 	}
 	for _, c := range required {
 		if !slices.ContainsFunc(consents, func(have people.Consent) bool { return have.ConsentType == c }) {
-			return rules.Broken(ConsentRequired, "the patient has not given the consent "+string(c))
+			return rules.Broken(ConsentRequired, "consents: must have the patient's consent "+string(c))
 		}
 	}
 	return nil
@@ -184,9 +184,9 @@ func ofAge(p people.PatientDetailsInput, proxy *people.GuarantorDetails, day hea
 	case people.Age(p.DOB, day) >= adult:
 		return nil
 	case !minors:
-		return rules.Broken(MinorNotAllowed, "the patient is under 18")
+		return rules.Broken(MinorNotAllowed, "patient_details.dob: the patient must be 18 or older")
 	case proxy == nil:
-		return rules.Broken(MedicalProxyRequired, "a patient under 18 needs a medical proxy")
+		return rules.Broken(MedicalProxyRequired, "patient_details.medical_proxy is required for a patient under 18")
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Text that no store keeps is noted, and a lab's feed goes on.
-func TestResultsThatCannotBeKept(t *testing.T) {
+func TestReceive_skipsTextThatCannotBeStored(t *testing.T) {
 	for name, spoil := range map[string]func(*exchange.Message){
 		"held":          func(m *exchange.Message) { nobodys(m); m.Results.Results[0].Notes = ptr("\x00") },
 		"held, a name":  func(m *exchange.Message) { m.SampleID, m.Patient.LastName = "", "Roe\x00" },
@@ -64,7 +64,7 @@ func (d *fixture) cancelled(test string) orders.Order {
 
 // Accepting a result adds its specimen to the order, so that later results of that specimen
 // match the order without a review.
-func TestAcceptedSpecimens(t *testing.T) {
+func TestAccept_laterResultsOfTheSpecimenMatchTheOrder(t *testing.T) {
 	t.Run("an order for a user", func(t *testing.T) {
 		d := newReviewFixture(t)
 		d.requisitioned("walk-in") // the patient is known
@@ -136,7 +136,7 @@ func TestAcceptedSpecimens(t *testing.T) {
 
 // A held result stays a person's decision when the lab sends it again, whatever the order can
 // take and whatever was decided meanwhile.
-func TestHeldResultsThatComeAgain(t *testing.T) {
+func TestReview_resultSentAgainKeepsItsDecision(t *testing.T) {
 	for name, decide := range map[string]func(*fixture, exchange.UnmatchedResult){
 		"undecided": func(*fixture, exchange.UnmatchedResult) {},
 		"rejected": func(d *fixture, r exchange.UnmatchedResult) {
@@ -164,7 +164,7 @@ func TestHeldResultsThatComeAgain(t *testing.T) {
 }
 
 // Messages of two labs may have the same id.
-func TestHeldResultsOfTwoLabs(t *testing.T) {
+func TestReview_messageIDsOfTwoLabsMayBeEqual(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in", withOutcome("never_again"))
 	for n, lab := range []string{"southlab", "eastlab", "eastlab"} {
@@ -176,7 +176,7 @@ func TestHeldResultsOfTwoLabs(t *testing.T) {
 }
 
 // A message that the order has received cannot be accepted for it a second time.
-func TestAcceptWhatTheOrderHas(t *testing.T) {
+func TestAccept_refusesAMessageTheOrderHas(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	m := d.report(o, bySample, func(m *exchange.Message) { m.SampleID = "" })
@@ -192,7 +192,7 @@ func TestAcceptWhatTheOrderHas(t *testing.T) {
 }
 
 // A report that names an order and another one's specimen is not lost.
-func TestResultsWithAnotherOrdersSpecimen(t *testing.T) {
+func TestReview_holdsAReportWithAnotherOrdersSpecimen(t *testing.T) {
 	for name, edit := range map[string]func(*exchange.Message){"final": func(*exchange.Message) {}, "with a redraw": lost} {
 		t.Run(name, func(t *testing.T) {
 			d := newReviewFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
@@ -213,7 +213,7 @@ func TestResultsWithAnotherOrdersSpecimen(t *testing.T) {
 }
 
 // A team is told when a critical result was fetched, not when it was accepted.
-func TestAcceptedCriticalResult(t *testing.T) {
+func TestAccept_criticalEventHasTheTimeOfTheFetch(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in", withOutcome("never_again"))
 	r := d.held(d.report(o, bySample, func(m *exchange.Message) {
@@ -229,7 +229,7 @@ func TestAcceptedCriticalResult(t *testing.T) {
 }
 
 // A partial result that is accepted for a completed order corrects its report.
-func TestAcceptedLatePartial(t *testing.T) {
+func TestAccept_latePartialResultCorrectsTheReport(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	require.NoError(t, d.Receive(t.Context(), d.report(o)))
@@ -255,7 +255,7 @@ func (d *fixture) seen(o orders.Order) []orders.Order {
 }
 
 // Events of an order and of its replacement show both orders in their state after the change.
-func TestAcceptanceTellsOfTheTransaction(t *testing.T) {
+func TestAccept_eventsShowTheStateOfBothOrders(t *testing.T) {
 	account := catalogue.LabAccount{ID: account("east"), Lab: "eastlab", Status: catalogue.LabAccountActive, DelegatedFlow: catalogue.NotDelegated,
 		ProviderAccountID: "P-3", AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}}
 	d := newReviewFixture(t)
@@ -282,7 +282,7 @@ func TestAcceptanceTellsOfTheTransaction(t *testing.T) {
 }
 
 // An order that was made for a partial result is never sent to a lab.
-func TestAcceptedPartialsOfKits(t *testing.T) {
+func TestAccept_partialResultOfAKitIsNotSubmittedToALab(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("kit")
 	_, err := d.Cancel(t.Context(), d.team, o.ID)
@@ -301,7 +301,7 @@ func TestAcceptedPartialsOfKits(t *testing.T) {
 }
 
 // A held result has the interpretation that the order will get from it.
-func TestHeldResultsAreWhole(t *testing.T) {
+func TestReview_resultHasTheInterpretationOfItsOrder(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, bySample, func(m *exchange.Message) {
@@ -316,7 +316,7 @@ func TestHeldResultsAreWhole(t *testing.T) {
 }
 
 // If a message names no lab, the lab of the order that it names is used.
-func TestHeldResultsOfALab(t *testing.T) {
+func TestReview_labIsThatOfTheNamedOrder(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, func(m *exchange.Message) {

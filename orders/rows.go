@@ -177,7 +177,7 @@ func feedKey(lab string) store.Key { return store.Key{ID: digest(lab)} }
 
 func (o *StoreOptions) newUser(u store.UserState, what string) error {
 	if u.Known && !u.Live || !u.Known && !o.UsersElsewhere {
-		return fmt.Errorf("%w: the user of the %s", healthlab.NotFound, what)
+		return fmt.Errorf("%w: the user of the %s does not exist", healthlab.NotFound, what)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (v orderRows) reader(ctx context.Context) reader {
 	return func(q ...store.Query) ([][]store.Row, error) { return v.s.Read(ctx, q...) }
 }
 
-func errNoOrder() error { return fmt.Errorf("%w: order", healthlab.NotFound) }
+func errNoOrder() error { return fmt.Errorf("%w: the team has no such order", healthlab.NotFound) }
 
 // Get implements [Store].
 func (v orderRows) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (Record, error) {
@@ -312,7 +312,7 @@ func (v orderRows) Update(ctx context.Context, team healthlab.TeamID, id OrderID
 
 func checkNewOrder(r *Record) error {
 	if r.TeamID.IsZero() || r.ID.IsZero() {
-		return fmt.Errorf("%w: an order needs a team and an id", healthlab.Invalid)
+		return fmt.Errorf("%w: order: the team and the id must be set", healthlab.Invalid)
 	}
 	return nil
 }
@@ -414,7 +414,7 @@ func (w *orderWriter) open(r Record) (*orderEdit, store.UserState, error) {
 		return nil, store.UserState{}, err
 	}
 	if len(got[1]) > 0 {
-		return nil, store.UserState{}, fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
+		return nil, store.UserState{}, fmt.Errorf("%w: an order with this id exists", healthlab.Conflict)
 	}
 	r.Revision = 0
 	e := &orderEdit{Record: r, was: identityOf(&r)}
@@ -446,7 +446,7 @@ func (w *orderWriter) write(ctx context.Context, events []healthlab.Event) error
 	next := w.drawn.first
 	for _, e := range w.orders {
 		if identityOf(&e.Record) != e.was {
-			return fmt.Errorf("%w: an order keeps its id, its team and its transaction", healthlab.Invalid)
+			return fmt.Errorf("%w: order: an update must not change its id, team or transaction", healthlab.Invalid)
 		}
 		if err := w.writeOrder(e); err != nil {
 			return err

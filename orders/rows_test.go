@@ -69,7 +69,7 @@ func newRowOrders(t testing.TB) orderstest.StoreHarness {
 	return orderstest.StoreHarness{Orders: orders.NewStore(s, s.elsewhere()), Messages: messages{log: s.log}, SetClock: s.setClock}
 }
 
-func TestRows(t *testing.T) { orderstest.RunStore(t, newRowOrders) }
+func TestStore_overRowsPassesTheSuite(t *testing.T) { orderstest.RunStore(t, newRowOrders) }
 
 func TestRows_model(t *testing.T) { orderstest.RunStoreModel(t, newRowOrders) }
 

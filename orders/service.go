@@ -137,7 +137,7 @@ type Service struct {
 // them is missing.
 func New(store Store, users people.Users, cat catalogue.Source, opts *Options) (*Service, error) {
 	if store == nil || users == nil || cat == nil {
-		return nil, fmt.Errorf("%w: orders need a store, users and a catalogue", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: orders.New: a store, users and a catalogue are required", healthlab.Invalid)
 	}
 	s := &Service{store: Visible(store), allOrders: store, users: users}
 	if opts != nil {
@@ -298,7 +298,7 @@ func (s *Service) PortalLink(ctx context.Context, team healthlab.TeamID, user he
 // Physicians returns the physicians of a team. NotFound unless it is the caller's.
 func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID) ([]people.Physician, error) {
 	if caller != team {
-		return nil, rules.Missing(TeamNotFound, "there is no such team")
+		return nil, rules.Missing(TeamNotFound, "unknown team")
 	}
 	if s.opts.Physicians == nil {
 		return []people.Physician{}, nil

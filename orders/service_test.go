@@ -25,7 +25,7 @@ func levels(text string) []orders.LowLevel {
 	return out
 }
 
-func TestKitBoundToItsPatient(t *testing.T) {
+func TestKit_forAPatientRunsToItsResult(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("kit")
 	require.Equal(t, levels("ordered"), history(o))
@@ -55,7 +55,7 @@ func TestKitBoundToItsPatient(t *testing.T) {
 	require.Equal(t, o.OrderTransaction, *results.OrderTransaction)
 }
 
-func TestRegistrableKit(t *testing.T) {
+func TestKit_registeredLaterRunsToItsResult(t *testing.T) {
 	d := newFixture(t)
 	o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestRegistrableKit(t *testing.T) {
 	requireRule(t, err, orders.KitNotFound, healthlab.NotFound)
 }
 
-func TestRegisteredOnItsWay(t *testing.T) {
+func TestKit_canBeRegisteredInTransit(t *testing.T) {
 	d := newFixture(t)
 	o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
 	require.NoError(t, err)
@@ -116,8 +116,8 @@ func requireRule(t testing.TB, err error, rule string, kind healthlab.ErrorKind)
 	require.ErrorIs(t, err, kind)
 }
 
-// TestStories walks an order through everything that can happen at the lab.
-func TestStories(t *testing.T) {
+// TestOrders_endAsTheLabsOutcomeSays walks an order through everything that can happen at the lab.
+func TestOrders_endAsTheLabsOutcomeSays(t *testing.T) {
 	const kit = "ordered requisition_created transit_customer out_for_delivery "
 	const back = kit + "with_customer transit_lab "
 	for _, tc := range []struct {
@@ -170,7 +170,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-func TestPartialResults(t *testing.T) {
+func TestPartialResults_areReadableAndAnnouncedBySetting(t *testing.T) {
 	d := newFixture(t)
 	d.settings.PartialWebhooks = true
 	o := d.placed("walk-in", withOutcome("partial"))
@@ -191,7 +191,7 @@ func TestPartialResults(t *testing.T) {
 	require.Equal(t, labresult.Partial, results.Metadata.Status)
 }
 
-func TestCriticalResultIsToldOnce(t *testing.T) {
+func TestCriticalResult_isAnnouncedOnce(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("walk-in", withOutcome("critical,repeats"))
 	d.advance(3 * day)
@@ -199,7 +199,7 @@ func TestCriticalResultIsToldOnce(t *testing.T) {
 	require.Equal(t, labresult.Critical, *d.get(o).Interpretation)
 }
 
-func TestMissingResults(t *testing.T) {
+func TestMissingResults_areListedWithTheReason(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("walk-in", withOutcome("missing"))
 	d.advance(3 * day)
@@ -210,7 +210,7 @@ func TestMissingResults(t *testing.T) {
 	require.Equal(t, labresult.InternalLabFailure, results.MissingResults[0].InferredFailureType)
 }
 
-func TestLabThatIsAwayDelaysAnOrder(t *testing.T) {
+func TestSubmission_isRetriedWhileTheLabIsDown(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("walk-in", withOutcome("down,silent"))
 	d.advance(0)
@@ -223,7 +223,7 @@ func TestLabThatIsAwayDelaysAnOrder(t *testing.T) {
 	require.Equal(t, orders.RequisitionCreated, d.get(o).LowLevel())
 }
 
-func TestReportBeforeTheAnswer(t *testing.T) {
+func TestReceive_reportCountsAsTheLostAcceptance(t *testing.T) {
 	d := newFixture(t, func(o *options) { o.Retry = func(int) time.Duration { return 365 * day } })
 	o := d.placed("kit", withOutcome("silent"))
 	d.advance(0)
@@ -236,7 +236,7 @@ func TestReportBeforeTheAnswer(t *testing.T) {
 	require.Equal(t, orders.Completed, d.get(o).LowLevel())
 }
 
-func TestCancel(t *testing.T) {
+func TestCancel_worksUntilTheLabHasTheSample(t *testing.T) {
 	d := newFixture(t)
 	for _, tc := range []struct {
 		name, outcome string
@@ -281,7 +281,7 @@ func TestCancel(t *testing.T) {
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 }
 
-func TestScheduledOrder(t *testing.T) {
+func TestScheduledOrder_isSubmittedOnItsDay(t *testing.T) {
 	d := newFixture(t)
 	in := func(days int) *healthlab.Date { return ptr(healthlab.DateOf(d.now()).AddDays(days)) }
 	schedule := func(day *healthlab.Date) func(*orders.PlaceRequest) {
@@ -333,7 +333,7 @@ func (i *interrupted) Submit(ctx context.Context, s exchange.Submission) (exchan
 
 // A new activation day holds, also if it is set while the order is being placed at the lab
 // for the old one.
-func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
+func TestScheduledOrder_newDayHoldsDuringASubmission(t *testing.T) {
 	d := newFixture(t)
 	lab := &interrupted{LabBackend: d.lab}
 	service, err := d.newServices(book(t), lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now}}})
@@ -360,7 +360,7 @@ func (oneSampleID) Submit(context.Context, exchange.Submission) (exchange.Accept
 	return exchange.Accepted{SampleID: "S1"}, nil
 }
 
-func TestSampleIDOfAnotherOrder(t *testing.T) {
+func TestSubmission_refusesTheSampleIDOfAnotherOrder(t *testing.T) {
 	d := newFixture(t)
 	var logged syncBuffer
 	service, err := d.newServices(book(t), oneSampleID{d.lab},
@@ -379,7 +379,7 @@ func TestSampleIDOfAnotherOrder(t *testing.T) {
 	require.Equal(t, lines, strings.Count(logged.String(), "\n"), "the order waits for its next attempt")
 }
 
-func TestDrawCompleted(t *testing.T) {
+func TestDrawCompleted_isReportedForOnSiteCollectionOnly(t *testing.T) {
 	d := newFixture(t)
 	d.settings.OnSiteCollection = true
 	o, walkIn := d.placed("on site", withOutcome("never_again")), d.placed("walk-in", withOutcome("never_again"))
@@ -393,7 +393,7 @@ func TestDrawCompleted(t *testing.T) {
 	require.Equal(t, orders.Status("sample_with_lab.on_site_collection.draw_completed"), o.LastEvent.Status)
 }
 
-func TestListAndTransaction(t *testing.T) {
+func TestList_returnsOrdersAndTheirTransaction(t *testing.T) {
 	d := newFixture(t)
 	var want []orders.OrderID
 	for range 3 {
@@ -425,7 +425,7 @@ func TestListAndTransaction(t *testing.T) {
 	requireRule(t, err, orders.TransactionNotFound, healthlab.NotFound)
 }
 
-func TestListBounds(t *testing.T) {
+func TestListBounds_readDatesAndTimes(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		read func(string) (time.Time, error)
@@ -451,7 +451,7 @@ func TestListBounds(t *testing.T) {
 	}
 }
 
-func TestSimulate(t *testing.T) {
+func TestSimulate_walksToTheFinalStatus(t *testing.T) {
 	for _, tc := range []struct {
 		test, final, want string
 	}{
@@ -484,7 +484,7 @@ func TestSimulate(t *testing.T) {
 
 // In a simulation with critical and missing results, the only result is critical, not
 // missing.
-func TestSimulateTheOnlyResult(t *testing.T) {
+func TestSimulate_onlyResultIsCriticalNotMissing(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("coded")
 	lost := true
@@ -501,7 +501,7 @@ func TestSimulateTheOnlyResult(t *testing.T) {
 }
 
 // The simulation of a kit that is not registered stops before the kit leaves the patient.
-func TestSimulationWaitsForThePatient(t *testing.T) {
+func TestSimulate_unregisteredKitStopsAtThePatient(t *testing.T) {
 	for _, low := range []orders.LowLevel{orders.TransitLab, orders.ProblemInTransitLab, orders.DeliveredToLab, orders.LabProcessingBlocked,
 		orders.FailureToDeliverToLab, orders.SampleError, orders.Completed} {
 		d := newFixture(t)
@@ -521,7 +521,7 @@ func TestSimulationWaitsForThePatient(t *testing.T) {
 	}
 }
 
-func TestSimulateRules(t *testing.T) {
+func TestSimulate_refusesInvalidTargetsAndAppliesFlags(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("walk-in")
 	_, err := d.Simulate(t.Context(), d.team, o.ID, "received.testkit.ordered", orders.SimulationFlags{})

@@ -35,7 +35,7 @@ func ExampleReadMarkersCSV() {
 	// Output: Ferritin ferritin NL11 2276-4
 }
 
-func TestMarkersFromATable(t *testing.T) {
+func TestReadMarkersCSV_readsPanelsAndExpectedResults(t *testing.T) {
 	markers, err := catalogue.ReadMarkersCSV(strings.NewReader("\ufeff" + panelCSV))
 	require.NoError(t, err)
 	require.Len(t, markers, 2)
@@ -60,7 +60,7 @@ func TestMarkersFromATable(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestTableThatIsWrong(t *testing.T) {
+func TestReadMarkersCSV_reportsEveryErrorByLineAndColumn(t *testing.T) {
 	for name, row := range map[string]struct {
 		text string
 		want []string
@@ -88,7 +88,7 @@ func TestTableThatIsWrong(t *testing.T) {
 }
 
 // A range of the catalogue is one that can be read, in a unit that is named, and comes from a table too.
-func TestRangesOfTheCatalogue(t *testing.T) {
+func TestStaticCatalog_acceptsReadableReferenceRangesOnly(t *testing.T) {
 	for text, right := range map[string]bool{
 		"70-99": true, "<= 5": true, "3,5 - 5,1": true, "70-99 mg/dL": true, "Male: 13-17; Female: 12-15": true,
 		"Female: 54-90; Pregnant: 72-108": true, "< 18 years: 3-5, >= 18 years: 4-6": true, "Follicular phase: 3-5; Luteal phase: 4-6": true,
@@ -117,7 +117,7 @@ func TestRangesOfTheCatalogue(t *testing.T) {
 }
 
 // The examples of the document make a catalogue.
-func TestCatalogueDocument(t *testing.T) {
+func TestStaticCatalog_documentedExamplesAreValid(t *testing.T) {
 	text, err := os.ReadFile("../docs/lab-catalogue.md")
 	require.NoError(t, err)
 	block := func(kind string) string {

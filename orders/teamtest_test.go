@@ -19,7 +19,7 @@ func ownTest() catalogue.LabTestRequest {
 	return catalogue.LabTestRequest{Name: "Own", Method: catalogue.WalkInTest, MarkerIDs: []int{11, 12, 11}}
 }
 
-func TestLabTestsThatWaitForApproval(t *testing.T) {
+func TestCreateLabTest_waitsForApproval(t *testing.T) {
 	tests := memory.New(nil).LabTests()
 	d := newFixture(t, func(o *options) { o.LabTests, o.HoldLabTests = tests, true })
 	made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
@@ -51,7 +51,7 @@ func TestLabTestsThatWaitForApproval(t *testing.T) {
 }
 
 // A team's test has a price only if all its parts have one.
-func TestPriceOfOnesOwn(t *testing.T) {
+func TestCreateLabTest_priceIsKnownIfAllPartsHaveOne(t *testing.T) {
 	d := newFixture(t, func(o *options) { o.LabTests = memory.New(nil).LabTests() })
 	for _, row := range []struct {
 		markers []int
@@ -91,14 +91,14 @@ func TestPriceOfOnesOwn(t *testing.T) {
 	}
 }
 
-func TestLabTestWithoutAStore(t *testing.T) {
+func TestCreateLabTest_isUnimplementedWithoutAStore(t *testing.T) {
 	d := newFixture(t)
 	_, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.ErrorIs(t, err, healthlab.Unimplemented)
 }
 
 // A test whose markers have left the catalogue cannot be ordered.
-func TestLabTestWhoseMarkerIsGone(t *testing.T) {
+func TestLabTest_isInactiveIfAMarkerLeftTheCatalogue(t *testing.T) {
 	tests := memory.New(nil).LabTests()
 	d := newFixture(t, func(o *options) { o.LabTests = tests })
 	made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
@@ -137,7 +137,7 @@ func (d *fixture) selections(tests catalogue.LabTestStore, n int) {
 }
 
 // Only the tests of the requested page are loaded in full, however many a team has.
-func TestPageOfManySelections(t *testing.T) {
+func TestLabTests_loadOnlyTheTestsOfThePage(t *testing.T) {
 	const many, limit = 230, 50
 	tests, cat := memory.New(nil).LabTests(), &askedBook{StaticCatalog: book(t)}
 	d := newFixture(t, func(o *options) { o.LabTests = tests })
@@ -166,7 +166,7 @@ func TestPageOfManySelections(t *testing.T) {
 }
 
 // A cursor stays valid if its test no longer matches the filter.
-func TestPagesOfLabTestsThatChange(t *testing.T) {
+func TestLabTests_cursorStaysValidIfItsTestChanges(t *testing.T) {
 	d := newFixture(t, func(o *options) { o.LabTests = memory.New(nil).LabTests() })
 	var want []catalogue.LabTestID
 	for range 3 {
@@ -194,7 +194,7 @@ func TestPagesOfLabTestsThatChange(t *testing.T) {
 }
 
 // Selected markers have the sample type that their lab uses for the collection method.
-func TestSampleOfSelectedMarkers(t *testing.T) {
+func TestPlace_selectedMarkersHaveTheLabsSampleType(t *testing.T) {
 	d := newFixture(t)
 	b, err := sandbox.Catalogue()
 	require.NoError(t, err)

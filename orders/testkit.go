@@ -45,7 +45,7 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, ids pla
 		return Record{}, err
 	}
 	if chosen.Method != catalogue.Testkit {
-		return Record{}, rules.Broken(catalogue.MethodNotSupported, "the lab test is not a testkit")
+		return Record{}, rules.Broken(catalogue.MethodNotSupported, "lab_test_id: must be a lab test with the collection method testkit")
 	}
 	account, err := catalogue.AccountFor(chosen.LabTest.Lab, req.LabAccountID, accounts, false)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 
 func registrableNow(o *Order) error {
 	if _, ok := Next(o.Method(), o.LowLevel(), KitRegistered, o.Facts()); !ok {
-		return rules.Broken(KitNotRegistrable, "a kit that is "+string(o.LastEvent.Status)+" cannot be registered")
+		return rules.Broken(KitNotRegistrable, "the kit cannot be registered while its order is "+string(o.LastEvent.Status)+" cannot be registered")
 	}
 	return nil
 }
@@ -175,5 +175,5 @@ func (l *linkedAccounts) of(r *Record) (*catalogue.LabAccount, error) {
 			return &a, nil
 		}
 	}
-	return nil, rules.Broken(catalogue.LabAccountNotActive, "the lab account of the kit is the team's no longer")
+	return nil, rules.Broken(catalogue.LabAccountNotActive, "the team no longer has the lab account of the kit")
 }

@@ -51,7 +51,7 @@ func (e *TransitionError) Error() string {
 func (e *TransitionError) Unwrap() error {
 	return &healthlab.RuleError{
 		Type: TransitionNotAllowed,
-		Msg:  fmt.Sprintf("an order that is %s does not become %s (%s)", e.From, e.To, e.On),
+		Msg:  fmt.Sprintf("an order in the status %s cannot become %s (%s)", e.From, e.To, e.On),
 	}
 }
 

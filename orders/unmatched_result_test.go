@@ -87,7 +87,7 @@ func as(user string, edit func(*people.PatientDetailsInput)) func(*orders.PlaceR
 }
 
 // What is certain goes to its order; everything else waits, and says why.
-func TestResultsAreJudged(t *testing.T) {
+func TestMatching_certainResultsGoToTheOrderAndOthersWait(t *testing.T) {
 	person := func(edit func(*orders.ReportedPatient)) func(*exchange.Message) {
 		return func(m *exchange.Message) { edit(m.Patient) }
 	}
@@ -174,7 +174,7 @@ func TestResultsAreJudged(t *testing.T) {
 	})
 }
 
-func TestAcceptUnmatched(t *testing.T) {
+func TestAccept_resolvesAnUnmatchedResult(t *testing.T) {
 	accept := func(d *fixture, r exchange.UnmatchedResult, req exchange.AcceptRequest) orders.Order {
 		o, err := d.Reviews().Accept(d.t.Context(), d.team, r.ID, req)
 		require.NoError(d.t, err)
@@ -297,7 +297,7 @@ func TestAcceptUnmatched(t *testing.T) {
 	})
 }
 
-func TestResolveUnmatched(t *testing.T) {
+func TestResolve_hasTheOutcomeOfEachAction(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, bySample, nobodys))
@@ -441,7 +441,7 @@ func (a *adversary) consistent(m exchange.Message, truly healthlab.UserID) bool 
 }
 
 // Of many result messages that are wrong in some way, not one goes to another person.
-func TestNoResultGoesToTheWrongPerson(t *testing.T) {
+func TestMatching_noWrongMessageReachesAnotherPerson(t *testing.T) {
 	const each = 50 // a small population each time, so that many orders are still open
 	attached, heldBack := 0, 0
 	for round := range prove.Sequential(1000, 5_000, 100_000) / each {
@@ -474,7 +474,7 @@ func TestNoResultGoesToTheWrongPerson(t *testing.T) {
 }
 
 // A test run ends as its case says, whichever it is, and the result waits.
-func TestMatchTestRuns(t *testing.T) {
+func TestMatchTestRuns_endAsTheirCaseSays(t *testing.T) {
 	d := newReviewFixture(t)
 	of := func(d *fixture) *simulation.MatchTests {
 		s, err := simulation.NewMatchTests(d.exchangeService, d.store.MatchTestRuns(), &simulation.MatchTestOptions{

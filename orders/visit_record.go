@@ -112,7 +112,7 @@ func (r *Record) ApplyVisit(i int, s VisitStep) ([]healthlab.Event, error) {
 	from := v.Status
 	to, ok := appointment.Next(v.Type, from, s.On, appointment.Facts{Timed: timed, Requisition: r.HasRequisition()})
 	if !ok {
-		return nil, rules.Broken(TransitionNotAllowed, fmt.Sprintf("an appointment that is %s does not take %s", from, s.On))
+		return nil, rules.Broken(TransitionNotAllowed, fmt.Sprintf("an appointment in the status %s does not allow the change %s", from, s.On))
 	}
 	if !s.Start.IsZero() {
 		start, end := healthlab.At(s.Start), healthlab.At(s.End)
@@ -372,7 +372,7 @@ func (r *Record) ReceiveVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID
 func (r *Record) applyVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	i := r.VisitIndex(n.Appointment)
 	if i < 0 || !n.Start.IsZero() && !n.Start.Before(n.End) {
-		return nil, rules.Broken(AppointmentNotFound, "the order has no such appointment, or it ends before it begins")
+		return nil, rules.Broken(AppointmentNotFound, "the appointment must be one of the order's, and must not end before it begins")
 	}
 	v := &r.Visits[i]
 	v.SetProviderIDs(n.ProviderID, n.ExternalID)

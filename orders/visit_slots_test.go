@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-func TestHomeSlots(t *testing.T) {
+func TestHomeSlots_areListedByDayForAServedAddress(t *testing.T) {
 	d := newVisits(t)
 	slots, err := d.visits.Places().HomeSlots(t.Context(), d.team, nil, homeAddress())
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestHomeSlots(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-func TestCenterSlots(t *testing.T) {
+func TestCenterSlots_areThoseOfCentersInTheRadius(t *testing.T) {
 	d := newVisits(t)
 	ask := func(edit func(*appointment.CenterSlotsRequest)) (appointment.AvailabilitySlots, error) {
 		req := appointment.CenterSlotsRequest{Lab: "northlab", Zip: "85201"}
@@ -108,7 +108,7 @@ func TestCenterSlots(t *testing.T) {
 
 // A day on which clocks change has its slots at the same local times, and none that
 // clocks do not show.
-func TestSlotsWhenClocksChange(t *testing.T) {
+func TestSlots_keepLocalTimesWhenClocksChange(t *testing.T) {
 	for _, tc := range []struct {
 		zone        string
 		day         healthlab.Date
@@ -149,7 +149,7 @@ func TestSlotsWhenClocksChange(t *testing.T) {
 }
 
 // Slots lie within the opening hours of their center, in every week of a year.
-func TestSlotsWithinOpeningHours(t *testing.T) {
+func TestSlots_areWithinOpeningHours(t *testing.T) {
 	for _, name := range []string{"America/New_York", "America/Phoenix", "Europe/Berlin", "America/Havana", "Australia/Lord_Howe"} {
 		for hours, open := range map[string]map[time.Weekday][2]string{
 			`{"mon-fri": "07:40-11:10"}`: {1: {"07:40", "11:10"}, 2: {"07:40", "11:10"}, 3: {"07:40", "11:10"}, 4: {"07:40", "11:10"}, 5: {"07:40", "11:10"}},
@@ -191,7 +191,7 @@ func TestSlotsWithinOpeningHours(t *testing.T) {
 	}
 }
 
-func TestRefund(t *testing.T) {
+func TestCancel_eventSaysWhetherTheVisitIsRefundable(t *testing.T) {
 	for _, tc := range []struct {
 		before time.Duration
 		want   string

@@ -153,7 +153,7 @@ func (d *fixture) heard(a orders.Appointment) string {
 	return strings.Join(out, " ")
 }
 
-func TestVisitLifecycleEveryStateAndTrigger(t *testing.T) {
+func TestVisitLifecycle_everyStateAndTriggerMatchesTheGoldenFile(t *testing.T) {
 	var b strings.Builder
 	all := []appointment.Status{appointment.VisitHeld, appointment.VisitPending, appointment.VisitReserved, appointment.VisitConfirmed,
 		appointment.VisitInProgress, appointment.VisitCompleted, appointment.VisitCancelled, appointment.VisitWithdrawn}
@@ -175,13 +175,13 @@ func TestVisitLifecycleEveryStateAndTrigger(t *testing.T) {
 		appointment.VisitCompleted, appointment.VisitCancelled}, appointment.Statuses())
 }
 
-func TestVisitDiagrams(t *testing.T) {
+func TestVisitLifecycle_diagramsMatchTheDocumentedOnes(t *testing.T) {
 	for _, typ := range appointment.Types() {
 		golden(t, "../docs/appointment-lifecycle-"+string(typ)+".mmd", appointment.Diagram(typ))
 	}
 }
 
-func TestVisitToACenter(t *testing.T) {
+func TestVisit_toACenterIsBookedMovedAndCompleted(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("walk-in")
 	d.work()
@@ -243,7 +243,7 @@ func TestVisitToACenter(t *testing.T) {
 	require.Len(t, d.notified(o), len(d.get(o).Events), "the team was told of every step of the order")
 }
 
-func TestVisitAtHome(t *testing.T) {
+func TestVisit_atHomeIsBookedMovedAndCompleted(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("at home")
 	d.work()
@@ -268,7 +268,7 @@ func TestVisitAtHome(t *testing.T) {
 }
 
 // An appointment that is made before the lab has the order waits for it.
-func TestBookedBeforeTheRequisition(t *testing.T) {
+func TestVisit_bookedBeforeTheRequisitionIsReserved(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("at home")
 	a := d.booked(o, home)
@@ -291,7 +291,7 @@ func TestBookedBeforeTheRequisition(t *testing.T) {
 	requireRule(t, err, visits.OrderNotBookable, healthlab.Precondition)
 }
 
-func TestVisitOnRequest(t *testing.T) {
+func TestVisit_onRequestIsScheduledByTheProvider(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("at home")
 	d.work()
@@ -339,7 +339,7 @@ func zone(t testing.TB, name string) *time.Location {
 
 // A provider that takes a booking and does not answer: the appointment is pending, and
 // there is one in the end, whether the team books again or not.
-func TestOneAppointmentAfterATimeout(t *testing.T) {
+func TestVisit_timeoutOfTheProviderMakesOneAppointment(t *testing.T) {
 	for _, typ := range appointment.Types() {
 		for _, again := range []bool{false, true} {
 			for _, outcome := range []string{"silent", "down", "down,silent"} {
@@ -370,7 +370,7 @@ func TestOneAppointmentAfterATimeout(t *testing.T) {
 }
 
 // An appointment whose outcome is open can be cancelled, and another slot booked.
-func TestAnotherSlotWhileOneIsPending(t *testing.T) {
+func TestVisit_pendingOneIsReplacedByAnotherSlot(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("walk-in")
 	d.work()
@@ -387,7 +387,7 @@ func TestAnotherSlotWhileOneIsPending(t *testing.T) {
 	require.Equal(t, a.ID, d.visit(o, center).ID)
 }
 
-func TestRescheduleTimeout(t *testing.T) {
+func TestReschedule_timeoutMovesTheVisitLater(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("walk-in")
 	d.work()
@@ -406,7 +406,7 @@ func TestRescheduleTimeout(t *testing.T) {
 	require.Equal(t, moved.StartAt, d.visit(o, center).StartAt)
 }
 
-func TestAsyncConfirmation(t *testing.T) {
+func TestBook_asyncConfirmationAnswersPending(t *testing.T) {
 	async := func(r *visits.BookRequest) { r.AsyncConfirmation = true }
 	d := newVisits(t)
 	for _, tc := range []struct{ outcome, first, last, order string }{
@@ -448,7 +448,7 @@ func TestAsyncConfirmation(t *testing.T) {
 
 // Only the patient and the lab change such an appointment, and the order moves when they
 // have confirmed it.
-func TestPatientManaged(t *testing.T) {
+func TestVisit_patientManagedIsChangedByPatientAndLabOnly(t *testing.T) {
 	d := newVisits(t, func(o *options) {
 		o.Centers = atlas(t, centerAt(3, "EAST", mesa.Lng, mesa.Lat, appointment.PSCSchedulingViaService))
 	})
@@ -480,7 +480,7 @@ func TestPatientManaged(t *testing.T) {
 }
 
 // An appointment of an order that the lab does not accept is cancelled.
-func TestAutoCancel(t *testing.T) {
+func TestVisit_isCancelledIfTheLabRefusesTheOrder(t *testing.T) {
 	idle := func(o *options) { o.LabTimeout = time.Second }
 	tomorrow := healthlab.Date{Year: 2026, Month: 3, Day: 9}
 	for _, tc := range []struct {
@@ -515,7 +515,7 @@ func TestAutoCancel(t *testing.T) {
 
 // If a person accepts a result for an order that the lab has not accepted, its visit is
 // cancelled.
-func TestAcceptedResultCancelsTheVisit(t *testing.T) {
+func TestVisit_isCancelledIfAResultIsAccepted(t *testing.T) {
 	for _, tc := range []struct {
 		test string
 		kind appointment.Type
@@ -535,7 +535,7 @@ func TestAcceptedResultCancelsTheVisit(t *testing.T) {
 	}
 }
 
-func TestCancellingAnOrderWithAnAppointment(t *testing.T) {
+func TestCancel_ofAnOrderCancelsItsVisit(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("at home")
 	d.work()
@@ -572,7 +572,7 @@ func TestCancellingAnOrderWithAnAppointment(t *testing.T) {
 	require.Equal(t, 0, d.lab.Appointments(o.ID))
 }
 
-func TestBookingRefused(t *testing.T) {
+func TestBook_refusesUsedKeysAndTakenOrPastSlots(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("walk-in")
 	d.work()
@@ -645,7 +645,7 @@ func TestBookingRefused(t *testing.T) {
 
 // Messages of the provider move the appointment and its order; an impossible message changes
 // nothing, and the feed continues.
-func TestNewsOfAppointments(t *testing.T) {
+func TestReceive_providerMessagesMoveTheVisit(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("walk-in")
 	d.work()
@@ -678,7 +678,7 @@ func TestNewsOfAppointments(t *testing.T) {
 }
 
 // A simulated order moves its appointment, too.
-func TestSimulationWithAnAppointment(t *testing.T) {
+func TestSimulate_movesTheVisitToo(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("at home")
 	a := d.booked(o, home)

@@ -22,12 +22,12 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
-// TestRandomVisits mixes bookings, reschedules and cancellations with what happens to
+// TestVisits_randomCallsAndMessagesFollowTheTables mixes bookings, reschedules and cancellations with what happens to
 // the orders and with news of providers, sensible and not, from providers that fail in
 // every way. Whatever happens: histories are walks through the tables, the team was told
 // of every step, once; an order has one appointment at most; and what is called off here
 // is called off at the provider.
-func TestRandomVisits(t *testing.T) {
+func TestVisits_randomCallsAndMessagesFollowTheTables(t *testing.T) {
 	for range prove.Count(1, 100) { // of a hundred walks each, in a plain go test of 30
 		rapid.Check(t, randomVisits(t))
 	}
@@ -215,7 +215,7 @@ func visitsOf(r orders.Record) string {
 
 // Cached availability is answered from the cache if it knows every center well enough,
 // else by the provider.
-func TestCachedSlots(t *testing.T) {
+func TestSlots_areCachedIfEveryCenterIsKnown(t *testing.T) {
 	d := newVisits(t)
 	d.opts.SlotCache = d.store.SlotCache()
 	d.restart()
@@ -270,7 +270,7 @@ func TestCachedSlots(t *testing.T) {
 }
 
 // A booking key can be used for one booking, even if that booking has ended.
-func TestABookingKeyIsUsedOnce(t *testing.T) {
+func TestBook_keyIsUsedOnce(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("walk-in")
 	d.work()
@@ -298,7 +298,7 @@ func TestABookingKeyIsUsedOnce(t *testing.T) {
 
 // A provider's late answer to a booking changes nothing if the requisition has confirmed the
 // visit meanwhile.
-func TestAnswerAfterTheVisitIsAgreed(t *testing.T) {
+func TestBook_lateAnswerAfterTheRequisitionChangesNothing(t *testing.T) {
 	for _, byMessage := range []bool{false, true} {
 		d := newVisits(t)
 		o := d.placed("at home")
@@ -326,7 +326,7 @@ func TestAnswerAfterTheVisitIsAgreed(t *testing.T) {
 }
 
 // A visit that has begun cannot be moved, also if the provider was asked to move it before.
-func TestMoveOfAVisitThatHasBegun(t *testing.T) {
+func TestReschedule_visitThatHasBegunStays(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("at home")
 	d.work()
@@ -348,7 +348,7 @@ func (d *fixture) partly(o orders.Order) exchange.Message {
 }
 
 // The event of an order does not name an appointment that the same step ends.
-func TestNoEndedAppointmentIsTold(t *testing.T) {
+func TestOrderEvent_doesNotNameAVisitThatEnds(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		ends func(*fixture, orders.Order) error
@@ -394,7 +394,7 @@ func TestNoEndedAppointmentIsTold(t *testing.T) {
 }
 
 // If an order refuses a step, its appointment keeps its published status.
-func TestARefusedStepKeepsTheAppointment(t *testing.T) {
+func TestVisit_keepsItsStatusIfTheOrderRefusesTheStep(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("at home")
 	d.work()
@@ -408,7 +408,7 @@ func TestARefusedStepKeepsTheAppointment(t *testing.T) {
 
 // The spec has no end for a visit at home that its provider never confirms: it stays pending, and the
 // provider is asked ever more rarely.
-func TestVisitAtHomeIsNeverConfirmed(t *testing.T) {
+func TestVisit_unconfirmedHomeVisitIsPolledMoreRarely(t *testing.T) {
 	d := newVisits(t, func(o *options) { o.Retry = nil })
 	o := d.placed("at home")
 	d.work()

@@ -20,10 +20,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
-// TestRandomWalks mixes calls of the API with messages of labs and carriers, sensible
+// TestOrders_randomCallsAndMessagesFollowTheTable mixes calls of the API with messages of labs and carriers, sensible
 // and not, with a lab that fails in every way. Whatever happens, an order's history is
 // a walk through the table, and the team was told of every step of it, once.
-func TestRandomWalks(t *testing.T) {
+func TestOrders_randomCallsAndMessagesFollowTheTable(t *testing.T) {
 	for range prove.Count(1, 100) { // of a hundred walks each, in a plain go test of 30
 		rapid.Check(t, randomWalk(t))
 	}
@@ -148,9 +148,9 @@ func (d *fixture) checkWalk(t require.TestingT, o orders.Order) {
 	}
 }
 
-// TestTwoProcesses runs the background work of two services on one store and one lab
+// TestOrders_twoProcessesSubmitEachOrderOnce runs the background work of two services on one store and one lab
 // at once, while others place and cancel. Every order is placed at the lab once.
-func TestTwoProcesses(t *testing.T) {
+func TestOrders_twoProcessesSubmitEachOrderOnce(t *testing.T) {
 	d := newFixture(t)
 	other, err := d.newServices(book(t), d.lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now}}})
 	require.NoError(t, err)

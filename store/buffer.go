@@ -358,7 +358,7 @@ func (b *Buffer) put(r Row) error {
 	before, written := b.writes[k]
 	switch {
 	case r.Table == "" || r.ID == "" || len(r.ID) > MaxID || len(r.Index[0]) > MaxID || len(r.Index[1]) > MaxID:
-		return rule(r.Table, fmt.Sprintf("a row has a table, an id of 1 to %d bytes, and index values of at most %d bytes", MaxID, MaxID))
+		return rule(r.Table, fmt.Sprintf("a row must have a table, an id of 1 to %d bytes, and index values of at most %d bytes", MaxID, MaxID))
 	case written && before.Gone && r.Revision == 0: // deleted and made anew: one change of the stored row
 		if s.known == nothing {
 			return rule(r.Table, "a row that is deleted and put in one transaction must be read first")

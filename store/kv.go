@@ -167,7 +167,7 @@ func WriteKV(kv KV, defs map[string]Definition, writes []Write) error {
 	for _, w := range writes { // old marks go first, so that a value can move from one row to another
 		def, ok := defs[w.Table]
 		if !ok {
-			return rule(w.Table, "the store has no such table")
+			return rule(w.Table, "must be one of the tables that the store was made with")
 		}
 		key := rowKey(w.Table, w.Team, w.ID)
 		old, exists, err := kv.Get(key)
@@ -239,7 +239,7 @@ func Definitions(defs []Definition) (map[string]Definition, error) {
 	out := make(map[string]Definition, len(defs))
 	for _, d := range defs {
 		if _, ok := out[d.Name]; ok || d.Name == "" {
-			return nil, rule(d.Name, "the name of a table is not empty and declared once")
+			return nil, rule(d.Name, "the name of a table must not be empty, and must be declared once")
 		}
 		out[d.Name] = d
 	}

@@ -182,7 +182,7 @@ func JSON[T any](v *T) ([]byte, error) {
 			continue
 		}
 		if rest := doc[i:]; bytes.HasPrefix(rest, []byte(`\u0000`)) || bytes.HasPrefix(rest, []byte(`\ufffd`)) {
-			return nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: text must be UTF-8 without NUL", healthlab.Invalid)
 		}
 		i++
 	}

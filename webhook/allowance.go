@@ -7,10 +7,10 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// allowanceOf is the period in which calls of a team are counted.
+// allowanceOf is the period in which the API calls of a team are counted.
 const allowanceOf = time.Minute
 
-// allowance counts the calls of each team in the current minute. It is safe for concurrent use.
+// allowance counts the API calls of each team in the current minute. It is safe for concurrent use.
 type allowance struct {
 	most int
 

@@ -40,7 +40,7 @@ const (
 	ClassCrashed Class = "crashed"
 )
 
-// ClassOf returns the class of an HTTP status.
+// ClassOf returns the class of an HTTP response status.
 func ClassOf(status int) Class {
 	switch {
 	case status >= 200 && status <= 299:
@@ -90,15 +90,14 @@ func ParseRetryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), maxRetryAfter)
 }
 
-// maxHead is how many bytes of a response's head are kept.
+// maxHead is the number of bytes of a response's status line and header fields that are stored.
 const maxHead = 2 << 10
 
-// notKept replaces a header value that is not kept.
+// notKept replaces a header value that must not be stored.
 const notKept = "(not kept)"
 
-// headOf returns the head of a response in the form in which it is kept: the status line and the header fields,
-// sorted by name, one per line. Values that look like credentials or URLs are left out. A head that is too long
-// is cut at the end of a line.
+// headOf returns the status line and header fields of a response for storage, sorted by name, one per line.
+// Values that look like credentials or URLs are left out. A text that is too long is cut at the end of a line.
 func headOf(r *http.Response) []byte {
 	names := make([]string, 0, 16)
 	for name := range r.Header {
@@ -123,7 +122,7 @@ func headOf(r *http.Response) []byte {
 	return out
 }
 
-// appendLine appends the parts of a line, up to the limit of the head.
+// appendLine appends the parts of a line, up to maxHead.
 func appendLine(to []byte, parts ...string) []byte {
 	if len(to) > 0 {
 		to = append(to, '\n')

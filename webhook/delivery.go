@@ -54,10 +54,10 @@ const (
 	ReasonLeaseLost Reason = "lease_lost"
 )
 
-// Trigger is what caused a delivery.
+// Trigger is the cause of a delivery.
 type Trigger string
 
-// The triggers.
+// Triggers of deliveries.
 const (
 	TriggerEvent   Trigger = "event"   // the event
 	TriggerRetry   Trigger = "retry"   // a call that resends one message
@@ -67,8 +67,8 @@ const (
 // DeliveryID is the id of a delivery in its store.
 type DeliveryID int64
 
-// Lease is the right to send a delivery until a time. It ends earlier if another process claims the delivery.
-// Token distinguishes leases of one delivery.
+// Lease is the exclusive right of a process to send a delivery until a time. It ends earlier if another process
+// claims the delivery. Token distinguishes leases of one delivery.
 type Lease struct {
 	Team     healthlab.TeamID
 	Delivery DeliveryID
@@ -85,14 +85,14 @@ type Delivery struct {
 	Seq      int64
 	At       time.Time // when the event happened
 	Trace    string    // trace of the event
-	Body     []byte    // the stored bytes; not to be changed
+	Body     []byte    // the stored bytes of the message; not to be changed
 	Trigger  Trigger
 
 	Attempts      int       // finished attempts of this delivery
 	Starts        int       // claims since the last outcome, including this one
-	QueuedAt      time.Time // when the delivery entered its lane, by the store's clock
+	QueuedAt      time.Time // time at which the delivery entered its lane (its queue), by the store's clock
 	FirstFailedAt time.Time // zero if no attempt has failed
-	Superseded    bool      // a newer version of the key waits behind the delivery
+	Superseded    bool      // a newer version of the same object waits behind the delivery
 	Blocking      bool      // another delivery waits behind this one
 }
 
@@ -114,7 +114,7 @@ type Attempt struct {
 	Event    uuid.UUID
 	Type     string
 	Delivery DeliveryID
-	N        int // from 1; 0 for a delivery that ended before any attempt
+	N        int // number of the attempt, from 1; 0 for a delivery that ended before any attempt
 	Trigger  Trigger
 	Status   int   // 0 if no status was received
 	Class    Class // empty if nothing was sent
@@ -127,7 +127,7 @@ type Attempt struct {
 	Response []byte // the start of the response body, if the host keeps it
 }
 
-// Outcome is the result of a claimed delivery.
+// Outcome is the result of sending a claimed delivery.
 type Outcome struct {
 	// Delivery is the claimed delivery; its body is ignored.
 	Delivery Delivery
@@ -136,24 +136,25 @@ type Outcome struct {
 	Reason Reason
 	// Delay is when a Retrying delivery is due again, from the time of recording by the store's clock.
 	Delay time.Duration
-	// Quiet is how long the lane starts no delivery, after an attempt that the receiver may still be processing.
+	// Quiet is how long no other delivery of the lane (the queue) starts, after an attempt that the receiver
+	// may still be processing.
 	Quiet time.Duration
 	// Sent reports whether an attempt was made.
 	Sent     bool
 	Status   int
 	Class    Class
 	Duration time.Duration
-	Head     []byte // the same as in Attempt
+	Head     []byte // status line and header fields, as in Attempt
 	Response []byte
 	// Events are written in the same commit, if the lease is still valid.
 	Events []healthlab.Event
 }
 
-// Backlog is the number of undelivered events and deliveries, for metrics and for stopping a program.
+// Backlog has the numbers of undelivered events and deliveries, for metrics and for stopping a program.
 type Backlog struct {
 	// Unrouted is the number of events without deliveries yet, and Unfinished the number of unfinished
 	// deliveries.
 	Unrouted, Unfinished int
-	// Oldest is the age of the oldest of them; zero if there are none.
+	// Oldest is the age of the oldest undelivered event or delivery; zero if there are none.
 	Oldest time.Duration
 }

@@ -35,19 +35,19 @@ type Dispatcher struct {
 	limits     limits
 	targets    *targets
 
-	proxyTold  atomic.Int64 // Unix seconds of the last log entry about the proxy
+	proxyTold  atomic.Int64 // Unix seconds of the last log entry about a failure of the proxy
 	suspect    atomic.Int64 // the running delivery that may crash this process; 0 if there is none
 	jobs       chan job
 	outcomes   chan *pendingOutcome
 	unrecorded chan struct{} // one element for each outcome that is not recorded yet
 	wakeRoute  chan struct{}
 	wakeClaim  chan struct{}
-	news       chan struct{} // signals other processes
+	news       chan struct{} // signals other processes that events were routed
 	swept      time.Time     // last sweep by Step
 }
 
-// punctual is a Notifier that enforces its timeout itself, so that no context with a deadline is made for each
-// request.
+// punctual is implemented by a Notifier that enforces its timeout itself, so that the dispatcher need not make
+// a context with a deadline for each request.
 type punctual interface {
 	returnsWithin(limit time.Duration) bool
 }
@@ -71,11 +71,11 @@ type pendingOutcome struct {
 // request.
 func NewDispatcher(types *Catalogue, store DispatcherStore, n Notifier, seal healthlab.Sealer, opts *Options) (*Dispatcher, error) {
 	if types == nil || store == nil || n == nil || seal == nil {
-		return nil, fmt.Errorf("%w: a dispatcher needs event types, a store, a notifier and a sealer%s", healthlab.Invalid, outboxHint(store == nil))
+		return nil, fmt.Errorf("%w: webhook.NewDispatcher: the event types, the store, the notifier and the sealer are required%s", healthlab.Invalid, outboxHint(store == nil))
 	}
 	o := opts.orDefaults()
 	if o.Lease <= o.Timeout+o.StartMargin {
-		return nil, fmt.Errorf("%w: a lease must be longer than the timeout and the start margin", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: Options.Lease must be longer than Timeout and StartMargin together", healthlab.Invalid)
 	}
 	own, ok := n.(punctual)
 	return &Dispatcher{
@@ -356,8 +356,8 @@ func (d *Dispatcher) suspicious(del Delivery) bool {
 	return del.Starts > 1 && del.Starts == d.limits.crashLimit
 }
 
-// oneSuspect releases all suspected deliveries but one, or all while one is running: if the process crashes,
-// that one is the cause. The others are back in the store before it starts.
+// oneSuspect releases all deliveries that may crash the process but one, or all while one is running: if the
+// process crashes, that one is the cause. The others are back in the store before it starts.
 func (d *Dispatcher) oneSuspect(ctx context.Context, claimed []Delivery, at time.Time) []Delivery {
 	if !slices.ContainsFunc(claimed, d.suspicious) {
 		return claimed

@@ -50,7 +50,7 @@ type Endpoint struct {
 	UpdatedAt time.Time // time of the last change by a person
 }
 
-// DisabledReason is why an endpoint was disabled.
+// DisabledReason is the reason for disabling an endpoint.
 type DisabledReason string
 
 const (

@@ -10,16 +10,16 @@ const (
 	slotsOnPause   = 1
 	slotsMin       = 1
 	slotsHalfEvery = 2
-	aheadFor       = 30 * time.Millisecond // about how long a claim waits and takes
+	aheadFor       = 30 * time.Millisecond // about how many milliseconds of deliveries are claimed ahead of a free slot
 )
 
 // gate limits the number of concurrent requests to one endpoint in one process. It depends only on started
 // requests, their results and the given instant; it reads no clock. Not safe for concurrent use.
 //
-// The slots adapt: they start at 8, grow by one per round trip of successes, and are halved when the receiver
-// throttles or does not answer. After a throttled answer, sends are a second apart until a success. While a
-// receiver answers well, a few more deliveries than slots are claimed, so that a free slot is used without
-// waiting for a claim.
+// The number of slots adapts: it starts at 8, grows by one per round trip of successes, and is halved when the
+// receiver throttles or does not answer. After a throttled answer, sends are a second apart until a success.
+// While a receiver answers well, a few more deliveries than slots are claimed, so that a free slot is used
+// without waiting for a claim.
 type gate struct {
 	most  int // greatest number of slots
 	slots int // current number of slots

@@ -38,11 +38,11 @@ func Render(e healthlab.Event, clientUserID *string) ([]byte, error) {
 func (v Envelope) Render(e healthlab.Event, clientUserID *string) ([]byte, error) {
 	switch data := bytes.TrimLeft(e.Data, " \t\r\n"); {
 	case !ValidType(e.Type):
-		return nil, fmt.Errorf("%w: the name of an event type does not fit the grammar", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: event type: must be three words of lower-case letters, digits and _, joined by full stops", healthlab.Invalid)
 	case e.Team.IsZero():
-		return nil, fmt.Errorf("%w: an event needs a team", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: event: team: must be set", healthlab.Invalid)
 	case len(data) == 0, data[0] != '{', !json.Valid(data):
-		return nil, fmt.Errorf("%w: the data of an event must be a JSON object", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: event: data: must be a JSON object", healthlab.Invalid)
 	}
 	b := make([]byte, 0, len(e.Data)+256)
 	b = append(b, `{"event_type":"`...)
@@ -83,7 +83,7 @@ func appendText(b []byte, s *string) []byte {
 	return append(b, bytes.TrimRight(buf.Bytes(), "\n")...)
 }
 
-// messageIDLen is how many base-62 digits 20 bytes need.
+// messageIDLen is the number of base-62 digits of 20 bytes.
 const messageIDLen = 27
 
 // MessageID returns the webhook-id of the message about the event with this id:

@@ -50,7 +50,7 @@ type Guard struct {
 }
 
 // errBlocked reports that the guard refused an address. The text does not contain the address.
-var errBlocked = errors.New("the guard refused the address")
+var errBlocked = errors.New("the address of the URL is not allowed: the guard refuses private, local and reserved addresses")
 
 // Special-purpose ranges of the IANA registries (RFC 6890) outside of the private ranges, and the address of a
 // cloud's metadata service.
@@ -112,7 +112,7 @@ func (g *Guard) Control(_ context.Context, network, address string, _ syscall.Ra
 	return nil
 }
 
-// hiddenSuffixes are suffixes of names that are not on the public internet.
+// hiddenSuffixes are suffixes of host names that do not exist on the public internet.
 var hiddenSuffixes = []string{"localhost", "local", "internal", "arpa", "onion"}
 
 // CheckURL parses the URL of an endpoint and returns it in its stored form. It returns Invalid with every
@@ -128,17 +128,17 @@ func (g *Guard) CheckURL(raw string) (*url.URL, error) {
 func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
 	var p healthlab.Problems
 	if len(raw) > maxURL {
-		p.Add("too_long", fmt.Sprintf("a URL has at most %d characters", maxURL))
+		p.Add("too_long", fmt.Sprintf("must have at most %d characters", maxURL))
 		return nil, p
 	}
 	u, err := url.Parse(raw)
 	if err != nil || !u.IsAbs() || u.Host == "" || u.Opaque != "" || strings.ContainsAny(raw, " \t\r\n\\") {
-		p.Add("bad_url", "an absolute URL is needed")
+		p.Add("bad_url", "must be an absolute URL")
 		return nil, p
 	}
 	if slices.Contains(g.Brokers, u.Scheme) {
 		if u.Scheme+"://"+u.Host != raw || !brokerName(u.Host) {
-			p.Add("bad_name", fmt.Sprintf("after the scheme of a broker comes a name alone: parts of letters, digits, - and _ between dots, a letter first, at most %d characters", maxHostName))
+			p.Add("bad_name", fmt.Sprintf("must be the scheme of a broker, :// and a name alone: parts of letters, digits, - and _ between dots, a letter first, at most %d characters", maxHostName))
 		}
 		return u, p
 	}
@@ -146,13 +146,13 @@ func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
 		p.Add("bad_scheme", "must have the scheme https")
 	}
 	if u.User != nil {
-		p.Add("user_info", "a URL must not hold a user or a password")
+		p.Add("user_info", "must not contain a user or a password")
 	}
 	if u.Fragment != "" || strings.Contains(raw, "#") {
-		p.Add("fragment", "a URL must not have a fragment")
+		p.Add("fragment", "must not have a fragment")
 	}
 	if !g.portAllowed(u.Port()) || strings.HasSuffix(u.Host, ":") {
-		p.Add("bad_port", "must have the port 443, 8443, or one from 1024 on")
+		p.Add("bad_port", "must have the port 443, 8443 or one of 1024 to 65535")
 	}
 	if msg := g.badHost(u.Hostname()); msg != "" {
 		p.Add("bad_host", msg)
@@ -249,7 +249,7 @@ func NewClient(opts *ClientOptions) *http.Client {
 	}
 }
 
-// guarded refuses requests before anything is dialled.
+// guarded is an HTTP transport that refuses requests before it dials.
 type guarded struct {
 	guard *Guard
 	next  http.RoundTripper

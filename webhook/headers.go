@@ -50,15 +50,15 @@ func checkHeaders(headers map[string]string, names []string) healthlab.Problems 
 		folded := http.CanonicalHeaderKey(name)
 		switch {
 		case !token(name) || len(name) > maxHeaderName:
-			p.Add("bad_name", fmt.Sprintf("a header's name is a token of at most %d characters", maxHeaderName), "headers", i)
+			p.Add("bad_name", fmt.Sprintf("the header's name must be an HTTP token of at most %d characters", maxHeaderName), "headers", i)
 		case refusedHeader(name):
-			p.Add("refused_name", "a header of this name cannot be set", "headers", i)
+			p.Add("refused_name", "the header's name must not be one that the service sets or HTTP reserves", "headers", i)
 		case seen[folded]:
-			p.Add("duplicate", "a header's name is there once, whatever its case", "headers", i)
+			p.Add("duplicate", "the header's name must not come twice, in upper or lower case", "headers", i)
 		}
 		seen[folded] = true
 		if v := headers[name]; len(v) > maxHeaderValue || strings.ContainsFunc(v, notPrintable) {
-			p.Add("bad_value", fmt.Sprintf("a header's value has at most %d printable ASCII characters", maxHeaderValue), "headers", i)
+			p.Add("bad_value", fmt.Sprintf("the header's value must have at most %d printable ASCII characters", maxHeaderValue), "headers", i)
 		}
 	}
 	return p

@@ -88,8 +88,8 @@ func NewHTTP(opts *HTTPOptions) *HTTP {
 }
 
 var (
-	errProxy  = errors.New("the proxy does not do its work")
-	errBeyond = errors.New("the proxy does not reach the receiver")
+	errProxy  = errors.New("the egress proxy refused or broke the connection")
+	errBeyond = errors.New("the egress proxy cannot connect to the receiver")
 )
 
 // through makes a transport use a proxy, which may have a private address. The dial timeout is shorter than that

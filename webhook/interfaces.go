@@ -40,21 +40,21 @@ type Outbox interface {
 // A method that returns an error has changed nothing, unless the error is about the
 // connection, after which the outcome is unknown; every method may then be called again.
 type Deliveries interface {
-	// Route takes at most max written events, oldest first, and puts a delivery of
-	// each into the lane (LaneOf) of every endpoint that wants it (Endpoint.Wants),
-	// where Place says. modes holds the mode of each type; see ModeOf. It takes
-	// nothing if there is nothing, or if another process is routing. Events of
-	// one key are routed in the order of their Seq, in any process. What Place replaces
-	// ends as Cancelled, superseded, in the log; an event that Place drops does too.
+	// Route takes at most max written events, oldest first, and adds a delivery of each to the lane (LaneOf) of
+	// every endpoint that wants it (Endpoint.Wants), at the position that Place returns. modes holds the mode
+	// of each type; see ModeOf. It takes nothing if there are no events, or if another process is routing.
+	// Events of one key are routed in the order of their Seq, in any process. A delivery that Place replaces,
+	// or an event that Place drops, is logged as Cancelled with the reason superseded.
 	Route(ctx context.Context, modes map[string]healthlab.Mode, max int) (Routed, error)
 
 	// Due returns the endpoints with claimable deliveries, in no order.
 	Due(ctx context.Context) ([]EndpointID, error)
 
-	// Claim leases and returns heads of lanes that are due and not leased, at most Max of each given endpoint,
-	// the longest due first. An endpoint that is paused (Health.PausedUntil is later than now) yields nothing.
-	// One that is on probation (Health.PauseStep is above 0) yields one delivery, that with the fewest attempts,
-	// and none while another of its deliveries is leased. A token is never used twice.
+	// Claim leases and returns due deliveries: those at the head of a lane without a lease, at most Max for
+	// each given endpoint, the longest due first. An endpoint that is paused (Health.PausedUntil is later than
+	// now) yields nothing. An endpoint on probation (Health.PauseStep is above 0) yields one delivery, the one
+	// with the fewest attempts, and none while another of its deliveries is leased. A token is never used
+	// twice.
 	Claim(ctx context.Context, c Claim) (Claimed, error)
 
 	// RecordOutcomes records outcomes. An outcome whose lease holds (the token is the
@@ -73,8 +73,8 @@ type Deliveries interface {
 	// depend on each other.
 	RecordOutcomes(ctx context.Context, outcomes []Outcome) (RecordedOutcomes, error)
 
-	// Release ends leases of deliveries that were not started. No attempt and no start is counted, and they are
-	// due again after the given delay. Leases that have already ended are skipped.
+	// Release ends the leases of deliveries that were not started. No attempt and no start is counted, and the
+	// deliveries are due again after the given delay. Leases that have already ended are skipped.
 	Release(ctx context.Context, back []Released) error
 
 	// Replay puts messages that were routed before into lanes again.
@@ -101,7 +101,7 @@ type Deliveries interface {
 	Replay(ctx context.Context, r Replay) (Replayed, error)
 }
 
-// Routed is the result of routing.
+// Routed is the result of routing events.
 type Routed struct {
 	Events int // number of routed events
 	// Endpoints are the endpoints with new deliveries, without duplicates, in no order.
@@ -114,7 +114,7 @@ type Claim struct {
 	Lease  time.Duration
 }
 
-// Quota is the greatest number of deliveries to claim for one endpoint.
+// Quota is the highest number of deliveries to claim for one endpoint.
 type Quota struct {
 	Endpoint EndpointID
 	Max      int
@@ -130,13 +130,14 @@ type Claimed struct {
 
 // RecordedOutcomes is the result of recording outcomes.
 type RecordedOutcomes struct {
-	// Locked were not recorded, because another transaction has locked their rows: record them again soon.
+	// Locked are the outcomes that were not recorded, because another transaction has locked their rows: record
+	// them again soon.
 	Locked []Lease
-	// Lost are leases that had ended.
+	// Lost are the leases that had ended before the outcome was recorded.
 	Lost []Lease
 }
 
-// Released is a lease to end.
+// Released is a lease to end without an outcome.
 type Released struct {
 	Lease Lease
 	Delay time.Duration

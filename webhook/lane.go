@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Lane identifies a queue of one endpoint, in which deliveries are sent one after another.
+// Lane identifies a queue of one endpoint, whose deliveries are sent one after another.
 type Lane [16]byte
 
 // LaneOf returns the lane of an event at an endpoint. An event of mode Independent, or without a key, has its
@@ -33,7 +33,7 @@ func laneHash(kind string, name []byte) Lane {
 	return Lane(h.Sum(nil)[:16])
 }
 
-// SupersedeKey returns the key of the older events that an event replaces; empty if it replaces none.
+// SupersedeKey returns the key of the older events that a new event replaces; empty if it replaces none.
 func SupersedeKey(e healthlab.Event, mode healthlab.Mode) string {
 	if mode != healthlab.Latest {
 		return ""
@@ -57,24 +57,24 @@ type LaneEntry struct {
 	Sending bool // the delivery has a valid lease
 }
 
-// LaneView is the state of a lane that [Place] needs for an arriving event.
+// LaneView is the state of a lane (a queue of deliveries) that [Place] needs for an arriving event.
 type LaneView struct {
-	// Head is the lane's head; nil if the lane is empty.
+	// Head is the first delivery of the lane; nil if the lane is empty.
 	Head *LaneEntry
-	// Behind reports whether a delivery waits behind the head.
+	// Behind reports whether another delivery waits behind the first.
 	Behind bool
 	// Same is the waiting delivery of the arriving event's key; nil if there is none.
 	Same *LaneEntry
 }
 
-// Placement is the position of an arriving event.
+// Placement is the position of an arriving event in its lane.
 type Placement uint8
 
 const (
-	// BecomeHead makes the event the head of an empty lane.
+	// BecomeHead makes the event the first delivery of an empty lane.
 	BecomeHead Placement = iota + 1
-	// ReplaceHead replaces the head, which was not sent and is outdated: attempts start again, and it is due at
-	// once.
+	// ReplaceHead replaces the lane's first delivery, which was not sent and is outdated: attempts start again,
+	// and the new delivery is due at once.
 	ReplaceHead
 	// ReplaceWaiting replaces the waiting delivery of the key.
 	ReplaceWaiting

@@ -134,7 +134,7 @@ type Hooks struct {
 	Released func()
 	// LeaseLost is called for an outcome after the end of its lease.
 	LeaseLost func()
-	// Paused, Resumed and Disabled are about endpoints.
+	// Paused, Resumed and Disabled are called when an endpoint is paused, resumed or disabled.
 	Paused, Resumed, Disabled func()
 	// SealError is called if secrets or headers could not be decrypted, so that nothing was sent. It should
 	// alert an operator.

@@ -14,7 +14,7 @@ const (
 	holdAtMost  = time.Second           // a delivery that waits longer is released
 )
 
-// turn is a claimed delivery that waits for a slot.
+// turn is a claimed delivery that waits for a slot, which is the right to run a request.
 type turn struct {
 	endpoint EndpointID
 	target   *target
@@ -177,7 +177,7 @@ func (ts *targets) ended(o Outcome, f fact) (pause bool) {
 	return pause
 }
 
-// recorded marks the lanes of recorded outcomes, because they may have new heads.
+// recorded marks the lanes of recorded outcomes, because their next deliveries may be due.
 func (ts *targets) recorded(done []*pendingOutcome) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// recordOutcomes records outcomes in batches until there are no more senders.
+// recordOutcomes records outcomes in batches until all senders have ended.
 func (d *Dispatcher) recordOutcomes(ctx context.Context) {
 	var batch []*pendingOutcome // postponed outcomes come first
 	for open := true; open || len(batch) > 0; {
@@ -38,7 +38,7 @@ func (d *Dispatcher) recordWaiting(ctx context.Context) error {
 		}
 	}
 	if recording.Err() != nil {
-		return fmt.Errorf("%w: outcomes of deliveries are not recorded", healthlab.Unavailable)
+		return fmt.Errorf("%w: the store has not recorded the outcomes of deliveries", healthlab.Unavailable)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (d *Dispatcher) abandon(batch []*pendingOutcome) {
 	d.freeSlots(batch)
 }
 
-// freeSlots releases the places of recorded outcomes.
+// freeSlots releases the slots of recorded outcomes.
 func (d *Dispatcher) freeSlots(done []*pendingOutcome) {
 	d.targets.recorded(done)
 	for _, s := range done {
@@ -137,7 +137,7 @@ func outcomesOf(batch []*pendingOutcome) []Outcome {
 	return out
 }
 
-// split divides a batch into recorded and postponed outcomes.
+// split divides a batch into outcomes that were recorded and outcomes that must be recorded again.
 func split(batch []*pendingOutcome, later []Lease) (done, rest []*pendingOutcome) {
 	if len(later) == 0 {
 		return batch, nil

@@ -44,10 +44,10 @@ type StoreOptions struct {
 	OnWritten func()
 }
 
-// Reader receives events in the transaction that appends them, with their Seq and Trace, those of a key in the
-// order of Seq. Its writes commit with the events; a reader with later work writes a task. It may be called
-// again with the same events, as the run of an Update; after an error none of the events is appended. It does
-// not change the events.
+// Reader receives events in the transaction that appends them, with their Seq and Trace; events of a key come
+// in the order of Seq. Its writes commit with the events; a reader with later work writes a task. It may be
+// called again with the same events, because the function of an Update may run twice; after an error none of
+// the events is appended. It must not change the events.
 type Reader func(ctx context.Context, tx store.Tx, events []healthlab.Event) error
 
 // NewStore returns a Store.
@@ -138,7 +138,7 @@ type keyRow struct {
 	store.Key `json:"-"` // User is the user of all events of the key; zero if there are several
 	// Seq is the number of the last event, Routed that of the last routed event.
 	Seq, Routed int64
-	// Since is when the first event that is not routed was written.
+	// Since is the time at which the first event that is not routed was written.
 	Since time.Time `json:",omitzero"`
 }
 
@@ -260,22 +260,22 @@ func placeOfRow(r *store.Row) lanePlace {
 	return lanePlace{r.Team, EndpointID{store.ParseUUID(r.ID)}, Lane([]byte(r.ID[16:32]))}
 }
 
-// laneRow is a lane with its head. Other deliveries of the lane are waitingRows.
+// laneRow is a lane with its first delivery. Other deliveries of the lane are waitingRows.
 type laneRow struct {
 	lanePlace   `json:"-"`
 	Head        queued
-	Attempts    int       `json:",omitempty"` // attempts of the head
+	Attempts    int       `json:",omitempty"` // attempts of the first delivery
 	Starts      int       `json:",omitempty"` // claims since the last outcome
 	Claims      int       `json:",omitempty"` // claims with the delivery's id
 	FirstFailed time.Time `json:",omitzero"`
 	Due         time.Time
 	Quiet       time.Time `json:",omitzero"`  // the lane starts nothing before this time
 	LeaseUntil  time.Time `json:",omitzero"`  // zero without a lease
-	Waiting     int       `json:",omitempty"` // number of deliveries behind the head
-	Newer       bool      `json:",omitempty"` // one of them replaces the head
+	Waiting     int       `json:",omitempty"` // number of deliveries behind the first
+	Newer       bool      `json:",omitempty"` // one of them replaces the first delivery
 }
 
-// The states of a lane in the order of claims.
+// States of a lane, in the order in which Claim looks for lanes.
 const (
 	laneDue    = "d"
 	laneLeased = "l"
@@ -283,7 +283,7 @@ const (
 
 func claimable(endpoint EndpointID, state string) string { return store.UUID(endpoint.UUID) + state }
 
-// ready returns when the head may be claimed.
+// ready returns the time from which the lane's first delivery may be claimed.
 func (l *laneRow) ready() time.Time {
 	switch {
 	case !l.LeaseUntil.IsZero():
@@ -302,8 +302,8 @@ func (l *laneRow) leasedBy(lease Lease) bool {
 
 func (l *laneRow) leased(now time.Time) bool { return l.LeaseUntil.After(now) }
 
-// laneRows has the lanes of a team that are not empty. The first index is the order of claims of an
-// endpoint, the second the delivery at the head. A lane is due when its head may be claimed.
+// laneRows has the lanes of a team that are not empty. The first index is the order of claims of an endpoint,
+// the second the lane's first delivery. A lane is due when that delivery may be claimed.
 var laneRows = store.Table[laneRow]{
 	Name: "webhook_lane",
 	Row: func(l *laneRow) store.Row {
@@ -326,7 +326,7 @@ var laneRows = store.Table[laneRow]{
 	},
 }
 
-// waitingRow is a delivery behind the head of its lane.
+// waitingRow is a delivery that waits behind the first of its lane.
 type waitingRow struct {
 	lanePlace `json:"-"`
 	queued

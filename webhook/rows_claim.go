@@ -123,7 +123,8 @@ func dueOfEach(tx store.Tx) ([]EndpointID, error) {
 	}
 }
 
-// open returns the endpoints that may send: not paused, and not on probation with a leased delivery.
+// open returns the endpoints that may receive a delivery: not paused, and not on probation with a leased
+// delivery.
 func open(tx store.Tx, targets []*targetRow) ([]EndpointID, error) {
 	var out []EndpointID
 	var probed []EndpointID
@@ -176,7 +177,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) (Claimed, error) {
 	return claimed, nil
 }
 
-// claimable returns and locks lanes whose head may be claimed, within the quotas.
+// claimable returns and locks lanes whose first delivery may be claimed, within the quotas.
 func (q *queue) claimable(quotas []Quota) ([]*laneState, error) {
 	most := map[EndpointID]int{}
 	for _, quota := range quotas {
@@ -229,8 +230,9 @@ func (q *queue) claimable(quotas []Quota) ([]*laneState, error) {
 	return out, nil
 }
 
-// probe returns the lane of an endpoint on probation to try: the ready one with the fewest attempts. It returns
-// nil if there is none, or while a delivery of the endpoint is leased. Only one transaction at a time does this.
+// probe returns the lane to try for an endpoint on probation: the ready one with the fewest attempts. It
+// returns nil if there is none, or while a delivery of the endpoint is leased. Only one transaction at a time
+// does this.
 func (q *queue) probe(t *targetRow) (*laneState, error) {
 	got, err := q.tx.Read(targetRows.One(targetKey(t.ID), store.Skip))
 	if err != nil || len(got[0]) == 0 {
@@ -269,7 +271,7 @@ func (q *queue) probe(t *targetRow) (*laneState, error) {
 	return q.add(held), nil
 }
 
-// lease leases the heads of lanes and returns them with their messages.
+// lease leases the first deliveries of lanes and returns them with their messages.
 func (q *queue) lease(lanes []*laneState, lease time.Duration) ([]Delivery, error) {
 	read := make([]store.Query, len(lanes))
 	for i, l := range lanes {
@@ -300,7 +302,7 @@ func (q *queue) lease(lanes []*laneState, lease time.Duration) ([]Delivery, erro
 	return out, nil
 }
 
-// delivery returns the head of a lane as a claimed delivery.
+// delivery returns the first delivery of a lane as a claimed one.
 func (l *laneRow) delivery(e *eventRow) Delivery {
 	return Delivery{
 		Lease:         Lease{Team: l.Team, Delivery: l.Head.ID, Token: l.token()},

@@ -35,7 +35,7 @@ func (s *Store) Insert(ctx context.Context, e Endpoint, most int) error {
 		case taken != nil:
 			return fmt.Errorf("insert endpoint: %w", healthlab.Conflict)
 		case team.Value.Endpoints >= most:
-			return fmt.Errorf("insert endpoint: %w: a team has at most %d", healthlab.Exhausted, most)
+			return fmt.Errorf("insert endpoint: %w: a team must have at most %d endpoints", healthlab.Exhausted, most)
 		}
 		team.Value.Endpoints++
 		if err := teamRows.Put(tx, team); err != nil {
@@ -179,7 +179,7 @@ func (q *queue) cancelAll(to *Endpoint, why Reason) error {
 	}
 }
 
-// resume makes all heads of an endpoint due at once.
+// resume makes the first deliveries of all lanes of an endpoint due at once.
 func (q *queue) resume(to *Endpoint) error {
 	return q.eachLane(to, func(l *laneState) error {
 		if l.Value.Due.After(q.now) {
@@ -189,7 +189,7 @@ func (q *queue) resume(to *Endpoint) error {
 	})
 }
 
-// eachLane calls do with the lanes of an endpoint.
+// eachLane calls a function with the lanes of an endpoint, a page at a time.
 func (q *queue) eachLane(to *Endpoint, do func(*laneState) error) error {
 	list := store.Query{Key: laneRows.Key(store.Key{Team: to.Team}), By: store.ByID, Lock: store.Held}
 	list = prefixed(list, store.UUID(to.ID.UUID))

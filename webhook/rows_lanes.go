@@ -13,7 +13,7 @@ type queue struct {
 	now   time.Time
 	keep  time.Duration            // retention of log entries
 	ids   *store.Entry[routerRow]  // the row that counts delivery ids; nil if no id is needed
-	drawn bool                     // an id was taken
+	drawn bool                     // a delivery id was taken from ids
 	lanes map[lanePlace]*laneState // lanes that were read
 }
 
@@ -197,7 +197,7 @@ func (q *queue) wait(l *laneState, w *store.Entry[waitingRow]) error {
 	return waitingRows.Put(q.tx, w)
 }
 
-// replaceHead replaces the head, with a new id.
+// replaceHead replaces the lane's first delivery by one with a new id.
 func (q *queue) replaceHead(l *laneState, fresh queued) error {
 	was := &l.Value
 	if err := q.cancelled(l, &was.Head, was.Attempts, ReasonSuperseded); err != nil {
@@ -208,8 +208,8 @@ func (q *queue) replaceHead(l *laneState, fresh queued) error {
 	return nil
 }
 
-// removeHead removes the head of a lane. The next delivery becomes the head, due at once or after the quiet time
-// of the lane.
+// removeHead removes the first delivery of a lane. The next delivery becomes the first; it is due at once or
+// after the quiet time of the lane.
 func (q *queue) removeHead(l *laneState) error {
 	l.changed = true
 	if l.Value.Waiting == 0 {

@@ -31,8 +31,8 @@ func newEvents(opts *StoreOptions) *events {
 	return e
 }
 
-// Append implements [store.Events]. It reads once and puts two rows an event: the event, and the
-// key that counts it.
+// Append implements [store.Events]. It reads once and writes two rows for each event: the event, and the key
+// row that counts the events of the key.
 func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event) error {
 	if len(list) == 0 {
 		return nil
@@ -53,9 +53,9 @@ func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event
 	for i, e := range list {
 		switch {
 		case e.ID == uuid.Nil:
-			return fmt.Errorf("%w: an event needs an id", healthlab.Invalid)
+			return fmt.Errorf("%w: event: id: must be set", healthlab.Invalid)
 		case seen[e.ID]:
-			return fmt.Errorf("%w: an event has this id already", healthlab.Conflict)
+			return fmt.Errorf("%w: event: id: an event with this id exists", healthlab.Conflict)
 		}
 		seen[e.ID] = true
 		kept, err := o.append(ctx, tx, &e)

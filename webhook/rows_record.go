@@ -14,8 +14,8 @@ func leasedLane(l Lease, lock store.Lock) store.Query {
 	return q.Equal(store.Int(int64(l.Delivery)))
 }
 
-// heads reads the lanes whose heads are the given deliveries. An entry is nil if there is none, or if lock is
-// Skip and another transaction has locked it.
+// heads reads the lanes whose first delivery is one of the given ones. An entry is nil if there is no such
+// lane, or if lock is Skip and another transaction has locked it.
 func (q *queue) heads(leases []Lease, lock store.Lock) ([]*laneState, error) {
 	read := make([]store.Query, len(leases))
 	for i, l := range leases {
@@ -43,7 +43,7 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []Outcome) (Recorde
 	leases := make([]Lease, len(outcomes))
 	for i, o := range outcomes {
 		if o.State != Retrying && !o.State.Final() {
-			return RecordedOutcomes{}, fmt.Errorf("record outcomes: %w: an outcome is final or to be retried", healthlab.Invalid)
+			return RecordedOutcomes{}, fmt.Errorf("record outcomes: %w: outcome: must be final or have a time of the next attempt", healthlab.Invalid)
 		}
 		leases[i] = o.Delivery.Lease
 	}
@@ -109,7 +109,7 @@ func (q *queue) locked(leases []Lease, lanes []*laneState) ([]bool, error) {
 	return out, err
 }
 
-// loadFollowers reads, in one round trip, the next deliveries of the lanes and the users of the heads.
+// loadFollowers reads, in one round trip, the next deliveries of the lanes and the users of the first ones.
 func (q *queue) loadFollowers(outcomes []Outcome, lanes []*laneState) error {
 	var ending []*laneState
 	var users []store.Query
@@ -127,7 +127,7 @@ func (q *queue) loadFollowers(outcomes []Outcome, lanes []*laneState) error {
 	return q.loadNext(users, ending...)
 }
 
-// apply applies an outcome to the head of a lane.
+// apply applies an outcome to the first delivery of a lane.
 func (q *queue) apply(l *laneState, o *Outcome) error {
 	v := &l.Value
 	token := v.token()
@@ -161,7 +161,8 @@ func (o *Outcome) line() Attempt {
 	return Attempt{Status: o.Status, Class: o.Class, Duration: o.Duration, Head: o.Head, Response: o.Response}
 }
 
-// writeLost logs an outcome whose lease has ended, unless it is logged already or the event was removed.
+// writeLost logs an outcome whose lease has ended, unless that outcome is logged already or the event was
+// removed.
 func (q *queue) writeLost(o *Outcome) error {
 	d := &o.Delivery
 	lines := store.Query{Key: attemptRows.Key(store.Key{Team: d.Team}), By: store.BySecond, Lock: store.Plain}

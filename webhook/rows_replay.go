@@ -64,7 +64,7 @@ func (q *queue) replayEvent(to *Endpoint, r *Replay) (int, error) {
 	}
 	e := &found[0].Value
 	if !to.Matches(e.Event) {
-		return 0, fmt.Errorf("replay: %w: the endpoint does not take this type", healthlab.Precondition)
+		return 0, fmt.Errorf("replay: %w: the endpoint does not subscribe to the message's event type", healthlab.Precondition)
 	}
 	routed, err := q.routed([]*eventRow{e})
 	if err != nil {
@@ -79,7 +79,7 @@ func (q *queue) replayEvent(to *Endpoint, r *Replay) (int, error) {
 	case err != nil:
 		return 0, err
 	case mode == healthlab.Latest && len(again) > 1:
-		return 0, fmt.Errorf("replay: %w: the newer message %s of its key exists",
+		return 0, fmt.Errorf("replay: %w: the newer message %s replaces this one",
 			healthlab.Precondition, MessageID(again[len(again)-1].ID))
 	case emptied(again):
 		return 0, BodyDeleted()
@@ -93,7 +93,7 @@ func (q *queue) replayEvent(to *Endpoint, r *Replay) (int, error) {
 			return 0, err
 		}
 		if slices.ContainsFunc(list, func(u unfinished) bool { return u.sending(q.now) }) {
-			return 0, fmt.Errorf("replay: %w: a delivery is being sent", healthlab.Precondition)
+			return 0, fmt.Errorf("replay: %w: a delivery of the message is being sent", healthlab.Precondition)
 		}
 	}
 	return len(again), q.requeue(to, again, mode, TriggerRetry)
@@ -278,8 +278,8 @@ func (q *queue) ended(events []*eventRow, to EndpointID) (map[*eventRow]bool, er
 	return out, nil
 }
 
-// recoverLost resends a lost message, or the newer one that its mode requires, unless a delivery of it is
-// unfinished.
+// recoverLost resends a lost message, or the newer message of its key if the mode requires it, unless a
+// delivery of that message is unfinished.
 func (q *queue) recoverLost(to *Endpoint, e *eventRow, mode healthlab.Mode) (int, error) {
 	list, err := q.unfinished(e, to.ID)
 	if err != nil || len(list) > 0 {

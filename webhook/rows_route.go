@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Route implements [Deliveries]. It removes some of what is older than the retention, too.
+// Route implements [Deliveries]. It also removes some rows that are older than the retention.
 func (s *Store) Route(ctx context.Context, modes map[string]healthlab.Mode, most int) (Routed, error) {
 	if err := s.sweep(ctx); err != nil {
 		return Routed{}, err
@@ -36,7 +36,7 @@ func (s *Store) Route(ctx context.Context, modes map[string]healthlab.Mode, most
 type arrival struct {
 	*eventRow
 	after time.Time // latest time of writing of the key's events up to this one,
-	tie   uuid.UUID // and the greatest id of those with that time
+	tie   uuid.UUID // and the greatest event id with that time
 }
 
 // route adds events to lanes. It locks the keys of the events, so that no other transaction appends to or routes

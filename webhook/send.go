@@ -40,7 +40,7 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 		return
 	case errors.Is(err, errSealed):
 		d.opts.Hooks.SealError()
-		d.opts.Log.Error("secrets of an endpoint do not open; its messages wait", "delivery", del)
+		d.opts.Log.Error("cannot decrypt the secrets of an endpoint; its messages wait", "delivery", del)
 		d.release(ctx, del, sealWait)
 		return
 	case err != nil:
@@ -89,7 +89,7 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 
 func (d *Dispatcher) proxyFailed(at time.Time) {
 	if last := d.proxyTold.Load(); at.Unix()-last >= int64(proxyWait.Seconds()) && d.proxyTold.CompareAndSwap(last, at.Unix()) {
-		d.opts.Log.Error("the egress proxy does not do its work; messages wait")
+		d.opts.Log.Error("the egress proxy refused or broke the connection; messages wait")
 	}
 }
 

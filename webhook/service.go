@@ -71,7 +71,7 @@ type Service struct {
 // missing. n sends the test messages.
 func NewService(types *Catalogue, store ServiceStore, n Notifier, seal healthlab.Sealer, opts *ServiceOptions) (*Service, error) {
 	if types == nil || store == nil || n == nil || seal == nil {
-		return nil, fmt.Errorf("%w: a webhook service needs event types, a store, a notifier and a sealer%s", healthlab.Invalid, outboxHint(store == nil))
+		return nil, fmt.Errorf("%w: webhook.NewService: the event types, the store, the notifier and the sealer are required%s", healthlab.Invalid, outboxHint(store == nil))
 	}
 	o := ServiceOptions{}
 	if opts != nil {
@@ -105,20 +105,20 @@ func NewService(types *Catalogue, store ServiceStore, n Notifier, seal healthlab
 
 func (s *Service) clock() time.Time { return s.opts.Now().UTC().Truncate(time.Microsecond) }
 
-// RuleEndpointLimit: the team has the greatest number of endpoints.
+// RuleEndpointLimit is the error type if the team has the highest allowed number of endpoints.
 const RuleEndpointLimit = "WEBHOOK_LIMIT_REACHED"
 
 // RateLimitError reports that a team has used its calls of the current minute. It unwraps to
 // healthlab.Exhausted.
 type RateLimitError struct{ Wait time.Duration }
 
-// Error says the rule.
+// Error returns the text of the error.
 func (e *RateLimitError) Error() string { return "too many requests about webhooks in a minute" }
 
 // Unwrap returns healthlab.Exhausted.
 func (e *RateLimitError) Unwrap() error { return healthlab.Exhausted }
 
-// RetryAfter returns how long to wait.
+// RetryAfter returns the time until the team may call again.
 func (e *RateLimitError) RetryAfter() time.Duration { return e.Wait }
 
 func (s *Service) allow(team healthlab.TeamID) error {

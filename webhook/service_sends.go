@@ -60,13 +60,12 @@ func (s *Service) Attempts(ctx context.Context, q AttemptQuery) (AttemptPage, er
 	return page, nil
 }
 
-// Retry sends one message to one endpoint again, with the same id and bytes. An old
-// version is never sent after a newer one: of an event that newer ones replace it is
-// refused if there is one, and of events that each count the later ones of the key
-// are sent again too, in order. It returns how many messages that made.
+// Retry sends one message to one endpoint again, with the same id and bytes. An old version is never sent after
+// a newer one. If newer events replace the message's event, the call is refused. If every event counts, the
+// later ones of the key are sent again too, in order. It returns the number of messages to send.
 //
-// Precondition as Deliveries.Replay says; NotFound if the team has no such endpoint
-// or message; [*RateLimitError].
+// Precondition as Deliveries.Replay says; NotFound if the team has no such endpoint or message;
+// [*RateLimitError].
 func (s *Service) Retry(ctx context.Context, team healthlab.TeamID, id EndpointID, event uuid.UUID) (int, error) {
 	if event == uuid.Nil {
 		return 0, fmt.Errorf("retry message: %w", healthlab.NotFound)
@@ -81,13 +80,12 @@ func (s *Service) Retry(ctx context.Context, team healthlab.TeamID, id EndpointI
 	return done.Queued, nil
 }
 
-// Recover sends again, page by page, what an endpoint did not get of the messages written
-// at or after since and, unless it is zero, before until: those that failed or were
-// cancelled, and those that were written while it was disabled. It returns how many deliveries that made. After an error, or the end of
-// ctx, call it again: what is queued already is not queued twice.
+// Recover sends lost messages to an endpoint again, page by page: of the messages written at or after since
+// and, unless it is zero, before until, those that failed or were cancelled, and those written while the
+// endpoint was disabled. It returns the number of new deliveries. After an error, or the end of ctx, call it
+// again; a message that is already queued is not queued twice.
 //
-// Precondition if the endpoint is disabled; NotFound if the team has none of this id;
-// [*RateLimitError].
+// Precondition if the endpoint is disabled; NotFound if the team has no such endpoint; [*RateLimitError].
 func (s *Service) Recover(ctx context.Context, team healthlab.TeamID, id EndpointID, since, until time.Time) (int, error) {
 	if err := s.allow(team); err != nil {
 		return 0, err

@@ -35,7 +35,7 @@ type Secret struct {
 func ParseSecret(text string) (Secret, error) {
 	b, err := base64.StdEncoding.Strict().DecodeString(strings.TrimPrefix(text, secretPrefix))
 	if err != nil || strings.ContainsAny(text, "\r\n") || len(b) < secretLenMin || len(b) > secretLenMax {
-		return Secret{}, fmt.Errorf("%w: a secret must be whsec_ and the base64 of %d to %d bytes",
+		return Secret{}, fmt.Errorf("%w: secret: must be whsec_ and the base64 of %d to %d bytes",
 			healthlab.Invalid, secretLenMin, secretLenMax)
 	}
 	return Secret{key: string(b)}, nil
@@ -93,9 +93,8 @@ func sign(secret Secret, id, timestamp string, body []byte) string {
 	return string(base64.StdEncoding.AppendEncode(append(text[:0], "v1,"...), sum))
 }
 
-// SetSignature sets the three headers on h. secrets are the active ones, the newest
-// first; each of them signs, so that a receiver who still has the old one can verify
-// during a rotation.
+// SetSignature sets the three signature headers on h. secrets are the active ones, the newest first; each of
+// them signs, so that a receiver who still has the old one can verify during a rotation.
 func SetSignature(h http.Header, id string, at time.Time, body []byte, secrets ...Secret) {
 	signatures := make([]string, 0, len(secrets))
 	for _, s := range secrets {

@@ -17,8 +17,8 @@ import (
 // forgetAfter is how long an unused endpoint is cached.
 const forgetAfter = time.Hour
 
-// targets has a Dispatcher's state of endpoints: which have work, how many requests each may start, and their
-// last read values. It is safe for concurrent use.
+// targets has a Dispatcher's state of endpoints: which have due deliveries, how many requests each may start,
+// and their last read settings. It is safe for concurrent use.
 type targets struct {
 	endpoints Endpoints
 	seal      healthlab.Sealer
@@ -33,7 +33,7 @@ type targets struct {
 	teams   map[healthlab.TeamID]int // unfinished claimed deliveries by team
 	claimed time.Time                // time of the last claim
 	scanned time.Time
-	again   bool // check for work first
+	again   bool // check for due deliveries first
 }
 
 type target struct {
@@ -276,7 +276,7 @@ func (o *opened) active(at time.Time) []Secret {
 	return out
 }
 
-// observe writes the health of an endpoint after some results, if it changes enough.
+// observe updates the health of an endpoint after some results, and stores it if it changed enough.
 func (ts *targets) observe(ctx context.Context, id EndpointID, facts []fact) error {
 	ts.mu.Lock()
 	known := ts.of(id).open

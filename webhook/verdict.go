@@ -5,7 +5,7 @@ import "time"
 // quietTime is how long a lane pauses after an attempt that the receiver may still be processing.
 const quietTime = 5 * time.Second
 
-// limits are the limits of a delivery.
+// limits are the settings that end a delivery: its age, its blocking time and its starts.
 type limits struct {
 	schedule   Schedule
 	expiry     time.Duration

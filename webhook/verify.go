@@ -15,7 +15,7 @@ import (
 // clock, either way, inclusive.
 const DefaultTolerance = 300 * time.Second
 
-// VerifyReason is why a signed message was refused.
+// VerifyReason is the reason for refusing a signed message.
 type VerifyReason string
 
 // The values of [VerifyReason], in the order in which [Verifier] checks them.
@@ -88,7 +88,7 @@ func (v Verifier) VerifyArchived(body []byte, h http.Header, secrets ...Secret) 
 func (v Verifier) verify(body []byte, h http.Header, secrets []Secret, age func(int64) VerifyReason) error {
 	for _, s := range secrets {
 		if s.IsZero() {
-			return fmt.Errorf("%w: a secret is empty", healthlab.Invalid)
+			return fmt.Errorf("%w: secret: must not be empty", healthlab.Invalid)
 		}
 	}
 	id, timestamp, signatures := v.header(h, "id"), v.header(h, "timestamp"), v.header(h, "signature")

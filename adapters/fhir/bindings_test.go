@@ -46,8 +46,8 @@ var elements = map[string]string{
 	"CapabilityStatement.rest": "mode:code=restful-capability-mode security:CapabilityStatement.rest.security resource:CapabilityStatement.rest.resource " +
 		"operation:CapabilityStatement.rest.operation",
 	"CapabilityStatement.rest.security": "service:CodeableConcept=restful-security-service description",
-	"CapabilityStatement.rest.resource": "type:code=resource-types supportedProfile interaction:CapabilityStatement.rest.interaction " +
-		"searchParam:CapabilityStatement.rest.searchParam operation:CapabilityStatement.rest.operation",
+	"CapabilityStatement.rest.resource": "type:code=resource-types supportedProfile interaction:CapabilityStatement.rest.interaction conditionalRead:code=conditional-read-status " +
+		"searchInclude searchRevInclude searchParam:CapabilityStatement.rest.searchParam operation:CapabilityStatement.rest.operation",
 	"CapabilityStatement.rest.interaction": "code:code=type-restful-interaction",
 	"CapabilityStatement.rest.searchParam": "name type:code=search-param-type",
 	"CapabilityStatement.rest.operation":   "name definition",
@@ -166,6 +166,7 @@ var valueSets = map[string]string{
 		"Subscription Substance SubstanceNucleicAcid SubstancePolymer SubstanceProtein SubstanceReferenceInformation " +
 		"SubstanceSourceMaterial SubstanceSpecification SupplyDelivery SupplyRequest Task TerminologyCapabilities TestReport TestScript " +
 		"ValueSet VerificationResult VisionPrescription",
+	"conditional-read-status":  "not-supported modified-since not-match full-support",
 	"restful-capability-mode":  "client server",
 	"search-entry-mode":        "match include outcome",
 	"search-param-type":        "number date string token reference composite quantity uri special",

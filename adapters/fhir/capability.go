@@ -1,5 +1,7 @@
 package fhir
 
+import "slices"
+
 type capabilityStatement struct {
 	ResourceType   string           `json:"resourceType"`
 	Status         string           `json:"status"`
@@ -27,6 +29,9 @@ type resourceCapability struct {
 	Type             string        `json:"type"`
 	SupportedProfile []string      `json:"supportedProfile,omitempty"`
 	Interaction      []interaction `json:"interaction"`
+	ConditionalRead  string        `json:"conditionalRead,omitempty"`
+	SearchInclude    []string      `json:"searchInclude,omitempty"`
+	SearchRevInclude []string      `json:"searchRevInclude,omitempty"`
 	SearchParam      []searchParam `json:"searchParam,omitempty"`
 	Operation        []operation   `json:"operation,omitempty"`
 }
@@ -51,10 +56,10 @@ type searchParam struct {
 }
 
 // capabilityDate is when what the statement says last changed.
-const capabilityDate = "2026-11-28"
+const capabilityDate = "2026-11-29"
 
 var paramTypes = map[string]string{
-	"_id": "token", "_lastUpdated": "date", "patient": "reference", "code": "token", "category": "token", "date": "date", "authored": "date", "status": "token",
+	"_id": "token", "_lastUpdated": "date", "patient": "reference", "subject": "reference", "code": "token", "category": "token", "date": "date", "authored": "date", "status": "token",
 	"interval": "token", "identifier": "token",
 }
 
@@ -70,7 +75,14 @@ func (s *server) capability() capabilityStatement {
 		kinds = append(kinds, s.groupKind())
 	}
 	for _, k := range kinds {
-		r := resourceCapability{Type: k.name, SupportedProfile: k.profiles, Interaction: []interaction{{"read"}, {"search-type"}}}
+		r := resourceCapability{Type: k.name, SupportedProfile: k.profiles, Interaction: []interaction{{"read"}, {"search-type"}}, ConditionalRead: "not-match"}
+		for param := range includes[k.name] {
+			r.SearchInclude = append(r.SearchInclude, k.name+":"+param)
+		}
+		slices.Sort(r.SearchInclude)
+		if k.ofOrder != nil && k.isTarget() {
+			r.SearchRevInclude = []string{provenanceOf}
+		}
 		for _, name := range k.params {
 			r.SearchParam = append(r.SearchParam, searchParam{name, paramTypes[name]})
 		}

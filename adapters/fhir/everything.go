@@ -23,14 +23,15 @@ import (
 const streamTime = time.Hour
 
 // everythingParams are those of $everything.
-var everythingParams = []string{"start", "end", "_since", "_type", "_count", "_after", "interval", "_format"}
+var everythingParams = []string{"start", "end", "_since", "_type", "_count", "_after", "interval", "_format", "_pretty"}
 
 // selection is which resources of a person are sent.
 type selection struct {
 	query
 	types []string
-	since time.Time
-	place place
+	// filters are searches of which one must find a resource; none find all.
+	filters []*query
+	place   place
 }
 
 // place is where a page of $everything begins.
@@ -40,10 +41,10 @@ type place struct {
 }
 
 // readSelection reads the parameters of $everything.
-func (s *server) readSelection(text string) (*selection, []healthlab.Problem) {
+func (s *server) readSelection(text string, handling handling) (*selection, []healthlab.Problem) {
 	out := &selection{}
 	k := &kind{name: "$everything", params: []string{"date", "interval"}}
-	values, problems := parseParams(text, k.name, everythingParams)
+	values, problems := parseParams(text, k.name, everythingParams, handling)
 	out.values = values
 	for name, list := range values {
 		for _, value := range list {
@@ -66,12 +67,6 @@ func (l *selection) take(s *server, k *kind, name, value string) string {
 			return "must be one date or time"
 		}
 		return l.set("date", map[string]string{"start": "ge", "end": "le"}[name]+value, k)
-	case "_since":
-		at, err := time.Parse(time.RFC3339, plus(value))
-		if err != nil {
-			return "must be a time with an offset, such as 2026-01-31T00:00:00Z"
-		}
-		l.since = at
 	case "_type":
 		for _, t := range strings.Split(value, ",") {
 			if !slices.ContainsFunc(s.kinds(), func(k kind) bool { return k.name == t }) {
@@ -106,13 +101,22 @@ func (l *selection) keeps(m *match) bool {
 	// A resource without a time is sent whatever the bounds of dates, and one without a time of its last change
 	// whatever _since.
 	return (m.updated.IsZero() || !m.updated.Before(l.since)) &&
+		(len(l.filters) == 0 || slices.ContainsFunc(l.filters, func(q *query) bool { return q.keeps(m) })) &&
 		(m.when.from.IsZero() || !slices.ContainsFunc(l.date, func(either []moment) bool { return !anyHolds(either, m.when) }))
 }
 
 // everything answers all that the team has of a person, as a stream: what is kept in memory does not grow
 // with it.
 func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) error {
-	l, problems := s.readSelection(r.URL.RawQuery)
+	if !acceptsJSON(r, r.URL.Query()) {
+		return refuseFormat(w)
+	}
+	params, broken, err := operationParams(r, by)
+	if err != nil {
+		return err
+	}
+	l, problems := s.readSelection(params, handlingOf(r))
+	problems = append(problems, broken...)
 	if len(problems) > 0 {
 		return refuse(w, httpapi.Refusal{Status: http.StatusBadRequest, Problems: problems})
 	}

@@ -46,7 +46,7 @@ const (
 	removedType = "Removed"
 )
 
-var exportParams = []string{"_outputFormat", "_since", "_type", "interval"}
+var exportParams = []string{"_outputFormat", "_since", "_type", "_typeFilter", "interval"}
 
 // export is a record of an export.
 type export struct {
@@ -56,6 +56,8 @@ type export struct {
 	Since   time.Time
 	Types   []string
 	By      interval
+	Filters []string         `json:",omitempty"` // searches: of a type that has some, what none of them finds is left out
+	Key     uuid.UUID        // of the client who began it; zero if the key has no id
 	Bound   healthlab.UserID // of a caller who is bound to one user
 	Persons []uuid.UUID
 	Deleted []uuid.UUID
@@ -95,19 +97,33 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 	if id := r.PathValue("id"); id != "" && !isGroup(by, id) {
 		return refuseUnknown(w, "Group")
 	}
-	values, problems := parseParams(r.URL.RawQuery, "$export", exportParams)
-	prefer := strings.Join(r.Header.Values("Prefer"), ",")
-	if strings.Contains(prefer, "handling=lenient") { // what is not known does not count
-		problems = slices.DeleteFunc(problems, func(p healthlab.Problem) bool { return p.Path[1] == "" })
+	params, broken, err := operationParams(r, by)
+	if err != nil {
+		return err
 	}
-	if !strings.Contains(prefer, "respond-async") {
+	values, problems := parseParams(params, "$export", exportParams, handlingOf(r))
+	problems = append(problems, broken...)
+	if !prefers(r, "respond-async") {
 		problems = append(problems, healthlab.Problem{Path: []any{"header", "Prefer"}, Code: "invalid", Msg: "must be respond-async"})
 	}
 	l := &selection{}
+	var filters, ignored []string
 	for name, list := range values {
 		for _, value := range list {
 			msg := ""
 			switch {
+			case name == "_typeFilter":
+				for _, one := range filtersOf(value) {
+					_, _, wrong := s.readFilter(one)
+					switch {
+					case wrong == "":
+						filters = append(filters, one)
+					case handlingOf(r) == lenient:
+						ignored = append(ignored, typeOf(one))
+					default:
+						msg = wrong
+					}
+				}
 			case name == "_outputFormat":
 				if !slices.Contains([]string{ndjson, "application/ndjson", "ndjson"}, plus(value)) {
 					msg = "must be application/fhir+ndjson, application/ndjson or ndjson"
@@ -120,6 +136,8 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 			}
 		}
 	}
+	// Of a type with a filter that does not count everything is sent.
+	filters = slices.DeleteFunc(filters, func(one string) bool { return slices.Contains(ignored, typeOf(one)) })
 	if l.interval == sampled {
 		problems = append(problems, parameterProblem("interval", "must be day or hour"))
 	}
@@ -133,9 +151,9 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 	if !s.restrict(l, may) {
 		return lacking(w, "system/*.read, or those of the types")
 	}
-	x := &export{ID: s.NewID(), At: s.Now().UTC(), Since: l.since, Types: l.types, By: l.interval, Bound: by.User, Request: s.URL + r.URL.Path}
-	if r.URL.RawQuery != "" {
-		x.Request += "?" + r.URL.RawQuery
+	x := &export{ID: s.NewID(), At: s.Now().UTC(), Since: l.since, Types: l.types, By: l.interval, Filters: filters, Key: by.Key, Bound: by.User, Request: s.URL + r.URL.Path}
+	if params != "" {
+		x.Request += "?" + params
 	}
 	if err := s.list(r.Context(), by, x); err != nil {
 		return err
@@ -220,7 +238,7 @@ func (s *server) makeRoom(ctx context.Context, team healthlab.TeamID, x *export)
 	return s.keep(ctx, team, "list", all)
 }
 
-// exportOf reads an export that the caller may see; NotFound for all others.
+// exportOf reads an export that the caller may see: the one who began it; NotFound for all others.
 func (s *server) exportOf(ctx context.Context, by caller, id string) (*export, error) {
 	if _, ok := parseUUID(id); !ok {
 		return nil, healthlab.NotFound
@@ -229,14 +247,14 @@ func (s *server) exportOf(ctx context.Context, by caller, id string) (*export, e
 	if err := s.kept(ctx, by.Team, id, &x); err != nil {
 		return nil, err
 	}
-	if s.Now().Sub(x.At) > exportKept || x.Bound != by.User && !by.User.IsZero() {
+	if s.Now().Sub(x.At) > exportKept || x.Key != by.Key && x.Key != uuid.Nil || x.Bound != by.User && !by.User.IsZero() {
 		return nil, healthlab.NotFound
 	}
 	return &x, nil
 }
 
 func noExport(w http.ResponseWriter) error {
-	return refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "the team has no such export, or it is over"})
+	return refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "this client has begun no such export, or it is over"})
 }
 
 type manifest struct {
@@ -368,8 +386,8 @@ func (s *server) exportFile(w http.ResponseWriter, r *http.Request, by caller) e
 }
 
 func (s *server) writeShard(ctx context.Context, out *bufio.Writer, team healthlab.TeamID, x *export, name string, ids []uuid.UUID) error {
-	l := &selection{types: []string{name}, since: x.Since}
-	l.interval = x.By
+	l := &selection{types: []string{name}}
+	l.since, l.interval, l.filters = x.Since, x.By, s.filtered(x, name)
 	labs := map[string]bool{} // persons share them
 	for _, id := range ids {
 		u, err := s.Health.User(ctx, team, healthlab.UserID{UUID: id})

@@ -273,7 +273,9 @@ func TestExportLenient(t *testing.T) {
 	}
 	require.Equal(t, 202, ask("respond-async", "/$export?_outputFormat=application/fhir+ndjson&_type=Patient,Device&_type=Observation"))
 	require.Equal(t, 400, ask("respond-async", "/$export?_typeFilter=a"))
+	require.Equal(t, 400, ask("respond-async", "/$export?_elements=id"))
 	require.Equal(t, 202, ask("respond-async, handling=lenient", "/$export?_typeFilter=a&_elements=id"))
+	require.Equal(t, 202, ask("handling=lenient; Respond-Async", "/$export?_elements=id"))
 	require.Equal(t, 400, ask("handling=lenient", "/$export"))
 	require.Equal(t, 400, ask("respond-async, handling=lenient", "/$export?_since=yesterday"))
 }

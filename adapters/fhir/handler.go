@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,7 +84,13 @@ func Handler(c Config) (http.Handler, error) {
 	}
 	s := &server{c}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metadata", func(w http.ResponseWriter, _ *http.Request) { _ = write(w, http.StatusOK, s.capability()) })
+	mux.HandleFunc("GET /metadata", func(w http.ResponseWriter, r *http.Request) {
+		if !acceptsJSON(r, r.URL.Query()) {
+			_ = refuseFormat(w)
+			return
+		}
+		_ = write(w, http.StatusOK, s.capability())
+	})
 	serve := func(e httpapi.Extension, patterns ...string) {
 		e.Refuse = refuse
 		h := httpapi.Extend(c.API, e)[0]
@@ -104,13 +112,16 @@ func Handler(c Config) (http.Handler, error) {
 		name := strings.ToLower(k.name)
 		serve(httpapi.Extension{ID: "fhir_read_" + name, Scopes: k.scopes, Handle: reads}, "GET /"+k.name+"/{id}")
 		serve(httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches}, "GET /"+k.name, "POST /"+k.name+"/_search")
+		if slices.Contains(k.params, "patient") { // the compartment of a Patient
+			serve(httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches}, "GET /Patient/{patient}/"+k.name)
+		}
 	}
-	serve(httpapi.Extension{ID: "fhir_everything", Scopes: everyScope, Timeout: streamTime, Handle: s.everything}, "GET /Patient/{id}/$everything")
+	serve(httpapi.Extension{ID: "fhir_everything", Scopes: everyScope, Timeout: streamTime, Handle: s.everything}, both("/Patient/{id}/$everything")...)
 	if c.Documents != nil && c.Orders != nil {
 		serve(httpapi.Extension{ID: "fhir_read_binary", Scopes: ordersScope, Handle: s.binary}, "GET /Binary/{id}")
 	}
 	if c.Exports != nil {
-		serve(httpapi.Extension{ID: "fhir_export", Scopes: everyScope, Handle: s.kickOff}, "GET /$export", "GET /Patient/$export", "GET /Group/{id}/$export")
+		serve(httpapi.Extension{ID: "fhir_export", Scopes: everyScope, Handle: s.kickOff}, both("/$export", "/Patient/$export", "/Group/{id}/$export")...)
 		serve(httpapi.Extension{ID: "fhir_read_export", Scopes: everyScope, Handle: s.exportStatus}, "GET /$export-status/{id}")
 		serve(httpapi.Extension{ID: "fhir_delete_export", Scopes: everyScope, Handle: s.deleteExport}, "DELETE /$export-status/{id}")
 		serve(httpapi.Extension{ID: "fhir_download_export", Scopes: everyScope, Timeout: streamTime, Handle: s.exportFile}, "GET /$export-file/{id}/{type}/{n}")
@@ -119,12 +130,15 @@ func Handler(c Config) (http.Handler, error) {
 		_ = refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "no such resource type or operation; /metadata lists those that there are"})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		_ = refuse(w, httpapi.Refusal{Status: http.StatusMethodNotAllowed, Msg: "only read and search are supported", Header: http.Header{"Allow": {"GET, HEAD"}}})
+		_ = refuse(w, httpapi.Refusal{Status: http.StatusMethodNotAllowed, Msg: "only read, search and the operations that /metadata lists are supported", Header: http.Header{"Allow": {"GET, HEAD"}}})
 	})
 	return mux, nil
 }
 
 func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind) error {
+	if !acceptsJSON(r, r.URL.Query()) {
+		return refuseFormat(w)
+	}
 	may, err := s.may(r)
 	if err != nil {
 		return err
@@ -144,7 +158,12 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind
 	}
 	m := found.start().Meta
 	w.Header().Set("ETag", `W/"`+m.VersionID+`"`)
-	if r.Header.Get("If-None-Match") == `W/"`+m.VersionID+`"` {
+	if m.LastUpdated != "" {
+		if at, err := time.Parse(time.RFC3339, m.LastUpdated); err == nil {
+			w.Header().Set("Last-Modified", at.UTC().Format(http.TimeFormat))
+		}
+	}
+	if unchanged(r, m.VersionID) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
@@ -163,7 +182,13 @@ func (s *server) search(w http.ResponseWriter, r *http.Request, by caller, k *ki
 		return lacking(w, "system/"+k.name+".s")
 	}
 	text := r.URL.RawQuery
+	if of := r.PathValue("patient"); of != "" {
+		text = strings.Trim(url.Values{"patient": {of}}.Encode()+"&"+text, "&")
+	}
 	if r.Method == http.MethodPost {
+		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
+			return refuse(w, httpapi.Refusal{Status: http.StatusUnsupportedMediaType, Msg: "Content-Type must be application/x-www-form-urlencoded"})
+		}
 		form, err := io.ReadAll(io.LimitReader(r.Body, formLimit+1))
 		if err != nil {
 			return fmt.Errorf("read form: %w", err)
@@ -173,7 +198,10 @@ func (s *server) search(w http.ResponseWriter, r *http.Request, by caller, k *ki
 		}
 		text = strings.Trim(text+"&"+string(form), "&")
 	}
-	q, problems := readQuery(text, k, s.URL)
+	if values, err := url.ParseQuery(text); err == nil && !acceptsJSON(r, values) {
+		return refuseFormat(w)
+	}
+	q, problems := readQuery(text, k, s.URL, handlingOf(r))
 	if len(problems) > 0 {
 		return refuse(w, httpapi.Refusal{Status: http.StatusBadRequest, Problems: problems})
 	}
@@ -181,7 +209,11 @@ func (s *server) search(w http.ResponseWriter, r *http.Request, by caller, k *ki
 	if err != nil {
 		return err
 	}
-	b, err := s.bundle(k, q, out)
+	included, err := s.included(r.Context(), by, may, q, out.all)
+	if err != nil {
+		return err
+	}
+	b, err := s.bundle(k, q, out, included)
 	if err != nil {
 		return err
 	}

@@ -224,7 +224,8 @@ func TestRefusals(t *testing.T) {
 		"/Observation?_count=marker" + at:                           400,
 		"/Observation?_after=marker" + at:                           400,
 		"/Observation?patient=marker":                               400,
-		"/Observation?_format=marker" + at:                          400,
+		"/Observation?_format=marker" + at:                          406,
+		"/Observation?Annika%20marker=1" + at:                       400,
 		"/Observation?%zz":                                          400,
 		"/Patient?name=marker":                                      400,
 		"/Patient/marker":                                           404,
@@ -252,7 +253,7 @@ func TestRefusals(t *testing.T) {
 		"/Patient/marker/$everything":                               404,
 		"/Patient/" + c.ann.String() + "/$everything?_type=Goal":    400,
 		"/Patient/" + c.ann.String() + "/$everything?_since=marker": 400,
-		"/Patient/" + c.ann.String() + "/$everything?interval=sampled&marker=marker": 400,
+		"/Patient/" + c.ann.String() + "/$everything?interval=sampled&other=marker": 400,
 	} {
 		out := c.get("team", path, status)
 		if status == 200 {
@@ -383,7 +384,10 @@ func TestETag(t *testing.T) {
 	}
 	tag := ask("").Header().Get("ETag")
 	require.Regexp(t, `^W/"[0-9a-f]{16}"$`, tag)
-	require.Equal(t, http.StatusNotModified, ask(tag).Code)
+	for _, same := range []string{tag, strings.TrimPrefix(tag, "W/"), `"a", ` + tag, "*"} {
+		require.Equal(t, http.StatusNotModified, ask(same).Code, same)
+	}
+	require.Equal(t, http.StatusOK, ask(`W/"a", "b"`).Code)
 }
 
 func TestCapabilityStatement(t *testing.T) {
@@ -391,7 +395,7 @@ func TestCapabilityStatement(t *testing.T) {
 	out := c.get("", "/metadata", 200)
 	require.Equal(t, "4.0.1", out["fhirVersion"])
 	require.Contains(t, out["rest"].([]any)[0].(object)["resource"], object{
-		"type": "Group", "interaction": []any{object{"code": "read"}, object{"code": "search-type"}},
+		"type": "Group", "interaction": []any{object{"code": "read"}, object{"code": "search-type"}}, "conditionalRead": "not-match",
 		"searchParam": []any{object{"name": "_id", "type": "token"}, object{"name": "identifier", "type": "token"}},
 		"operation":   []any{object{"name": "export", "definition": "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/group-export"}},
 	})
@@ -406,8 +410,8 @@ func TestCapabilityStatement(t *testing.T) {
 			if !slices.Contains([]string{"Patient", "Organization", "Practitioner", "Group"}, kind) {
 				path += "&patient=" + c.ann.String()
 			}
-			if name == "patient" {
-				path = "/" + kind + "?patient=" + c.ann.String()
+			if name == "patient" || name == "subject" {
+				path = "/" + kind + "?" + name + "=" + c.ann.String()
 			}
 			c.get("team", path, 200)
 		}

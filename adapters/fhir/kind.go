@@ -21,7 +21,7 @@ import (
 type kind struct {
 	name     string
 	scopes   organisation.Scopes
-	params   []string // beside _count, _after and _format
+	params   []string // beside resultParams
 	profiles []string
 	// byID: a search must name ids.
 	byID   bool
@@ -44,7 +44,7 @@ func (s *server) kinds() []kind {
 	for i := range measurements {
 		vital = append(vital, texts(measurements[i].profile)...)
 	}
-	clinical := []string{"_id", "_lastUpdated", "patient", "code", "category", "date", "status"}
+	clinical := []string{"_id", "_lastUpdated", "patient", "subject", "code", "category", "date", "status"}
 	out := []kind{
 		{name: "Patient", scopes: everyScope, params: []string{"_id", "identifier"}, profiles: []string{usCore + "patient"}, read: s.readPatient, search: s.searchPatients},
 		{name: "Observation", scopes: everyScope, params: append(slices.Clone(clinical), "interval"), profiles: append([]string{usCore + "observation-lab"}, vital...),
@@ -56,7 +56,7 @@ func (s *server) kinds() []kind {
 		out = append(out,
 			kind{name: "DiagnosticReport", params: clinical, profiles: []string{usCore + "diagnosticreport-lab"}, ofOrder: s.report},
 			kind{name: "ServiceRequest", params: append(slices.Clone(clinical), "authored"), profiles: []string{usCore + "servicerequest"}, ofOrder: s.request},
-			kind{name: "Specimen", params: []string{"_id", "_lastUpdated", "patient", "status"}, ofOrder: s.specimens},
+			kind{name: "Specimen", params: []string{"_id", "_lastUpdated", "patient", "subject", "status"}, ofOrder: s.specimens},
 			kind{name: "Appointment", params: []string{"_id", "_lastUpdated", "patient", "date", "status"}, ofOrder: s.appointments},
 			kind{name: "Provenance", params: []string{"_id", "_lastUpdated", "patient"}, profiles: []string{usCore + "provenance"}, ofOrder: s.provenance},
 			kind{name: "Coverage", params: []string{"_id", "_lastUpdated", "patient", "status"}, read: s.readCoverage, ofUser: s.coverages},
@@ -68,7 +68,7 @@ func (s *server) kinds() []kind {
 		)
 	}
 	if s.Orders != nil && s.Documents != nil {
-		out = append(out, kind{name: "DocumentReference", params: []string{"_id", "_lastUpdated", "patient", "category", "date", "status"},
+		out = append(out, kind{name: "DocumentReference", params: []string{"_id", "_lastUpdated", "patient", "subject", "category", "date", "status"},
 			profiles: []string{usCore + "documentreference"}, ofOrder: s.documents})
 	}
 	for i := range out {

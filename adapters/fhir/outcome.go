@@ -30,7 +30,7 @@ var issueTypes = map[int]string{
 	http.StatusBadRequest: "invalid", http.StatusUnprocessableEntity: "invalid", http.StatusUnauthorized: "login", http.StatusForbidden: "forbidden",
 	http.StatusNotFound: "not-found", http.StatusMethodNotAllowed: "not-supported", http.StatusConflict: "conflict", http.StatusTooManyRequests: "throttled",
 	http.StatusInternalServerError: "exception", http.StatusNotImplemented: "not-supported", http.StatusServiceUnavailable: "transient",
-	http.StatusRequestEntityTooLarge: "too-long",
+	http.StatusRequestEntityTooLarge: "too-long", http.StatusNotAcceptable: "not-supported", http.StatusUnsupportedMediaType: "not-supported",
 }
 
 // refuse writes the answer to an error.
@@ -62,7 +62,11 @@ func problem(p healthlab.Problem) issue {
 		place = append(place, fmt.Sprint(part))
 	}
 	at := strings.Join(place, ".")
-	return issue{Severity: "error", Code: "invalid", Diagnostics: at + ": " + p.Msg, Expression: []string{"http." + at}}
+	code := "invalid"
+	if p.Code == "unknown_parameter" {
+		code = "not-supported"
+	}
+	return issue{Severity: "error", Code: code, Diagnostics: at + ": " + p.Msg, Expression: []string{"http." + at}}
 }
 
 func write(w http.ResponseWriter, status int, v any) error {

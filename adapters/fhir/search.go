@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -38,6 +39,12 @@ type query struct {
 	after                              string
 	offset                             int // after, of Patient
 	interval                           interval
+	since                              time.Time
+	order                              order
+	noTotal                            bool
+	elements                           map[string]bool // that are sent; nil for all
+	includes                           []include
+	provenance                         bool // of what is found
 }
 
 // token is a code, of a system where one is named.
@@ -69,12 +76,13 @@ type found struct {
 	next  string // of the next page; empty after the last
 }
 
-// readQuery reads the parameters of a search. No problem repeats a value.
-func readQuery(text string, k *kind, url string) (*query, []healthlab.Problem) {
-	q := &query{count: defaultCount, url: url}
-	values, problems := parseParams(text, k.name, append([]string{"_count", "_after", "_format"}, k.params...))
+// readQuery reads the parameters of a search. Unknown ones do not count if lenient says so. No problem repeats a value.
+func readQuery(text string, k *kind, url string, handling handling) (*query, []healthlab.Problem) {
+	q := &query{count: defaultCount, url: url, order: latestFirst}
+	values, problems := parseParams(text, k.name, k.known(), handling)
 	q.values = values
 	wrong := func(name, msg string) { problems = append(problems, parameterProblem(name, msg)) }
+	// _summary is behind _count and _elements, over which it has the last word.
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		for _, value := range values[name] {
 			if msg := q.set(name, value, k); msg != "" {
@@ -85,7 +93,7 @@ func readQuery(text string, k *kind, url string) (*query, []healthlab.Problem) {
 	if k.byID && !q.byID && len(problems) == 0 {
 		wrong("_id", "must be given")
 	}
-	filtered := len(q.code)+len(q.category)+len(q.status)+len(q.date)+len(q.updated) > 0
+	filtered := len(q.code)+len(q.category)+len(q.status)+len(q.date)+len(q.updated) > 0 || !q.since.IsZero()
 	if slices.Contains(k.params, "patient") && !q.byPatient && (!q.byID || filtered) && len(problems) == 0 {
 		wrong("patient", "must be given, as the id of a Patient, unless _id is the only filter")
 	}
@@ -99,26 +107,50 @@ func readQuery(text string, k *kind, url string) (*query, []healthlab.Problem) {
 	return q, problems
 }
 
+// handling says what becomes of unknown parameters.
+type handling bool
+
+const (
+	strict  handling = false // they are refused
+	lenient handling = true  // they do not count
+)
+
+func handlingOf(r *http.Request) handling { return handling(prefers(r, "handling=lenient")) }
+
 // parseParams reads parameters, and returns those that are known.
-func parseParams(text, what string, known []string) (url.Values, []healthlab.Problem) {
+func parseParams(text, what string, known []string, handling handling) (url.Values, []healthlab.Problem) {
 	values, err := url.ParseQuery(text)
 	if err != nil {
 		return nil, []healthlab.Problem{parameterProblem("query", "must be encoded as a form")}
 	}
 	var problems []healthlab.Problem
-	for name := range values {
-		base, _, modified := strings.Cut(name, ":")
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		base, modifier, modified := strings.Cut(name, ":")
 		switch {
 		case slices.Contains(known, name):
 			continue
+		case modified && modifier == "Patient" && slices.Contains([]string{"patient", "subject"}, base) && slices.Contains(known, base):
+			values[base] = append(values[base], values[name]...) // it can be no other type
 		case modified && slices.Contains(known, base):
 			problems = append(problems, parameterProblem(base, "must have no modifier: those such as :missing and :not are not supported"))
+		case handling == lenient:
 		default:
-			problems = append(problems, parameterProblem("", fmt.Sprintf("a parameter is not known; %s takes %s", what, strings.Join(known, ", "))))
+			problems = append(problems, healthlab.Problem{
+				Path: []any{"query", parameterName(name)}, Code: "unknown_parameter", Msg: fmt.Sprintf("is not a parameter of %s, which takes %s", what, strings.Join(known, ", ")),
+			})
 		}
 		delete(values, name)
 	}
 	return values, problems
+}
+
+// parameterName is the name of a parameter for a problem, as far as it reads as one.
+func parameterName(name string) string {
+	const most = 64
+	if len(name) > most || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:$") != "" {
+		return "a name"
+	}
+	return name
 }
 
 func parameterProblem(name, msg string) healthlab.Problem {
@@ -128,10 +160,10 @@ func parameterProblem(name, msg string) healthlab.Problem {
 // set reads one parameter, and returns what is wrong with it.
 func (q *query) set(name, value string, k *kind) string {
 	switch name {
-	case "_format":
-		if !slices.Contains([]string{"json", "application/json", "application/fhir+json"}, plus(value)) {
-			return "must be json, application/json or application/fhir+json"
-		}
+	case "_pretty", "_total", "_since", "_summary", "_elements", "_sort":
+		return q.setResult(name, value, k)
+	case "_include", "_revinclude":
+		return q.setInclude(name, value, k)
 	case "_count":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 0 {
@@ -141,8 +173,8 @@ func (q *query) set(name, value string, k *kind) string {
 	case "_after":
 		q.after = value
 		if k.name != "Patient" || strings.Contains(value, "~") {
-			_, _, err := position(value)
-			return err
+			_, _, wrong := position(value)
+			return wrong
 		}
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 0 {
@@ -157,7 +189,7 @@ func (q *query) set(name, value string, k *kind) string {
 		if q.ids, q.byID = ids, true; len(ids) > maxCount {
 			return fmt.Sprintf("must have at most %d ids", maxCount)
 		}
-	case "patient":
+	case "patient", "subject":
 		return q.setPatients(value)
 	case "interval":
 		q.interval = interval(value)
@@ -331,7 +363,7 @@ func hasToken(wanted [][]token, codes []coding) bool {
 // keeps reports whether a match is what the query asks for.
 func (q *query) keeps(m *match) bool {
 	return (!q.byID || slices.Contains(q.ids, m.start().ID)) && hasToken(q.code, m.codes) && hasToken(q.category, m.categories) &&
-		hasToken(q.identifier, m.identifiers) &&
+		hasToken(q.identifier, m.identifiers) && (m.updated.IsZero() || !m.updated.Before(q.since)) &&
 		hasToken(q.status, []coding{{Code: m.status}, {System: statusSystems[m.start().ResourceType], Code: m.status}}) &&
 		!slices.ContainsFunc(q.date, func(either []moment) bool { return !anyHolds(either, m.when) }) &&
 		!slices.ContainsFunc(q.updated, func(either []moment) bool {
@@ -348,18 +380,17 @@ var statusSystems = map[string]string{
 	"Consent": "http://hl7.org/fhir/consent-state-codes", "DocumentReference": "http://hl7.org/fhir/document-reference-status",
 }
 
-// page keeps what the query asks for, the latest first, and cuts the page.
+// page keeps what the query asks for, in its order, and cuts the page.
 func (q *query) page(all []match) found {
 	all = slices.DeleteFunc(all, func(m match) bool { return !q.keeps(&m) })
-	slices.SortFunc(all, before)
+	slices.SortFunc(all, func(a, b match) int { return q.order.compare(&a, q.order.key(&b), b.start().ID) })
 	out := found{total: len(all)}
 	if q.count == 0 {
 		return out
 	}
 	if q.after != "" {
-		at, id, _ := position(q.after)
-		mark := match{resource: &patient{head: head{ID: id}}, when: span{from: at}}
-		i, exact := slices.BinarySearchFunc(all, mark, before)
+		key, id, _ := position(q.after)
+		i, exact := slices.BinarySearchFunc(all, id, func(m match, id string) int { return q.order.compare(&m, key, id) })
 		if exact {
 			i++
 		}
@@ -367,25 +398,33 @@ func (q *query) page(all []match) found {
 	}
 	if len(all) > q.count {
 		all = all[:q.count]
-		last := all[q.count-1]
-		out.next = strconv.FormatInt(last.when.from.Unix(), 10) + "~" + last.start().ID
+		last := &all[q.count-1]
+		out.next = strconv.FormatInt(q.order.key(last), 10) + "~" + last.start().ID
 	}
 	out.all = all
 	return out
 }
 
-func before(a, b match) int {
-	return cmp.Or(cmp.Compare(b.when.from.Unix(), a.when.from.Unix()), cmp.Compare(a.start().ID, b.start().ID))
+// compare compares a match with the place of a key and an id. Those of a key are in the order of their ids.
+func (o order) compare(a *match, key int64, id string) int {
+	by := cmp.Compare(o.key(a), key)
+	if o.descending {
+		by = -by
+	}
+	if o.by == "_id" && o.descending {
+		return strings.Compare(id, a.start().ID)
+	}
+	return cmp.Or(by, strings.Compare(a.start().ID, id))
 }
 
 // position reads the place of a next link.
-func position(text string) (at time.Time, id, wrong string) {
-	seconds, id, ok := strings.Cut(text, "~")
-	n, err := strconv.ParseInt(seconds, 10, 64)
+func position(text string) (key int64, id, wrong string) {
+	number, id, ok := strings.Cut(text, "~")
+	key, err := strconv.ParseInt(number, 10, 64)
 	if !ok || err != nil {
-		return at, "", "must be that of a next link"
+		return 0, "", "must be that of a next link"
 	}
-	return time.Unix(n, 0), id, ""
+	return key, id, ""
 }
 
 // byIDs finds a page of resources by their ids. What the caller may not read is left out.
@@ -409,7 +448,7 @@ func (s *server) byIDs(ctx context.Context, by caller, q *query, read func(conte
 type bundle struct {
 	ResourceType string  `json:"resourceType"`
 	Type         string  `json:"type"`
-	Total        int     `json:"total"`
+	Total        *int    `json:"total,omitempty"`
 	Link         []link  `json:"link"`
 	Entry        []entry `json:"entry,omitempty"`
 }
@@ -427,27 +466,42 @@ type entry struct {
 	} `json:"search"`
 }
 
-func (s *server) bundle(k *kind, q *query, f found) (*bundle, error) {
+func (s *server) bundle(k *kind, q *query, f found, included []resource) (*bundle, error) {
 	at := func(values url.Values) string {
 		if len(values) == 0 {
 			return s.URL + "/" + k.name
 		}
 		return s.URL + "/" + k.name + "?" + values.Encode()
 	}
-	b := &bundle{ResourceType: "Bundle", Type: "searchset", Total: f.total, Link: []link{{"self", at(q.values)}}}
-	for _, m := range f.all {
-		if err := seal(m.resource); err != nil {
+	b := &bundle{ResourceType: "Bundle", Type: "searchset", Link: []link{{"self", at(q.values)}}}
+	if !q.noTotal {
+		b.Total = &f.total
+	}
+	add := func(r resource, mode string) error {
+		if err := seal(r); err != nil {
+			return err
+		}
+		h := r.start()
+		e := entry{FullURL: s.URL + "/" + h.ResourceType + "/" + h.ID, Resource: r}
+		if q.elements != nil && mode == "match" {
+			e.Resource = &subset{r, q.elements}
+		}
+		e.Search.Mode = mode
+		b.Entry = append(b.Entry, e)
+		return nil
+	}
+	for i := range f.all {
+		if err := add(f.all[i].resource, "match"); err != nil {
 			return nil, err
 		}
-		e := entry{FullURL: s.URL + "/" + k.name + "/" + m.start().ID, Resource: m.resource}
-		e.Search.Mode = "match"
-		b.Entry = append(b.Entry, e)
+	}
+	for _, r := range included {
+		if err := add(r, "include"); err != nil {
+			return nil, err
+		}
 	}
 	if f.next != "" {
-		values := url.Values{}
-		for name, v := range q.values {
-			values[name] = v
-		}
+		values := maps.Clone(q.values)
 		values.Set("_after", f.next)
 		b.Link = append(b.Link, link{"next", at(values)})
 	}

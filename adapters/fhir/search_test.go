@@ -32,7 +32,13 @@ func TestSearch_patient(t *testing.T) {
 	want := c.found("Observation", "patient", ann, "code", "8867-4")
 	require.Len(t, want, days)
 	for _, as := range []string{"Patient/" + ann, base + "/Patient/" + ann, ann + "," + uuid.NewString()} {
-		require.Equal(t, want, c.found("Observation", "patient", as, "code", "8867-4"), as)
+		for _, name := range []string{"patient", "subject", "patient:Patient", "subject:Patient"} {
+			require.Equal(t, want, c.found("Observation", name, as, "code", "8867-4"), as)
+		}
+	}
+	require.Empty(t, c.found("Observation", "patient", ann, "subject", ben), "each parameter holds")
+	for _, kind := range []string{"DiagnosticReport", "ServiceRequest", "Specimen", "DocumentReference"} {
+		require.Equal(t, c.found(kind, "patient", ann), c.found(kind, "subject", "Patient/"+ann), kind)
 	}
 	require.Len(t, c.found("Observation", "patient", ann+",Patient/"+ben, "code", "8867-4"), 2*days)
 	require.Equal(t, want, ids(c.get("team", "/Observation?patient="+ann+"&patient="+ben+","+ann+"&code=8867-4", 200)))
@@ -125,14 +131,19 @@ func TestSearch_modifiers(t *testing.T) {
 	at := "&patient=" + c.ann.String()
 	for path, says := range map[string]string{
 		"/Observation?code:missing=true" + at: "query.code: must have no modifier", "/Observation?status:not=final" + at: "query.status: must have no modifier",
-		"/Observation?code:text=marker" + at: "query.code: must have no modifier", "/Observation?patient:Patient=marker": "query.patient: must have no modifier",
-		"/Observation?_sort=marker" + at: "Observation takes _count", "/Observation?_since=2026-01-01T00:00:00Z" + at: "Observation takes _count",
-		"/Observation?patient.name=marker": "Observation takes _count", "/Group?member=marker": "Group takes _count",
+		"/Observation?code:text=marker" + at: "query.code: must have no modifier", "/Observation?patient:Group=marker": "query.patient: must have no modifier",
+		"/Observation?_sort=marker" + at: "query._sort: must be one of date, _lastUpdated, _id, or", "/Observation?_since=marker" + at: "query._since: must be a time with an offset",
+		"/Observation?patient.name=marker": "query.patient.name: is not a parameter of Observation, which takes _count, _after", "/Group?member=marker": "query.member: is not a parameter of Group, which takes _count",
+		"/Patient?_sort=marker": "query._sort: is not a parameter of Patient", "/Observation?subject:Patient.name=marker": "query.subject: must have no modifier",
+		"/Observation?_include=marker" + at: "query._include: must be one of Observation:based-on, Observation:patient", "/Observation?_revinclude=marker" + at: "query._revinclude: must be one of Provenance:target",
+		"/Observation?_summary=marker" + at: "query._summary: must be one of true, text, data, count, false", "/Observation?_total=marker" + at: "query._total: must be one of none, estimate, accurate",
+		"/Observation?_has:marker=1" + at: "query._has:marker: is not a parameter", "/Observation?Marker%20Person=1" + at: "query.a name: is not a parameter",
 	} {
 		b, err := json.Marshal(c.get("team", path, 400))
 		require.NoError(t, err)
 		require.Contains(t, string(b), says, path)
-		require.NotContains(t, string(b), "marker")
+		require.NotContains(t, strings.ReplaceAll(string(b), "_has:marker", ""), "marker")
+		require.NotContains(t, string(b), "Person=")
 	}
 }
 

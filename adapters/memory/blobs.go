@@ -61,7 +61,7 @@ func (b *blobs) Get(ctx context.Context, team healthlab.TeamID, user healthlab.U
 	data, ok := b.kept[key]
 	b.mu.Unlock()
 	if !ok {
-		return nil, fmt.Errorf("%w: file", healthlab.NotFound)
+		return nil, fmt.Errorf("%w: the store has no file with this key", healthlab.NotFound)
 	}
 	data, err := b.keys.OpenBytes(ctx, personkey.Ref{Team: team, User: user}, personkey.RowFile(key), data)
 	if err != nil {

@@ -146,7 +146,7 @@ func (t *transaction) fetch(q []store.Query) ([][]store.Row, error) {
 }
 
 // errAbsent is the error of locking a user without a row. The next run takes another lock first.
-var errAbsent = fmt.Errorf("%w: a locked user does not exist", store.ErrStale)
+var errAbsent = fmt.Errorf("%w: a user that the transaction locks must exist", store.ErrStale)
 
 // commit writes and commits in one round trip.
 func (t *transaction) commit(writes []store.Write) error {

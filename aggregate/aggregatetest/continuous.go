@@ -14,9 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// RunContinuous runs the contracts of continuous.Store and
-// continuous.Work. newStore returns a fresh, empty store and registers its own
-// cleanup on t.
+// RunContinuous runs the contract tests of continuous.Store and continuous.Work. newStore returns a fresh,
+// empty store and registers its own cleanup on t.
 func RunContinuous(t *testing.T, newStore func(t testing.TB) ContinuousHarness) {
 	run := func(name string, test func(t contT)) {
 		t.Run(name, func(t *testing.T) { test(contT{t, newStore(t)}) })

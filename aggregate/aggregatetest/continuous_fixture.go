@@ -16,27 +16,27 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// ContinuousHarness is a fresh, empty store that keeps health data and continuous
-// queries. All fields look at the same store.
+// ContinuousHarness is a fresh, empty store of health data and continuous queries. All fields are views of the
+// same store.
 type ContinuousHarness struct {
-	// Store and Work are the interfaces that are tested.
+	// Store and Work are the interfaces under test.
 	Store continuous.Store
 	Work  continuous.Work
-	// Data is what schedules tasks, and Users whose it is.
+	// Data is the health data whose writes schedule tasks, and Users are the people whose data it is.
 	Data  healthdata.Data
 	Users healthdata.Users
-	// Messages shows the events that Work wrote.
+	// Messages lists the events that Work wrote.
 	Messages webhook.Log
 }
 
-// contT is one subtest: a store and the words to talk about it.
+// contT is one subtest: a store and helper methods.
 type contT struct {
 	*testing.T
 	ContinuousHarness
 }
 
-// contQuery is an active query about steps with no field at its zero value, but that it
-// may be evaluated at any time.
+// contQuery returns an active query about steps in which every field is set, and whose tables may be made again
+// at any time.
 func contQuery(team healthlab.TeamID, slug string) continuous.Query {
 	return continuous.Query{
 		ID: newQueryID(), Status: continuous.Active, Slug: slug, Title: "Steps (per day)", Team: team,
@@ -96,7 +96,7 @@ func (t contT) merge(u healthdata.User, key healthdata.SeriesKey, samples ...ser
 	}
 }
 
-// sample writes samples of one value at some minutes.
+// sample writes one sample with the same value at each of some minutes.
 func (t contT) sample(u healthdata.User, resource string, minute int, v float64, more ...int) {
 	list := []series.Sample{healthdatatest.Sample(minute, v)}
 	for _, m := range more {
@@ -110,7 +110,7 @@ func (t contT) refuseSamples(u healthdata.User, samples ...series.Sample) error 
 		func([]series.Outcome) ([]healthlab.Event, error) { return nil, conformance.ErrRefused })
 }
 
-// claim takes n tasks, which must be there, for an hour, and returns the first.
+// claim claims n tasks for an hour, fails unless there are n, and returns the first.
 func (t contT) claim(n int) continuous.Task {
 	t.Helper()
 	tasks, err := t.Work.Claim(t.Context(), n, time.Hour)
@@ -119,7 +119,7 @@ func (t contT) claim(n int) continuous.Task {
 	return tasks[0]
 }
 
-// drain takes all tasks that are due, ends them, and returns them.
+// drain claims and finishes all due tasks, and returns them.
 func (t contT) drain() []continuous.Task {
 	t.Helper()
 	tasks, err := t.Work.Claim(t.Context(), 1000, time.Hour)

@@ -114,8 +114,8 @@ func scheduleSamples(t contT) {
 	require.ElementsMatch(t, people, got)
 }
 
-// A series that is older than a query is watched once its user was scheduled, and again
-// after the query was not active for a while.
+// scheduleWhoWasThere tests that writes to a series that is older than a query make tasks once the user was
+// scheduled, and again after the query was archived and activated.
 func scheduleWhoWasThere(t contT) {
 	team := conformance.NewTeam()
 	u, other := t.user(team), t.user(conformance.NewTeam())

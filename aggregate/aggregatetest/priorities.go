@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// RunPriorityStore runs the contract of [aggregate.PriorityStore] on a store that keeps the
-// continuous queries, too. All cases share one store, and each has teams of its own.
+// RunPriorityStore runs the contract tests of [aggregate.PriorityStore] on a store that stores the continuous
+// queries too. All cases share one store, and each case has teams of its own.
 func RunPriorityStore(t *testing.T, store aggregate.PriorityStore, h ContinuousHarness) {
 	for name, run := range conformance.Sorted(priorityCases) {
 		t.Run(name, func(t *testing.T) { run(prioT{contT{t, h}, store}) })
@@ -42,7 +42,7 @@ func (t prioT) get(team healthlab.TeamID) []aggregate.Priority {
 	return list
 }
 
-// backfilled is how many tasks were scheduled for users that were there.
+// backfilled returns the number of tasks that were scheduled for existing users.
 func (t prioT) backfilled() (n int) {
 	t.Helper()
 	for {

@@ -5,23 +5,23 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 )
 
-// decoder reads bodies and gathers what is wrong.
+// decoder reads request bodies and collects problems.
 type decoder struct {
 	strictjson.Reader
 	questions *aggregate.Service
 }
 
-// object reads one JSON text, which is an object with these keys.
+// object reads one JSON text, which must be an object with these keys.
 func (d *decoder) object(data []byte, keys ...string) (n strictjson.Node, ok bool) {
 	n, err := strictjson.Parse(data)
 	if err != nil {
-		d.Fault(codeBody, "is not a sound JSON text", nil)
+		d.Fault(codeBody, "must be valid JSON", nil)
 		return n, false
 	}
 	return n, d.Object(&n, nil, keys...)
 }
 
-// definition reads and checks the body that creates a query.
+// definition reads and checks the request body that creates a query.
 func (d *decoder) definition(data []byte) (out Definition) {
 	n, ok := d.object(data, "slug", "title", "query", "query_config", "scheduling_preferences", "export_preferences")
 	if !ok {
@@ -69,7 +69,7 @@ func (d *decoder) scheduling(n *strictjson.Node, p strictjson.Path) (s Schedulin
 	return s
 }
 
-// export reads whether events are switched off, and whether rows are pushed.
+// export reads whether changed rows make events, and whether they are pushed as FHIR Observations.
 func (d *decoder) export(n *strictjson.Node, p strictjson.Path) (quiet, fhir bool) {
 	if !d.Object(n, p, "data_events", "fhir_observations") {
 		return false, false
@@ -84,7 +84,7 @@ func (d *decoder) export(n *strictjson.Node, p strictjson.Path) (quiet, fhir boo
 	return !d.Boolean(events.Get("enabled"), p.At("data_events", "enabled")), fhir
 }
 
-// patch reads the body that changes a query.
+// patch reads the request body that changes a query.
 func (d *decoder) patch(data []byte) (out Patch) {
 	n, ok := d.object(data, "title", "scheduling_preferences")
 	if !ok {

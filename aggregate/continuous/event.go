@@ -9,8 +9,8 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 )
 
-// EventResultTableChanged says that the table of a continuous query has changed for a
-// user. Its key is the query and the user.
+// EventResultTableChanged is the event type for a change of the result table of a continuous query for a user.
+// The event key is the query and the user.
 const EventResultTableChanged = "continuous_query.result_table.changed"
 
 // EventTypes lists the events that this package emits.
@@ -25,18 +25,16 @@ func EventTypes() []healthlab.EventType {
 type ResultTableChange struct {
 	QueryID   QueryID `json:"query_id"`
 	QuerySlug string  `json:"query_slug"`
-	// Data has the rows that are new or changed: by the name of each column, without
-	// index, a JSON array of its values; all of them are equally long. Rows are known
-	// by their group keys. A change that is too large for one message comes in
-	// several, which have no row in common.
+	// Data has the new and changed rows: a JSON array of values by column name, without the index; all arrays
+	// have the same length. Group keys identify a row. A change that is too large for one message is split into
+	// several messages that share no row.
 	Data map[string]json.RawMessage `json:"data"`
-	// Others are further queries that an older form of the message tells of. We send
-	// one message for each query.
+	// Others are further queries in the older form of the message. This service sends one message for each
+	// query.
 	Others []ResultTableChange `json:"-"`
 }
 
-// UnmarshalJSON reads the change of one query, or an array of them, which is the older
-// form of the message.
+// UnmarshalJSON reads the change of one query, or an array of changes, which is the older form of the message.
 func (c *ResultTableChange) UnmarshalJSON(data []byte) error {
 	type plain ResultTableChange // without this method
 	var list []plain
@@ -66,12 +64,11 @@ func (q *Query) change(f *aggregate.Frame, rows []int) []byte {
 	return append(some.AppendColumns(b), '}')
 }
 
-// mostChange is how large the data of one event may be: a message has a limit, and an
-// envelope around the data.
+// mostChange is the highest number of bytes of one event's data, so that the event with its envelope fits into
+// a message.
 const mostChange = 900 << 10
 
-// changes writes the data of the events about some rows: one, or several where one
-// would be too large.
+// changes returns the data of the events about some rows: one event, or several if one would be too large.
 func (q *Query) changes(f *aggregate.Frame, rows []int) [][]byte {
 	if len(rows) == 0 {
 		return nil

@@ -8,17 +8,17 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 )
 
-// Mapper makes vital signs in FHIR of a column of a continuous query.
+// Mapper makes FHIR Observations of vital signs from a column of a continuous query.
 type Mapper struct {
-	// Name is that in Query.FHIRMappers.
+	// Name is the name in Query.FHIRMappers.
 	Name string
-	// Resource is the slug of the samples.
+	// Resource is the slug of the samples, such as heartrate.
 	Resource string
-	// Func is how the samples of a bucket became one number: aggregate.Mean, Median, Min or Max.
+	// Func is the function over the samples of a bucket: aggregate.Mean, Median, Min or Max.
 	Func aggregate.Func
 	// Column is the name of the column.
 	Column string
-	// Period is the length of a bucket: a day or longer.
+	// Period is the length of a bucket, a day or longer.
 	Period aggregate.Period
 }
 
@@ -30,8 +30,9 @@ var mappers = []Mapper{
 
 var mappedFuncs = []aggregate.Func{aggregate.Mean, aggregate.Median, aggregate.Min, aggregate.Max}
 
-// Mappers are those of a query: one for each column that is the mean, median, least or greatest of weight, heart rate
-// or respiratory rate, where the only group key is a date truncation of a day or longer; none for every other query.
+// Mappers returns the mappers of a query: one for each column that is the mean, median, least or greatest of
+// weight, heart rate or respiratory rate. A query whose only group key is not a date truncation of a day or
+// longer has none.
 func Mappers(q *aggregate.Query) (out []Mapper) {
 	if len(q.GroupBy) != 1 {
 		return nil
@@ -56,7 +57,7 @@ func Mappers(q *aggregate.Query) (out []Mapper) {
 	return out
 }
 
-// mapperNames are the names of the mappers of a query, each once.
+// mapperNames returns the names of the query's mappers without duplicates.
 func mapperNames(q *aggregate.Query) []string {
 	out := []string{}
 	for _, m := range Mappers(q) {
@@ -78,6 +79,6 @@ func checkMappers(p *healthlab.Problems, q *aggregate.Query) {
 	for _, f := range mappedFuncs {
 		funcs = append(funcs, string(f))
 	}
-	p.Add("not_supported", "needs a column that is "+strings.Join(funcs, ", ")+" of the samples of "+strings.Join(slugs, ", ")+
-		", and a date truncation of a day or longer as the only group key", "export_preferences", "fhir_observations")
+	p.Add("not_supported", "must select a column that is "+strings.Join(funcs, ", ")+" of the samples of "+strings.Join(slugs, ", ")+
+		", and have a date truncation of a day or longer as the only group key", "export_preferences", "fhir_observations")
 }

@@ -14,51 +14,50 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 )
 
-// QueryID names a continuous query. UUID version 7.
+// QueryID identifies a continuous query. UUID version 7.
 type QueryID struct{ uuid.UUID }
 
-// Status says whether a continuous query is kept up to date.
+// Status is the state of a continuous query.
 type Status string
 
 const (
-	// Active is kept up to date.
+	// Active: the query's tables are kept up to date.
 	Active Status = "active"
-	// Archived is not evaluated any more. Its tables stay as they are.
+	// Archived: the query is no longer evaluated, and its tables stay as they are.
 	Archived Status = "archived"
 )
 
-// Query is a stored question that is answered for every user of a team, over
-// all of the user's data, and answered again where that data changes.
+// Query is a stored query. The service evaluates it over all data of every user of a team, and again when that
+// data changes.
 type Query struct {
 	ID     QueryID `json:"id"`
 	Status Status  `json:"status"`
-	// Slug names the query among the active ones of its team.
+	// Slug identifies the query among the active queries of its team.
 	Slug  string           `json:"slug"`
 	Title string           `json:"title"`
 	Team  healthlab.TeamID `json:"team_id"`
-	// Query has a date truncation and selects all of its group keys. Columns of its
-	// tables have their qualified names.
+	// Query must have a date truncation and select all of its group keys. The columns of its tables have their
+	// qualified names.
 	Query  aggregate.Query  `json:"query"`
 	Config aggregate.Config `json:"query_config"`
-	// Scheduling says how often a table may be made again.
+	// Scheduling is how often the service may evaluate the query for a user.
 	Scheduling Scheduling `json:"scheduling_preferences"`
-	// Schema says which columns the tables have and of which type: int64, float64,
-	// bool, string, date or timestamp.
+	// Schema lists the columns of the tables and their types: int64, float64, bool, string, date or timestamp.
 	Schema map[string]aggregate.Type `json:"result_table_schema"`
-	// Resources are the slugs of the resources that the answer depends on.
+	// Resources are the slugs of the resources that the result depends on.
 	Resources []string `json:"resource_dependencies"`
 	Export    Export   `json:"export_preferences"`
-	// FHIRMappers are the names of the mappers that make FHIR Observations of the rows: body_weight, heart_rate,
-	// respiratory_rate; empty without Export.FHIR. See [Mappers].
+	// FHIRMappers are the names of the mappers that make FHIR Observations from the rows: body_weight,
+	// heart_rate, respiratory_rate; empty without Export.FHIR. See [Mappers].
 	FHIRMappers []string `json:"fhir_observation_mappers"`
 
-	// CreatedAt is when it was made, in UTC.
+	// CreatedAt is the time of creation, in UTC.
 	CreatedAt time.Time `json:"-"`
-	// Revision grows with every change. A store sets it.
+	// Revision grows with every change. The store sets it.
 	Revision int64 `json:"-"`
 }
 
-// Gap is the least time between two starts for one user.
+// Gap returns the least time between two evaluations for one user.
 func (q *Query) Gap() time.Duration {
 	if g := q.Scheduling.MinimumGap; g != nil {
 		return time.Duration(*g) * time.Second
@@ -66,43 +65,42 @@ func (q *Query) Gap() time.Duration {
 	return LeastGap
 }
 
-// LeastGap is the shortest time between two evaluations of a continuous query for one
-// user that a team may ask for, and what it gets where it asks for none.
+// LeastGap is the shortest allowed time between two evaluations of a continuous query for one user. It is also
+// the default.
 const LeastGap = 30 * time.Minute
 
-// Scheduling says how often the table of a user may be made again.
+// Scheduling is how often the table of a user may be evaluated.
 type Scheduling struct {
-	// MinimumGap is the least number of seconds between two starts, 1800 or more;
-	// null means 1800.
+	// MinimumGap is the least number of seconds between two evaluations, 1800 or more; null means 1800.
 	MinimumGap *int `json:"minimum_gap_duration_second"`
 }
 
-// Export says what becomes of changed rows.
+// Export selects the destinations of changed rows.
 type Export struct {
-	// DataEvents says whether changed rows are announced.
+	// DataEvents selects whether changed rows make an event.
 	DataEvents DataEvents `json:"data_events"`
-	// FHIR says whether rows are pushed as FHIR Observations to the pipelines of the team (package ehr).
+	// FHIR is true if rows are pushed as FHIR Observations to the pipelines of the team (package ehr).
 	FHIR bool `json:"fhir_observations"`
 }
 
-// DataEvents says whether changed rows are announced with an event.
+// DataEvents selects whether changed rows make an event.
 type DataEvents struct {
 	Enabled bool `json:"enabled"`
 }
 
-// Definition is what a team says of a continuous query.
+// Definition is a team's request for a continuous query.
 type Definition struct {
 	// Slug is 1 to 128 lower-case letters, digits and single hyphens between them.
 	Slug string
 	// Title has at most 50 characters: letters, digits, ( ) & _ - . and white space.
 	Title string
 	Query aggregate.Query
-	// Config is as that of a request. Names of columns are always qualified.
+	// Config is that of an aggregate request. Names of columns are always qualified.
 	Config     aggregate.Config
 	Scheduling Scheduling
-	// Quiet says that changes make no events.
+	// Quiet is true if changed rows make no event.
 	Quiet bool
-	// FHIR says that rows are pushed as FHIR Observations; the query must have [Mappers].
+	// FHIR is true if rows are pushed as FHIR Observations; the query must have [Mappers].
 	FHIR bool
 }
 
@@ -112,11 +110,11 @@ type Patch struct {
 	Scheduling *Scheduling
 }
 
-// Preview is what would become of a continuous query.
+// Preview describes the result of a continuous query before it is created.
 type Preview struct {
 	Schema    map[string]aggregate.Type `json:"result_table_schema"`
 	Resources []string                  `json:"resource_dependencies"`
-	// FHIRPreviews are what Query.FHIRMappers can be, whether or not the definition asks for it.
+	// FHIRPreviews are the possible names in Query.FHIRMappers, whether or not the definition asks for FHIR.
 	FHIRPreviews []string `json:"fhir_observation_previews"`
 }
 
@@ -124,7 +122,7 @@ const codeBody = strictjson.CodeBody
 
 func checkSlug(p *healthlab.Problems, slug string) {
 	if len(slug) > 128 || !goodSlug(slug) {
-		p.Add(codeBody, "is not 1 to 128 lower-case letters, digits and single hyphens between them", "slug")
+		p.Add(codeBody, "must have 1 to 128 lower-case letters, digits and single hyphens between them", "slug")
 	}
 }
 
@@ -134,13 +132,13 @@ func checkTitle(p *healthlab.Problems, title string) {
 		ok = ok && (unicode.IsLetter(c) && c <= 0xff || c >= '0' && c <= '9' || unicode.IsSpace(c) || strings.ContainsRune("()&_-.", c))
 	}
 	if !ok {
-		p.Add(codeBody, "is not at most 50 letters, digits, ( ) & _ - . and white space", "title")
+		p.Add(codeBody, "must have at most 50 characters: letters, digits, ( ) & _ - . and white space", "title")
 	}
 }
 
 func checkScheduling(p *healthlab.Problems, s *Scheduling) {
 	if g := s.MinimumGap; g != nil && (*g < int(LeastGap/time.Second) || *g > maxGap) {
-		p.Add(codeBody, "is not between 1800 and 31536000", "scheduling_preferences", "minimum_gap_duration_second")
+		p.Add(codeBody, "must be from 1800 to 31536000 seconds", "scheduling_preferences", "minimum_gap_duration_second")
 	}
 }
 
@@ -156,8 +154,8 @@ func checkPatch(p *healthlab.Problems, patch *Patch) {
 // maxGap is a year, in seconds.
 const maxGap = 365 * 24 * 3600
 
-// goodSlug reports whether s is words of lower-case letters and digits with single
-// hyphens between them.
+// goodSlug reports whether s consists of words of lower-case letters and digits with single hyphens between
+// them.
 func goodSlug(s string) bool {
 	for word := range strings.SplitSeq(s, "-") {
 		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Tables declares what [NewStore] keeps.
+// Tables declares the tables of [NewStore].
 func Tables() []store.Definition {
 	return []store.Definition{
 		queryTable.Definition(), queryIDs.Definition(), backfillTable.Definition(),
@@ -25,22 +25,22 @@ func Tables() []store.Definition {
 
 // StoreOptions adjusts a RowStore. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// Events takes the events of Finish. Default: no event is written.
+	// Events stores the events of Finish. Default: none is stored.
 	Events store.Events
-	// Pushed is called where the rows of a query that are pushed as FHIR Observations have changed for a user, in the
+	// Pushed is called when the rows of a query that pushes FHIR Observations have changed for a user, in the
 	// transaction of the change. Default: none.
 	Pushed func(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, query uuid.UUID) error
 }
 
-// RowStore is a [Store] and a [Work] that keep rows. It is also what schedules tasks in the transactions
-// of other stores: healthdata.Changes for data, and [RowStore.Restart] for preferences. Safe for
+// RowStore is a [Store] and a [Work] over rows. It also schedules tasks in the transactions of other stores: as
+// healthdata.Changes after writes of data, and by [RowStore.Restart] after changes of preferences. Safe for
 // concurrent use.
 type RowStore struct {
 	s    store.Store
 	opts StoreOptions
 }
 
-// NewStore returns a RowStore that keeps its rows in s, whose tables include [Tables].
+// NewStore returns a RowStore that stores its rows in s, whose tables must include [Tables].
 func NewStore(s store.Store, opts *StoreOptions) *RowStore {
 	r := &RowStore{s: s}
 	if opts != nil {
@@ -70,8 +70,8 @@ func placeInList(at time.Time, id QueryID) string {
 	return store.Reverse(store.Time(at) + store.UUID(id.UUID))
 }
 
-// queryTable has the queries. Only active ones have the first index value. Every write of data reads it,
-// and it holds nothing of a person, so it is in clear.
+// queryTable stores the queries. Only active ones have the first index value. Every write of health data reads
+// it. It is not encrypted, because it has no personal data.
 var queryTable = store.Table[queryRow]{
 	Name: "continuous_query", Unique: [2]bool{true}, Clear: true,
 	Row: func(q *queryRow) store.Row {
@@ -85,18 +85,18 @@ var queryTable = store.Table[queryRow]{
 
 func activeSlug(slug string) string { return store.Text(slug) }
 
-// queryIDs has the ids of the queries of all teams, without a team: an id is taken once.
+// queryIDs stores the ids of the queries of all teams, so that an id is used once.
 var queryIDs = store.Table[QueryID]{
 	Name: "continuous_query_id", Clear: true,
 	Row:    func(id *QueryID) store.Row { return store.Row{Key: store.Key{ID: store.UUID(id.UUID)}} },
 	Encode: func(*QueryID) ([]byte, error) { return []byte{}, nil },
 }
 
-// backfill is a query whose users are being scheduled.
+// backfill is a query for whose existing users tasks are being scheduled.
 type backfill struct {
 	Team  healthlab.TeamID
 	Query QueryID
-	After healthlab.UserID // those up to here are
+	After healthlab.UserID // users up to this id have tasks
 	Due   time.Time        // zero while the query is not active
 }
 
@@ -119,7 +119,7 @@ func noQuery() error {
 // Insert implements [Store].
 func (r *RowStore) Insert(ctx context.Context, q Query) error {
 	if q.Team.IsZero() || q.ID.UUID == uuid.Nil {
-		return fmt.Errorf("%w: a continuous query needs a team and an id", healthlab.Invalid)
+		return fmt.Errorf("%w: continuous query: the team and the id must be set", healthlab.Invalid)
 	}
 	return taken(r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		if err := queryTable.Insert(tx, &queryRow{Query: q, CreatedAt: healthlab.At(q.CreatedAt).Time, Revision: 1}); err != nil {
@@ -195,7 +195,7 @@ func (r *RowStore) Update(ctx context.Context, team healthlab.TeamID, id QueryID
 	return copyQuery(&out)
 }
 
-// copyQuery returns a query that shares nothing with what a caller may edit.
+// copyQuery returns a deep copy of a query.
 func copyQuery(q *Query) (Query, error) {
 	data, err := json.Marshal(q)
 	if err != nil {
@@ -213,7 +213,7 @@ func badCursor() error {
 	}}}
 }
 
-// List implements [Store]. A cursor is the place in the list of the last query of a page.
+// List implements [Store]. A cursor is the position of the page's last query in the list.
 func (r *RowStore) List(ctx context.Context, q ListQuery) (Page, error) {
 	after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 	if err != nil || len(after) != 0 && len(after) != len(placeInList(time.Time{}, QueryID{})) {
@@ -239,7 +239,7 @@ func (r *RowStore) List(ctx context.Context, q ListQuery) (Page, error) {
 	return page, nil
 }
 
-// watch is what of a query decides when a task is due.
+// watch is the part of a query that decides when a task is due.
 type watch struct {
 	Query struct {
 		ID         QueryID    `json:"id"`
@@ -301,7 +301,8 @@ func (r *RowStore) Changed(_ context.Context, tx store.Tx, team healthlab.TeamID
 	return nil
 }
 
-// Restart begins to schedule every live user of a team for every query of it, in the transaction tx.
+// Restart starts to schedule tasks for every live user of a team and each of its queries, in the transaction
+// tx.
 func (r *RowStore) Restart(_ context.Context, tx store.Tx, team healthlab.TeamID) error {
 	all := store.Query{Key: store.Key{Table: queryTable.Name, Team: team}, By: store.ByID}
 	waiting := store.Query{Key: store.Key{Table: backfillTable.Name, Team: team}, By: store.ByID, Lock: store.Held}
@@ -331,13 +332,13 @@ func (r *RowStore) Restart(_ context.Context, tx store.Tx, team healthlab.TeamID
 	return nil
 }
 
-// userRows is how many rows of users Backfill reads at a time.
+// userRows is the number of user rows that Backfill reads at a time.
 const userRows = 200
 
-// Backfill implements [Work]. It takes one query a transaction.
+// Backfill implements [Work]. One transaction works on one query.
 //
-// It holds the rows of the users: a write of a user that began before the query was there has ended
-// before the task is made, and the task covers it.
+// It locks the rows of the users. So a write that began before the query existed has ended before the user's
+// task is made, and the task covers it.
 func (r *RowStore) Backfill(ctx context.Context, n int) (count int, err error) {
 	if n <= 0 {
 		return 0, ctx.Err()
@@ -359,7 +360,7 @@ func (r *RowStore) Backfill(ctx context.Context, n int) (count int, err error) {
 	return count, nil
 }
 
-// backfill schedules at most n users of a query and returns how many it scheduled.
+// backfill schedules tasks for at most n users of a query and returns their number.
 func (r *RowStore) backfill(tx store.Tx, b *store.Entry[backfill], n int) (int, error) {
 	q, err := queryTable.Get(tx, queryKey(b.Value.Team, b.Value.Query), store.Shared)
 	if err != nil {
@@ -402,7 +403,7 @@ func (r *RowStore) backfill(tx store.Tx, b *store.Entry[backfill], n int) (int, 
 	return count, nil
 }
 
-// liveUsers returns the first n live users of a team after one, by id, and whether there are more.
+// liveUsers returns the first n live users of a team after a given one, by id, and whether there are more.
 func liveUsers(tx store.Tx, team healthlab.TeamID, after healthlab.UserID, n int) (out []healthlab.UserID, more bool, err error) {
 	last := store.UUID(after.UUID)
 	for {
@@ -427,7 +428,7 @@ func liveUsers(tx store.Tx, team healthlab.TeamID, after healthlab.UserID, n int
 	}
 }
 
-// resultRow is the table that a query came to for a user.
+// resultRow is the result table of a query for a user.
 type resultRow struct {
 	team  healthlab.TeamID
 	user  healthlab.UserID
@@ -455,7 +456,7 @@ func (r *RowStore) Result(ctx context.Context, team healthlab.TeamID, user healt
 		return nil, err
 	}
 	if e == nil {
-		return nil, fmt.Errorf("%w: there is no table yet", healthlab.NotFound)
+		return nil, fmt.Errorf("%w: the continuous query has no result table until its first run ends", healthlab.NotFound)
 	}
 	return e.Value.table, nil
 }

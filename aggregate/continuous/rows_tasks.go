@@ -12,31 +12,31 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// taskRow is a query and user: at most one task that waits and one that runs.
+// taskRow has the tasks of a query and user: at most one that waits and one that runs.
 type taskRow struct {
 	Team  healthlab.TeamID `json:"t"`
 	User  healthlab.UserID `json:"u"`
 	Query QueryID          `json:"q"`
 
-	// Due is when the task that waits is due; zero if none does. Skipped is the last change that came
-	// while it waited.
+	// Due is the time at which the waiting task is due; zero if no task waits. Skipped is the time of the last
+	// change during the wait.
 	Due     time.Time `json:"d,omitzero"`
 	Skipped time.Time `json:"s,omitzero"`
-	// Waiting is what the next task covers, if Kept says so; a task may be due or not.
+	// Waiting is the time range of the next task, if Kept is true; that task may be due or not.
 	Waiting aggregate.Span `json:"w,omitzero"`
 	Kept    bool           `json:"k,omitempty"`
 
-	// Lease is that of the task that runs; zero if none does.
+	// Lease is the end of the lease of the running task; zero if no task runs.
 	Lease   time.Time      `json:"l,omitzero"`
 	Run     int64          `json:"n,omitempty"`
 	Tries   int            `json:"y,omitempty"`
 	Running aggregate.Span `json:"r,omitzero"`
 	RunDue  time.Time      `json:"rd,omitzero"`
-	// Began is the start of the first try, Started that of the last one.
+	// Began is the start of the first try, Started the start of the last one.
 	Began   time.Time `json:"b,omitzero"`
 	Started time.Time `json:"st,omitzero"`
 
-	// Ended counts the entries of the history. The task that runs is the entry of this number.
+	// Ended is the number of history entries. The running task will be the entry with this number.
 	Ended int64 `json:"e,omitempty"`
 }
 
@@ -44,8 +44,8 @@ func taskKey(team healthlab.TeamID, user healthlab.UserID, query QueryID) store.
 	return store.Key{Team: team, User: user, ID: store.UUID(user.UUID) + store.UUID(query.UUID)}
 }
 
-// taskTable has nothing personal but times at which data changed. Writes of data and claims of any team
-// read and write it, so it is in clear.
+// taskTable stores tasks. It is not encrypted: its only personal data is the times of changes, and writes of
+// data and claims for all teams read and write it.
 var taskTable = store.Table[taskRow]{
 	Name: "continuous_task", Clear: true,
 	Row: func(t *taskRow) store.Row {
@@ -70,7 +70,7 @@ func historyKey(team healthlab.TeamID, user healthlab.UserID, query QueryID, num
 	return k
 }
 
-// historyTable has statuses, times and codes of errors, as the tasks in clear.
+// historyTable stores statuses, times and codes of errors, not encrypted for the same reason as taskTable.
 var historyTable = store.Table[historyRow]{
 	Name: "continuous_history", Clear: true,
 	Row:    func(h *historyRow) store.Row { return store.Row{Key: historyKey(h.team, h.User, h.Query, h.number)} },
@@ -85,7 +85,8 @@ func union(a, b aggregate.Span) aggregate.Span {
 	return aggregate.Span{From: min(a.From, b.From), To: max(a.To, b.To)}
 }
 
-// schedule makes a task over a span, or widens the one that waits. The row of the user is locked.
+// schedule makes a task over a time span, or widens the span of the waiting task. The caller has locked the
+// user's row.
 func schedule(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, w *watch, span aggregate.Span) error {
 	e, err := taskTable.Get(tx, taskKey(team, user, w.Query.ID), store.Held)
 	if err != nil {
@@ -117,8 +118,8 @@ func (t *taskRow) widen(span aggregate.Span) {
 	t.Waiting, t.Kept = span, true
 }
 
-// begin makes the task that waits the one that runs, or counts one more try. skipped is an entry for
-// the history, if there is one.
+// begin turns the waiting task into the running one, or counts one more try. It returns a skipped entry for the
+// history, if there is one.
 func (t *taskRow) begin(now time.Time, lease time.Duration) (skipped *HistoryEntry) {
 	t.Run++
 	t.Started = now
@@ -142,7 +143,7 @@ func (t *taskRow) running() HistoryEntry {
 	return HistoryEntry{Query: t.Query, User: t.User, Status: TaskStarted, ScheduledAt: healthlab.At(t.RunDue), StartedAt: &at}
 }
 
-// end adds an entry to the history and removes the one that is too old. The row of the user is locked.
+// end adds an entry to the history and removes the oldest one. The caller has locked the user's row.
 func (t *taskRow) end(tx store.Tx, entry *HistoryEntry) error {
 	err := historyTable.Insert(tx, &historyRow{team: t.Team, number: t.Ended, HistoryEntry: *entry})
 	if old := t.Ended - HistoryKept; old >= 0 {
@@ -216,7 +217,7 @@ func (r *RowStore) Finish(ctx context.Context, task Task, o Outcome) error {
 			return err
 		}
 		if e == nil || e.Value.Lease.IsZero() || e.Value.Run != task.Run {
-			return fmt.Errorf("%w: another worker has the task", healthlab.Precondition)
+			return fmt.Errorf("%w: another worker runs the task", healthlab.Precondition)
 		}
 		t := &e.Value
 		entry, at := t.running(), healthlab.At(tx.Now())
@@ -252,7 +253,7 @@ func (r *RowStore) Finish(ctx context.Context, task Task, o Outcome) error {
 	})
 }
 
-// History implements [Store]. A cursor is a number: entries of lower ones follow.
+// History implements [Store]. A cursor is the number of an entry; entries with lower numbers follow.
 func (r *RowStore) History(ctx context.Context, q HistoryQuery) (HistoryPage, error) {
 	size := q.Size
 	if size <= 0 {

@@ -10,11 +10,10 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// backfillAtOnce is how many users are given a task at a time.
+// backfillAtOnce is the number of users that get a task at a time.
 const backfillAtOnce = 500
 
-// Run evaluates what is due until ctx ends. Any number of processes may run it at the
-// same time.
+// Run evaluates due tasks until ctx ends. Any number of processes may run it at the same time.
 func (s *Service) Run(ctx context.Context) error {
 	loop := work.Loop[Task]{
 		Name: "continuous queries", Workers: s.opts.Workers, Idle: s.opts.Idle, Wake: s.opts.Wake, Log: s.opts.Log,
@@ -26,8 +25,8 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Claim schedules some of the users that were there before a query, and takes at most n
-// tasks that are due. It is a step of Run, for hosts that have a loop of their own.
+// Claim schedules tasks for some users that existed before a query, and claims at most n due tasks. Hosts with
+// a loop of their own call it in place of Run.
 func (s *Service) Claim(ctx context.Context, n int) ([]Task, error) {
 	for left := backfillAtOnce; left > 0; {
 		n, err := s.tasks.Backfill(ctx, left)
@@ -46,8 +45,8 @@ func (s *Service) Claim(ctx context.Context, n int) ([]Task, error) {
 	return list, nil
 }
 
-// Do evaluates one task and records what came of it. An error means that nothing was
-// recorded and that the task comes back.
+// Do evaluates one task and records its outcome. After an error nothing is recorded, and the task is claimed
+// again later.
 func (s *Service) Do(ctx context.Context, t Task) error {
 	o, err := s.outcome(ctx, &t)
 	if err != nil {
@@ -70,7 +69,7 @@ func (s *Service) Do(ctx context.Context, t Task) error {
 	return nil
 }
 
-// detailsOf names an error in a history, and says whether trying again may help.
+// detailsOf returns the code of an error for the history, and whether another try may succeed.
 func detailsOf(err error) (details string, final bool) {
 	var invalid *healthlab.InvalidError
 	switch {
@@ -85,7 +84,7 @@ func detailsOf(err error) (details string, final bool) {
 	}
 }
 
-// outcome evaluates a task.
+// outcome evaluates a task and returns its outcome.
 func (s *Service) outcome(ctx context.Context, t *Task) (Outcome, error) {
 	q, err := s.store.Get(ctx, t.Team, t.Query)
 	if err != nil {
@@ -122,7 +121,7 @@ func (s *Service) outcome(ctx context.Context, t *Task) (Outcome, error) {
 	return s.write(&q, t, &now)
 }
 
-// write makes the outcome of a table that is another than before.
+// write returns the outcome of a table that differs from the stored one.
 func (s *Service) write(q *Query, t *Task, now *aggregate.Refreshed) (Outcome, error) {
 	o := Outcome{Status: TaskCompleted, FHIR: q.Export.FHIR}
 	var err error

@@ -16,27 +16,27 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/internal/strictjson"
 )
 
-// Options adjusts a [Service]. The zero value, and nil, mean the defaults.
+// Options are the options of a [Service]. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Workers is how many tasks run at a time. Default 2.
+	// Workers is the number of tasks that run at a time. Default 2.
 	Workers int
-	// Lease is how long a task may be left by a process that died. Default twice the
-	// time limit of a request, and at least a minute.
+	// Lease is the time after which another process takes over a task. Default twice the time limit of a
+	// request, and at least a minute.
 	Lease time.Duration
-	// Tries is how often a task is begun before it ends with an error. Default 5.
+	// Tries is the number of tries after which a task ends with an error. Default 5.
 	Tries int
-	// Idle is how long to wait when nothing is due. Default 1 s.
+	// Idle is the wait before the next claim if no task is due. Default 1 s.
 	Idle time.Duration
-	// Wake ends that wait early. Give it a buffer of one.
+	// Wake ends that wait early. Its buffer must be one.
 	Wake <-chan struct{}
-	// Accessed is called before a task reads a user's data. After an error nothing is read and
-	// the task is tried again. Nil records nothing.
+	// Accessed is called before a task reads a user's data. After an error the task reads nothing and is tried
+	// again. Nil records nothing.
 	Accessed func(ctx context.Context, t Task) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids. Default UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives what went wrong in the background. Default: slog.Default().
+	// Log receives errors of the background work. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -62,8 +62,7 @@ func (o *Options) defaults(limit time.Duration) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 }
 
-// Service keeps continuous queries and evaluates them in the background. It
-// is safe for concurrent use.
+// Service manages continuous queries and evaluates them in the background. It is safe for concurrent use.
 type Service struct {
 	questions *aggregate.Service
 	store     Store
@@ -71,20 +70,19 @@ type Service struct {
 	opts      Options
 }
 
-// The names of rules that continuous queries break.
+// Error types of continuous queries.
 const (
-	// SlugTaken: another active query of the team has the slug. Its kind is
-	// healthlab.Conflict.
+	// SlugTaken: another active query of the team has the slug. The error kind is healthlab.Conflict.
 	SlugTaken = "SLUG_TAKEN"
-	// UserNotFound: the team has no such live user. Its kind is healthlab.NotFound.
+	// UserNotFound: the team has no such live user. The error kind is healthlab.NotFound.
 	UserNotFound = "USER_NOT_FOUND"
 )
 
-// New returns a service that evaluates with questions, under its limits. All but opts
-// are required; without them it returns healthlab.Invalid. It starts nothing.
+// New returns a Service that evaluates queries with questions, within its limits. All arguments but opts are
+// required; without them it returns healthlab.Invalid. It starts no goroutine.
 func New(questions *aggregate.Service, store Store, tasks Work, opts *Options) (*Service, error) {
 	if questions == nil || store == nil || tasks == nil {
-		return nil, fmt.Errorf("%w: continuous queries need a service, a store and its work", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: continuous.New: the aggregate service, the store and the tasks are required", healthlab.Invalid)
 	}
 	s := &Service{questions: questions, store: store, tasks: tasks}
 	if opts != nil {
@@ -94,9 +92,8 @@ func New(questions *aggregate.Service, store Store, tasks Work, opts *Options) (
 	return s, nil
 }
 
-// DecodeDefinition reads the body that creates a continuous query, and checks it. Keys that are
-// not known are treated as by [aggregate.Service.Decode]. The error is
-// [healthlab.InvalidError] with every problem by its path.
+// DecodeDefinition reads and checks the request body that creates a continuous query. Unknown keys are handled
+// as by [aggregate.Service.Decode]. The error is a [healthlab.InvalidError] with every problem by its path.
 func (s *Service) DecodeDefinition(data []byte, ignoreUnknown bool) (Definition, error) {
 	d := decoder{strictjson.Reader{Lenient: ignoreUnknown}, s.questions}
 	n := d.definition(data)
@@ -106,7 +103,7 @@ func (s *Service) DecodeDefinition(data []byte, ignoreUnknown bool) (Definition,
 	return n, nil
 }
 
-// DecodePatch reads the body that changes a continuous query, and checks it.
+// DecodePatch reads and checks the request body that changes a continuous query.
 func (s *Service) DecodePatch(data []byte, ignoreUnknown bool) (Patch, error) {
 	d := decoder{strictjson.Reader{Lenient: ignoreUnknown}, s.questions}
 	out := d.patch(data)
@@ -132,8 +129,7 @@ func (s *Service) prepare(n *Definition) (*aggregate.Prepared, error) {
 	return p, problems.Err()
 }
 
-// Preview checks a continuous query and says what its tables would be. Invalid as
-// [aggregate.Service.Check].
+// Preview checks a continuous query and describes its tables. Invalid as [aggregate.Service.Check].
 func (s *Service) Preview(ctx context.Context, team healthlab.TeamID, n *Definition) (Preview, error) {
 	if err := s.questions.Allowed(ctx, team); err != nil {
 		return Preview{}, fmt.Errorf("preview continuous query: %w", err)
@@ -145,9 +141,9 @@ func (s *Service) Preview(ctx context.Context, team healthlab.TeamID, n *Definit
 	return Preview{Schema: p.Schema(), Resources: p.Resources(), FHIRPreviews: mapperNames(&n.Query)}, nil
 }
 
-// Create stores a continuous query. Tables for the users that are there follow in the
-// background. Invalid as [aggregate.Service.Check]; Conflict, as a RuleError of type SlugTaken,
-// if an active query of the team has the slug; Forbidden as [aggregate.Service.Query].
+// Create stores a continuous query. The tables of existing users follow in the background. Invalid as
+// [aggregate.Service.Check]; Conflict, as a RuleError of type SlugTaken, if an active query of the team has the
+// slug; Forbidden as [aggregate.Service.Query].
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n *Definition) (Query, error) {
 	preview, err := s.Preview(ctx, team, n)
 	if err != nil {
@@ -170,7 +166,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n *Definiti
 	return q, nil
 }
 
-// Update changes a continuous query. NotFound if the team has none of this id.
+// Update changes a continuous query. NotFound if the team has no query with this id.
 func (s *Service) Update(ctx context.Context, team healthlab.TeamID, id QueryID, p Patch) (Query, error) {
 	var problems healthlab.Problems
 	checkPatch(&problems, &p)
@@ -188,8 +184,8 @@ func (s *Service) Update(ctx context.Context, team healthlab.TeamID, id QueryID,
 	})
 }
 
-// Archive ends a continuous query: its tables stay, and are not made again. Its slug is
-// free. Archiving it again changes nothing. NotFound if the team has none of this id.
+// Archive ends a continuous query: its tables stay and are not evaluated again, and its slug is free. Archiving
+// an archived query is a no-op. NotFound if the team has no query with this id.
 func (s *Service) Archive(ctx context.Context, team healthlab.TeamID, id QueryID) (Query, error) {
 	return s.update(ctx, team, id, func(q *Query) error {
 		q.Status = Archived
@@ -205,7 +201,7 @@ func (s *Service) update(ctx context.Context, team healthlab.TeamID, id QueryID,
 	return q, nil
 }
 
-// Get returns a continuous query, archived or not. NotFound if the team has none of this id.
+// Get returns a continuous query, archived or not. NotFound if the team has no query with this id.
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id QueryID) (Query, error) {
 	q, err := s.store.Get(ctx, team, id)
 	if err != nil {
@@ -224,8 +220,7 @@ func (s *Service) List(ctx context.Context, q ListQuery) (Page, error) {
 	return p, nil
 }
 
-// find returns the query that an id, or the slug of an active query, names, if the user
-// is there and the team may ask.
+// find returns the query with an id, or the active query with a slug, if the team has the user and may query.
 func (s *Service) find(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string) (Query, error) {
 	if err := s.questions.Allowed(ctx, team); err != nil {
 		return Query{}, err
@@ -244,11 +239,11 @@ func (s *Service) find(ctx context.Context, team healthlab.TeamID, user healthla
 	return s.store.Find(ctx, team, name)
 }
 
-// Result returns a user's table: that of the last evaluation, without rows before the
-// first one. The query is named by its id, or by its slug while it is active.
+// Result returns a user's table of the last evaluation; without rows before the first one. The query is named
+// by its id, or by its slug while it is active.
 //
-// Errors: NotFound without such a query, or, as a RuleError of type UserNotFound,
-// without such a live user; Forbidden as [aggregate.Service.Query].
+// Errors: NotFound without such a query, or, as a RuleError of type UserNotFound, without such a live user;
+// Forbidden as [aggregate.Service.Query].
 func (s *Service) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string) (aggregate.Frame, error) {
 	q, err := s.find(ctx, team, user, name)
 	if err != nil {
@@ -265,8 +260,8 @@ func (s *Service) Result(ctx context.Context, team healthlab.TeamID, user health
 	return f, nil
 }
 
-// stored returns the table of a user. It is empty, and was not found, if there is none or
-// if it has other columns: then an earlier version of the library wrote it.
+// stored returns the stored table of a user. It returns an empty table and false if there is none, or if an
+// earlier version of the library wrote it with other columns.
 func (s *Service) stored(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id QueryID, p *aggregate.Prepared) (f aggregate.Frame, found bool, err error) {
 	empty := p.Empty()
 	data, err := s.store.Result(ctx, team, user, id)
@@ -286,9 +281,8 @@ func (s *Service) stored(ctx context.Context, team healthlab.TeamID, user health
 	return f, true, nil
 }
 
-// History returns one page of what became of the tasks of a query and user, the newest
-// first. Errors as those of Result; Invalid for a cursor that is none. q.Query is found
-// by name and need not be set.
+// History returns one page of the task outcomes of a query and user, the newest first. Errors as those of
+// Result; Invalid for an invalid cursor. q.Query is ignored, because the query is found by its name.
 func (s *Service) History(ctx context.Context, name string, q HistoryQuery) (HistoryPage, error) {
 	found, err := s.find(ctx, q.Team, q.User, name)
 	if err != nil {

@@ -9,31 +9,28 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 )
 
-// Store keeps continuous queries and the tables that came of them.
+// Store stores continuous queries and their result tables.
 //
-// All methods are safe for concurrent use and atomic. A context that has ended before a
-// call writes nothing and is the error. What a call takes and returns is a copy. Text
-// that contains NUL is refused with [healthlab.Invalid]. Times are kept in UTC to the
-// microsecond. An id that the team does not have is [healthlab.NotFound], whether or
-// not another team has it.
+// All methods are safe for concurrent use and atomic. If the context has ended before a call, the call writes
+// nothing and returns the context's error. Arguments and results are copies. Text that contains NUL is refused
+// with [healthlab.Invalid]. Times are stored in UTC to the microsecond. An id that the team does not have is
+// [healthlab.NotFound], whether or not another team has it.
 //
-// A store that keeps health data too schedules work in the commit that changes data:
-// where a write of [healthdata.Data] changed something of a resource, every active
-// query of the team that depends on the resource gets a task for that user (see
-// [Work]). [healthdata.Users.Erase] removes tables, tasks and history of the
+// A store that also stores health data schedules tasks in the transaction that changes the data: after a write
+// of [healthdata.Data] that changed a resource, every active query of the team that depends on the resource
+// gets a task for that user (see [Work]). [healthdata.Users.Erase] removes tables, tasks and history of the
 // user.
 type Store interface {
-	// Insert adds q with Revision 1 whatever it says, and begins to schedule a task
-	// for every live user of the team; see Backfill. What is written before a user's
-	// turn may be left to that task, which covers it. The zero team or id is
-	// healthlab.Invalid. An id that is taken, or the slug of another active query of
-	// the team, is healthlab.Conflict.
+	// Insert adds q with Revision 1, whatever q.Revision is, and starts to schedule a task for every live user
+	// of the team; see Backfill. Changes of data before a user's task is scheduled need no task of their own,
+	// because that task covers them. A zero team or id is healthlab.Invalid. An id that exists, or the slug of
+	// another active query of the team, is healthlab.Conflict.
 	Insert(ctx context.Context, q Query) error
 
 	// Get returns one query by its id.
 	Get(ctx context.Context, team healthlab.TeamID, id QueryID) (Query, error)
 
-	// Find returns the active query of a slug.
+	// Find returns the active query with a slug.
 	Find(ctx context.Context, team healthlab.TeamID, slug string) (Query, error)
 
 	// Update loads the query, lets change edit it, and writes it back with the next
@@ -49,48 +46,42 @@ type Store interface {
 	// [healthlab.InvalidError] at cursor.
 	List(ctx context.Context, q ListQuery) (Page, error)
 
-	// Result returns the table that the last task of a user wrote, byte for byte.
-	// NotFound if there is none.
+	// Result returns the table that the last task of a user wrote, byte for byte. NotFound if there is none.
 	Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id QueryID) ([]byte, error)
 
-	// History returns one page of what became of the tasks of a query and user, the
-	// newest first. A task that waits is the first entry, as scheduled. At least the
-	// last [HistoryKept] that were started are kept. A cursor that is not one of
-	// this list is an [healthlab.InvalidError] at cursor.
+	// History returns one page of the task outcomes of a query and user, the newest first. A waiting task is
+	// the first entry, with the status scheduled. At least the last [HistoryKept] started tasks are stored. A
+	// cursor that is not one of this list is an [healthlab.InvalidError] at cursor.
 	History(ctx context.Context, q HistoryQuery) (HistoryPage, error)
 }
 
-// Work is the tasks that keep tables up to date. A query and user have at
-// most one task that waits and one that runs.
+// Work stores the tasks that keep tables up to date. A query and user have at most one task that waits and one
+// that runs.
 //
-// A task covers a range of time in which data may have changed: the timestamps of
-// samples, and the Index of records, of a changed record also the Index that it had.
-// It is due when the query's Gap has passed since the last start, or at once. A change
-// while a task waits widens its range and is listed in the history as skipped; of several
-// such changes of one task only the last one is listed. A change while a task runs makes
-// another task.
+// A task covers the time range in which data may have changed: the timestamps of changed samples, and the old
+// and new Index of changed records. It is due when the query's Gap has passed since the last start, or at once.
+// A change while a task waits widens its range, and the history lists the last such change as skipped. A change
+// while a task runs makes another task.
 //
-// Due times and leases run on the store's own clock. Methods are safe for concurrent
-// use and atomic, as those of [Store].
+// Due times and leases use the store's own clock. Methods are safe for concurrent use and atomic, as those of
+// [Store].
 type Work interface {
-	// Backfill goes on with scheduling the users that were there before a query: it
-	// gives tasks over [Always] to at most n of them, and returns to how many. 0
-	// means that nothing is left to schedule.
+	// Backfill schedules tasks for users that existed before a query: tasks over [Always] for at most n users.
+	// It returns their number; 0 if all users have a task.
 	Backfill(ctx context.Context, n int) (int, error)
 
-	// Claim takes at most n due tasks of any team, the longest due first, and keeps
-	// them from other callers for the lease. A task whose lease has ended without
-	// Finish comes back, with the same range and the next Try.
+	// Claim claims at most n due tasks of any team, the longest due first, and hides them from other callers
+	// until the lease ends. A task whose lease has ended without Finish is due again, with the same range and
+	// the next Try.
 	Claim(ctx context.Context, n int, lease time.Duration) ([]Task, error)
 
-	// Finish ends a task that was claimed, in one commit with its table and events.
-	// healthlab.Precondition if it was claimed again since, or its user was erased;
-	// then nothing is written. After TaskError the range of the task is kept for the
-	// next one.
+	// Finish ends a claimed task, in one transaction with its table and events. healthlab.Precondition if
+	// another worker has claimed the task since, or its user was erased; then nothing is written. After
+	// TaskError the next task keeps the range.
 	Finish(ctx context.Context, t Task, o Outcome) error
 }
 
-// HistoryKept is how many entries of the history of a query and user are kept.
+// HistoryKept is the number of history entries that are stored for a query and user.
 const HistoryKept = 200
 
 // Task is one evaluation of a query for a user.
@@ -98,25 +89,25 @@ type Task struct {
 	Team  healthlab.TeamID
 	User  healthlab.UserID
 	Query QueryID
-	// Range is where data may have changed since the last task.
+	// Range is the time range in which data may have changed since the last task.
 	Range aggregate.Span
-	// ScheduledAt is when the task was due, StartedAt when it was claimed.
+	// ScheduledAt is the time at which the task was due, StartedAt the time of the claim.
 	ScheduledAt, StartedAt time.Time
 	// Try counts the claims of this task, from 1.
 	Try int
-	// Run is the store's own mark of this claim.
+	// Run identifies this claim. The store sets it.
 	Run int64
 }
 
-// LogValue shows the ids.
+// LogValue logs the ids only.
 func (t Task) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("team", t.Team.String()), slog.String("user", t.User.String()), slog.String("query", t.Query.String()), slog.Int("try", t.Try))
 }
 
-// TaskStatus says what became of a task.
+// TaskStatus is the state of a task.
 type TaskStatus string
 
-// The statuses of tasks.
+// Statuses of tasks.
 const (
 	TaskScheduled TaskStatus = "scheduled"
 	TaskStarted   TaskStatus = "started"
@@ -126,36 +117,35 @@ const (
 	TaskSkipped TaskStatus = "skipped"
 )
 
-// Outcome is what a task comes to.
+// Outcome is the result of a task.
 type Outcome struct {
 	// Status is TaskCompleted, TaskError or TaskSkipped.
 	Status TaskStatus
 	// Table is the user's new table; nil leaves the old one.
 	Table []byte
-	// Events explain the change.
+	// Events are the events about the change.
 	Events []healthlab.Event
-	// FHIR says that the rows are pushed as FHIR Observations.
+	// FHIR is true if the rows are pushed as FHIR Observations.
 	FHIR bool
-	// Details names the error of a TaskError.
+	// Details is the error code of a TaskError.
 	Details string
 }
 
-// HistoryEntry is what became of one task.
+// HistoryEntry is the outcome of one task.
 type HistoryEntry struct {
 	Query QueryID          `json:"query_id"`
 	User  healthlab.UserID `json:"user_id"`
 	// Status is scheduled, started, completed, error or skipped.
 	Status TaskStatus `json:"status"`
-	// ScheduledAt is when the task was, or is, due. For one that was skipped it is
-	// when it was asked for.
+	// ScheduledAt is the time at which the task was or is due; for a skipped task the time of the change.
 	ScheduledAt healthlab.Time  `json:"scheduled_at"`
 	StartedAt   *healthlab.Time `json:"started_at"`
 	EndedAt     *healthlab.Time `json:"ended_at"`
-	// Details names the error of a task that ended with an error.
+	// Details is the error code of a task that ended with an error.
 	Details *string `json:"error_details"`
 }
 
-// HistoryQuery asks for one page of a history.
+// HistoryQuery selects one page of a history.
 type HistoryQuery struct {
 	Team   healthlab.TeamID
 	User   healthlab.UserID
@@ -170,7 +160,7 @@ type HistoryPage struct {
 	Next    string // the cursor of the next page; empty if there is none
 }
 
-// ListQuery asks for one page of a team's queries.
+// ListQuery selects one page of a team's queries.
 type ListQuery struct {
 	Team   healthlab.TeamID
 	Cursor string // empty for the first page

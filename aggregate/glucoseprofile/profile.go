@@ -14,7 +14,7 @@ import (
 // Unit is the unit of glucose in a profile.
 type Unit string
 
-// The units.
+// Units of glucose.
 const (
 	Millimoles Unit = "mmol/L"
 	Milligrams Unit = "mg/dL"
@@ -23,29 +23,29 @@ const (
 // Units lists them.
 func Units() []Unit { return []Unit{Millimoles, Milligrams} }
 
-// The days of a profile.
+// Numbers of days of a profile.
 const (
-	// DefaultDays is what the consensus recommends.
+	// DefaultDays is the number of days that the consensus recommends.
 	DefaultDays = 14
-	// MaxDays bounds a profile.
+	// MaxDays is the highest number of days of a profile.
 	MaxDays = 90
 )
 
-// Quarters is how many stretches of 15 minutes a day has.
+// Quarters is the number of quarter hours of a day.
 const Quarters = 96
 
-// Question says what a profile is about.
+// Question selects the days and the unit of a profile.
 type Question struct {
-	// To is the last day, which counts as a whole, on the clock of the person.
+	// To is the last day on the person's clock. It counts as a whole.
 	To healthlab.Date
-	// Days is how many days end with To, up to MaxDays. 0 means DefaultDays.
+	// Days is the number of days up to To, at most MaxDays. 0 means DefaultDays.
 	Days int
 	// Unit is Millimoles by default.
 	Unit Unit
 }
 
-// Profile is the ambulatory glucose profile of some days. Printing or logging it shows nothing. Values of
-// glucose are in Unit.
+// Profile is the ambulatory glucose profile of a range of days. Printing or logging it shows no values. Values
+// of glucose are in Unit.
 type Profile struct {
 	healthlab.Private
 
@@ -53,36 +53,37 @@ type Profile struct {
 	From healthlab.Date `json:"start_date"`
 	To   healthlab.Date `json:"end_date"`
 	Unit Unit           `json:"unit"`
-	// DaysWithReadings counts days with at least one reading, Readings all of them.
+	// DaysWithReadings is the number of days with at least one reading, Readings the number of readings.
 	DaysWithReadings int   `json:"days_with_readings"`
 	Readings         int64 `json:"readings"`
-	// Mean is the mean of all readings. GMI, CV and SensorActive are in percent, as the functions of
-	// package aggregate have them; nil is not known.
+	// Mean is the mean of all readings. GMI, CV and SensorActive are percentages, computed by the functions of
+	// package aggregate; nil if unknown.
 	Mean         *float64 `json:"mean"`
 	GMI          *float64 `json:"gmi_percent"`
 	CV           *float64 `json:"cv_percent"`
 	SensorActive *float64 `json:"sensor_active_percent"`
-	// Bands are the five bands of the consensus, the lowest first.
+	// Bands are the five bands of the consensus, from the lowest.
 	Bands []Band `json:"bands"`
-	// Clock has the 96 quarters of an hour of a day, from midnight on.
+	// Clock has the 96 quarter hours of a day, from midnight.
 	Clock []Quarter `json:"clock"`
-	// Daily are the last days, at most 14 of them, the earliest first. Days without readings are among them.
+	// Daily are the last days, at most 14, from the earliest. Days without readings are included.
 	Daily []Day `json:"daily"`
 }
 
 // Band is the share of readings in a band.
 type Band struct {
 	Name aggregate.Band `json:"name"`
-	// Low and High are the ends as the consensus prints them in the unit of the profile; nil is open.
+	// Low and High are the limits of the band, as the consensus prints them in the profile's unit; nil if the
+	// band has no limit on that side.
 	Low     *float64 `json:"low"`
 	High    *float64 `json:"high"`
 	Percent *float64 `json:"percent"`
 }
 
-// Quarter is a quarter of an hour of the day, over all days. Readings are taken as means of five minutes, and
-// percentiles lie between neighbours in proportion. All are nil where no day has a reading.
+// Quarter is the distribution of readings in one quarter hour of the day, over all days. It is computed from
+// means of five minutes; percentiles are interpolated linearly. All fields are nil if no day has a reading.
 type Quarter struct {
-	// Minute is where it begins, in minutes from midnight.
+	// Minute is the start of the quarter, in minutes from midnight.
 	Minute int      `json:"minute"`
 	P5     *float64 `json:"p5"`
 	P25    *float64 `json:"p25"`
@@ -91,19 +92,19 @@ type Quarter struct {
 	P95    *float64 `json:"p95"`
 }
 
-// Day is one day.
+// Day is one day of a profile.
 type Day struct {
 	Date healthlab.Date `json:"date"`
-	// Means has 96 means of quarters of an hour; nil without a reading.
+	// Means has the means of the 96 quarter hours; nil without a reading.
 	Means []*float64 `json:"means"`
 }
 
-// Asker answers questions, as [aggregate.Service] does.
+// Asker runs aggregate queries, as [aggregate.Service] does.
 type Asker interface {
 	Query(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req *aggregate.Request) (*aggregate.Result, error)
 }
 
-// Printer lays out a profile as one page. Implementations are safe for concurrent use.
+// Printer prints a profile on one page. Implementations are safe for concurrent use.
 type Printer interface {
 	// PrintProfile returns a PDF file. subject names the person on the page.
 	PrintProfile(ctx context.Context, subject string, p *Profile) ([]byte, error)
@@ -111,8 +112,8 @@ type Printer interface {
 
 var bands = []aggregate.Band{aggregate.VeryLow, aggregate.Low, aggregate.InTarget, aggregate.High, aggregate.VeryHigh}
 
-// Of returns a profile. Invalid for days or a unit that are none; the errors of [aggregate.Service.Query]
-// otherwise. A person without readings has a profile with 0 readings whose measures are nil.
+// Of returns a profile. Invalid for an invalid number of days or unit; else the errors of
+// [aggregate.Service.Query]. A person without readings has a profile with 0 readings whose measures are nil.
 func Of(ctx context.Context, ask Asker, team healthlab.TeamID, user healthlab.UserID, q Question) (Profile, error) {
 	if err := q.check(); err != nil {
 		return Profile{}, fmt.Errorf("read glucose profile: %w", err)
@@ -141,7 +142,7 @@ func Of(ctx context.Context, ask Asker, team healthlab.TeamID, user healthlab.Us
 	return p, nil
 }
 
-// check fills in the defaults.
+// check sets the defaults and returns the problems of the question.
 func (q *Question) check() error {
 	if q.Days == 0 {
 		q.Days = DefaultDays
@@ -151,7 +152,7 @@ func (q *Question) check() error {
 	}
 	var bad healthlab.Problems
 	if q.To.IsZero() {
-		bad.Add("end_date", "must be a day", "end_date")
+		bad.Add("end_date", "must be a date from 0001-01-01 on", "end_date")
 	}
 	if q.Days < 1 || q.Days > MaxDays {
 		bad.Add("days", fmt.Sprintf("must be between 1 and %d", MaxDays), "days")
@@ -198,7 +199,7 @@ func float(v *int) *float64 {
 	return new(float64(*v))
 }
 
-// fillClock fills in what goes by the time of day, from means of five minutes.
+// fillClock sets the distribution by time of day, from means of five minutes.
 func (q *Question) fillClock(p *Profile, f *aggregate.Frame) {
 	const dailyMost = 14
 	first := p.To.AddDays(1 - min(q.Days, dailyMost))
@@ -237,7 +238,7 @@ func (q *Question) fillClock(p *Profile, f *aggregate.Frame) {
 	}
 }
 
-// percentile returns one of sorted values, between neighbours in proportion; nil of none.
+// percentile returns a percentile of sorted values by linear interpolation; nil for no values.
 func percentile(sorted []float64, percent float64) *float64 {
 	if len(sorted) == 0 {
 		return nil

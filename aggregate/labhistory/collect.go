@@ -15,10 +15,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// identity is the namespace of the ids of results.
+// identity is the UUID namespace of the ids of results.
 var identity = uuid.MustParse("5e0a3c52-6d0b-4f5e-9a53-1f4b7e1f9f0d")
 
-// ids makes ids of the results of one source. Findings of one name are told apart by their order.
+// ids makes the ids of the results of one order or report. Results with the same name get ids by their order.
 type ids map[string]int
 
 func (n ids) of(source uuid.UUID, finding string) uuid.UUID {
@@ -52,7 +52,7 @@ func ofOrder(o *orders.Order, res *orders.OrderResults) []found {
 	return out
 }
 
-// sampleOf returns the sample of a result, or the only one.
+// sampleOf returns the sample of a result; if the result names none, the only sample of the order.
 func sampleOf(in *labresult.Result, res *orders.OrderResults) (sample labresult.SampleData) {
 	if in.SourceSampleID != nil {
 		return res.SampleInformation[*in.SourceSampleID]
@@ -65,7 +65,7 @@ func sampleOf(in *labresult.Result, res *orders.OrderResults) (sample labresult.
 	return sample
 }
 
-// collectedFrom sets the times and the specimen of a result of an order.
+// collectedFrom sets the times and the specimen of an order's result from its sample.
 func (r *Result) collectedFrom(sample *labresult.SampleData, res *orders.OrderResults) {
 	if s := sample.SpecimenType; s != nil && s.Text != "" {
 		r.Specimen = &s.Text
@@ -75,7 +75,7 @@ func (r *Result) collectedFrom(sample *labresult.SampleData, res *orders.OrderRe
 	r.ReportedAt, r.ReportedDate = noted(sample.DateReported, reported)
 }
 
-// noted returns an instant and its day as far as they were said: with an offset, else as a day alone.
+// noted returns an instant and its day. The instant is nil if the time has no offset.
 func noted(at *labresult.TimestampWithOffset, day *string) (*healthlab.Time, *healthlab.Date) {
 	if at != nil {
 		switch at.Precision {
@@ -147,13 +147,13 @@ func jsonText(n *json.Number) *string {
 	return &s
 }
 
-// The sources of ranges.
+// Sources of reference ranges.
 const (
 	rangeOfLaboratory = "laboratory"
 	rangeOfCatalogue  = "catalogue"
 )
 
-// measure fills in what follows from the code, the reported value and the reported unit.
+// measure sets the fields that follow from the LOINC code, the reported value and the reported unit.
 func (r *Result) measure(number bool, low, high *string) {
 	r.Interpretation = cmp.Or(r.Interpretation, string(labresult.UnknownInterpretation))
 	if r.ReferenceRange != nil || low != nil || high != nil {
@@ -176,8 +176,8 @@ func (r *Result) measure(number bool, low, high *string) {
 	r.rangeOf(low, high, r.ReportedUnit)
 }
 
-// rangeOf sets the ends of the range, which are in the unit of their source, and the unit of the result where
-// a number is known.
+// rangeOf sets the limits of the reference range, which are in the unit of their source, in the unit of the
+// result.
 func (r *Result) rangeOf(low, high, unit *string) {
 	if r.LOINC == nil || unit == nil {
 		return
@@ -192,7 +192,7 @@ func (r *Result) rangeOf(low, high, unit *string) {
 	}
 }
 
-// measureValue reads the reported value: a number, or a bound.
+// measureValue parses the reported value: a number, or a bound such as <5.
 func (r *Result) measureValue() {
 	in, ok := refrange.Value(r.ReportedValue)
 	if !ok {
@@ -214,7 +214,7 @@ func (r *Result) measureValue() {
 	}
 }
 
-// inUnit converts a number of a unit into that of the result; nil where that is not possible.
+// inUnit converts a number into the unit of the result; nil if the units cannot be converted.
 func (r *Result) inUnit(text, unit *string) *float64 {
 	if text == nil {
 		return nil

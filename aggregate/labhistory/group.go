@@ -13,18 +13,19 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// found is a result with what its order or report says of the person.
+// found is a result with the patient facts of its order or report.
 type found struct {
 	Result
 
 	facts Facts
-	// bounded: the laboratory gives the ends of the range.
+	// bounded is true if the laboratory gives the limits of the range as numbers.
 	bounded bool
-	// catalogued is the range of the catalogue and its unit, of a result that brings none.
+	// catalogued is the reference range of the lab catalogue with its unit, for a result without a range of its
+	// own.
 	catalogued, catalogueUnit *string
 }
 
-// addCatalogueRanges gives results of an order, of which some bring no range, those of its markers.
+// addCatalogueRanges adds the reference ranges of the ordered markers to results of an order that have none.
 func (s *Service) addCatalogueRanges(ctx context.Context, markers []int, results []found) error {
 	if s.ranges == nil || len(markers) == 0 || !slices.ContainsFunc(results, func(r found) bool { return r.RangeSource == nil && r.LOINC != nil }) {
 		return nil
@@ -59,8 +60,8 @@ func (s *Service) addCatalogueRanges(ctx context.Context, markers []int, results
 	return nil
 }
 
-// applyRange sets the ends of the range of the person: of a list by group that the laboratory gives, and of
-// the catalogue where the laboratory gives none.
+// applyRange sets the limits of the range for the person's group: from the laboratory's list of ranges by
+// group, or from the lab catalogue if the laboratory gives no range.
 func (s *Service) applyRange(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r *found) error {
 	text, unit, value := r.ReferenceRange, r.ReportedUnit, r.ReportedValue
 	if r.catalogued != nil {
@@ -92,7 +93,8 @@ func (s *Service) applyRange(ctx context.Context, team healthlab.TeamID, user he
 	return nil
 }
 
-// chooseGroup returns the group of the person on the day of a result; false where none is theirs without doubt.
+// chooseGroup returns the group (sex, age, pregnancy, fasting) of the person on the day of a result; false if
+// no single group is certain.
 func (s *Service) chooseGroup(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r *found, groups []refrange.Group) (refrange.Group, bool, error) {
 	day := r.Date()
 	facts := r.facts
@@ -119,7 +121,7 @@ func textOrNil(s string) *string {
 	return &s
 }
 
-// factsOfOrder are what an order and its results say of the patient.
+// factsOfOrder returns the patient facts in an order and its results.
 func factsOfOrder(o *orders.Order, res *orders.OrderResults, sample *labresult.SampleData) (f Facts) {
 	if p := o.PatientDetails; p != nil {
 		f.Sex, f.BirthDate = sexOf(string(p.Gender)), p.DOB
@@ -135,7 +137,7 @@ func factsOfOrder(o *orders.Order, res *orders.OrderResults, sample *labresult.S
 	return f
 }
 
-// sexOf returns the sex of a gender that is one.
+// sexOf returns the sex of a gender; empty for genders other than male and female.
 func sexOf(gender string) refrange.Sex {
 	switch people.Gender(gender) {
 	case people.Female:

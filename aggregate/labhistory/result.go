@@ -6,58 +6,57 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Source is where a result was read.
+// Source is the origin of a result: an order or a report.
 type Source string
 
-// The sources.
+// Sources of results.
 const (
-	// FromOrder is an order, whether its laboratory sent the result by API, HL7, FHIR or file, or a
-	// reviewer gave it to the order.
+	// FromOrder: the result belongs to an order. Its laboratory sent it by API, HL7, FHIR or file, or a
+	// reviewer matched it to the order.
 	FromOrder Source = "order"
-	// FromReport is a lab report that a person approved.
+	// FromReport: the result belongs to a lab report that a person approved.
 	FromReport Source = "report"
 )
 
-// Result is one result of a person. Printing or logging it shows nothing.
+// Result is one laboratory result of a person. Printing or logging it shows no values.
 type Result struct {
 	healthlab.Private
 
-	// ID stays while the result is the same finding of the same order or report, and so over
-	// corrections.
+	// ID is stable for the same finding of the same order or report, also after corrections.
 	ID uuid.UUID `json:"id"`
-	// Name is what the laboratory calls it.
+	// Name is the laboratory's name of the test.
 	Name string `json:"name"`
-	// LOINC is its code; null where none is known, or none without doubt.
+	// LOINC is the LOINC code; null if it is unknown or ambiguous.
 	LOINC *string `json:"loinc"`
-	// Analyte is the LOINC component of a code that is known, with the specimen if that is not blood:
-	// "Glucose in urine".
+	// Analyte is the component of a known LOINC code, with the specimen if that is not blood: "Glucose in
+	// urine".
 	Analyte *string `json:"analyte"`
-	// Value is the number in Unit, which is that of [UnitOf]. Both are null where the result is no
-	// number or cannot be converted, and Value is null where the laboratory gives a bound.
+	// Value is the number in Unit, which is the unit of [UnitOf]. Both are null if the result is no number or
+	// cannot be converted. Value is null if the laboratory gives a bound.
 	Value *float64 `json:"value"`
 	Unit  *string  `json:"unit"`
-	// Comparator is <, <=, > or >= of a result that is a bound, and Bound its number in Unit.
+	// Comparator is <, <=, > or >= if the result is a bound, and Bound the bound's number in Unit.
 	Comparator *string  `json:"comparator"`
 	Bound      *float64 `json:"bound"`
-	// ReportedValue and ReportedUnit are what the laboratory wrote.
+	// ReportedValue and ReportedUnit are the texts that the laboratory wrote.
 	ReportedValue string  `json:"reported_value"`
 	ReportedUnit  *string `json:"reported_unit"`
 	// Interpretation is normal, abnormal, critical or unknown.
 	Interpretation string `json:"interpretation"`
-	// ReferenceRange is the range as the laboratory wrote it. RangeLow and RangeHigh are the ends of the
-	// range in Unit; null is open, or not known. RangeSource is laboratory, or catalogue where the result brings
-	// no range and [Options.Catalogue] has one; null without a range. RangeGroup names the group whose
-	// range it is, as its source names it, where the range is a list by sex, age, pregnancy or fasting
-	// and the person is of one of its groups on the day of the sample without doubt.
+	// ReferenceRange is the range as the laboratory wrote it. RangeLow and RangeHigh are its limits in Unit;
+	// null if open or unknown. RangeSource is laboratory, or catalogue if the result has no range and
+	// [Options.Catalogue] has one; null without a range. RangeGroup is the name of the person's group, if the
+	// range is a list by sex, age, pregnancy or fasting and the person's group on the day of the sample is
+	// certain.
 	ReferenceRange *string  `json:"reference_range"`
 	RangeLow       *float64 `json:"range_low"`
 	RangeHigh      *float64 `json:"range_high"`
 	RangeSource    *string  `json:"range_source"`
 	RangeGroup     *string  `json:"range_group"`
-	// Specimen is what was examined, in the laboratory's words; else what the code says.
+	// Specimen is the examined material in the laboratory's words, else that of the LOINC code.
 	Specimen *string `json:"specimen"`
-	// CollectedAt and ReportedAt are instants; null where the laboratory gives a day or less.
-	// CollectedDate and ReportedDate are the days, on the clock of the laboratory.
+	// CollectedAt and ReportedAt are instants; null if the laboratory gives at most a day. CollectedDate and
+	// ReportedDate are the days in the laboratory's time zone.
 	CollectedAt   *healthlab.Time `json:"collected_at"`
 	CollectedDate *healthlab.Date `json:"collected_date"`
 	ReportedAt    *healthlab.Time `json:"reported_at"`
@@ -65,14 +64,14 @@ type Result struct {
 	// Status is partial, final or corrected.
 	Status      string          `json:"status"`
 	CorrectedAt *healthlab.Time `json:"corrected_at"`
-	// Source and SourceID say where the result was read: an order or a parsing job.
+	// Source is order or report, and SourceID the id of the order or of the parsing job.
 	Source     Source    `json:"source"`
 	SourceID   uuid.UUID `json:"source_id"`
 	Laboratory *string   `json:"laboratory"`
 }
 
-// Date is the day that a result is sorted and found by: that of the collection, else that of the
-// report. Zero where neither is known.
+// Date is the day by which a result is sorted and found: the day of the collection, else of the report. Zero if
+// both are unknown.
 func (r *Result) Date() healthlab.Date {
 	switch {
 	case r.CollectedDate != nil:

@@ -19,50 +19,50 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// Users says which users a team has. Implementations are safe for concurrent use.
+// Users looks up users of a team. Implementations are safe for concurrent use.
 type Users interface {
-	// HasUser reports whether the team has this user, alive.
+	// HasUser reports whether the team has this user and the user is not deleted.
 	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
 }
 
-// Orders is what is read of orders, as [orders.Service] has it.
+// Orders reads orders, as [orders.Service] does.
 type Orders interface {
 	List(ctx context.Context, q orders.Query) (orders.Page, error)
 	Results(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.OrderResults, error)
 }
 
-// Reports is what is read of lab reports, as [labreport.Service] has it.
+// Reports reads lab reports, as [labreport.Service] does.
 type Reports interface {
 	Jobs(ctx context.Context, team healthlab.TeamID, q labreport.JobsQuery) (labreport.JobPage, error)
 	JobReview(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.JobReview, error)
 }
 
-// Facts are what is known of a person on a day, for ranges by group. A zero or nil field is not known.
+// Facts are the facts about a person on a day that select a reference range by group. A zero or nil field is
+// unknown.
 type Facts struct {
 	Sex       refrange.Sex
 	BirthDate healthlab.Date
-	// Pregnant and Fasting are about the day.
+	// Pregnant and Fasting are the state on that day.
 	Pregnant, Fasting *bool
 }
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options are the options of a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Facts returns what the host knows of a person on a day. What the order or the report says of sex,
-	// birth date and fasting comes first. It is called for results whose range is a list by group, and
-	// must be safe for concurrent use. Default: nothing is known.
+	// Facts returns the facts that the host knows about a person on a day. Sex, birth date and fasting in the
+	// order or report take precedence. It is called for results whose range is a list by group, and must be
+	// safe for concurrent use. Default: no facts are known.
 	Facts func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, day healthlab.Date) (Facts, error)
-	// Catalogue has the ranges of results that bring none. Default: there are none.
+	// Catalogue has the reference ranges for results without one. Default: none.
 	Catalogue Catalogue
 }
 
-// Catalogue is what is read of a catalogue, as [catalogue.Service] has it. Implementations are safe for
-// concurrent use.
+// Catalogue reads a lab catalogue, as [catalogue.Service] does. Implementations are safe for concurrent use.
 type Catalogue interface {
-	// ExpectedResults returns what each of the markers should bring, by marker id.
+	// ExpectedResults returns the expected results of each marker, by marker id.
 	ExpectedResults(ctx context.Context, markers []int) (map[int][]catalogue.ExpectedResult, error)
 }
 
-// Service reads histories. It is safe for concurrent use.
+// Service reads the laboratory histories of people. It is safe for concurrent use.
 type Service struct {
 	users   Users
 	orders  Orders
@@ -71,10 +71,10 @@ type Service struct {
 	ranges  Catalogue
 }
 
-// New returns a Service. A nil orders or reports is a source without results.
+// New returns a Service. A nil orders or reports counts as one without results.
 func New(users Users, o Orders, r Reports, opts *Options) (*Service, error) {
 	if users == nil {
-		return nil, fmt.Errorf("%w: labhistory: users are missing", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: labhistory.New: users are required", healthlab.Invalid)
 	}
 	s := &Service{users: users, orders: o, reports: r}
 	if opts != nil {
@@ -87,26 +87,26 @@ func New(users Users, o Orders, r Reports, opts *Options) (*Service, error) {
 type Query struct {
 	// Codes are LOINC codes; empty means any, results without a code included.
 	Codes []string
-	// From and To bound [Result.Date], both inclusive; zero is open. A result without a day is in no
-	// bounded query.
+	// From and To are the limits of [Result.Date], both inclusive; zero is open. A query with a limit excludes
+	// results without a day.
 	From, To healthlab.Date
-	// Source, if not empty, keeps the results of one.
+	// Source selects the results of one source; empty for all.
 	Source Source
-	// Cursor continues after an earlier page: its Next. Empty for the first page.
+	// Cursor is the Next of an earlier page. Empty for the first page.
 	Cursor string
-	// Size is the most results to return. Default 50.
+	// Size is the highest number of results to return. Default 50.
 	Size int
 }
 
-// Page is one page of results: the newest day first, results without a day last, ties by id.
+// Page is one page of results: the newest day first, results without a day last, then by id.
 type Page struct {
 	Results []Result
 	// Next is the cursor of the next page; empty after the last.
 	Next string
 }
 
-// List returns a page of a person's results. NotFound if the team has no such user; Invalid for a
-// code that is none and a cursor that is none.
+// List returns a page of a person's results. NotFound if the team has no such user; Invalid for an invalid code
+// or cursor.
 func (s *Service) List(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q Query) (Page, error) {
 	after, err := q.check()
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *Service) All(ctx context.Context, team healthlab.TeamID, user healthlab
 	return out, nil
 }
 
-// pageSize is how many orders or reports are read at a time.
+// pageSize is the number of orders or reports that are read at a time.
 const pageSize = 100
 
 func (s *Service) fromOrders(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (out []found, err error) {
@@ -236,7 +236,7 @@ func dayText(d healthlab.Date) string {
 	return d.String()
 }
 
-// matches reports whether a result is one that the query selects.
+// matches reports whether the query selects a result.
 func (q *Query) matches(r *Result) bool {
 	day := r.Date()
 	switch {
@@ -249,7 +249,7 @@ func (q *Query) matches(r *Result) bool {
 	return true
 }
 
-// check fills in the defaults and reads the cursor.
+// check sets the defaults and parses the cursor.
 func (q *Query) check() (*position, error) {
 	var bad healthlab.Problems
 	if q.Size <= 0 {
@@ -273,7 +273,7 @@ func (q *Query) check() (*position, error) {
 	return &p, bad.Err()
 }
 
-// position is the place of a result in a history.
+// position is the position of a result in the history.
 type position struct {
 	day healthlab.Date
 	id  uuid.UUID

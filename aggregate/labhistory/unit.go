@@ -22,34 +22,35 @@ var molarMassCSV string
 //go:embed data/NOTICES.md
 var Notices string
 
-// substance is what is known of a component.
+// substance has the properties of a LOINC component.
 type substance struct {
-	molarMass float64 // g/mol; 0 is not known
-	charge    float64 // of the ion; 0 is not known
+	molarMass float64 // g/mol; 0 if unknown
+	charge    float64 // of the ion; 0 if unknown
 	unit      string  // of concentrations
 }
 
 // analyte is a LOINC code with its one unit.
 type analyte struct {
 	term *loinc.Term
-	// name is the component, with the specimen if that is not blood or a part of it.
+	// name is the component, with the specimen unless that is blood or a part of blood.
 	name string
 	substance
 	unit ucum.Unit
 }
 
-// glycated is the component whose two scales have no factor between them.
+// glycated is the component hemoglobin A1c, whose two scales (NGSP and IFCC) have no constant factor between
+// them.
 const glycated = "Hemoglobin A1c/Hemoglobin.total"
 
-// kinds of units that are concentrations: of a mass, of an amount of substance, and of units of an
-// assay. They are ways to write one quantity.
+// Kinds of units of concentration: of a mass, of an amount of substance, and of units of an assay. They measure
+// the same quantity.
 const (
 	massKind      = "mass"
 	amountKind    = "substance"
 	arbitraryKind = "arbitrary"
 )
 
-// quantity is the kind of what a unit measures, the same for all concentrations.
+// quantity returns the quantity that a unit measures; it is the same for all concentrations.
 func quantity(kind string) string {
 	switch kind {
 	case massKind, amountKind, arbitraryKind:
@@ -58,7 +59,7 @@ func quantity(kind string) string {
 	return kind
 }
 
-// analytes are the codes that have a unit.
+// analytes are the LOINC codes that have a unit, by code.
 var analytes = sync.OnceValue(func() map[string]analyte {
 	substances := readSubstances(molarMassCSV)
 	out := map[string]analyte{}
@@ -100,8 +101,8 @@ func rankOf(t loinc.Term) int {
 	return t.Rank
 }
 
-// nameOf returns a component, with the specimen of a term that is not about blood: glucose in urine is
-// another thing than glucose.
+// nameOf returns the name of a component, with the specimen unless that is blood: glucose in urine is a
+// different analyte from glucose.
 func nameOf(t *loinc.Term) string {
 	system := strings.ToLower(t.System)
 	for _, blood := range []string{"", "serum", "plasma", "blood", "ser/plas"} {
@@ -117,7 +118,8 @@ func baseOf(component string) string {
 	return base
 }
 
-// kindOf returns what the units of a term measure, and the first of them; empty without any.
+// kindOf returns the quantity that the units of a LOINC term measure, and the first of the units; empty if it
+// has none.
 func kindOf(t *loinc.Term) (kind, unit string) {
 	for _, code := range t.Units {
 		u, err := ucum.FromCode(code)
@@ -155,18 +157,17 @@ func readSubstances(text string) map[string]substance {
 	return out
 }
 
-// UnitOf returns the unit in UCUM in which the values of a LOINC code are written: one for all
-// codes of its component that measure the same, where concentrations of a mass, of an amount of
-// substance and of units of an assay are the same. It is false for a code that is not known or has no unit.
+// UnitOf returns the UCUM unit in which values of a LOINC code are written. All codes of a component that
+// measure the same quantity have one unit; concentrations of mass, of amount of substance and of assay units
+// are the same quantity. It returns false for an unknown code or a code without a unit.
 func UnitOf(code string) (string, bool) {
 	a, ok := analytes()[code]
 	return a.unit.UCUM, ok
 }
 
-// Convert returns a value of a LOINC code in the unit of [UnitOf]. The unit is a code of UCUM or
-// a text that laboratories print. It is false for an unknown code, for a unit that is not known or
-// measures something else, and where a mass would have to become an amount of substance, or the
-// reverse, without a known molar mass.
+// Convert returns a value of a LOINC code in the unit of [UnitOf]. unit is a UCUM code or a text that
+// laboratories print. It returns false for an unknown code, for an unknown unit or a unit of another quantity,
+// and for a conversion between mass and amount of substance without a known molar mass.
 func Convert(code string, value float64, unit string) (float64, bool) {
 	a, ok := analytes()[code]
 	if !ok {
@@ -215,9 +216,9 @@ func (a *analyte) convert(v float64, u ucum.Unit) (float64, bool) {
 	return 0, false
 }
 
-// convertGlycated converts hemoglobin A1c to percent of NGSP by the master equation of IFCC and
-// NGSP, mmol/mol = 10.929 * (percent - 2.15): Hoelzel et al., Clin Chem 2004;50:166-174. Percent
-// under a code of IFCC may be either and is not converted.
+// convertGlycated converts hemoglobin A1c to percent of NGSP by the master equation of IFCC and NGSP, mmol/mol
+// = 10.929 * (percent - 2.15): Hoelzel et al., Clin Chem 2004;50:166-174. Percent under an IFCC code is
+// ambiguous and is not converted.
 func (a *analyte) convertGlycated(v float64, u ucum.Unit) (float64, bool) {
 	switch {
 	case u.UCUM == "mmol/mol":

@@ -21,18 +21,18 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// Writer has the functions of this package as methods, for hosts of an interface.
+// Writer has the functions of this package as methods, for hosts that need an interface value.
 type Writer struct{}
 
-// WriteArchive is the function of that name.
+// WriteArchive calls the function [WriteArchive].
 func (Writer) WriteArchive(to io.Writer, r *aggregate.Result) error { return WriteArchive(to, r) }
 
-// WriteFrame is the function of that name.
+// WriteFrame calls the function [WriteFrame].
 func (Writer) WriteFrame(to io.Writer, f *aggregate.Frame) error { return WriteFrame(to, f) }
 
-// WriteArchive writes a result as a gzipped tar archive with one Parquet file for each
-// frame: 0.parquet, 1.parquet and so on. One file at a time is in memory, since an
-// archive names the length of a file before its content. An error of to ends it.
+// WriteArchive writes a result as a gzipped tar archive with one Parquet file for each frame: 0.parquet,
+// 1.parquet and so on. It holds one file at a time in memory, because the archive has the length of a file
+// before its content. It returns the first error of to.
 func WriteArchive(to io.Writer, r *aggregate.Result) error {
 	if err := writeArchive(to, r); err != nil {
 		return fmt.Errorf("write archive: %w", err)
@@ -72,8 +72,7 @@ func writeArchive(to io.Writer, r *aggregate.Result) error {
 // rowGroup is the number of rows of a row group.
 const rowGroup = 1 << 17
 
-// WriteFrame writes a frame as one Parquet file, row group by row group. An error of to
-// ends it.
+// WriteFrame writes a frame as one Parquet file, row group by row group. It returns the first error of to.
 func WriteFrame(to io.Writer, f *aggregate.Frame) error {
 	if err := writeFrame(to, f); err != nil {
 		return fmt.Errorf("write parquet: %w", err)
@@ -108,7 +107,7 @@ func writeFrame(to io.Writer, f *aggregate.Frame) error {
 	return w.Close()
 }
 
-// valueOf returns the value of a row of column c, which is number i of its frame.
+// valueOf returns the value of a row of column c, which is column i of its frame.
 func valueOf(c *aggregate.Column, row, i int) parquet.Value {
 	if c.Null(row) {
 		return parquet.NullValue().Level(0, 0, i)
@@ -131,7 +130,7 @@ func valueOf(c *aggregate.Column, row, i int) parquet.Value {
 	return v.Level(0, 1, i)
 }
 
-// ordered is a group whose fields keep their order; the library's own sorts them.
+// ordered is a group whose fields keep their order; the Parquet library sorts the fields of its own groups.
 type ordered struct {
 	parquet.Group
 	fields []parquet.Field

@@ -65,11 +65,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if *key == "" {
-		return errors.New("-api-key is missing")
+		return errors.New("-api-key: is required")
 	}
 	base, err := url.Parse(*api)
 	if err != nil {
-		return errors.New("-api is no URL")
+		return errors.New("-api: must be an http:// or https:// URL")
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *addr)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *customer) handler() http.Handler {
 // a new person each time.
 func (c *customer) begin(w http.ResponseWriter, r *http.Request) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
-		http.Error(w, "only our own page begins", http.StatusForbidden)
+		http.Error(w, "this request must come from the page of the same origin", http.StatusForbidden)
 		return
 	}
 	var user struct {
@@ -140,7 +140,7 @@ func (c *customer) begin(w http.ResponseWriter, r *http.Request) {
 		err = c.call(r.Context(), "/v2/link/token", map[string]any{"user_id": user.ID, "redirect_url": c.url + "/"}, &token)
 	}
 	if err != nil {
-		http.Error(w, "the service does not answer", http.StatusBadGateway)
+		http.Error(w, "healthlab did not answer; try again later", http.StatusBadGateway)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

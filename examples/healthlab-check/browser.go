@@ -41,7 +41,7 @@ func (k *check) browser(ctx context.Context) (linking.Grant, error) {
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		if q.Get("state") != state {
-			http.Error(w, "this is not the sign-in that was begun", http.StatusBadRequest)
+			http.Error(w, "the state must be that of the sign-in this program started", http.StatusBadRequest)
 			return
 		}
 		select {

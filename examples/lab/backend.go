@@ -131,7 +131,7 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	err := b.call(ctx, http.MethodPut, "/orders/"+s.Order.ID.String(), in, &out)
 	switch {
 	case status(err) == http.StatusUnprocessableEntity:
-		return exchange.Accepted{}, fmt.Errorf("submit order: %w: the laboratory refuses it", healthlab.Invalid) // for good
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w: the laboratory refused the order", healthlab.Invalid) // for good
 	case err != nil:
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err) // the call is made again later
 	}
@@ -145,7 +145,7 @@ func (b *Backend) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.Orde
 	case status(err) == http.StatusNotFound: // the laboratory never got it
 		return nil
 	case status(err) == http.StatusConflict:
-		return fmt.Errorf("cancel order: %w: the laboratory has begun", healthlab.Precondition)
+		return fmt.Errorf("cancel order: %w: the laboratory has started the order", healthlab.Precondition)
 	case err != nil:
 		return fmt.Errorf("cancel order: %w", err)
 	}
@@ -168,7 +168,7 @@ var states = map[string]struct {
 func (b *Backend) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	after, err := strconv.Atoi("0" + cursor)
 	if err != nil {
-		return exchange.Batch{}, fmt.Errorf("read reports: %w: the cursor is a number", healthlab.Invalid)
+		return exchange.Batch{}, fmt.Errorf("read reports: %w: cursor: must be a number", healthlab.Invalid)
 	}
 	q := url.Values{"after": {strconv.Itoa(after)}, "limit": {strconv.Itoa(n)}}
 	var reports []json.RawMessage

@@ -24,7 +24,7 @@ type pageImage = image.Image
 // the file that is named, the others into files beside it, -2 and so on.
 func drawBoxes(ctx context.Context, name string, files []labreport.File, pages int, data labreport.Data) error {
 	if pages == 0 {
-		return errors.New("no page to draw")
+		return errors.New("the report must have at least one page")
 	}
 	x, err := pdftext.New(nil)
 	if err != nil {

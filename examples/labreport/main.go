@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if flags.NArg() == 0 {
-		return errors.New("which file?")
+		return errors.New("a file name is required")
 	}
 	catalogue, err := s.catalogue()
 	if err != nil {

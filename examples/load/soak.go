@@ -74,7 +74,7 @@ func runSoak(ctx context.Context, args []string, out io.Writer) error {
 		return errors.New("-rate must be above 0, -duration and -kill-every 1s or more, -users and -workers 1 or more")
 	}
 	if share := float64(operations[0].weight) / 100; s.rate*s.duration.Seconds()*share/float64(s.users) > uploadsPerUser {
-		return fmt.Errorf("-users must be larger: a user has room for %d uploads", uploadsPerUser)
+		return fmt.Errorf("-users must be larger: the program makes at most %d uploads for each user", uploadsPerUser)
 	}
 	found, err := s.run(ctx, out)
 	if err != nil {
@@ -251,7 +251,7 @@ func (s *soak) do(ctx context.Context, m *mix, d due) error {
 }
 
 // errHeld says that a server has the idempotency key of a request.
-var errHeld = errors.New("the idempotency key is held")
+var errHeld = errors.New("the server still holds the idempotency key")
 
 // try sends a request until it succeeds, its key is held, or its time is over, and notes what was
 // acknowledged.

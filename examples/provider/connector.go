@@ -122,7 +122,7 @@ func (c *Connector) Revoke(ctx context.Context, secret []byte) error {
 // Pull implements [linking.Puller]: one request is one page of weighings.
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	if r.Resource != "weight" {
-		return linking.PullPage{}, fmt.Errorf("pull: %w: the provider has weight alone", healthlab.Unimplemented)
+		return linking.PullPage{}, fmt.Errorf("pull: %w: resource: must be weight", healthlab.Unimplemented)
 	}
 	q := url.Values{"from": {r.From.Format(time.RFC3339)}, "to": {r.To.Format(time.RFC3339)}, "page": {r.Cursor}}
 	var out struct {

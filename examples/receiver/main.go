@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return nil
 	})
 	if err := errors.Join(f.Parse(args), wrong); err != nil || f.NArg() > 0 || len(secrets) == 0 {
-		return errors.Join(err, errors.New("-secret is needed, and no argument but flags"))
+		return errors.Join(err, errors.New("-secret is required, and arguments other than flags are not expected"))
 	}
 	events, err := newReceiver(ctx, secrets, *data, stdout)
 	l, bad := (&net.ListenConfig{}).Listen(ctx, "tcp", *addr)

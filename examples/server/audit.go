@@ -42,7 +42,7 @@ func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host)
 		return err
 	}
 	if c.freshDir {
-		return errors.Join(errors.New("-tour is for server serve"), c.closeLog(), os.RemoveAll(c.dataDir))
+		return errors.Join(errors.New("-tour must be given to server serve only"), c.closeLog(), os.RemoveAll(c.dataDir))
 	}
 	defer func() { err = errors.Join(err, c.closeLog()) }()
 	t, err := newTelemetry(ctx, "")
@@ -69,7 +69,7 @@ func keptAnchors(args []string) ([]accesslog.Anchor, []string, error) {
 		return nil, args, nil
 	}
 	if len(args) == 1 {
-		return nil, nil, errors.New("audit: -anchor names a file that server audit anchor wrote")
+		return nil, nil, errors.New("audit: -anchor must name a file that server audit anchor wrote")
 	}
 	file, err := os.Open(args[1])
 	if err != nil {

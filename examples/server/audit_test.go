@@ -13,5 +13,5 @@ func TestAudit_refusesWhatItCannotVerify(t *testing.T) {
 		require.ErrorContains(t, run(t.Context(), bad, io.Discard, io.Discard), "server audit verify")
 	}
 	require.ErrorContains(t, run(t.Context(), []string{"audit", "verify", "-anchor"}, io.Discard, io.Discard), "-anchor")
-	require.ErrorContains(t, run(t.Context(), []string{"audit", "verify", "-env", "sandbox", "-store", "memory"}, io.Discard, io.Discard), "no team has an access log")
+	require.ErrorContains(t, run(t.Context(), []string{"audit", "verify", "-env", "sandbox", "-store", "memory"}, io.Discard, io.Discard), "no access log of any team")
 }

@@ -24,7 +24,7 @@ func runBackup(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	if *to == "" || *keysTo == "" || filepath.Clean(*to) == filepath.Clean(*keysTo) {
-		return errors.New("backup needs -to and -keys-to, two new folders")
+		return errors.New("backup: -to and -keys-to are required and must be new folders")
 	}
 	for _, folder := range []string{*to, *keysTo} {
 		if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {

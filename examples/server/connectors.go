@@ -85,7 +85,7 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 		return err
 	}
 	if len(files) == 0 {
-		return errors.New("-connectors: no file *.json in the folder")
+		return errors.New("-connectors: the folder must have a file *.json")
 	}
 	found := []connected{{record: nightscout.Record(), flows: nightscout.New(&nightscout.Options{Guard: guard}).Flows()}}
 	for _, file := range files {
@@ -94,7 +94,7 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 			return fmt.Errorf("%s: %w", filepath.Base(file), err)
 		}
 		if slices.ContainsFunc(found, func(x connected) bool { return x.record.Slug == config.Provider.Slug }) {
-			return fmt.Errorf("%s: there is a connector with this slug", filepath.Base(file))
+			return fmt.Errorf("%s: slug: must differ from the slugs of other connectors", filepath.Base(file))
 		}
 		found = append(found, connected{record: config.Provider, flows: connector.Flows()})
 	}

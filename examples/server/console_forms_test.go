@@ -433,7 +433,7 @@ func TestConsole_sandboxPushesDataAndMovesOrders(t *testing.T) {
 	}
 	status, page, _ = c.submit(order, order+"/simulate", map[string]string{"final_status": "received.testkit.ordered"})
 	require.Equal(t, http.StatusBadRequest, status, page)
-	require.Contains(t, page, "the order cannot get there from where it stands")
+	require.Contains(t, page, "final_status: must be reachable")
 
 	status, page, at = c.submit("/sandbox", "/sandbox/people", map[string]string{
 		"client_user_id": "with results", "provider": "acme_ring", "second_provider": "acme_watch", "interpretation": "critical"})

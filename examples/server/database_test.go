@@ -178,7 +178,7 @@ func TestFlags_invalidDatabaseSettingsAreNamedWithoutSecrets(t *testing.T) {
 		{"no secret file", "needs -secret-file", healthlab.Unknown, []string{"-database-url", "postgres://nobody@127.0.0.1:1/none"}},
 		{"a short secret", "32 bytes", healthlab.Unknown, []string{"-secret-file", short}},
 		{"no folder for the secret", "-secret-file", healthlab.Unknown, []string{"-secret-file", filepath.Join(full, "no", "secret")}},
-		{"no address", "not an address", healthlab.Unknown, []string{"-database-url", "marker://x:y", "-secret-file", secretFile(t), "-files", full}},
+		{"no address", "must be a postgres:// URL", healthlab.Unknown, []string{"-database-url", "marker://x:y", "-secret-file", secretFile(t), "-files", full}},
 		{"nobody there", "database", healthlab.Unavailable,
 			[]string{"-database-url", "postgres://nobody@127.0.0.1:1/none", "-secret-file", secretFile(t), "-files", full}},
 	} {

@@ -85,7 +85,7 @@ func TestProduction_refusesAWrongSealingKey(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := run(ctx, append(args, "-secret-file", secretFile(t)), io.Discard, io.Discard)
-	require.ErrorContains(t, err, "-sealing-keys or -secret-file does not open what is stored")
+	require.ErrorContains(t, err, "-sealing-keys or -secret-file: must have the keys that the stored data was encrypted with")
 	start(t, append(args, "-secret-file", secret)...).quit()
 }
 

@@ -16,7 +16,13 @@ const fhirPath = "/fhir/r4"
 
 // withFHIR serves FHIR beside the API, under the same rules.
 func (s *host) withFHIR(next http.Handler) (http.Handler, error) {
-	h, err := fhir.Handler(fhir.Config{API: s.API(), URL: s.url + fhirPath, Health: s.Health, Aggregate: s.Aggregate, Orders: s.Orders, Documents: s.Documents, Exports: s.files})
+	tokens, err := s.smartTokens()
+	if err != nil {
+		return nil, err
+	}
+	h, err := fhir.Handler(fhir.Config{
+		API: s.API(), URL: s.url + fhirPath, Health: s.Health, Aggregate: s.Aggregate, Orders: s.Orders, Documents: s.Documents, Exports: s.files, Tokens: tokens,
+	})
 	if err != nil {
 		return nil, err
 	}

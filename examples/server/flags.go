@@ -40,6 +40,7 @@ type config struct {
 	managementKey        string
 	teamKeyTexts         []string // read after parsing: the flags would quote what is wrong
 	teamKeys             []teamKey
+	smartClients         string
 	providers            string
 	connectors           string
 	clientsFile          string
@@ -239,7 +240,7 @@ func (c *config) networkFlags(f *flag.FlagSet) {
 	f.Func("trusted-proxy", "`addresses` of a proxy in front of the service, such as 10.0.0.0/8, whose X-Forwarded-For is believed; may be repeated", func(text string) error {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return errors.New("addresses are written like 10.0.0.0/8")
+			return errors.New("each address range must have the form 10.0.0.0/8")
 		}
 		c.proxies = append(c.proxies, prefix)
 		return nil
@@ -287,6 +288,7 @@ func (c *config) keyFlags(f *flag.FlagSet) {
 		c.teamKeyTexts = append(c.teamKeyTexts, text)
 		return nil
 	})
+	f.StringVar(&c.smartClients, "smart-clients", "", "JSON `file` with clients that read FHIR with tokens of SMART backend services, beside API keys (docs/fhir.md); it is read again when it changes")
 }
 
 func (c *config) providerFlags(f *flag.FlagSet) {
@@ -333,10 +335,10 @@ func (c *config) linkFlags(f *flag.FlagSet) {
 // checkEnvironment checks the environment, and what only one of the two has.
 func (c *config) checkEnvironment() error {
 	if c.environment.Check() != nil {
-		return errors.New("-env is sandbox or production")
+		return errors.New("-env must be sandbox or production")
 	}
 	if c.tour && c.environment != healthlab.Sandbox {
-		return errors.New("-tour makes things up, which only a sandbox may do")
+		return errors.New("-tour must be used with -env sandbox, because it invents data")
 	}
 	if c.doubles && c.environment != healthlab.Sandbox {
 		return errors.New("-doubles must be with -env sandbox: doubles have made-up people")
@@ -347,7 +349,7 @@ func (c *config) checkEnvironment() error {
 		}
 	}
 	if c.sandboxSpeed < 0 || c.sandboxUsers < 1 {
-		return errors.New("-sandbox-speed is 0 or more, -sandbox-users 1 or more")
+		return errors.New("-sandbox-speed must be 0 or more, -sandbox-users 1 or more")
 	}
 	return nil
 }
@@ -369,7 +371,7 @@ func (c *config) checkStore() error {
 	}
 	switch {
 	case len(named) > 1:
-		return fmt.Errorf("only one of %s can say where everything is kept", strings.Join(named, " and "))
+		return fmt.Errorf("at most one store can be chosen, and there are %s", strings.Join(named, " and "))
 	case len(named) == 1:
 		return nil
 	case c.environment == healthlab.Production:
@@ -411,10 +413,10 @@ func (c *config) checkManagementKeys() error {
 // checkOrders checks what lab orders need.
 func (c *config) checkOrders() error {
 	if c.paper != orders.Letter && c.paper != orders.A4 {
-		return errors.New("-paper is letter or a4")
+		return errors.New("-paper must be letter or a4")
 	}
 	if c.environment == healthlab.Production && c.hl7.target != "" && c.labCatalogue == "" {
-		return errors.New("-lab-hl7 in production needs -lab-catalogue: the invented tests are no laboratory's")
+		return errors.New("-lab-hl7 in production must be given with -lab-catalogue, because no laboratory has the invented tests")
 	}
 	return nil
 }
@@ -422,17 +424,17 @@ func (c *config) checkOrders() error {
 // checkEvents checks how events are sent.
 func (c *config) checkEvents() error {
 	if c.lease < time.Second {
-		return errors.New("-lease is a second or more")
+		return errors.New("-lease must be a second or more")
 	}
 	if c.webhookSecret != "" && c.webhookURL == "" {
-		return errors.New("-webhook-secret goes with -webhook-url")
+		return errors.New("-webhook-secret must be given together with -webhook-url")
 	}
 	if c.proxyURL == "" {
 		return nil
 	}
 	u, err := url.Parse(c.proxyURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return errors.New("-webhook-proxy is a http:// or https:// URL") // err quotes it, and a password in it
+		return errors.New("-webhook-proxy must be an http:// or https:// URL") // err quotes it, and a password in it
 	}
 	c.webhookProxy = u
 	return nil
@@ -465,18 +467,18 @@ func (c *config) checkAPI() error {
 		}
 	}
 	if c.deletionGrace < 0 {
-		return errors.New("-deletion-grace is 0 or more")
+		return errors.New("-deletion-grace must be 0 or more")
 	}
 	if c.deletionGrace == 0 {
 		c.deletionGrace = -1 // zero means the default
 	}
 	for _, header := range []struct{ flag, name string }{{"api-key-header", c.keyHeader}, {"link-token-header", c.linkTokenHeader}} {
 		if strings.Trim(header.name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
-			return fmt.Errorf("-%s has letters, digits, and - _ . only", header.flag)
+			return fmt.Errorf("-%s must consist of letters, digits and - _ .", header.flag)
 		}
 	}
 	if c.compatService != "" && !c.compat {
-		return errors.New("-compat-service goes with -compat")
+		return errors.New("-compat-service must be given together with -compat")
 	}
 	return nil
 }
@@ -484,7 +486,7 @@ func (c *config) checkAPI() error {
 // checkPortal checks where the portal is, if there is one.
 func (c *config) checkPortal() error {
 	if u, err := url.Parse(c.portalURL); c.portalURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return errors.New("-portal-url is a http:// or https:// URL") // err quotes it
+		return errors.New("-portal-url must be an http:// or https:// URL") // err quotes it
 	}
 	c.portalURL = strings.TrimSuffix(c.portalURL, "/")
 	return nil
@@ -497,14 +499,14 @@ func (c *config) uses(part string) bool {
 // checkNetwork checks where the service is reached.
 func (c *config) checkNetwork() error {
 	if u, err := url.Parse(c.publicURL); c.publicURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "") {
-		return errors.New("-public-url is http:// or https:// and a host")
+		return errors.New("-public-url must be http:// or https:// and a host")
 	}
 	c.publicURL = strings.TrimRight(c.publicURL, "/")
 	if u, err := url.Parse(c.otlpEndpoint); c.otlpEndpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return errors.New("-otlp-endpoint must be a http:// or https:// URL") // err quotes it
 	}
 	if (c.tlsCert == "") != (c.tlsKey == "") {
-		return errors.New("-tls-cert and -tls-key go together")
+		return errors.New("-tls-cert and -tls-key must be given together")
 	}
 	return nil
 }

@@ -39,13 +39,13 @@ func readTeamKey(text string) (k teamKey, err error) {
 	key, teams, _ := strings.Cut(text, "=")
 	teams, role, _ := strings.Cut(teams, "=")
 	if k.role = httpapi.Role(role); httpapi.CheckRole(k.role) != nil {
-		return teamKey{}, errors.New("-team-management-key is KEY=TEAM,TEAM=ROLE; the role is admin, developer, viewer, reviewer or auditor")
+		return teamKey{}, errors.New("-team-management-key must be KEY=TEAM,TEAM=ROLE; the role must be admin, developer, viewer, reviewer or auditor")
 	}
 	k.key = key
 	for _, one := range strings.Split(teams, ",") {
 		id, err := uuid.Parse(one)
 		if err != nil || key == "" {
-			return teamKey{}, errors.New("-team-management-key is KEY=TEAM,TEAM")
+			return teamKey{}, errors.New("-team-management-key must be KEY=TEAM,TEAM")
 		}
 		k.teams = append(k.teams, healthlab.TeamID{UUID: id})
 	}

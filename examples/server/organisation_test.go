@@ -99,8 +99,8 @@ func TestOrganisation_createsAndDeletesASeparateTeam(t *testing.T) {
 	}
 	for _, bad := range []string{"mk_secret", "mk_secret=", "mk_secret=x", "=" + second} {
 		_, _, err := flags([]string{"-team-management-key", bad}, io.Discard)
-		require.EqualError(t, err, "-team-management-key is KEY=TEAM,TEAM")
+		require.EqualError(t, err, "-team-management-key must be KEY=TEAM,TEAM")
 	}
 	_, _, err := flags([]string{"-team-management-key", "mk_secret=" + second + "=root"}, io.Discard)
-	require.ErrorContains(t, err, "the role is admin, developer,")
+	require.ErrorContains(t, err, "the role must be admin, developer,")
 }

@@ -94,7 +94,7 @@ func newMaster(file string) (master, error) {
 	}
 	kept, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(kept) != masterBytes {
-		return nil, fmt.Errorf("the file does not hold %d bytes in base64", masterBytes)
+		return nil, fmt.Errorf("the file must have %d bytes in base64", masterBytes)
 	}
 	return kept, nil
 }

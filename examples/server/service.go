@@ -79,7 +79,7 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 	}
 	if c.environment == healthlab.Production {
 		if err := kept.PersonKeys().Check(ctx); err != nil {
-			return nil, fmt.Errorf("-sealing-keys or -secret-file does not open what is stored: %w", err)
+			return nil, fmt.Errorf("-sealing-keys or -secret-file: must have the keys that the stored data was encrypted with: %w", err)
 		}
 	}
 	push, err := c.signing.derive("sandbox pushes")
@@ -256,10 +256,10 @@ func (s *host) withProviders(next http.Handler, whose func(*http.Request) (healt
 		if _, err := whose(r); err != nil {
 			if !errors.Is(err, healthlab.Unauthenticated) {
 				w.Header().Set("Retry-After", "5")
-				http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
+				http.Error(w, "the service's store does not answer", http.StatusServiceUnavailable)
 				return
 			}
-			http.Error(w, "the team's API key is missing", http.StatusUnauthorized)
+			http.Error(w, "the store has no API key of the team", http.StatusUnauthorized)
 			return
 		}
 		control.ServeHTTP(w, r)
@@ -327,7 +327,7 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	if s.receiveResults != nil {
 		receiving.Go(func() {
 			if err := s.receiveResults(background); err != nil {
-				s.log.Error("laboratory results are not received any more", "error", err)
+				s.log.Error("the reception of laboratory results has stopped", "error", err)
 			}
 		})
 	}
@@ -514,7 +514,7 @@ func (s *host) register(ctx context.Context) (secret string, err error) {
 func (s *host) registered(ctx context.Context) (*webhook.Endpoint, error) {
 	u, err := url.Parse(s.webhookURL)
 	if err != nil {
-		return nil, errors.New("-webhook-url is not a URL") // err quotes it
+		return nil, errors.New("-webhook-url must be an http:// or https:// URL") // err quotes it
 	}
 	var found *webhook.Endpoint
 	for q := (webhook.EndpointQuery{Team: s.team}); ; {

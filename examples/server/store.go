@@ -137,7 +137,7 @@ const connections = 16
 func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*storage, error) {
 	config, err := postgres.PoolConfig(at.database)
 	if err != nil {
-		return nil, errors.New("-database-url is not an address of PostgreSQL") // err may quote it
+		return nil, errors.New("-database-url must be a postgres:// URL") // err may quote it
 	}
 	if !strings.Contains(at.database, "pool_max_conns") {
 		config.MaxConns = connections
@@ -213,7 +213,7 @@ func openKeys(ctx context.Context, address string, at keysAt) (*personkey.Keys, 
 	}
 	config, err := postgres.PoolConfig(cmp.Or(at.address, address))
 	if err != nil {
-		return nil, nil, errors.New("-keys-url is not an address of PostgreSQL") // err may quote it
+		return nil, nil, errors.New("-keys-url must be a postgres:// URL") // err may quote it
 	}
 	config.MaxConns = keyConnections
 	pool, err := pgxpool.NewWithConfig(ctx, config)

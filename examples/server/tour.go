@@ -241,7 +241,7 @@ func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 			return err
 		}
 		if counts.New+counts.Changed != 0 {
-			return fmt.Errorf("a resend of %s changed something", up.resource)
+			return fmt.Errorf("a repeated upload of %s must change nothing", up.resource)
 		}
 	}
 	if err := t.table(rows); err != nil {
@@ -350,7 +350,7 @@ func (t *tour) readBack(ctx context.Context, user healthlab.UserID) error {
 		}
 	}
 	if len(answer.Sleep) != tourDays {
-		return errors.New("not every night came back")
+		return errors.New("the summary of sleep must have every uploaded night")
 	}
 	rows := []string{"night to\tasleep\tREM\tdeep\tlowest bpm\tHRV ms\t"}
 	for _, n := range answer.Sleep {
@@ -409,7 +409,7 @@ func (t *tour) stepsByDay(ctx context.Context, user healthlab.UserID, source hea
 		return a, err
 	}
 	if len(a.Results) != 1 || len(a.Explain) != 1 || len(a.Results[0].Table.Index) != tourDays {
-		return a, errors.New("not every day has an answer")
+		return a, errors.New("the query must return a row for every day")
 	}
 	return a, nil
 }
@@ -490,7 +490,7 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 		t.say("  %s", name)
 	}
 	if len(news.Refreshed)+len(news.InProgress) != tourKinds {
-		return errors.New("not everything is refreshed")
+		return errors.New("every resource of the user must be refreshed")
 	}
 	return nil
 }
@@ -542,7 +542,7 @@ func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 			break
 		}
 		if time.Since(at) > patience {
-			return fmt.Errorf("the order stands still after %d events", last)
+			return fmt.Errorf("the order has had no new event since event %d", last)
 		}
 		select {
 		case <-ctx.Done():

@@ -37,7 +37,7 @@ func NewTeam() healthlab.TeamID { return healthlab.TeamID{UUID: uuid.New()} }
 func NewUser() healthlab.UserID { return healthlab.UserID{UUID: uuid.New()} }
 
 // ErrRefused is the error of a closure that refuses a change.
-var ErrRefused = errors.New("refused by the closure")
+var ErrRefused = errors.New("the closure of the test refuses the write")
 
 // Ended returns a cancelled context.
 func Ended(t testing.TB) context.Context {

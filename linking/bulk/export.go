@@ -15,15 +15,15 @@ import (
 
 // PauseResult is the result of a pause.
 type PauseResult struct {
-	// Users are those whose connection is now paused, including those that were paused before. Missing are those
-	// without a connection. Both are in the order of the call, without duplicates, and never nil.
+	// Users are the users whose connection is now paused, including those that were paused before. Missing are
+	// the users without a connection. Both are in the order of the call, without duplicates, and never nil.
 	Users   []healthlab.UserID `json:"user_ids_paused"`
 	Missing []healthlab.UserID `json:"user_ids_failed"`
 }
 
-// Pause pauses connections until the people link again: no data is fetched, and no token is renewed. A running
-// renewal is stored. The credentials stay, for [Service.Export], and the provider is not called. The call may be
-// repeated.
+// Pause pauses connections until the people link again: no data is fetched, and no token is refreshed. The
+// result of a running refresh is stored. The credentials stay, for [Service.Export], and the provider is not
+// called. The call may be repeated.
 //
 // Errors: Invalid (the provider is not configured), Forbidden ([RuleNotEnabled]).
 func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, provider string, users []healthlab.UserID) (PauseResult, error) {
@@ -57,7 +57,7 @@ func once(users []healthlab.UserID) []healthlab.UserID {
 	})
 }
 
-// ConnectionTokens are the tokens and fields from which another service can make the connection.
+// ConnectionTokens are the tokens and fields of a connection, for moving it to another service.
 type ConnectionTokens struct {
 	healthlab.Private
 
@@ -98,12 +98,12 @@ type ExportQuery struct {
 	Token string
 }
 
-// Export returns the tokens of connections to a provider, working, failed or paused. Connections with
-// credentials that are not the team's are left out, so that a page may be short or empty and still have a next
-// one. Pause a connection first, because its tokens may otherwise be renewed at any time.
+// Export returns the tokens of connections to a provider, also of failed and paused ones. Connections with
+// credentials that are not the team's are left out, so a page may be short or empty and still have a next one.
+// Pause a connection first, because its tokens may otherwise be refreshed at any time.
 //
-// Errors: Invalid (the provider is not configured, or the token is another query's),
-// Forbidden ([RuleNotEnabled]), Precondition ([RuleOtherCredentials]).
+// Errors: Invalid (the provider is not configured, or the token is another query's), Forbidden
+// ([RuleNotEnabled]), Precondition ([RuleOtherCredentials]).
 func (s *Service) Export(ctx context.Context, q ExportQuery) (Export, error) {
 	out, err := s.export(ctx, q)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Service) export(ctx context.Context, q ExportQuery) (Export, error) {
 	after, ok := q.after()
 	if !ok {
 		var bad healthlab.Problems
-		bad.Add("cursor", "damaged, or of another query", "next_token")
+		bad.Add("cursor", "must be the cursor of an earlier page of the same query", "next_token")
 		return out, bad.Err()
 	}
 	list, err := s.store.Connections(ctx, ConnectionQuery{Team: q.Team, Provider: q.Provider, Users: q.Users, After: after, N: exportPage + 1})

@@ -18,8 +18,8 @@ import (
 // ImportResult is the result of an import.
 type ImportResult struct {
 	Op Op
-	// Users are those whose connection was made, and Failed the others, in the order of the call and without
-	// erased users. Both are empty while the import is in progress.
+	// Users are the users whose connection was made, and Failed the others, in the order of the call and
+	// without erased users. Both are empty while the import is in progress.
 	Users  []healthlab.UserID
 	Failed []FailedImport
 }
@@ -33,18 +33,18 @@ type FailedImport struct {
 
 // Import makes connections from the tokens of another service, or replaces existing ones, as if the people had
 // linked: events are sent, and the history is fetched. The operation is stored at once with sealed tokens, and
-// runs in the background in the order of the call. Operations of one team at one provider run one after another.
+// runs in the background in the order of the call. Operations of one team at one provider run one after
+// another.
 //
-// Nothing is asked of the provider, so tokens that do not work show when data is fetched.
-// They are bound to the team's own client as it is when Import is called. Where the
-// provider does not say what was granted, that is what the team asks for.
+// The provider is not called, so invalid tokens are noticed when data is fetched. The tokens are bound to the
+// team's own OAuth client at the time of the call. If the granted scopes are not given, the scopes that the
+// team requests count as granted.
 //
-// With wait, it returns when all is done, or after [Options].Wait with the operation in
+// With wait, Import returns when the operation has ended, or after [Options].Wait with the operation in
 // progress.
 //
-// Errors: Invalid (the provider is not configured; tokens that no connection can be made
-// of, or the second ones of one user), Forbidden ([RuleNotEnabled]), Precondition
-// ([RuleOtherCredentials]).
+// Errors: Invalid (the provider is not configured; tokens that the connector does not accept; two entries for
+// one user), Forbidden ([RuleNotEnabled]), Precondition ([RuleOtherCredentials]).
 func (s *Service) Import(ctx context.Context, team healthlab.TeamID, provider string, tokens []ConnectionTokens, wait bool) (ImportResult, error) {
 	op, err := s.importing(ctx, team, provider, tokens)
 	if err == nil && wait {
@@ -95,7 +95,7 @@ func (s *Service) imported(ctx context.Context, op Op) (ImportResult, error) {
 	}
 }
 
-// load is the sealed content of an item's Grant.
+// load is the content of an item's Grant, before it is encrypted.
 type load struct {
 	Packed         []byte
 	ExpiresAt      time.Time
@@ -127,7 +127,7 @@ func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider
 		seen[r.UserID] = true
 		l := load{ExternalUserID: r.ProviderID, Client: m.settings.OwnClient(provider)}
 		if l.Packed, err = m.Encode(linking.Tokens{Access: r.AccessToken, Refresh: r.RefreshToken}); err != nil && len(part) == 0 {
-			part.Add("tokens", "no connection can be made of these tokens")
+			part.Add("tokens", "must have an access token, or a refresh token, that the provider's connector accepts")
 		}
 		if len(part) > 0 {
 			if bad.Under(part, "connections", i); len(bad) > maxProblems {
@@ -169,23 +169,23 @@ const (
 func (r *ConnectionTokens) problems() (p healthlab.Problems) {
 	text := func(s string, most int, path ...any) {
 		if len(s) > most || !utf8.ValidString(s) || strings.Contains(s, "\x00") {
-			p.Add("text", fmt.Sprintf("at most %d bytes of UTF-8 without NUL", most), path...)
+			p.Add("text", fmt.Sprintf("must have at most %d bytes of UTF-8 without NUL", most), path...)
 		}
 	}
 	if r.UserID.IsZero() {
-		p.Add("missing", "names no user", "user_id")
+		p.Add("missing", "is required", "user_id")
 	}
 	text(r.AccessToken, maxToken, "access_token")
 	text(r.RefreshToken, maxToken, "refresh_token")
 	text(r.ProviderID, maxText, "provider_id")
 	if r.ExpiresAt < 0 || r.ExpiresAt > maxExpiry {
-		p.Add("range", "Unix seconds before the year 10000", "expires_at")
+		p.Add("range", "must be Unix seconds from 0 to 253402300799, the end of the year 9999", "expires_at")
 	}
 	if r.Scopes == nil {
 		return p
 	}
 	if len(*r.Scopes) > maxScopes {
-		p.Add("too_long", fmt.Sprintf("at most %d scopes", maxScopes), "oauth_scopes")
+		p.Add("too_long", fmt.Sprintf("must have at most %d scopes", maxScopes), "oauth_scopes")
 		return p
 	}
 	for i, scope := range *r.Scopes {
@@ -256,7 +256,7 @@ func (s *Service) makeConnection(ctx context.Context, op *Op, it *Item) (Outcome
 	}
 	var l load
 	if err := json.Unmarshal(doc, &l); err != nil {
-		return "", fmt.Errorf("%w: the grant of an import cannot be read", healthlab.Invalid)
+		return "", fmt.Errorf("%w: the stored tokens of an import cannot be decoded", healthlab.Invalid)
 	}
 	n, err := s.links.PrepareConnection(ctx, op.Team, it.User, op.Provider, linking.Grant{
 		ExternalUserID: l.ExternalUserID, Scopes: l.Scopes, Secret: l.Packed, ExpiresAt: l.ExpiresAt, Client: l.Client,

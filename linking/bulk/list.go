@@ -35,11 +35,11 @@ func (s *Service) Ops(ctx context.Context, q OpsQuery) (list []Op, next string, 
 	}
 	var p healthlab.Problems
 	if q.Size < 0 || q.Size > MaxOps {
-		p.Add("range", "from 0 to 50", "page_size")
+		p.Add("range", "must be from 0 to 50", "page_size")
 	}
 	before, ok := q.before()
 	if !ok {
-		p.Add("cursor", "damaged, or of another query", "next_cursor")
+		p.Add("cursor", "must be the cursor of an earlier page of the same query", "next_cursor")
 	}
 	if err := p.Err(); err != nil {
 		return nil, "", fmt.Errorf("list bulk operations: %w", err)

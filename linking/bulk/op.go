@@ -45,7 +45,8 @@ type Op struct {
 	// Total is the number of users, Next the index of the first user that is not processed, and Failed the
 	// number of users for whom the operation failed.
 	Total, Next, Failed int
-	// Running are processed users whose history is still running, if the number of running histories is limited.
+	// Running are processed users whose history is still being fetched, if the number of concurrent histories
+	// is limited.
 	Running            []healthlab.UserID
 	StartedAt, EndedAt time.Time
 	// Due is when the operation continues.

@@ -21,7 +21,7 @@ func (r rowStore) Submit(ctx context.Context, op Op, items []Item) error {
 	case err != nil:
 		return err
 	case op.ID == uuid.Nil || op.Team.IsZero():
-		return fmt.Errorf("%w: a bulk operation needs an id and a team", healthlab.Invalid)
+		return fmt.Errorf("%w: bulk operation: the id and the team must be set", healthlab.Invalid)
 	}
 	err = r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		users := make([]store.Query, 0, len(items))
@@ -50,7 +50,7 @@ func (r rowStore) Submit(ctx context.Context, op Op, items []Item) error {
 	})
 	var taken *store.TakenError
 	if errors.As(err, &taken) {
-		return fmt.Errorf("%w: the bulk operation's id is taken", healthlab.Conflict)
+		return fmt.Errorf("%w: a bulk operation with this id exists", healthlab.Conflict)
 	}
 	return err
 }

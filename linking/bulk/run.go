@@ -70,8 +70,8 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 }
 
 const (
-	// pruneEvery is the interval of deleting old operations, and pruneMost the greatest number that one write
-	// deletes.
+	// pruneEvery is the interval at which old operations are deleted, and pruneMost the highest number that one
+	// write deletes.
 	pruneEvery = 10 * time.Minute
 	pruneMost  = 20
 )
@@ -107,12 +107,12 @@ const (
 	// operations get a turn.
 	lease = 2 * time.Minute
 	turn  = 50
-	// again is when running histories are checked again.
+	// again is the interval at which running histories are checked.
 	again = 5 * time.Second
 )
 
 // errLost reports that another process has claimed the operation.
-var errLost = errors.New("the lease is over")
+var errLost = errors.New("the worker's lease has ended before the work was done")
 
 // advance processes the next users of a claimed operation and stores the progress. Users whose progress was not
 // stored are processed again, without effect.

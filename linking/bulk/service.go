@@ -47,7 +47,7 @@ type Options struct {
 // argument is missing. It starts no goroutine.
 func New(store Store, links *linking.Service, pulls *pull.Service, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	if store == nil || links == nil || pulls == nil || seal == nil {
-		return nil, fmt.Errorf("%w: bulk operations need a store, links, pulls and a sealer", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: bulk.New: a store, links, pulls and a sealer are required", healthlab.Invalid)
 	}
 	s := &Service{store: store, users: links.Users(), links: links, pulls: pulls, seal: seal, wake: make(chan struct{}, 1)}
 	if opts != nil {
@@ -106,14 +106,15 @@ func (s *Service) provider(slug string) (*healthdata.Provider, error) {
 	return p, nil
 }
 
-// move has what is needed to move connections of a provider.
+// move has the settings and the codec for moving connections of a provider.
 type move struct {
 	linking.TokenCodec
 	provider *healthdata.Provider
 	settings linking.TeamSettings
 }
 
-// movable returns how tokens of a provider are read and written, if the team may move them.
+// movable returns the settings and the codec for the tokens of a provider, if the team may move its
+// connections.
 func (s *Service) movable(ctx context.Context, team healthlab.TeamID, slug string) (move, error) {
 	settings, err := s.enabled(ctx, team)
 	if err != nil {

@@ -79,7 +79,7 @@ type Import struct {
 	N  int
 	// Credential replaces the credential of the user and provider. Its User is that of the item.
 	Credential linking.Credential
-	// Sole is the same as in linking.Completion.
+	// Sole is the account that no other live user may have connected, as in linking.Completion.
 	Sole *string
 	// Change edits the user and returns the events. It is pure, as in UpdateOp.
 	Change func(*healthdata.User) ([]healthlab.Event, error)
@@ -105,5 +105,5 @@ type Connection struct {
 	Scopes         []string
 }
 
-// LogValue shows whose it is.
+// LogValue logs the ids of the connection and not its secret.
 func (h Connection) LogValue() slog.Value { return h.Credential.LogValue() }

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// throttle is the speed of triggering connections of a team at a provider: some in a period, or some at a time.
+// throttle limits the triggering of a team's connections at a provider: n in a period, or n at a time.
 type throttle struct {
 	n   int
 	per time.Duration // 0 means n at a time

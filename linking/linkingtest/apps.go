@@ -15,9 +15,9 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// AppsHarness is a store as the suite of apps needs it.
+// AppsHarness is a store for the suite of app sessions.
 type AppsHarness struct {
-	// Apps is the interface that is tested.
+	// Apps is the interface under test.
 	Apps linking.AppSessions
 	// Users is the store of the users of the sessions.
 	Users healthdata.Users
@@ -31,7 +31,7 @@ func RunApps(t *testing.T, h AppsHarness) {
 	}
 }
 
-// invited returns the session of an app without a zero field, and adds its user.
+// invited adds a user, and returns an app session in which every field is set.
 func (h AppsHarness) invited(t *testing.T, team, user string) linking.AppSession {
 	t.Helper()
 	a := linking.AppSession{

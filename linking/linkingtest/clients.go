@@ -13,11 +13,11 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// ClientsHarness is a store as the suite of teams' clients needs it.
+// ClientsHarness is a store for the suite of teams' OAuth clients.
 type ClientsHarness struct {
-	// Clients is the interface that is tested.
+	// Clients is the interface under test.
 	Clients linking.TeamClients
-	// Linking has the connections that use the clients.
+	// Linking stores the connections that use the clients.
 	Linking StoreHarness
 }
 
@@ -29,7 +29,7 @@ func RunClients(t *testing.T, h ClientsHarness) {
 	}
 }
 
-// ownClient returns a client without a zero field, except those that the store sets.
+// ownClient returns an OAuth client in which every field is set, except those that the store sets.
 func ownClient(team, provider, id string) linking.TeamClient {
 	return linking.TeamClient{
 		Team: conformance.Team(team), Provider: provider, ClientID: id, Box: healthlab.Sealed{KeyID: "k1", Box: []byte("box of " + id)}, Tail: "…räv",
@@ -52,7 +52,7 @@ func (h ClientsHarness) list(t *testing.T, team string) []linking.TeamClient {
 	return list
 }
 
-// bind connects a user with a client.
+// bind connects a user through an OAuth client.
 func (h ClientsHarness) bind(t *testing.T, team, user, client string) linking.Session {
 	t.Helper()
 	h.Linking.AddUser(t, team, user)

@@ -176,7 +176,7 @@ func (h *ConnectorHarness) hidden(secret []byte) []string {
 // token type, may occur in an error by chance.
 const leastSecret = 8
 
-// refusedAs fails unless an error is of a link error type and contains nothing of the input.
+// refusedAs fails unless an error has a link error type and contains nothing of the input.
 func (h *ConnectorHarness) refusedAs(t *testing.T, err error, want linking.ErrorType, hidden ...string) {
 	t.Helper()
 	var e *linking.Error
@@ -185,7 +185,7 @@ func (h *ConnectorHarness) refusedAs(t *testing.T, err error, want linking.Error
 	h.shows(t, err, hidden...)
 }
 
-// notTheirs fails if an error blames the person, or contains something of the input.
+// notTheirs fails if an error blames the person, or contains a part of the input.
 func (h *ConnectorHarness) notTheirs(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	require.Error(t, err)
@@ -194,8 +194,8 @@ func (h *ConnectorHarness) notTheirs(t *testing.T, err error, hidden ...string) 
 	h.shows(t, err, hidden...)
 }
 
-// shows fails if an error, or a wrapped one, contains one of the texts or a secret of the person, in clear,
-// URL-encoded, in base64 or in hexadecimal.
+// shows fails if an error, or an error in its chain, contains one of the texts or a secret of the person, in
+// clear, URL-encoded, in base64 or in hexadecimal.
 func (h *ConnectorHarness) shows(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	said := fmt.Sprintf("%v %+v", err, err)
@@ -218,7 +218,7 @@ func ended(err error) bool {
 	return errors.As(err, &g) || errors.Is(err, healthlab.Unauthenticated)
 }
 
-// later fails unless an error means a later retry.
+// later fails unless an error is one after which a retry later is useful.
 func (h *ConnectorHarness) later(t *testing.T, err error) {
 	t.Helper()
 	require.Error(t, err)
@@ -228,7 +228,7 @@ func (h *ConnectorHarness) later(t *testing.T, err error) {
 	h.shows(t, err)
 }
 
-// limited fails unless an error reports too many requests, and when to retry.
+// limited fails unless an error reports too many requests and the time to wait.
 func (h *ConnectorHarness) limited(t *testing.T, err error, wait time.Duration) {
 	t.Helper()
 	h.later(t, err)
@@ -266,10 +266,10 @@ func (h *ConnectorHarness) eachFailure(t *testing.T, check func(t *testing.T)) {
 	})
 }
 
-// connectorCase is a case of [RunConnector].
+// connectorCase is a test case of [RunConnector].
 type connectorCase struct {
 	name string
-	// needs returns what the case needs and the harness lacks; empty if it can run.
+	// needs returns the support that the case needs and the harness lacks; empty if the case can run.
 	needs func(h *ConnectorHarness) string
 	run   func(t *testing.T, h *ConnectorHarness)
 }
@@ -292,7 +292,7 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 	}
 }
 
-// all combines needs: the first missing one is the reason.
+// all combines needs functions: it returns the first missing support.
 func all(needs ...func(*ConnectorHarness) string) func(*ConnectorHarness) string {
 	return func(h *ConnectorHarness) string {
 		for _, n := range needs {
@@ -304,7 +304,7 @@ func all(needs ...func(*ConnectorHarness) string) func(*ConnectorHarness) string
 	}
 }
 
-// has returns a need that is met if is returns true.
+// has returns a needs function that is met if is returns true.
 func has(what string, is func(h *ConnectorHarness) bool) func(*ConnectorHarness) string {
 	return func(h *ConnectorHarness) string {
 		if is(h) {

@@ -33,11 +33,11 @@ type rotator struct {
 	mu        sync.Mutex
 	people    map[string]*rotation
 	exchanges int                       // including failed tries
-	fault     func(answered bool) error // called before and after a secret is returned
+	fault     func(answered bool) error // called before and after the provider returns a new secret
 }
 
 type rotation struct {
-	last  int // -1 after the person revoked the grant
+	last  int // number of the last valid secret; -1 after the person revoked the grant
 	grace bool
 }
 
@@ -292,8 +292,8 @@ func keepOnce(t *testing.T, h StoreHarness) {
 	require.Equal(t, healthdata.Connected, c.Status)
 }
 
-// keepOnStoresClock leaves leases of a process with a fast clock and of one with a slow clock. The other process
-// must wait for their end on the store's clock.
+// keepOnStoresClock tests that other processes wait for the end of a lease by the store's clock, whether the
+// clock of the process with the lease is fast or slow.
 func keepOnStoresClock(t *testing.T, h StoreHarness) {
 	k := newRefresherPair(t, h)
 	k.ahead = [2]time.Duration{time.Hour, -time.Hour}
@@ -324,7 +324,7 @@ func keepOnStoresClock(t *testing.T, h StoreHarness) {
 	}
 }
 
-// keepRounds lets secrets expire repeatedly while the provider has outages.
+// keepRounds tests that connections survive repeated expiry while the provider has outages.
 func keepRounds(t *testing.T, h StoreHarness) {
 	k := newRefresherPair(t, h)
 	r := rand.New(rand.NewPCG(6, 2026))

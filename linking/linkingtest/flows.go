@@ -62,11 +62,11 @@ type linkWorld struct {
 	service *linking.Service
 	users   []healthdata.UserRef
 	tokens  []*knownToken
-	owner   map[string]healthlab.UserID // the owner of each connected account
+	owner   map[string]healthlab.UserID // the user who connected each account
 	now     time.Time
 	account atomic.Int64
 	steps   int
-	linked  bool // linked since the last check
+	linked  bool // a connection was made since the last check
 }
 
 type knownToken struct {

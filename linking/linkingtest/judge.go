@@ -185,7 +185,8 @@ func checkSample(t testing.TB, r *healthdata.Resource, s *healthdata.Sample) {
 	}
 }
 
-// rounding is how much the parts of a session may differ from the whole, because sources round to minutes.
+// rounding is the largest difference between the sum of a session's parts and the whole, because sources round
+// to minutes.
 const rounding = 10 * time.Minute
 
 // checkSession fails if the times of a session contradict each other.
@@ -259,8 +260,8 @@ func checkTotals(t testing.TB, r *healthdata.Resource, items []linking.PullItem)
 	require.Less(t, days, totalDays, "%s: the values of a day only grow; the value of an interval is its own amount, and no running total", r.Slug)
 }
 
-// holds reports whether items have the sample want, with its value in any unit, or a summary with its time. The
-// items must be received, so that summaries are complete.
+// holds reports whether items contain the sample want, with its value in any unit, or a summary with its time.
+// The items must have passed receive, so that summaries are complete.
 func holds(t testing.TB, r *healthdata.Resource, items []linking.PullItem, want *healthdata.Sample) bool {
 	t.Helper()
 	instant, err := json.Marshal(want.Timestamp)
@@ -336,7 +337,7 @@ func (h *ConnectorHarness) checkScale(t testing.TB, slug string, items []linking
 	}
 }
 
-// values returns the values of items other than zero, by the names of everyday, in the unit of the resource.
+// values returns the non-zero values of items, by the names in everyday, in the unit of the resource.
 func values(t testing.TB, slug string, items []linking.PullItem) map[string][]float64 {
 	t.Helper()
 	out := map[string][]float64{}

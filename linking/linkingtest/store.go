@@ -16,20 +16,19 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// StoreHarness is a fresh, empty store as the suite of linking needs it. All interfaces look
-// at the same store.
+// StoreHarness is a fresh, empty store for the suite of linking. All interfaces are of the same store.
 type StoreHarness struct {
-	// Linking is the interface that is tested.
+	// Linking is the interface under test.
 	Linking linking.Store
-	// Credentials is the other interface, and Second is the same one in another process.
+	// Credentials is the second interface under test, and Second is the same interface in another process.
 	Credentials, Second linking.CredentialStore
 	// Users is the store of the users.
 	Users healthdata.Users
-	// Data is needed for a healthdata.Service; the suite writes no data.
+	// Data is required by healthdata.Service; the suite writes no data.
 	Data healthdata.Data
-	// Messages shows the events that were written.
+	// Messages lists the events that were written.
 	Messages healthdatatest.Messages
-	// SetClock puts the store's clock at an instant, where it stands still. RunCredentialStore and
+	// SetClock sets the store's clock to an instant, at which it stops. RunCredentialStore and
 	// RunCredentialRefresh need it.
 	SetClock func(now time.Time)
 }
@@ -73,7 +72,7 @@ func linkCode(team, user, text string) linking.Code {
 	}
 }
 
-// linkSession has no field at its zero value.
+// linkSession returns a link session in which every field is set.
 func linkSession(team, user, name string) linking.Session {
 	return linking.Session{
 		ID: linking.SessionID{UUID: conformance.Named("session " + name)}, Team: conformance.Team(team), User: conformance.User(user),
@@ -89,7 +88,7 @@ func linkSession(team, user, name string) linking.Session {
 	}
 }
 
-// tries tries a code with the rule of CodeAttempt.Redeem.
+// tries tries a link code with the rule of CodeAttempt.Redeem.
 func tries(t *testing.T, s linking.Store, team, client, text string, at time.Time) (linking.Code, error) {
 	t.Helper()
 	var got linking.Code
@@ -427,7 +426,7 @@ var linkContextCases = map[string]func(*testing.T, StoreHarness){
 	},
 }
 
-// success returns a completion of a session with an account.
+// success returns the completion of a session with an account.
 func (h StoreHarness) success(s linking.Session, external string) linking.Completion {
 	return linking.Completion{
 		Team: s.Team, Session: s.ID,

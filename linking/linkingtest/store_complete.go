@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// linked adds a user and a session of that user.
+// linked adds a user and a link session of that user.
 func (h StoreHarness) linked(t *testing.T, team, user string) linking.Session {
 	t.Helper()
 	h.AddUser(t, team, user)

@@ -45,7 +45,7 @@ func (l *Limit) interval() time.Duration {
 	return (l.Per + slack + time.Duration(n) - 1) / time.Duration(n)
 }
 
-// BudgetKey identifies what requests are counted for.
+// BudgetKey identifies a counter of requests: that of an application, a team or a user.
 type BudgetKey struct {
 	// Team and User are zero if the limit is for all.
 	Team healthlab.TeamID
@@ -56,9 +56,9 @@ type BudgetKey struct {
 
 // Budget is the remaining part of a limit. The zero value is an unused limit.
 type Budget struct {
-	// Next is when the next request is due if requests are spread evenly.
+	// Next is the time of the next request if requests are spread evenly.
 	Next time.Time
-	// Blocked is until when no request may be made, because the provider said so.
+	// Blocked is the time until which no request may be made, as the provider has demanded.
 	Blocked time.Time
 	// Pace is the least time between requests that follows from the provider's answers, until PaceEnd.
 	Pace    time.Duration
@@ -90,7 +90,7 @@ func (b *Budget) useSlot(slot time.Time, l *Limit) {
 	b.Next = later(b.Next, slot).Add(step)
 }
 
-// applyRemaining applies the remaining number of requests in a provider's answer.
+// applyRemaining applies the number of remaining requests in a provider's answer.
 func (b *Budget) applyRemaining(remaining int, reset, now time.Time) {
 	if !reset.After(now) || reset.Sub(now) > maxBlock {
 		return
@@ -103,7 +103,8 @@ func (b *Budget) applyRemaining(remaining int, reset, now time.Time) {
 	b.Pace, b.PaceEnd = reset.Sub(now)/time.Duration(remaining), reset
 }
 
-// blockAfterRefusal blocks the budget after a provider refused a request as too many, and returns until when.
+// blockAfterRefusal blocks the budget after the provider refused a request as too many, and returns the end of
+// the block.
 func (b *Budget) blockAfterRefusal(wait time.Duration, now time.Time) time.Time {
 	if wait <= 0 {
 		wait = min(firstBlock<<min(b.Refusals, 10), maxGuess)
@@ -115,12 +116,14 @@ func (b *Budget) blockAfterRefusal(wait time.Duration, now time.Time) time.Time 
 
 const (
 	firstBlock = 30 * time.Second
-	// maxGuess is the longest wait without a statement of the provider, and maxBlock the longest one with it.
+	// maxGuess is the longest wait if the provider states none, and maxBlock the longest wait that a provider
+	// can demand.
 	maxGuess = 15 * time.Minute
 	maxBlock = 25 * time.Hour
 )
 
-// countUse counts one of limit uses in any period of per, or returns how long to wait for the next.
+// countUse counts one of at most limit uses in any period of per. If the limit is reached, it returns the time
+// until the next use.
 func (b *Budget) countUse(now time.Time, limit int, per time.Duration) (wait time.Duration) {
 	kept := b.Recent[:0:0]
 	for _, t := range b.Recent {

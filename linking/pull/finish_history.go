@@ -17,7 +17,7 @@ type FinishedHistory struct {
 	Provider string
 	// Resource is the slug of the resource.
 	Resource string
-	// From and To bound the time that the app searched, even if it found nothing.
+	// From and To are the limits of the time that the app searched, even if it found nothing.
 	From, To time.Time
 }
 
@@ -33,7 +33,7 @@ func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user
 	case provider == nil:
 		p.Add("unknown_provider", s.users.Providers().Expected(f.Provider), "provider")
 	case provider.Class == classCloud:
-		p.Add("not_pushed", "the history of this provider is fetched", "provider")
+		p.Add("not_pushed", "must be a provider whose history the app pushes, not one whose history the service fetches", "provider")
 	}
 	if r := healthdata.ResourceBySlug(f.Resource); r == nil || !r.Events {
 		var known []string
@@ -42,13 +42,13 @@ func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user
 				known = append(known, r.Slug)
 			}
 		}
-		p.Add("unknown_resource", "must be a resource with a history; the nearest names are "+healthdata.NearestNames(f.Resource, known), "resource")
+		p.Add("unknown_resource", "must be a resource that has a history; the nearest names are "+healthdata.NearestNames(f.Resource, known), "resource")
 	}
 	switch {
 	case f.To.Before(f.From):
-		p.Add("order", "a range does not end before it starts", "end_date")
+		p.Add("order", "must not be before start_date", "end_date")
 	case f.To.After(at.Add(24 * time.Hour)):
-		p.Add("future", "at most 24 hours in the future", "end_date")
+		p.Add("future", "must be at most 24 hours in the future", "end_date")
 	}
 	err := p.Err()
 	if err == nil {

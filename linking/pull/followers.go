@@ -12,7 +12,8 @@ import (
 // Histories of resources that one request returns are fetched together. The first of a set is the lead; the
 // tasks of the others leave the queue and follow it.
 
-// follow lets histories that have not begun follow the first of their set, if their ranges are equal.
+// follow lets histories that have not begun follow the first history of their set (resources that one request
+// returns), if their ranges are equal.
 func (s *Service) follow(provider string, tasks []Task) {
 	for _, set := range s.together[provider] {
 		var lead *Task
@@ -33,7 +34,8 @@ func (s *Service) follow(provider string, tasks []Task) {
 	}
 }
 
-// unfollow puts histories back on the queue if their lead left the queue or has another range.
+// unfollow puts following histories back on the queue if the history that they follow left the queue or has
+// another range.
 func unfollow(tasks []Task, at time.Time) {
 	for i := range tasks {
 		t := &tasks[i]
@@ -54,7 +56,7 @@ func (t *Task) follows(read, lead *Task) bool {
 	return t.ScheduledAt.Equal(read.ScheduledAt) && t.Lead == lead.Resource
 }
 
-// followers returns the tasks that follow a lead; none if another process has claimed the lead.
+// followers returns the tasks that follow a history; none if another process has claimed that history.
 func (s *Service) followers(ctx context.Context, t *Task) ([]Task, error) {
 	if t.Kind != History || len(s.together[t.Provider]) == 0 {
 		return nil, nil
@@ -71,7 +73,7 @@ func (s *Service) followers(ctx context.Context, t *Task) ([]Task, error) {
 	}), nil
 }
 
-// releaseFollowers puts the followers of a task back on the queue.
+// releaseFollowers puts the followers of a history back on the queue.
 func (s *Service) releaseFollowers(ctx context.Context, t *Task) error {
 	followers, err := s.followers(ctx, t)
 	for _, f := range followers {

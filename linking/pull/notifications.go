@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// keepNotices is how long a repeated notice is recognized.
+	// keepNotices is the time for which a repeated notification of a provider is recognized.
 	keepNotices = 7 * 24 * time.Hour
 )
 
@@ -28,7 +28,7 @@ const (
 func (s *Service) Listen(ctx context.Context, provider string, m linking.Message) (linking.ListenResult, error) {
 	listener := s.listeners[provider]
 	if listener == nil {
-		return linking.ListenResult{}, fmt.Errorf("%w: no such provider, or it sends nothing", healthlab.NotFound)
+		return linking.ListenResult{}, fmt.Errorf("%w: provider: must be one that sends notifications", healthlab.NotFound)
 	}
 	m.At = s.now()
 	result, err := listener.Listen(ctx, m)
@@ -38,14 +38,14 @@ func (s *Service) Listen(ctx context.Context, provider string, m linking.Message
 	return result, s.saveNotifications(ctx, Notice{Provider: provider}, &m, result.Notifications)
 }
 
-// ListenForTeam is [Service.Listen] for messages to OAuth clients of a team. of are the listeners by client id,
+// ListenForTeam is [Service.Listen] for messages to OAuth clients of a team. of has the listeners by client id,
 // as linking.Service.TeamListeners returns them. The message belongs to the client whose listener accepts it,
 // and concerns only connections of that client.
 func (s *Service) ListenForTeam(ctx context.Context, team healthlab.TeamID, provider string, of map[string]linking.Listener, m linking.Message) (linking.ListenResult, error) {
 	if len(of) == 0 {
 		// The error does not reveal whether the team exists. The provider is a text of the sender, so it is not
 		// logged.
-		return linking.ListenResult{}, fmt.Errorf("%w: the message was not taken", healthlab.Unauthenticated)
+		return linking.ListenResult{}, fmt.Errorf("%w: the provider's notification was not stored", healthlab.Unauthenticated)
 	}
 	m.At = s.now()
 	var refused error
@@ -74,7 +74,7 @@ func (s *Service) saveNotifications(ctx context.Context, to Notice, m *linking.M
 	return nil
 }
 
-// refuseMessage converts a listener's error to one for the sender.
+// refuseMessage converts a listener's error to the error that the provider gets.
 func (s *Service) refuseMessage(ctx context.Context, provider string, cause error) error {
 	kind := healthlab.KindOf(cause)
 	if kind != healthlab.Unauthenticated && kind != healthlab.Invalid {
@@ -84,10 +84,10 @@ func (s *Service) refuseMessage(ctx context.Context, provider string, cause erro
 		kind = healthlab.Unavailable
 	}
 	s.opts.Log.InfoContext(ctx, "message of a provider refused", "provider", provider, "kind", kind.Error())
-	return fmt.Errorf("%w: the message was not taken", kind)
+	return fmt.Errorf("%w: the provider's notification was not stored", kind)
 }
 
-// saveNotification stores one notification of a message.
+// saveNotification stores one notification from a provider's message.
 func (s *Service) saveNotification(ctx context.Context, to Notice, m *linking.Message, i int, n linking.Notification) error {
 	if n.ExternalUserID == "" {
 		return nil

@@ -49,7 +49,7 @@ type Options struct {
 
 const (
 	day = 24 * time.Hour
-	// newsBefore is how far before the link new data may reach.
+	// newsBefore is the time before the link from which new data may be.
 	newsBefore = 14 * day
 	// piece is the longest range of one request.
 	piece = 30 * day

@@ -12,7 +12,7 @@ import (
 )
 
 // errLeaseLost reports that another process has claimed the task.
-var errLeaseLost = errors.New("the lease is over")
+var errLeaseLost = errors.New("the worker's lease has ended before the work was done")
 
 // updateClaimed records the outcome of a task, unless another process has claimed it.
 func (s *Service) updateClaimed(ctx context.Context, t Task, change func(*Task) ([]healthlab.Event, error)) error {
@@ -58,7 +58,7 @@ func (s *Service) recordRefusal(ctx context.Context, t Task, c *healthdata.Conne
 	return s.recordFailure(ctx, t, cause)
 }
 
-// recordFailure records a failed try.
+// recordFailure records a failed try of a task.
 func (s *Service) recordFailure(ctx context.Context, t Task, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the process stops; the task is claimed again after its lease
@@ -119,7 +119,7 @@ func (s *Service) logRefused(ctx context.Context, t *Task, bad []RefusedItem, al
 }
 
 // errAllRefused is the error of a page whose items were all refused.
-var errAllRefused = fmt.Errorf("%w: no item of the page could be kept", healthlab.Invalid)
+var errAllRefused = fmt.Errorf("%w: no item of the provider's page could be stored", healthlab.Invalid)
 
 func (t *Task) refused() bool { return t.running() && t.Error == NonRetriable }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Refetch has the history of a connection fetched again, as if it had just been linked, unless that was
+// Refetch fetches the history of a connection again, as if the connection had just been linked, unless that was
 // scheduled at or after since already. Fetches of new data continue, except for providers whose history arrives
 // as new data. Data of a running request is stored. It returns NotFound if the team has no such user, or the
 // user has no such working connection that is pulled.

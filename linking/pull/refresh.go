@@ -13,12 +13,12 @@ import (
 )
 
 // RefreshResult is the result of a refresh. Each entry is the slug of a provider, a slash, and the path of a
-// resource. A resource is in one of the lists.
+// resource. A resource is in exactly one of the lists.
 type RefreshResult struct {
 	Success bool             `json:"success"`
 	User    healthlab.UserID `json:"user_id"`
-	// Refreshed were fetched, InProgress continue in the background, and Failed failed. Each list is sorted and
-	// never nil.
+	// Refreshed are the fetched resources, InProgress those whose fetch continues in the background, and Failed
+	// those whose fetch failed. Each list is sorted and never nil.
 	Refreshed  []string `json:"refreshed_sources"`
 	InProgress []string `json:"in_progress_sources"`
 	Failed     []string `json:"failed_sources"`
@@ -36,7 +36,7 @@ func (*RefreshLimitError) Error() string { return "the user was refreshed too of
 // Unwrap returns healthlab.Exhausted.
 func (*RefreshLimitError) Unwrap() error { return healthlab.Exhausted }
 
-// RetryAfter returns when the next refresh is allowed.
+// RetryAfter returns the time until the next refresh is allowed.
 func (e *RefreshLimitError) RetryAfter() time.Duration { return e.Wait }
 
 // Bounds of the waiting time of a refresh.
@@ -69,7 +69,7 @@ func (s *Service) Refresh(ctx context.Context, team healthlab.TeamID, user healt
 func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, wait time.Duration) (RefreshResult, error) {
 	if wait < MinRefreshWait || wait > MaxRefreshWait {
 		var p healthlab.Problems
-		p.Add("range", "from 5 to 60 seconds", "timeout")
+		p.Add("range", "must be from 5 to 60 seconds", "timeout")
 		return RefreshResult{}, p.Err()
 	}
 	u, err := s.users.User(ctx, team, user)

@@ -93,7 +93,7 @@ func plannedTasks(ref Ref, tasks []Task) (map[Key]Task, error) {
 			return nil, err
 		}
 		if _, twice := out[t.Key]; twice || t.Ref != ref {
-			return nil, fmt.Errorf("%w: a plan must have tasks of its connection alone, none of them twice", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: plan: each task must be of the plan's connection and come at most once", healthlab.Invalid)
 		}
 		out[t.Key] = t
 	}

@@ -54,7 +54,7 @@ func (s *Service) pulls() *work.Loop[job] {
 // job is a claimed task with a slot for its request.
 type job struct {
 	Task
-	claimed     Task // the task as it was claimed; pull changes Task
+	claimed     Task // the task as it was when claimed; pull changes Task
 	user        healthdata.User
 	historyOver bool
 	slot        time.Time
@@ -204,7 +204,7 @@ func (s *Service) ask(ctx context.Context, p linking.Puller, r linking.PullReque
 	defer stop()
 	page, err := p.Pull(ctx, r)
 	if err == nil && page.Next != "" && page.Next == r.Cursor {
-		err = fmt.Errorf("%w: the provider's cursor does not move", healthlab.Unavailable)
+		err = fmt.Errorf("%w: the provider returned the same cursor twice", healthlab.Unavailable)
 	}
 	return page, err
 }

@@ -34,7 +34,7 @@ type Service struct {
 // It starts no goroutine.
 func New(store Store, users *healthdata.Service, refresher *linking.CredentialRefresher, connectors map[string]linking.ProviderConnector, opts *Options) (*Service, error) {
 	if store == nil || users == nil || refresher == nil {
-		return nil, fmt.Errorf("%w: pulls need a store, users and a credential refresher", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: pull.New: a store, users and a credential refresher are required", healthlab.Invalid)
 	}
 	s := &Service{
 		store: store, users: users, credentials: refresher, pullers: map[string]linking.Puller{}, wake: make(chan struct{}, 1),
@@ -42,7 +42,7 @@ func New(store Store, users *healthdata.Service, refresher *linking.CredentialRe
 	}
 	for slug, c := range connectors {
 		if users.Providers().Get(slug) == nil {
-			return nil, fmt.Errorf("%w: a connector for a provider that is not configured", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: connectors: each must be for a provider that the service is configured with", healthlab.Invalid)
 		}
 		if c.Puller != nil {
 			s.pullers[slug], s.together[slug] = c.Puller, c.Together
@@ -70,13 +70,13 @@ func New(store Store, users *healthdata.Service, refresher *linking.CredentialRe
 	for _, l := range s.opts.Limits {
 		for _, one := range append(append([]Limit{}, l.App...), l.User...) {
 			if one.Requests <= 0 || one.Per <= 0 || one.Burst > one.Requests {
-				return nil, fmt.Errorf("%w: a limit must have at least one request, a time above zero, and a burst that is not above the requests", healthlab.Invalid)
+				return nil, fmt.Errorf("%w: limit: requests must be 1 or more, the time above zero, and the burst at most the requests", healthlab.Invalid)
 			}
 		}
 	}
 	s.limiter = newWorkerLimiter(s.opts.Workers)
 	if s.opts.Lease < 2*s.opts.Timeout {
-		return nil, fmt.Errorf("%w: a lease lasts at least twice as long as a request", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: Options.Lease must be at least twice the timeout of a request", healthlab.Invalid)
 	}
 	return s, nil
 }

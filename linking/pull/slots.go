@@ -71,7 +71,7 @@ func (s *Service) reserve(ctx context.Context, t *Task, c *healthdata.Connection
 }
 
 // errFull reports that there is no slot soon.
-var errFull = errors.New("no slot soon")
+var errFull = errors.New("no slot of the provider's request limit is free soon")
 
 // updateLimits applies the rate limits of a provider's answer.
 func (s *Service) updateLimits(ctx context.Context, t *Task, rates []linking.RateLimit, limited *linking.RateLimitError) (until time.Time, err error) {

@@ -210,11 +210,11 @@ func (s *Service) histories(slug string, tasks []Task) ProviderHistories {
 func (s *Service) userStatuses(ctx context.Context, q StatusQuery) ([]UserStatus, string, error) {
 	var p healthlab.Problems
 	if q.Limit < 1 || q.Limit > MaxStatusUsers {
-		p.Add("range", "from 1 to 500", "user_limit")
+		p.Add("range", "must be from 1 to 500", "user_limit")
 	}
 	after, ok := q.after()
 	if !ok {
-		p.Add("cursor", "damaged, or of another query", "next_cursor")
+		p.Add("cursor", "must be the cursor of an earlier page of the same query", "next_cursor")
 	}
 	if err := p.Err(); err != nil {
 		return nil, "", err

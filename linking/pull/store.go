@@ -55,12 +55,11 @@ type Store interface {
 	// team has no such user.
 	Tasks(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Task, error)
 
-	// Notify records that a provider has new data. Unless a notice of the provider with this id is already
-	// stored, it lets change edit every task of the kind News that is not off the queue (its Due is set), of the
-	// notice's resources, of Connected connections of live users of any team with exactly this external user id,
-	// and writes them back. With a team, it is only about connections of that team that are bound to the
-	// notice's client. Key cannot be changed. It returns the number of these tasks. Notices from before forget
-	// may be deleted.
+	// Notify records that a provider has new data. If no notice of the provider with this id is stored yet, it
+	// lets change edit tasks and writes them back: tasks of the kind News with a Due, of the notice's
+	// resources, and of Connected connections of live users of any team with exactly this external user id.
+	// With a team, only connections of that team that are bound to the notice's client count. Key cannot be
+	// changed. It returns the number of these tasks. Notices from before forget may be deleted.
 	Notify(ctx context.Context, n Notice, forget time.Time, change func(*Task)) (int, error)
 
 	// UserStatuses returns the users of a team with connections, with their tasks and refusals.
@@ -87,7 +86,7 @@ type ConnectionPlan struct {
 	Due time.Time
 }
 
-// ClaimQuery selects the tasks to claim.
+// ClaimQuery selects the tasks that a worker claims.
 type ClaimQuery struct {
 	N int
 	// Without are applications whose tasks are skipped, by [Task.App].

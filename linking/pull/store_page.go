@@ -127,7 +127,7 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 		}
 		if t.Resource == streamSlug && (len(p.Summaries) != 1 || p.Stream == nil) {
 			if p.Stream != nil || len(p.Summaries) > 0 {
-				bad = append(bad, s.refusal(t, p, []healthlab.Problem{{Code: "shape", Msg: "a stream comes with its workout"}}))
+				bad = append(bad, s.refusal(t, p, []healthlab.Problem{{Code: "shape", Msg: "must be the stream of a workout on the same page"}}))
 			}
 			continue
 		}

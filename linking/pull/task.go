@@ -62,7 +62,7 @@ type Ref struct {
 	Provider string
 }
 
-// LogValue shows ids and names.
+// LogValue logs ids and names.
 func (r Ref) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user", r.User.String()), slog.String("provider", r.Provider))
 }
@@ -74,7 +74,7 @@ type Key struct {
 	Kind     TaskKind
 }
 
-// LogValue shows ids and names.
+// LogValue logs ids and names.
 func (k Key) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user", k.User.String()), slog.String("provider", k.Provider),
 		slog.String("resource", k.Resource), slog.String("kind", string(k.Kind)))
@@ -107,8 +107,8 @@ type Task struct {
 	Error    ErrorClass `json:",omitzero"`
 	// Ended is the number of ended tries, successful or not.
 	Ended int64 `json:",omitzero"`
-	// Seen is until when everything was fetched, Swept when the last long fetch was, and Floor how far back a
-	// fetch may begin; only for News.
+	// Seen is the time up to which everything was fetched, Swept the time of the last long fetch, and Floor the
+	// earliest time at which a fetch may begin; only for News.
 	Seen, Swept, Floor time.Time `json:",omitzero"`
 	// Announced is when the provider last reported new data, and Reach the earliest of that data that no run has
 	// fetched; only for News.

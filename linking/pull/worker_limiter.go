@@ -25,7 +25,7 @@ func (l *workerLimiter) perApp() int { return max(1, l.workers/2) }
 
 func (l *workerLimiter) perTeam() int { return max(1, l.workers*3/4) }
 
-// take admits a task. If there is no room, full is the limit that is reached.
+// take admits a task to a worker. If there is no room, full is the limit that is reached.
 func (l *workerLimiter) take(t *Task) (full limiterState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *workerLimiter) take(t *Task) (full limiterState) {
 	}
 }
 
-// release releases the room of a task, and reports whether a limit was reached before.
+// release frees the worker of a task, and reports whether a limit was reached before.
 func (l *workerLimiter) release(t *Task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *workerLimiter) release(t *Task) bool {
 	return full
 }
 
-// full returns the applications without room.
+// full returns the applications that have used up their workers.
 func (l *workerLimiter) full() (apps []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -281,7 +281,7 @@ func (s *Service) zip(ctx context.Context, code string) (Zip, error) {
 		return Zip{}, fmt.Errorf("find postal code: %w", err)
 	}
 	if !ok {
-		return Zip{}, rules.Broken(ZipCodeUnknown, "nobody knows where this postal code is")
+		return Zip{}, rules.Broken(ZipCodeUnknown, "zip_code: must be a postal code of the US that the service knows")
 	}
 	return zip, nil
 }

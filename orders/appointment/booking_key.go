@@ -55,21 +55,21 @@ func (s *Service) OpenKey(ctx context.Context, team healthlab.TeamID, t Type, te
 	id, noName := base64.RawURLEncoding.DecodeString(name)
 	sealed, noBox := base64.RawURLEncoding.DecodeString(box)
 	if !ok || noName != nil || noBox != nil {
-		return k, rules.Broken(BookingKeyInvalid, "this is no booking key")
+		return k, rules.Broken(BookingKeyInvalid, "booking_key: must be one that the slots of this team were returned with")
 	}
 	plain, err := s.opts.BookingKeys.Open(ctx, healthlab.Sealed{KeyID: string(id), Box: sealed}, boundTo(team))
 	if err != nil {
 		if ctx.Err() != nil {
 			return k, ctx.Err()
 		}
-		return k, rules.Broken(BookingKeyInvalid, "this is no booking key")
+		return k, rules.Broken(BookingKeyInvalid, "booking_key: must be one that the slots of this team were returned with")
 	}
 	if err := json.Unmarshal(plain, &k); err != nil {
-		return k, rules.Broken(BookingKeyInvalid, "this is no booking key")
+		return k, rules.Broken(BookingKeyInvalid, "booking_key: must be one that the slots of this team were returned with")
 	}
 	switch {
 	case k.Type != t:
-		return k, rules.Broken(BookingKeyInvalid, "the booking key is for another kind of visit")
+		return k, rules.Broken(BookingKeyInvalid, "booking_key: must be of the same kind of visit as the request")
 	case !at.Before(k.expires()):
 		return k, SlotGone()
 	}

@@ -80,7 +80,7 @@ func ReadCentersCSV(r io.Reader) ([]Center, error) {
 				located++
 			}
 			if !centerColumns[columns[i]](&at, cell) {
-				c.Add("cell", "is not what this column holds", columns[i])
+				c.Add("cell", "must have the form of the column", columns[i])
 			}
 		}
 		if located < 2 {

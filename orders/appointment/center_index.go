@@ -61,10 +61,10 @@ func CheckCenters(centers []Center) error {
 	for i, at := range centers {
 		c := rules.Check{Problems: &p, At: []any{i}}
 		if at.LabID <= 0 {
-			c.Add("missing", "is a number above zero", "lab_id")
+			c.Add("missing", "must be a whole number above 0", "lab_id")
 		}
 		if c.Text(at.SiteCode, "site_code", 1, rules.MaxText) && seen[code{at.LabID, at.SiteCode}] {
-			c.Add("duplicate", "is the code of one of the lab's centers", "site_code")
+			c.Add("duplicate", "must not be the code of another center of the lab", "site_code")
 		}
 		seen[code{at.LabID, at.SiteCode}] = true
 		m := at.Metadata

@@ -38,7 +38,7 @@ func codes(list []appointment.Center) []string {
 
 // Distances that can be checked with a map: an hour of longitude on the equator, a
 // degree of latitude anywhere, the way over the pole and over the date line.
-func TestMiles(t *testing.T) {
+func TestMiles_equalsKnownDistances(t *testing.T) {
 	degree := 6371.0088 / 1.609344 * math.Pi / 180
 	for _, tc := range []struct {
 		name string
@@ -58,7 +58,7 @@ func TestMiles(t *testing.T) {
 }
 
 // A grid finds what looking at every center finds, anywhere on earth.
-func TestIndexFindsNearCenters(t *testing.T) {
+func TestCenterIndex_findsTheSameAsAFullScan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		place := rapid.Custom(func(t *rapid.T) appointment.LngLat {
 			return appointment.LngLat{Lng: rapid.Float64Range(-180, 180).Draw(t, "lng"), Lat: rapid.Float64Range(-90, 90).Draw(t, "lat")}
@@ -107,7 +107,7 @@ func TestIndexFindsNearCenters(t *testing.T) {
 	})
 }
 
-func TestCentersByCode(t *testing.T) {
+func TestCenterIndex_findsCentersByCodeOnceEach(t *testing.T) {
 	via := appointment.PSCSchedulingViaService
 	closed := centerAt(1, "C", -112, 33, via)
 	closed.Inactive = true
@@ -129,7 +129,7 @@ func TestCentersByCode(t *testing.T) {
 	require.Empty(t, got)
 }
 
-func TestIndexCopiesItsInput(t *testing.T) {
+func TestCenterIndex_copiesItsInput(t *testing.T) {
 	c := centerAt(1, "A", -112, 33, appointment.PSCStat)
 	c.Metadata.Hours, c.Metadata.Website = []byte(`{"mon":"7-12"}`), ptr("1")
 	a := centerIndex(t, c)
@@ -151,7 +151,7 @@ const centersCSV = "\ufefflab_id,site_code,name,first_line,second_line,city,stat
 	`1,MESA-1,Mesa East,7 Elm Rd,Suite 2,Mesa,AZ,85201,,"{""mon"":""7-12""}",-111.83,33.42,America/Phoenix,stat appointment_scheduling_via_service,` + "\n" +
 	"1,MESA-2,Mesa West,9 Elm Rd,,Mesa,AZ,85201-1234,+15550100,,-111.9,33.4,America/Phoenix,,false\n"
 
-func TestReadCentersCSV(t *testing.T) {
+func TestReadCentersCSV_readsEveryColumn(t *testing.T) {
 	got, err := appointment.ReadCentersCSV(strings.NewReader(centersCSV))
 	require.NoError(t, err)
 	require.Len(t, got, 2)
@@ -165,7 +165,7 @@ func TestReadCentersCSV(t *testing.T) {
 }
 
 // What is wrong is told by line and column, all of it, and never with the value.
-func TestReadCentersCSVRefuses(t *testing.T) {
+func TestReadCentersCSV_reportsEveryErrorByLineAndColumn(t *testing.T) {
 	_, err := appointment.ReadCentersCSV(strings.NewReader(""))
 	require.ErrorIs(t, err, healthlab.Invalid)
 	for _, tc := range []struct {
@@ -192,7 +192,7 @@ func TestReadCentersCSVRefuses(t *testing.T) {
 	}
 }
 
-func TestNewCenterIndexRefuses(t *testing.T) {
+func TestNewCenterIndex_reportsEveryInvalidField(t *testing.T) {
 	bad := centerAt(0, "", 200, math.NaN())
 	bad.IANATimezone, bad.Metadata = "Nowhere/City", appointment.PSCMetadata{Hours: []byte("{")}
 	local := centerAt(1, "L", 0, 0)

@@ -153,7 +153,7 @@ func (a *AddressInput) CheckAt(problems *healthlab.Problems, at ...any) {
 		c.Add("zip_state", "must be a postal code of the state", field)
 	}
 	if a.Zip != nil && *a.Zip != zip {
-		c.Add("conflict", "is another name of zip_code, and says something else", "zip")
+		c.Add("conflict", "must equal zip_code if both are given", "zip")
 	}
 	c.Optional(a.Country, "country", rules.MaxText)
 	c.Optional(a.AccessNotes, "access_notes", rules.MaxNotes)

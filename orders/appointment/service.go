@@ -163,7 +163,7 @@ func (s *Service) Center(ctx context.Context, lab, site string) (Center, error) 
 		return Center{}, fmt.Errorf("find center: %w", err)
 	}
 	if len(sites) == 0 || sites[0].Inactive {
-		return Center{}, rules.Broken(SiteUnknown, "this center is not open to patients now")
+		return Center{}, rules.Broken(SiteUnknown, "site_code: must be a center that is active")
 	}
 	return sites[0], nil
 }

@@ -199,7 +199,7 @@ func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *h
 	}
 	ready := func(p PhlebotomyProvider) bool { return slices.Contains(p.ServiceTypes, ReadyTier) }
 	if !slices.ContainsFunc(area.Providers, ready) {
-		return none, rules.Broken(AreaNotServed, "nobody comes there whose visits can be booked")
+		return none, rules.Broken(AreaNotServed, "zip_code: must be in an area where a provider offers bookable visits")
 	}
 	from, to := bounds(start, now)
 	free, err := s.ask(ctx, SlotQuery{Type: Phlebotomy, Address: address, From: from, To: to}, now)
@@ -292,7 +292,7 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 		}
 	}
 	if len(none.Slots) == 0 {
-		return none, rules.Missing(NoSlots, "no slot is free there")
+		return none, rules.Missing(NoSlots, "no free slot at this address or these centers")
 	}
 	return none, nil
 }
@@ -320,11 +320,11 @@ func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	}
 	switch {
 	case len(req.SiteCodes) == 0 && req.Zip == "":
-		return rules.Broken(PlaceMissing, "site codes or a postal code are needed")
+		return rules.Broken(PlaceMissing, "site_codes or zip_code is required")
 	case len(req.SiteCodes) == 0 && req.NoRadius:
-		return rules.Broken(PlaceMissing, "a radius needs a postal code")
+		return rules.Broken(PlaceMissing, "radius must be left out if zip_code is not given")
 	case len(req.SiteCodes) > maxSites:
-		return rules.Broken(TooManySites, "at most three site codes can be asked for")
+		return rules.Broken(TooManySites, "site_codes: must have at most 3 codes")
 	case provider.PatientManaged && !settings.PatientManagedPSC:
 		return rules.NotEnabled("a patient-managed provider")
 	case req.AllowStale && !settings.CachedAvailability:
@@ -361,7 +361,7 @@ func (s *Service) sites(ctx context.Context, lab catalogue.Lab, req CenterSlotsR
 			return nil, nil, fmt.Errorf("find centers: %w", err)
 		}
 		if len(sites) < len(codes) || slices.ContainsFunc(sites, func(c Center) bool { return c.Inactive }) {
-			return nil, nil, rules.Broken(SiteUnknown, "the lab has no such center, or nobody can go there now")
+			return nil, nil, rules.Broken(SiteUnknown, "site_codes: each must be the code of an active center of the lab")
 		}
 		return sites, nil, nil
 	}

@@ -36,7 +36,7 @@ func WallTime(day healthlab.Date, hour, minute int, loc *time.Location) (time.Ti
 	}
 	t := time.Date(day.Year, day.Month, day.Day, hour, minute, 0, 0, loc)
 	if !shows(t) {
-		return time.Time{}, fmt.Errorf("%w: clocks there do not show this time on that day", healthlab.Invalid)
+		return time.Time{}, fmt.Errorf("%w: time: must exist on that day in the time zone of the place", healthlab.Invalid)
 	}
 	// What clocks show a second time, they showed first before they were set back.
 	for _, back := range []time.Duration{time.Hour, 30 * time.Minute, 2 * time.Hour} {

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-func TestWallTime(t *testing.T) {
+func TestWallTime_followsClockChangesAndRefusesSkippedTimes(t *testing.T) {
 	newYork, spring, autumn := zone(t, "America/New_York"), healthlab.Date{Year: 2026, Month: 3, Day: 8}, healthlab.Date{Year: 2026, Month: 11, Day: 1}
 	for _, tc := range []struct {
 		day          healthlab.Date

@@ -165,7 +165,7 @@ func (r *CompendiumRequest) Check() error {
 	case !query:
 		p.Add("missing", "is required", "query")
 	case r.LOINCSetHash != nil:
-		p.Add("forbidden", "goes with a crosswalk only", "loinc_set_hash")
+		p.Add("forbidden", "must be left out unless mode is crosswalk", "loinc_set_hash")
 	}
 	limited(&p, r.Limit, most, "limit")
 	return p.Err()
@@ -186,7 +186,7 @@ func (r *ConvertRequest) Check() error {
 func (r *OrderableRequest) Check() error {
 	var p healthlab.Problems
 	if len(r.ProviderIDs) > 100 {
-		p.Add("too_long", "has at most 100", "provider_ids")
+		p.Add("too_long", "must have at most 100 codes", "provider_ids")
 	}
 	rules.Check{Problems: &p}.Text(r.TargetLab, "target_lab", 1, rules.MaxText)
 	limited(&p, r.PerProviderLimit, 20, "per_provider_limit")
@@ -616,6 +616,6 @@ func orElse(n *int, def int) int {
 
 func limited(p *healthlab.Problems, n *int, most int, field string) {
 	if n != nil && (*n < 1 || *n > most) {
-		p.Add("out_of_range", fmt.Sprintf("is 1 to %d", most), field)
+		p.Add("out_of_range", fmt.Sprintf("must be from 1 to %d", most), field)
 	}
 }

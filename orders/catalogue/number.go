@@ -19,7 +19,7 @@ type Number struct{ decimal.Decimal }
 func ParseNumber(s string) (Number, error) {
 	d, err := decimal.NewFromString(s)
 	if err != nil || d.Exponent() < -maxNumberDigits || d.NumDigits()+max(int(d.Exponent()), 0) > maxNumberDigits {
-		return Number{}, fmt.Errorf("%w: not a decimal number", healthlab.Invalid)
+		return Number{}, fmt.Errorf("%w: must be a decimal number such as 12.5", healthlab.Invalid)
 	}
 	return Number{d}, nil
 }

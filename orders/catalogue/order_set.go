@@ -23,22 +23,22 @@ type AddOn struct {
 func (set *OrderSet) Select(method *CollectionMethod, account *LabAccountID) (Selection, error) {
 	w := Selection{LabTests: set.LabTestIDs, Method: method, Account: account}
 	if len(set.LabTestIDs) == 0 && set.AddOn == nil {
-		return w, rules.Broken(NoTestsSelected, "an order_set needs lab tests or an add_on")
+		return w, rules.Broken(NoTestsSelected, "order_set must have lab_test_ids or add_on")
 	}
 	if set.LabAccountID != nil {
 		if w.Account != nil && *w.Account != *set.LabAccountID {
-			return w, rules.Broken(ConflictingSelection, "order_set names another lab account than the order")
+			return w, rules.Broken(ConflictingSelection, "order_set.lab_account_id must equal lab_account_id of the order")
 		}
 		w.Account = set.LabAccountID
 	}
 	if add := set.AddOn; add != nil {
 		switch {
 		case w.Method == nil:
-			return w, rules.Broken(AddOnRequiresMethod, "markers on their own need a collection_method")
+			return w, rules.Broken(AddOnRequiresMethod, "collection_method is required for an add_on without lab tests")
 		case len(add.MarkerIDs) == 0 && len(add.ProviderIDs) == 0:
-			return w, rules.Broken(AddOnIDsMissing, "add_on needs marker_ids or provider_ids")
+			return w, rules.Broken(AddOnIDsMissing, "add_on must have marker_ids or provider_ids")
 		case len(add.MarkerIDs) > 0 && len(add.ProviderIDs) > 0:
-			return w, rules.Broken(AddOnIDsConflict, "add_on has marker_ids or provider_ids, not both")
+			return w, rules.Broken(AddOnIDsConflict, "add_on must have marker_ids or provider_ids, not both")
 		}
 		w.Markers, w.ProviderIDs = add.MarkerIDs, add.ProviderIDs
 	}

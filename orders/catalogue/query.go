@@ -121,7 +121,7 @@ func (q LabTestQuery) Normal() (LabTestQuery, error) {
 	}
 	rules.OneOf(&p, q.Direction, []Direction{Ascending, Descending}, "order_direction")
 	if q.Limit < 0 {
-		p.Add("greater_than_equal", "is not negative", "lab_test_limit")
+		p.Add("greater_than_equal", "must be 0 or more", "lab_test_limit")
 	}
 	q.Name = strings.TrimSpace(q.Name)
 	return q, p.Err()
@@ -136,10 +136,10 @@ func CheckPage(p *healthlab.Problems, page, size *int) {
 		*size = DefaultPageSize
 	}
 	if *page < 1 {
-		p.Add("greater_than_equal", "counts from 1", "page")
+		p.Add("greater_than_equal", "must be 1 or more", "page")
 	}
 	if *size < 1 || *size > MaxPageSize {
-		p.Add("out_of_range", fmt.Sprintf("is 1 to %d", MaxPageSize), "size")
+		p.Add("out_of_range", fmt.Sprintf("must be from 1 to %d", MaxPageSize), "size")
 	}
 }
 

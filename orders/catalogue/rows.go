@@ -48,7 +48,7 @@ func (v rows) InsertLabTest(ctx context.Context, t TeamTest) error {
 			return err
 		}
 		if owner != nil {
-			return fmt.Errorf("%w: the lab test is there", healthlab.Conflict)
+			return fmt.Errorf("%w: a lab test with this id exists", healthlab.Conflict)
 		}
 		if err := testOwners.Insert(tx, &testOwner{t.ID, t.Team}); err != nil {
 			return err

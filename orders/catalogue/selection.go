@@ -65,7 +65,7 @@ func orderable(w Selection, tests []LabTest) ([]LabTest, error) {
 			return nil, rules.Missing(LabTestNotFound, "the team has no such lab test")
 		}
 		if tests[i].Status != LabTestActive {
-			return nil, rules.Broken(LabTestNotOrderable, "the lab test is not active")
+			return nil, rules.Broken(LabTestNotOrderable, "lab_test_id: must be a lab test with the status active")
 		}
 		if !slices.ContainsFunc(found, func(t LabTest) bool { return t.ID == want }) {
 			found = append(found, tests[i])
@@ -78,7 +78,7 @@ func orderable(w Selection, tests []LabTest) ([]LabTest, error) {
 func aLaCarte(markers []Marker) error {
 	for _, m := range markers {
 		if !m.ALaCarteEnabled || m.IsOrderable != nil && !*m.IsOrderable {
-			return rules.Broken(MarkerNotALaCarte, "a marker cannot be ordered on its own")
+			return rules.Broken(MarkerNotALaCarte, "markers: each must be one that the lab accepts outside a panel (a_la_carte_enabled)")
 		}
 	}
 	return nil
@@ -101,7 +101,7 @@ func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 	for _, id := range w.Markers {
 		i := slices.IndexFunc(g.Markers, func(m Marker) bool { return m.ID == id })
 		if i < 0 {
-			return nil, nil, rules.Broken(MarkerNotFound, "there is no such marker")
+			return nil, nil, rules.Broken(MarkerNotFound, "marker_ids: each must be the id of a marker; GET /v3/lab_tests/markers lists the markers")
 		}
 		added = append(added, g.Markers[i])
 	}
@@ -116,7 +116,7 @@ func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 		}
 	}
 	if several {
-		return nil, nil, rules.Broken(MultipleLabs, "the tests of an order must be of one lab")
+		return nil, nil, rules.Broken(MultipleLabs, "the lab tests and markers of an order must all be of one lab")
 	}
 	i := slices.IndexFunc(g.Labs, func(l Lab) bool { return l.ID == lab })
 	if i < 0 {
@@ -126,14 +126,14 @@ func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 }
 
 // byCode finds the markers that are named by codes. A code may belong to several labs:
-// then the lab of the tests decides (lab, if it is not negative), else that of the
+// then the lab of the tests decides (lab, if it is 0 or more), else that of the
 // account which is named, else the only lab that has all of the codes.
 func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 	all := make([][]Marker, len(w.ProviderIDs))
 	for i, code := range w.ProviderIDs {
 		all[i] = slices.DeleteFunc(slices.Clone(g.Markers), func(m Marker) bool { return m.ProviderID == nil || *m.ProviderID != code })
 		if len(all[i]) == 0 {
-			return nil, rules.Broken(MarkerNotFound, "there is no marker with such a code")
+			return nil, rules.Broken(MarkerNotFound, "provider_ids: each must be the code of a marker at a lab")
 		}
 	}
 	at := func(id int) func(Marker) bool { return func(m Marker) bool { return m.LabID != nil && *m.LabID == id } }
@@ -161,7 +161,7 @@ func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 			of = slices.DeleteFunc(of, func(m Marker) bool { return !at(lab)(m) })
 		}
 		if len(of) > 1 {
-			return nil, rules.Broken(MultipleLabs, "a code belongs to markers of several labs; name the lab")
+			return nil, rules.Broken(MultipleLabs, "provider_ids: a code belongs to markers of several labs; name the lab with lab_account_id")
 		}
 		out = append(out, of[0])
 	}
@@ -196,13 +196,13 @@ func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMe
 	} else {
 		for _, t := range tests {
 			if method != "" && t.Method != method {
-				return "", rules.Broken(MultipleMethods, "the tests are collected in different ways; give a collection_method")
+				return "", rules.Broken(MultipleMethods, "collection_method is required, because the lab tests are collected in different ways")
 			}
 			method = t.Method
 		}
 	}
 	if lab != nil && !slices.Contains(lab.CollectionMethods, method) {
-		return "", rules.Broken(MethodNotSupported, "the lab does not take samples collected that way")
+		return "", rules.Broken(MethodNotSupported, "collection_method: must be one that the lab accepts")
 	}
 	if method == OnSiteCollection && !onSite {
 		return "", &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled,
@@ -323,9 +323,9 @@ func AccountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) 
 		case i < 0:
 			return nil, rules.Missing(LabAccountNotFound, "the team has no such lab account")
 		case lab == nil || accounts.Linked[i].Lab != lab.Slug:
-			return nil, rules.Broken(LabAccountWrongLab, "the lab account is at another lab")
+			return nil, rules.Broken(LabAccountWrongLab, "lab_account_id: must be an account at the lab of the tests")
 		case !usable(accounts.Linked[i]):
-			return nil, rules.Broken(LabAccountNotActive, "the lab account is not active")
+			return nil, rules.Broken(LabAccountNotActive, "lab_account_id: must be an account with the status active")
 		}
 		return &accounts.Linked[i], nil
 	}
@@ -345,11 +345,11 @@ func AccountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) 
 	case len(active) == 1:
 		return &active[0], nil
 	case len(active) > 1:
-		return nil, rules.Broken(LabAccountAmbiguous, "the team has several active accounts at the lab; name one")
+		return nil, rules.Broken(LabAccountAmbiguous, "lab_account_id is required, because the team has several active accounts at the lab")
 	case imported && len(pending) == 1:
 		return &pending[0], nil
 	}
-	return nil, rules.Broken(NoActiveLabAccount, "none of the team's accounts at the lab is active")
+	return nil, rules.Broken(NoActiveLabAccount, "the team has accounts at the lab, but none with the status active")
 }
 
 // CheckBilling checks that an order may be billed this way. State is where the patient
@@ -361,9 +361,9 @@ func CheckBilling(a *LabAccount, billing BillingType, state string) error {
 	states, ok := a.AllowedBilling[billing]
 	switch {
 	case !ok:
-		return rules.Broken(BillingTypeNotAllowed, "the lab account does not take this billing type")
+		return rules.Broken(BillingTypeNotAllowed, "billing_type: must be one that the lab account accepts")
 	case state != "" && !slices.ContainsFunc(states, func(s string) bool { return strings.EqualFold(s, state) }):
-		return rules.Broken(BillingStateNotAllowed, "the lab account does not take this billing type in the patient's state")
+		return rules.Broken(BillingStateNotAllowed, "billing_type: must be one that the lab account accepts in the patient's state")
 	}
 	return nil
 }
@@ -387,7 +387,7 @@ func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, 
 		if len(of) == 0 {
 			preset, ok := q.Preset()
 			if q.Required && !slices.Contains(fasting, q.Code) {
-				return nil, rules.Broken(AOEMissing, "a required question has no answer")
+				return nil, rules.Broken(AOEMissing, "aoe_answers: must have an answer to each required question of the lab tests")
 			}
 			if ok {
 				out = append(out, AOEAnswer{marker, q.ID, preset})
@@ -399,7 +399,7 @@ func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, 
 		}
 	}
 	if known != len(given) {
-		return nil, rules.Broken(AOEInvalid, "an answer is for a question that the order does not ask")
+		return nil, rules.Broken(AOEInvalid, "aoe_answers: each must be for a question of the ordered markers")
 	}
 	return out, nil
 }
@@ -431,21 +431,21 @@ func (q Question) Preset() (string, bool) {
 // takes checks the answers of one question.
 func (q Question) takes(of []AOEAnswer) error {
 	if len(of) > 1 && q.Type != MultiChoiceQuestion {
-		return rules.Broken(AOEInvalid, "a question has several answers")
+		return rules.Broken(AOEInvalid, "aoe_answers: a question of a single choice must have one answer")
 	}
 	for _, a := range of {
 		switch q.Type {
 		case ChoiceQuestion, MultiChoiceQuestion:
 			if !slices.ContainsFunc(q.Answers, func(allowed Answer) bool { return allowed.Code == a.Answer }) {
-				return rules.Broken(AOEInvalid, "an answer is not one of the allowed ones")
+				return rules.Broken(AOEInvalid, "aoe_answers: an answer must be one of the allowed answers of its question")
 			}
 		case NumericQuestion:
 			if _, err := ParseNumber(a.Answer); err != nil {
-				return rules.Broken(AOEInvalid, "an answer is not a number")
+				return rules.Broken(AOEInvalid, "aoe_answers: the answer to a numeric question must be a number")
 			}
 		case TextQuestion:
 			if q.Required && strings.TrimSpace(a.Answer) == "" {
-				return rules.Broken(AOEMissing, "a required question has no answer")
+				return rules.Broken(AOEMissing, "aoe_answers: must have an answer to each required question of the lab tests")
 			}
 		}
 	}

@@ -78,14 +78,14 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 	for i := range b.labs {
 		l := &b.labs[i]
 		if labs[l.ID] != nil || slugs[l.Slug] {
-			p.Add("duplicate", "the id or the slug is used twice", "labs", i)
+			p.Add("duplicate", "must have an id and a slug that no other lab has", "labs", i)
 		}
 		labs[l.ID], slugs[l.Slug] = l, true
 		l.CollectionMethods, l.SampleTypes = rules.NonNil(l.CollectionMethods), rules.NonNil(l.SampleTypes)
 	}
 	for i, m := range c.Markers {
 		if _, taken := b.markers[m.ID]; taken {
-			p.Add("duplicate", "the id is used twice", "markers", i)
+			p.Add("duplicate", "must have an id that no other marker has", "markers", i)
 		}
 		if m.LabID == nil || labs[*m.LabID] == nil {
 			p.Add("unknown_lab", "must be the id of one of the labs", "markers", i, "lab_id")
@@ -147,7 +147,7 @@ func (r *ExpectedResult) checkRange(c rules.Check) {
 		return
 	}
 	if r.LOINC == nil || r.LOINC.Unit == nil {
-		c.Add("reference_range", "needs loinc with a unit, in which the range is", "reference_range")
+		c.Add("reference_range", "must be left out unless loinc has a unit, which is the unit of the range", "reference_range")
 	}
 	one, _ := refrange.ParseBeside(*r.ReferenceRange, "")
 	if _, ok := refrange.Groups(*r.ReferenceRange, ""); !ok && !one.Any() {
@@ -173,12 +173,12 @@ func (b *StaticCatalog) checkSheet(c rules.Check, sheet InstructionSheet, known 
 // add checks a test and fills in what follows from its lab and markers.
 func (b *StaticCatalog) add(c rules.Check, t StaticTest, lab *Lab) {
 	if _, taken := b.tests[t.ID]; taken || t.ID.IsZero() {
-		c.Add("duplicate", "must have an id of its own", "id")
+		c.Add("duplicate", "must have an id that no other lab test has", "id")
 	}
 	if lab == nil {
 		c.Add("unknown_lab", "must be the id of one of the labs", "lab_id")
 	} else if !slices.Contains(lab.CollectionMethods, t.Method) {
-		c.Add("method", "must be one that the lab takes", "method")
+		c.Add("method", "must be a collection method that the lab accepts", "method")
 	}
 	t.Markers = []Marker{}
 	for j, id := range t.MarkerIDs {
@@ -199,7 +199,7 @@ func (b *StaticCatalog) add(c rules.Check, t StaticTest, lab *Lab) {
 	case some:
 		t.HasCollectionInstructions = &some
 	case claimed != nil && *claimed:
-		c.Add("no_instructions", "has no collection_instructions", "has_collection_instructions")
+		c.Add("no_instructions", "must be false unless collection_instructions are given", "has_collection_instructions")
 	}
 	b.tests[t.ID] = t
 	b.made = append(b.made, t.ID)

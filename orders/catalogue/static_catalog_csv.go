@@ -122,11 +122,11 @@ func readMarker(columns, cells []string, c rules.Check) markerRow {
 	row.marker.Type, row.marker.IsOrderable, row.marker.ExpectedResults = &kind, &yes, []ExpectedResult{}
 	for i, cell := range cells {
 		if cell = strings.TrimSpace(cell); cell != "" && !markerColumns[columns[i]](&row, cell) {
-			c.Add("cell", "is not what this column holds", columns[i])
+			c.Add("cell", "must have the form of the column", columns[i])
 		}
 	}
 	if row.marker.ID <= 0 {
-		c.Add("missing", "is a number above zero", "id")
+		c.Add("missing", "must be a whole number above 0", "id")
 	}
 	return row
 }
@@ -151,7 +151,7 @@ func (r *markerRow) resultOf(m *MarkerComplete, c rules.Check) ExpectedResult {
 	out := r.result
 	out.LabID = m.LabID
 	if out.ID <= 0 {
-		c.Add("missing", "is a number above zero", "result_id")
+		c.Add("missing", "must be a whole number above 0", "result_id")
 	}
 	if out.Name == "" {
 		out.Name = m.Name

@@ -213,7 +213,7 @@ func testAfter(cursor string) (LabTestID, error) {
 // BadCursor is the error of a cursor that is none of a query.
 func BadCursor() error {
 	var p healthlab.Problems
-	p.Add("cursor_invalid", "is a next_cursor of this query", "next_cursor")
+	p.Add("cursor_invalid", "must be the next_cursor of an earlier page of the same query", "next_cursor")
 	return p.Err()
 }
 

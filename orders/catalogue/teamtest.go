@@ -124,7 +124,7 @@ func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req 
 	}
 	switch {
 	case len(req.MarkerIDs) == 0 && len(req.ProviderIDs) == 0:
-		return LabTest{}, rules.Broken(MarkerIDsMissing, "a lab test needs marker_ids or provider_ids")
+		return LabTest{}, rules.Broken(MarkerIDsMissing, "marker_ids or provider_ids is required for a lab test")
 	case len(req.MarkerIDs) > 0 && len(req.ProviderIDs) > 0:
 		return LabTest{}, rules.Broken(MarkerIDsConflict, "give marker_ids or provider_ids, not both")
 	}
@@ -140,7 +140,7 @@ func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req 
 	t.Slug = slugOf(req.Name + " " + t.ID.String()[28:])
 	var ok bool
 	if t.SampleType, ok = sampleOf(req.Method, lab); !ok {
-		return LabTest{}, rules.Broken(MethodNotSupported, "the lab does not take samples collected that way")
+		return LabTest{}, rules.Broken(MethodNotSupported, "collection_method: must be one that the lab accepts")
 	}
 	if s.opts.HoldLabTests {
 		t.Status = LabTestPendingApproval
@@ -175,7 +175,7 @@ func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTe
 			return nil, nil, rules.Broken(LabAccountNotFound, "the team has no such lab account")
 		}
 		if only != "" && only != linked[0].Lab {
-			return nil, nil, rules.Broken(MarkerNotInLab, "lab_slug is not the lab of the account")
+			return nil, nil, rules.Broken(MarkerNotInLab, "lab_slug: must be the lab of the account")
 		}
 		only = linked[0].Lab
 	}
@@ -187,18 +187,18 @@ func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTe
 		})
 	}
 	if len(here) == 0 && len(found.Markers) > 0 {
-		return nil, nil, rules.Broken(MarkerNotInLab, "a marker is not of this lab")
+		return nil, nil, rules.Broken(MarkerNotInLab, "marker_ids: each must be a marker of the lab")
 	}
 	added, lab, err := pick(Selection{Markers: req.MarkerIDs, ProviderIDs: req.ProviderIDs}, nil, Candidates{Markers: here, Labs: found.Labs})
 	switch {
 	case err != nil:
 		return nil, nil, err
 	case lab == nil:
-		return nil, nil, rules.Broken(MarkerNotFound, "the markers have no lab")
+		return nil, nil, rules.Broken(MarkerNotFound, "marker_ids: the markers must belong to a lab")
 	}
 	for _, m := range added {
 		if m.IsOrderable != nil && !*m.IsOrderable {
-			return nil, nil, rules.Broken(MarkerNotOrderable, "a marker cannot be ordered alone: it comes with the result of another one")
+			return nil, nil, rules.Broken(MarkerNotOrderable, "marker_ids: each must be orderable; one of them is only reported with the result of another marker")
 		}
 	}
 	return added, lab, nil
@@ -237,7 +237,7 @@ func (s *Service) ChangeLabTest(ctx context.Context, team healthlab.TeamID, id L
 	return s.editLabTest(ctx, team, id, func(t *TeamTest) error {
 		if change.Active != nil && t.Status == LabTestPendingApproval {
 			if *change.Active {
-				return rules.Broken(LabTestPending, "the lab test waits for approval")
+				return rules.Broken(LabTestPending, "the lab test must be approved first; its status is pending_approval")
 			}
 		} else if change.Active != nil {
 			t.Status = LabTestInactive

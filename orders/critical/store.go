@@ -69,4 +69,6 @@ func (q *Query) match(r *Record) bool {
 	return q.Order != uuid.Nil || r.Status.Waits()
 }
 
-func errNoLoop() error { return fmt.Errorf("%w: critical result", healthlab.NotFound) }
+func errNoLoop() error {
+	return fmt.Errorf("%w: the team has no such critical result", healthlab.NotFound)
+}

@@ -31,7 +31,7 @@ type Links struct {
 // RequisitionURL of the options of package exchange, and the Links to [Options]. Invalid without URL or keys.
 func NewLinks(url string, keys healthlab.Sealer) (*Links, error) {
 	if url == "" || keys == nil {
-		return nil, fmt.Errorf("%w: URLs of requisitions need a URL and a sealer", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: documents.NewLinks: a URL and a sealer are required", healthlab.Invalid)
 	}
 	return &Links{url: url, keys: keys}, nil
 }

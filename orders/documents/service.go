@@ -176,7 +176,7 @@ func (s *Service) instructions(ctx context.Context, team healthlab.TeamID, t cat
 		return nil, fmt.Errorf("print instructions: %w", err)
 	}
 	if len(sheets) == 0 {
-		return nil, fmt.Errorf("print instructions: %w", noDocument("there are no collection instructions"))
+		return nil, fmt.Errorf("print instructions: %w", noDocument("the lab test of the order has no collection instructions"))
 	}
 	return s.print(ctx, team, instructions(t, sheets, at))
 }

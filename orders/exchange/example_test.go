@@ -80,7 +80,7 @@ func Example() {
 	// Mar  7 sample_with_lab.testkit.delivered_to_lab
 	// Mar  8 completed.testkit.completed
 	// Ferritin is normal
-	// cancel order: CANCEL_NOT_ALLOWED: an order that is completed.testkit.completed cannot be cancelled
+	// cancel order: CANCEL_NOT_ALLOWED: the order cannot be cancelled in the status completed.testkit.completed
 }
 
 func check(err error) {

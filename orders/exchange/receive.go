@@ -74,7 +74,7 @@ var (
 	// errOrderChanged says that an order is not what it was when a result was given to it.
 	errOrderChanged = errors.New("the order has changed since the results were evaluated")
 	// errSampleTaken says that another order has the specimen of a result.
-	errSampleTaken = errors.New("another order has the specimen")
+	errSampleTaken = errors.New("the laboratory reported the specimen for another order")
 )
 
 func (s *Service) receive(ctx context.Context, m Message) error {
@@ -217,7 +217,7 @@ func markReceived(r *orders.Record, m Message) error {
 }
 
 // errDuplicate ends an update that has nothing to do.
-var errDuplicate = errors.New("message was taken in before")
+var errDuplicate = errors.New("the laboratory's message was processed before")
 
 // takeMessage lets a message happen to an order. It is pure apart from r.
 func takeMessage(r *orders.Record, m Message, steps []orders.Step) ([]healthlab.Event, error) {

@@ -98,7 +98,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 			}
 		}
 		if req.UserID != nil && was.UserID != *req.UserID {
-			return orders.Order{}, reviewError(ReviewInconsistent, "the order is another user's")
+			return orders.Order{}, reviewError(ReviewInconsistent, "order_id: must be an order of the given user")
 		}
 		to.Order, of = was.ID, was.LabTest
 		if g.needsNewOrder(&was) {
@@ -166,7 +166,7 @@ func (s *Service) defaultOrder(ctx context.Context, item RawResult) (*orders.Ord
 		}
 	default:
 	}
-	return nil, reviewError(ReviewNeedsChoice, "choose an order or a user: the result points to none alone")
+	return nil, reviewError(ReviewNeedsChoice, "order_id or user_id is required, because the result matches several orders or none")
 }
 
 // acceptance is a decision to accept, with all that the rules need to know.
@@ -199,11 +199,11 @@ func (g *acceptance) assign(item *RawResult, was, made *orders.Record) ([]health
 	if was != nil {
 		switch {
 		case g.req.UserID != nil && was.UserID != *g.req.UserID:
-			return nil, reviewError(ReviewInconsistent, "the order is another user's")
+			return nil, reviewError(ReviewInconsistent, "order_id: must be an order of the given user")
 		case !was.Facts().PatientKnown():
-			return nil, reviewError(ReviewNotPossible, "nobody has registered the kit of the order")
+			return nil, reviewError(ReviewNotPossible, "order_id: the testkit of the order must be registered first")
 		case g.needsNewOrder(was) != g.made, made != nil && made.UserID != was.UserID:
-			return nil, reviewError(ReviewNotPossible, "the order has changed meanwhile; look at the result again")
+			return nil, reviewError(ReviewNotPossible, "the order has changed since the result was read; read the result again and repeat the decision")
 		}
 	}
 	ids := slices.Clone(g.ids)
@@ -228,7 +228,7 @@ func (g *acceptance) assign(item *RawResult, was, made *orders.Record) ([]health
 		to.SampleID = &specimen
 	}
 	if slices.Contains(to.Messages, g.message.ID) {
-		return nil, reviewError(ReviewNotPossible, "the order has the result already")
+		return nil, reviewError(ReviewNotPossible, "order_id: must be an order without this result")
 	}
 	if to.ReportedAt.IsZero() {
 		to.ReportedAt = item.CreatedAt.Time
@@ -349,12 +349,12 @@ func (s *Service) measuredTest(ctx context.Context, team healthlab.TeamID, item 
 	}
 	i := slices.IndexFunc(found.Labs, func(l catalogue.Lab) bool { return l.Slug == item.Lab.Slug })
 	if i < 0 {
-		return catalogue.LabTest{}, nil, reviewError(ReviewNotPossible, "the lab of the result is not one of the labs")
+		return catalogue.LabTest{}, nil, reviewError(ReviewNotPossible, "the laboratory of the result is not in the catalogue")
 	}
 	lab := found.Labs[i]
 	here := slices.DeleteFunc(found.Markers, func(m catalogue.Marker) bool { return m.LabID == nil || *m.LabID != lab.ID })
 	if len(here) == 0 {
-		return catalogue.LabTest{}, nil, reviewError(ReviewNotPossible, "the lab of the result has no marker with the reported codes")
+		return catalogue.LabTest{}, nil, reviewError(ReviewNotPossible, "the catalogue has no marker of the laboratory with the codes of the result")
 	}
 	accounts, err := s.catalogue.Accounts(ctx, team)
 	if err != nil {
@@ -363,7 +363,7 @@ func (s *Service) measuredTest(ctx context.Context, team healthlab.TeamID, item 
 	account, err := catalogue.AccountFor(&lab, nil, accounts, true)
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) {
-		return catalogue.LabTest{}, nil, reviewError(ReviewNotPossible, "the team has no one account at the lab of the result")
+		return catalogue.LabTest{}, nil, reviewError(ReviewNotPossible, "the team must have exactly one account at the laboratory of the result")
 	}
 	if err != nil {
 		return catalogue.LabTest{}, nil, err
@@ -397,7 +397,7 @@ func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab
 	if !errors.Is(err, healthlab.NotFound) {
 		return nil, fmt.Errorf("find demographics: %w", err)
 	}
-	return nil, reviewError(ReviewNotPossible, "nothing is known of the user: set their demographics first")
+	return nil, reviewError(ReviewNotPossible, "user_id: the user must have demographics; set them first")
 }
 
 // patientOf returns a user as a patient.

@@ -16,7 +16,7 @@ func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewSto
 		return nil, err
 	}
 	if !settings.UnmatchedResults {
-		return nil, rules.Broken(ReviewNotEnabled, "unmatched results are not switched on for the team")
+		return nil, rules.Broken(ReviewNotEnabled, "the team's setting for unmatched results must be on")
 	}
 	return s.reviewStore, nil
 }

@@ -45,7 +45,9 @@ type reviewRows struct {
 	opts   orders.StoreOptions
 }
 
-func errNoResult() error { return fmt.Errorf("%w: result under review", healthlab.NotFound) }
+func errNoResult() error {
+	return fmt.Errorf("%w: the team has no such result under review", healthlab.NotFound)
+}
 
 // InsertResult implements [ReviewStore].
 func (v reviewRows) InsertResult(ctx context.Context, r RawResult, events []healthlab.Event) error {
@@ -57,10 +59,10 @@ func (v reviewRows) InsertResult(ctx context.Context, r RawResult, events []heal
 			return err
 		}
 		if len(got[1]) > 0 {
-			return fmt.Errorf("%w: the result is there", healthlab.Conflict)
+			return fmt.Errorf("%w: a result with this id is under review", healthlab.Conflict)
 		}
 		if u := store.StateOf(got[0]); !r.Owner().IsZero() && !u.Known && !v.opts.UsersElsewhere {
-			return fmt.Errorf("%w: the user of the result", healthlab.NotFound)
+			return fmt.Errorf("%w: the user of the result does not exist", healthlab.NotFound)
 		}
 		if err := reviewTable.Insert(tx, &r); err != nil {
 			return err
@@ -152,7 +154,7 @@ func (v reviewRows) AssignResult(ctx context.Context, team healthlab.TeamID, id 
 			item.Value = kept // it may run more than once
 			events, err := change(&item.Value, was, made)
 			if err == nil && (item.Value.Team != team || item.Value.ID != id) {
-				err = fmt.Errorf("%w: a result keeps its id and its team", healthlab.Invalid)
+				err = fmt.Errorf("%w: result under review: an update must not change its id or team", healthlab.Invalid)
 			}
 			return events, err
 		}
@@ -184,7 +186,7 @@ func (v reviewRows) decideWithOrders(ctx context.Context, tx store.Tx, team heal
 ) (err error) {
 	switch {
 	case to.New != nil && to.New.TeamID != team:
-		return fmt.Errorf("%w: an order must be of the team of the result", healthlab.Invalid)
+		return fmt.Errorf("%w: order: must be of the same team as the result", healthlab.Invalid)
 	case to.Order.IsZero() && to.New == nil:
 		events, err := decide(nil, nil)
 		if err != nil {

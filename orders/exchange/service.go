@@ -55,10 +55,10 @@ type Service struct {
 // those of the orders. Errors: Invalid, if an interface or the service is nil.
 func New(service *orders.Service, store orders.Store, reviews ReviewStore, lab LabBackend, opts *Options) (*Service, error) {
 	if service == nil || store == nil || lab == nil {
-		return nil, fmt.Errorf("%w: an exchange needs orders, their store and a lab", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: exchange.New: orders, their store and a lab are required", healthlab.Invalid)
 	}
 	if reviews == nil {
-		return nil, fmt.Errorf("%w: an exchange needs a ReviewStore, which keeps results that match no order for certain; both stores have one (Store.Reviews)", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: exchange.New: a ReviewStore is required; it stores the results that do not match an order with certainty (exchange.NewReviewStore)", healthlab.Invalid)
 	}
 	s := &Service{
 		orders: service, catalogue: service.Catalogue(), store: orders.Visible(store), allOrders: store,

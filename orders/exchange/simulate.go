@@ -30,7 +30,7 @@ func (s *Service) Simulate(ctx context.Context, team healthlab.TeamID, id orders
 // way meanwhile is left alone.
 func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id orders.OrderID, final orders.Status, flags orders.SimulationFlags, delay time.Duration) (orders.Order, error) {
 	if s.orders.Environment() != healthlab.Sandbox || s.opts.Simulator == nil {
-		return orders.Order{}, rules.Missing(orders.SandboxOnly, "orders are simulated in a sandbox only")
+		return orders.Order{}, rules.Missing(orders.SandboxOnly, "orders can be simulated in the environment sandbox only")
 	}
 	if err := checkFlags(flags, final); err != nil {
 		return orders.Order{}, err
@@ -66,7 +66,7 @@ func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id 
 // order ends with the offer of a redraw, which is an order of its own. Before that, the
 // lab has accepted it.
 func (s *Service) simulateRedraw(ctx context.Context, r orders.Record, flags orders.SimulationFlags, expected map[int][]catalogue.ExpectedResult, settings orders.Settings, at time.Time, delay time.Duration) (orders.Order, error) {
-	unreachable := fmt.Errorf("simulate order: %w", rules.Broken(orders.StatusNotReachable, "the order cannot get there: team, lab or order have no redraws"))
+	unreachable := fmt.Errorf("simulate order: %w", rules.Broken(orders.StatusNotReachable, "final_status: must be reachable for the order; redraws are off for its team or lab, or the order has had one"))
 	if !s.redraws(&r, settings) {
 		return orders.Order{}, unreachable
 	}
@@ -109,7 +109,7 @@ func simulateSteps(r *orders.Record, lab Simulator, final orders.Status, flags o
 	if final != "" {
 		final, _ = orders.ParseStatus(string(final))
 		if final.Method() != r.Method() {
-			return nil, rules.Broken(orders.StatusOfOtherMethod, "the status belongs to another collection method")
+			return nil, rules.Broken(orders.StatusOfOtherMethod, "final_status: must be a status of the order's collection method")
 		}
 		target = final.LowLevel()
 	}
@@ -120,7 +120,7 @@ func simulateSteps(r *orders.Record, lab Simulator, final orders.Status, flags o
 		path, ok = lab.Route(&r.Order, stop)
 	}
 	if !ok {
-		return nil, rules.Broken(orders.StatusNotReachable, "the order cannot get there from where it stands")
+		return nil, rules.Broken(orders.StatusNotReachable, "final_status: must be reachable from the order's present status")
 	}
 	slow := delay > 0 && len(path) > 1
 	var later *orders.Simulation

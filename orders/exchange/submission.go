@@ -168,7 +168,7 @@ func (s *Service) cancelOfDeleted(ctx context.Context, claimed orders.Record) (o
 	st := orders.Step{On: orders.CancelRequested, At: s.now(), EventID: s.shared.NewID()}
 	r, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *orders.Record) ([]healthlab.Event, error) {
 		if !r.UserDeleted || !r.Cancellable() {
-			return nil, rules.Broken(orders.CancelNotAllowed, "the order is too far on")
+			return nil, rules.Broken(orders.CancelNotAllowed, "the order can no longer be cancelled, because the laboratory has its sample")
 		}
 		return r.Apply(st)
 	})

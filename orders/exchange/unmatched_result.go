@@ -290,7 +290,7 @@ func (q ResultQuery) Normal() (ResultQuery, error) {
 		q.Limit = catalogue.DefaultPageSize
 	}
 	if q.Limit < 1 || q.Limit > catalogue.MaxPageSize {
-		p.Add("out_of_range", fmt.Sprintf("is 1 to %d", catalogue.MaxPageSize), "limit")
+		p.Add("out_of_range", fmt.Sprintf("must be from 1 to %d", catalogue.MaxPageSize), "limit")
 	}
 	if q.Status != "" {
 		rules.OneOf(&p, q.Status, []MatchStatus{MatchPendingCustomer, MatchPendingOps, MatchResolved}, "status")

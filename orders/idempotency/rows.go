@@ -113,7 +113,7 @@ func find(tx store.Tx, scope Scope) (*store.Entry[keyRow], error) {
 	if e == nil {
 		r, err := keyRows.Bare(tx, key, store.Held)
 		if err == nil && r != nil {
-			err = fmt.Errorf("%w: the answer was about a person whose key was deleted", healthlab.NotFound)
+			err = fmt.Errorf("%w: the stored answer cannot be decrypted, because the key of its user was deleted", healthlab.NotFound)
 		}
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (v rows) FinishKey(ctx context.Context, scope Scope, until time.Time, answe
 		}
 		until := healthlab.At(until).Time
 		if e == nil || e.Value.Answer != nil || !e.Value.Until.Equal(until) {
-			return fmt.Errorf("%w: another worker has the key", healthlab.Precondition)
+			return fmt.Errorf("%w: another call with this idempotency key is running", healthlab.Precondition)
 		}
 		k := &e.Value
 		k.Until, k.User, k.Answer, k.Keep = time.Time{}, user, answer, until

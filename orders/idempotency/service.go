@@ -166,7 +166,7 @@ func (s *Service) finish(ctx context.Context, req Request, state State, out Outc
 func (s *Service) start(ctx context.Context, req Request, lease time.Duration) (State, error) {
 	if n := utf8.RuneCountInString(req.Key); n < 1 || n > MaxKey || !utf8.ValidString(req.Key) {
 		var p healthlab.Problems
-		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", MaxKey), "idempotency_key")
+		p.Add("string_length", fmt.Sprintf("must have 1 to %d characters", MaxKey), "idempotency_key")
 		return State{}, p.Err()
 	}
 	order := req.About

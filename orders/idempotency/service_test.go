@@ -21,7 +21,7 @@ func scopeOf(key string) idempotency.Scope {
 	return idempotency.Scope{Team: healthlab.TeamID{UUID: uuid.NewSHA1(uuid.Nil, []byte("team"))}, Endpoint: "order", Key: key}
 }
 
-func TestKeysOfFailures(t *testing.T) {
+func TestOnce_storesFailuresUnlessSuccessOnly(t *testing.T) {
 	s := idempotency.New(memory.New(nil).OrderKeys(), nil)
 	runs := 0
 	req := idempotency.Request{Scope: scopeOf("no cache"), SuccessOnly: true}
@@ -47,7 +47,7 @@ func TestKeysOfFailures(t *testing.T) {
 	}
 }
 
-func TestKeyWithAnotherFingerprintIsRefused(t *testing.T) {
+func TestOnce_keyWithAnotherFingerprintIsRefused(t *testing.T) {
 	s := idempotency.New(memory.New(nil).OrderKeys(), nil)
 	ask := func(print string) error {
 		_, err := s.Once(t.Context(), idempotency.Request{Fingerprint: print, Scope: scopeOf("k")},
@@ -65,7 +65,7 @@ func TestKeyWithAnotherFingerprintIsRefused(t *testing.T) {
 	require.Equal(t, orders.IdempotencyKeyReused, rule.Type)
 }
 
-func TestKeyForm(t *testing.T) {
+func TestOnce_checksTheFormOfTheKey(t *testing.T) {
 	s := idempotency.New(memory.New(nil).OrderKeys(), nil)
 	for key, ok := range map[string]bool{"": false, "x": true, strings.Repeat("é", 255): true, strings.Repeat("x", 256): false, "a\xff": false} {
 		_, err := s.Once(t.Context(), idempotency.Request{Scope: scopeOf(key)},
@@ -85,7 +85,7 @@ func (silentKeys) FinishKey(ctx context.Context, _ idempotency.Scope, _ time.Tim
 }
 
 // A request ends soon after its own time, although the store does not answer any more.
-func TestKeyInASilentStore(t *testing.T) {
+func TestOnce_endsInTimeIfTheStoreHangs(t *testing.T) {
 	for _, fault := range []error{nil, errors.New("own")} {
 		synctest.Test(t, func(t *testing.T) {
 			s := idempotency.New(silentKeys{memory.New(nil).OrderKeys()}, nil)

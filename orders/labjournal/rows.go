@@ -154,7 +154,7 @@ type rows struct {
 }
 
 func errNoRecord() error {
-	return fmt.Errorf("%w: the journal has no such order", healthlab.NotFound)
+	return fmt.Errorf("%w: the laboratory journal has no such order", healthlab.NotFound)
 }
 
 // lockUser prepares the transaction for new rows of a user, and reports whether they may be kept.
@@ -182,7 +182,7 @@ func (v rows) Open(ctx context.Context, lab string, r Record) (out Record, err e
 				return err
 			}
 			if !known {
-				return fmt.Errorf("%w: the user of the order", healthlab.NotFound)
+				return fmt.Errorf("%w: the user of the order does not exist", healthlab.NotFound)
 			}
 			if err := recordOwners.Insert(tx, &owned{digest(lab, r.Number), r.Team, r.User}); err != nil {
 				return err
@@ -271,7 +271,7 @@ func resolve(tx store.Tx, lab string, place int64) error {
 		return err
 	}
 	if r == nil {
-		return fmt.Errorf("%w: the delivery is not under review", healthlab.NotFound)
+		return fmt.Errorf("%w: the laboratory's delivery is not under review", healthlab.NotFound)
 	}
 	d, err := deliveryRows.Get(tx, store.Key{Team: r.Value.Team, ID: digest(lab, r.Value.Key)}, store.Held)
 	if err != nil {

@@ -17,7 +17,7 @@ func interpretationOf(r labresult.Result) labresult.Interpretation {
 	return report.Results[0].Interpretation
 }
 
-func TestInterpretationOfTextAndRange(t *testing.T) {
+func TestInterpretation_comparesResultTextWithItsRange(t *testing.T) {
 	for name, c := range map[string]struct {
 		result, bounds string
 		want           labresult.Interpretation
@@ -70,7 +70,7 @@ func TestInterpretationOfTextAndRange(t *testing.T) {
 	}
 }
 
-func TestInterpretationReadsTheText(t *testing.T) {
+func TestInterpretation_readsSignsAndWordsOfTheResult(t *testing.T) {
 	bounds := "13-150"
 	number, err := catalogue.ParseNumber("20")
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestInterpretationReadsTheText(t *testing.T) {
 }
 
 // Results of two markers of one LOINC code have the names of their markers.
-func TestNamesOfMarkersOfOneCode(t *testing.T) {
+func TestResultNames_ofMarkersWithTheSameCodeDiffer(t *testing.T) {
 	test := catalogue.LabTest{}
 	expected := map[int][]catalogue.ExpectedResult{}
 	for i, name := range []string{"Glucose", "Glucose (2)", "Cortisol, morning", "Cortisol, evening", "Iron"} {
@@ -116,7 +116,7 @@ func TestNamesOfMarkersOfOneCode(t *testing.T) {
 	}
 }
 
-func TestWorst(t *testing.T) {
+func TestWorst_ranksCriticalAbnormalUnknownNormal(t *testing.T) {
 	const n, a, c, u = labresult.Normal, labresult.Abnormal, labresult.Critical, labresult.UnknownInterpretation
 	rank := []labresult.Interpretation{n, u, a, c}
 	require.Equal(t, u, labresult.Worst(nil))
@@ -130,7 +130,7 @@ func TestWorst(t *testing.T) {
 }
 
 // Classify writes results as their types are published.
-func TestClassify(t *testing.T) {
+func TestClassify_setsTheTypeAndTextOfAResult(t *testing.T) {
 	for text, want := range map[string]struct {
 		kind labresult.Type
 		text string
@@ -152,9 +152,9 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestInterpretationIsDecided compares with every value on a grid of halves that a result may stand for:
+// TestInterpretation_isNormalOnlyIfEveryPossibleValueIs compares with every value on a grid of halves that a result may stand for:
 // normal only if all are inside of the range, abnormal only if none is, else unknown.
-func TestInterpretationIsDecided(t *testing.T) {
+func TestInterpretation_isNormalOnlyIfEveryPossibleValueIs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	signs := []string{"", "<", "<=", ">", ">="}
 	holds := func(x, n int, sign string) bool {

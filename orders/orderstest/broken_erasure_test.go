@@ -130,7 +130,7 @@ func (b trackedOrders) Insert(ctx context.Context, r orders.Record, c orders.Cha
 func (b trackedOrders) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 	r, err := b.Store.Get(ctx, team, id)
 	if b.gone[r.OrderTransaction.ID] {
-		return orders.Record{}, fmt.Errorf("%w: order", healthlab.NotFound)
+		return orders.Record{}, fmt.Errorf("%w: the team has no such order", healthlab.NotFound)
 	}
 	return r, err
 }

@@ -79,7 +79,7 @@ func messengers(broken func(*messenger)) func(*testing.T) {
 	}
 }
 
-func TestMessengerUnbroken(t *testing.T) { messengers(func(*messenger) {})(t) }
+func TestBrokenMessengers_startFromOneThatPasses(t *testing.T) { messengers(func(*messenger) {})(t) }
 
 var brokenMessengers = []conformance.Broken{
 	{Name: "sends repeats", Suite: messengers(func(s *messenger) {

@@ -8,7 +8,7 @@ import (
 
 //go:generate go run ../../internal/conformance/gen overriddenOrders=orders.Store overriddenReviewStore=orders/exchange.ReviewStore overriddenMatchTestRuns=orders/simulation.MatchTestStore
 
-func TestBroken(t *testing.T) {
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("orders", brokenStores),
 		conformance.Of("erasure", brokenErasures),

@@ -62,10 +62,10 @@ func (r *PayorRequest) Check() error {
 	c.Optional(r.Provider, "provider", rules.MaxText)
 	c.Optional(r.ProviderPayorID, "provider_payor_id", rules.MaxText)
 	if r.Provider == nil && r.ProviderPayorID != nil {
-		c.Add("missing", "goes with provider_payor_id", "provider")
+		c.Add("missing", "must be given together with provider_payor_id", "provider")
 	}
 	if r.Provider != nil && r.ProviderPayorID == nil {
-		c.Add("missing", "goes with provider", "provider_payor_id")
+		c.Add("missing", "must be given together with provider", "provider_payor_id")
 	}
 	return p.Err()
 }

@@ -133,7 +133,7 @@ func ReadRegistry(r io.Reader) (*Registry, error) {
 	d.DisallowUnknownFields()
 	var c RegistryContents
 	if err := d.Decode(&c); err != nil {
-		return nil, fmt.Errorf("%w: registry: not JSON of that form", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: registry: must be JSON of the form of RegistryData", healthlab.Invalid)
 	}
 	return NewRegistry(c)
 }
@@ -145,11 +145,11 @@ func NewRegistry(c RegistryContents) (*Registry, error) {
 	g := &Registry{of: map[[2]string]catalogue.MarkerFacts{}, houses: slices.Clone(c.ClearingHouses), byCode: map[string]int{}, known: map[string]int{}, plans: c.StatePlans, never: slices.Clone(c.NotInsurable)}
 	for i, payor := range c.Payors {
 		if _, taken := g.byCode[payor.PayorCode]; taken || payor.PayorCode == "" {
-			p.Add("duplicate", "has a code of its own", "payors", i, "payor_code")
+			p.Add("duplicate", "must not be the code of another payor", "payors", i, "payor_code")
 		}
 		for house := range payor.IDs {
 			if !slices.Contains(c.ClearingHouses, house) {
-				p.Add("unknown_clearing_house", "is one of the clearing houses", "payors", i, "ids")
+				p.Add("unknown_clearing_house", "must be one of the clearing houses of the registry", "payors", i, "ids")
 			}
 		}
 		payor.Aliases, payor.Source = rules.NonNil(payor.Aliases), PlatformPayor
@@ -172,7 +172,7 @@ func NewRegistry(c RegistryContents) (*Registry, error) {
 	names := make([]string, len(g.diagnoses))
 	for i, d := range g.diagnoses {
 		if _, taken := g.known[bare(d.Code)]; taken || !rules.ICDForm.MatchString(d.Code) {
-			p.Add("diagnosis", "is an ICD-10 code of its own", "diagnoses", i, "code")
+			p.Add("diagnosis", "must be an ICD-10 code that comes once", "diagnoses", i, "code")
 		}
 		g.known[bare(d.Code)] = i
 		names[i] = d.Description

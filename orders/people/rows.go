@@ -87,9 +87,11 @@ type rows struct {
 	opts StoreOptions
 }
 
-func errNoInfo() error { return fmt.Errorf("%w: demographics", healthlab.NotFound) }
+func errNoInfo() error { return fmt.Errorf("%w: the user has no demographics", healthlab.NotFound) }
 
-func errNoCoverage() error { return fmt.Errorf("%w: insurance record", healthlab.NotFound) }
+func errNoCoverage() error {
+	return fmt.Errorf("%w: the user has no such insurance record", healthlab.NotFound)
+}
 
 // PutUserInfo implements [Store].
 func (v rows) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info UserInfo) error {
@@ -99,7 +101,7 @@ func (v rows) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healt
 			return err
 		}
 		if !u.Known && !v.opts.UsersElsewhere {
-			return fmt.Errorf("%w: the user of the demographics", healthlab.NotFound)
+			return fmt.Errorf("%w: the user of the demographics does not exist", healthlab.NotFound)
 		}
 		e, err := infoRows.Get(tx, infoKey(team, user), store.Held)
 		if err != nil {
@@ -148,9 +150,9 @@ func (v rows) AddCoverage(ctx context.Context, c Coverage) error {
 		}
 		switch {
 		case !store.StateOf(got[0]).Known && !v.opts.UsersElsewhere:
-			return fmt.Errorf("%w: the user of the insurance record", healthlab.NotFound)
+			return fmt.Errorf("%w: the user of the insurance record does not exist", healthlab.NotFound)
 		case len(got[1]) > 0:
-			return fmt.Errorf("%w: the record's id is taken", healthlab.Conflict)
+			return fmt.Errorf("%w: an insurance record with this id exists", healthlab.Conflict)
 		}
 		had, err := coverageRows.Decoded(got[2])
 		if err != nil {
@@ -232,7 +234,7 @@ func (v rows) AddPayor(ctx context.Context, p StoredPayor) error {
 			return err
 		}
 		if had != nil {
-			return fmt.Errorf("%w: the payor's code is taken", healthlab.Conflict)
+			return fmt.Errorf("%w: a payor with this code exists", healthlab.Conflict)
 		}
 		return payorRows.Insert(tx, &p)
 	})

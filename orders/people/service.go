@@ -67,7 +67,7 @@ func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
 func (s *Service) stored() error {
 	if s.store == nil {
-		return fmt.Errorf("%w: no store for persons", healthlab.Unimplemented)
+		return fmt.Errorf("%w: people.New: the store is required", healthlab.Unimplemented)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (s *Service) UserInfo(ctx context.Context, team healthlab.TeamID, user heal
 	}
 	info, err := s.store.UserInfo(ctx, team, user)
 	if err != nil {
-		return UserInfo{}, fmt.Errorf("get user info: %w", rules.NotFound(err, UserInfoNotFound, "nothing is known of the user"))
+		return UserInfo{}, fmt.Errorf("get user info: %w", rules.NotFound(err, UserInfoNotFound, "the user has no demographics"))
 	}
 	return info, nil
 }
@@ -167,7 +167,7 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 		return InsuranceRecord{}, err
 	}
 	if !ok {
-		return InsuranceRecord{}, rules.Broken(PayorNotFound, "there is no such payor")
+		return InsuranceRecord{}, rules.Broken(PayorNotFound, "payor_code: must be the code of a payor")
 	}
 	in := req.Insured
 	c := Coverage{ID: s.opts.NewID(), Team: team, User: user, ValidFrom: at, Record: InsuranceRecord{
@@ -245,7 +245,7 @@ const maxFound = 100
 func (s *Service) SearchPayors(ctx context.Context, team healthlab.TeamID, q PayorQuery) ([]Payor, error) {
 	byCode := q.ClearingHouse != "" && q.ProviderPayorID != ""
 	if q.Name == "" && !byCode || (q.ClearingHouse == "") != (q.ProviderPayorID == "") {
-		return nil, rules.Broken(PayorSearchMissing, "give a name, or a clearing house together with its code")
+		return nil, rules.Broken(PayorSearchMissing, "insurance_name, or provider together with provider_payor_id, is required")
 	}
 	if err := s.clearing(q.ClearingHouse); err != nil {
 		return nil, err
@@ -276,7 +276,7 @@ func (s *Service) clearing(name string) error {
 	if name == "" || s.opts.Registry.clearingHouse(name) {
 		return nil
 	}
-	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: ClearingHouseUnknown, Msg: "is one of the clearing houses"}
+	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: ClearingHouseUnknown, Msg: "must be one of the clearing houses of the registry"}
 }
 
 // AddPayor adds a payor that only this team sees. Invalid lists every problem of the

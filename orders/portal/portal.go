@@ -41,7 +41,7 @@ const keySize = 32
 // Check reports a key that is too short, as healthlab.Invalid. Nil options are no error.
 func (o *Options) Check() error {
 	if o != nil && len(o.Key) < keySize {
-		return fmt.Errorf("%w: links to the portal need a key of at least %d bytes", healthlab.Invalid, keySize)
+		return fmt.Errorf("%w: portal.New: a key of at least %d bytes is required", healthlab.Invalid, keySize)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func ReadToken(key []byte, token string, now time.Time) (Token, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	n := len(raw) - macSize
 	if err != nil || n != 21 && n != 37 || !hmac.Equal(raw[n:], mac(key, raw[:n])) {
-		return Token{}, fmt.Errorf("%w: not a token of the portal", healthlab.Unauthenticated)
+		return Token{}, fmt.Errorf("%w: token: must be one that the portal's link contains", healthlab.Unauthenticated)
 	}
 	t := Token{Context: Launch, Expires: time.Unix(int64(binary.BigEndian.Uint32(raw[1:5])), 0).UTC(),
 		User: healthlab.UserID{UUID: uuid.UUID(raw[5:21])}}

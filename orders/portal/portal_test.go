@@ -29,7 +29,7 @@ func Example() {
 }
 
 // Check refuses a key shorter than 32 bytes: an attacker who guesses it can forge links.
-func TestOptionsNeedAKey(t *testing.T) {
+func TestOptions_refuseAKeyBelow32Bytes(t *testing.T) {
 	for n, want := range map[int]error{0: healthlab.Invalid, 31: healthlab.Invalid, 32: nil, 64: nil} {
 		require.ErrorIs(t, (&portal.Options{Key: make([]byte, n)}).Check(), want, n)
 	}
@@ -37,7 +37,7 @@ func TestOptionsNeedAKey(t *testing.T) {
 }
 
 // ReadToken refuses what is not a token of the key, and a token after its time.
-func TestReadTokenRefuses(t *testing.T) {
+func TestReadToken_refusesForgedAndExpiredTokens(t *testing.T) {
 	options := portal.Options{BaseURL: "https://p.example.com", Key: []byte("0123456789abcdef0123456789abcdef")}
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	link := options.Link(portal.Request{Context: portal.Communications}, healthlab.UserID{UUID: uuid.UUID{1}}, now)

@@ -17,7 +17,7 @@ var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 // A simulated value is inside, outside or far outside of its marker's reference interval, as
 // the requested interpretation says.
-func TestSimulatedValuesFitTheMarker(t *testing.T) {
+func TestSimulation_valuesFitTheMarkersReferenceRange(t *testing.T) {
 	for _, tc := range []struct{ loinc, unit, span string }{
 		{"4544-3", "%", "36-50"}, {"2951-2", "mmol/L", "136-145"}, {"2085-9", "mg/dL", ">=40"}, {"2093-3", "mg/dL", "<200"}, {"3016-3", "m[IU]/L", "0.40-4.50"},
 		{"1968-7", "mg/dL", "<0.30"}, {"10839-9", "ng/mL", "<0.040"}, {"33914-3", "mL/min/{1.73_m2}", ">=60"}, {"2744-1", "[pH]", "7.35-7.45"}, {"30180-4", "%", "<1.0"},

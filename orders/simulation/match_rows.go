@@ -66,7 +66,7 @@ func stored(tx store.Tx, team healthlab.TeamID, id MatchTestRunID) (MatchTestRec
 	return t.Value, nil
 }
 
-func errNoRun() error { return fmt.Errorf("%w: test run", healthlab.NotFound) }
+func errNoRun() error { return fmt.Errorf("%w: the team has no such test run", healthlab.NotFound) }
 
 // MatchTestRun implements [MatchTestStore].
 func (v rows) MatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchTestRunID) (MatchTestRecord, error) {

@@ -155,14 +155,14 @@ func (r *MatchTestRequest) Check() error {
 	roles := slices.Sorted(maps.Keys(r.Orders))
 	switch {
 	case r.OrderSource == ProvidedOrders && ok && !slices.Equal(roles, slices.Sorted(slices.Values(rule.OrderRoles))):
-		p.Add("roles", "has exactly the roles of the case", "orders")
+		p.Add("roles", "must have exactly the roles of the case", "orders")
 	case r.OrderSource == ManagedOrders && len(roles) > 0:
-		p.Add("roles", "goes with provided orders only", "orders")
+		p.Add("roles", "must be left out unless order_source is provided", "orders")
 	case r.OrderSource == ManagedOrders && r.Case == exchange.MatchWrongCollection:
-		p.Add("source", "is provided in this case", "order_source")
+		p.Add("source", "must be provided for this case", "order_source")
 	}
 	if r.WrongLabTestID != nil && (r.Case != exchange.MatchWrongLab || r.OrderSource != ManagedOrders) {
-		p.Add("case", "goes with wrong_lab and managed orders only", "wrong_lab_test_id")
+		p.Add("case", "must be left out unless case is wrong_lab and order_source is managed", "wrong_lab_test_id")
 	}
 	return p.Err()
 }
@@ -234,13 +234,13 @@ func (r *testRun) validate(ctx context.Context) error {
 			return err
 		}
 		if want := r.rule().RequiredStatuses[role]; o.LowLevel() != want && (want == orders.Completed || want == orders.Cancelled) {
-			return rules.Broken(orderStatus, "an order does not stand where the case needs it: "+string(want))
+			return rules.Broken(orderStatus, "orders: each must have the status that the case requires: "+string(want))
 		}
 		if o.PatientDetails == nil {
-			return rules.Broken(orderStatus, "an order has no patient")
+			return rules.Broken(orderStatus, "orders: each must have patient_details")
 		}
 		if r.kept.Case == exchange.MatchWrongCollection && o.Method() != catalogue.AtHomePhlebotomy {
-			return rules.Broken(orderStatus, "the order is not for at_home_phlebotomy")
+			return rules.Broken(orderStatus, "orders: each must have the collection_method at_home_phlebotomy")
 		}
 		r.records[role] = o
 	}
@@ -273,7 +273,7 @@ func (r *testRun) configure(ctx context.Context) error {
 		r.test = page.Tests[0]
 	}
 	if r.test.Lab == nil {
-		return rules.Broken(noLabTest, "the lab test has no lab")
+		return rules.Broken(noLabTest, "lab_test_id: must be a lab test of a lab")
 	}
 	if r.kept.Case != exchange.MatchWrongLab {
 		return nil
@@ -290,7 +290,7 @@ func (r *testRun) configureWrong(ctx context.Context, labs []catalogue.Lab) erro
 			return err
 		}
 		if r.wrong = other; r.wrong.Lab == nil || r.wrong.Lab.Slug == r.test.Lab.Slug {
-			return rules.Broken(noLabTest, "the wrong test must be of another lab")
+			return rules.Broken(noLabTest, "wrong_lab_test_id: must be a lab test of another lab")
 		}
 		return nil
 	}
@@ -315,7 +315,7 @@ func (r *testRun) configureWrong(ctx context.Context, labs []catalogue.Lab) erro
 			return nil
 		}
 	}
-	return rules.Broken(noLabTest, "there is no other lab with anything to measure")
+	return rules.Broken(noLabTest, "the catalogue must have a second lab with a lab test or marker")
 }
 
 // create makes the orders of a managed run.
@@ -323,7 +323,7 @@ func (r *testRun) create(ctx context.Context) error {
 	if r.kept.OrderSource == ManagedOrders {
 		for _, role := range r.rule().OrderRoles {
 			if r.opts.User == nil {
-				return fmt.Errorf("%w: this installation makes no users for test runs", healthlab.Unimplemented)
+				return fmt.Errorf("%w: the service cannot create users for test runs", healthlab.Unimplemented)
 			}
 			user, err := r.opts.User(ctx, r.kept.Team, "unmatched-test-"+r.kept.RunID.String()+"-"+role)
 			if err != nil {
@@ -453,7 +453,7 @@ func (r *testRun) write(ctx context.Context) error {
 func (r *testRun) verify(ctx context.Context) error {
 	item, err := r.labs.Reviews().Get(ctx, r.kept.Team, *r.kept.RawResultID)
 	if errors.Is(err, healthlab.NotFound) {
-		return rules.Broken(unexpectedDecision, "the result went to an order by itself")
+		return rules.Broken(unexpectedDecision, "the result was matched to an order without a review")
 	}
 	if err != nil {
 		return err

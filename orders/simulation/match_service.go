@@ -52,7 +52,7 @@ type MatchTests struct {
 // NewMatchTests returns the test runs of the orders of a service. Both arguments are required.
 func NewMatchTests(of *exchange.Service, store MatchTestStore, opts *MatchTestOptions) (*MatchTests, error) {
 	if of == nil || store == nil {
-		return nil, fmt.Errorf("%w: test runs need an exchange and a store", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: simulation.New: an exchange and a store are required", healthlab.Invalid)
 	}
 	s := &MatchTests{orders: of.Orders(), labs: of, store: store}
 	if opts != nil {
@@ -81,7 +81,7 @@ func (s *MatchTests) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 // allowed checks that a team has test runs.
 func (s *MatchTests) allowed(ctx context.Context, team healthlab.TeamID) error {
 	if s.orders.Environment() != healthlab.Sandbox {
-		return rules.Missing(orders.SandboxOnly, "test runs are for sandboxes")
+		return rules.Missing(orders.SandboxOnly, "test runs exist in the environment sandbox only")
 	}
 	settings, err := s.orders.Settings(ctx, team)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *MatchTests) Start(ctx context.Context, team healthlab.TeamID, key strin
 	}
 	if n := utf8.RuneCountInString(key); n < 1 || n > idempotency.MaxKey || !utf8.ValidString(key) {
 		var p healthlab.Problems
-		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", idempotency.MaxKey), "idempotency_key")
+		p.Add("string_length", fmt.Sprintf("must have 1 to %d characters", idempotency.MaxKey), "idempotency_key")
 		return MatchTestRun{}, p.Err()
 	}
 	if err := req.Check(); err != nil {

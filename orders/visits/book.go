@@ -41,24 +41,24 @@ func methodOfVisit(t appointment.Type) catalogue.CollectionMethod {
 // held longer than its lease is given up for the new one.
 func bookable(r *orders.Record, t appointment.Type, settings orders.Settings, on healthlab.Date) error {
 	if r.Method() != methodOfVisit(t) {
-		return rules.Broken(OrderNotBookable, "the order's sample is collected in another way")
+		return rules.Broken(OrderNotBookable, "the order's collection_method must be the one of the appointment's kind")
 	}
 	switch low := r.LowLevel(); {
 	case low == orders.RequisitionCreated, low == orders.RequisitionBypassed, low == orders.AppointmentCancelled:
 	case low == orders.Ordered && settings.PreRequisitionBooking:
 	case (low == orders.AppointmentPending || low == orders.AppointmentScheduled) && r.ActiveVisit() >= 0:
 	default:
-		return rules.Broken(OrderNotBookable, "an order that is "+string(r.LastEvent.Status)+" takes no appointment")
+		return rules.Broken(OrderNotBookable, "no appointment can be booked for an order in the status "+string(r.LastEvent.Status))
 	}
 	if t == appointment.Phlebotomy && (r.PatientDetails == nil || people.Age(r.PatientDetails.DOB, on) < 18) {
-		return rules.Broken(PatientTooYoung, "the patient is under 18 on the day of the visit")
+		return rules.Broken(PatientTooYoung, "the patient must be 18 or older on the day of the visit")
 	}
 	i := r.ActiveVisit()
 	if i < 0 {
 		return nil
 	}
 	if r.Visits[i].Status.Published() || r.VisitWork.Lease.After(r.StoreTime) {
-		return rules.Broken(AppointmentExists, "the order has an appointment")
+		return rules.Broken(AppointmentExists, "the order must not have an appointment already; cancel or reschedule it")
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (s *Service) Book(ctx context.Context, team healthlab.TeamID, id orders.Ord
 	p, known := s.places.Provider(t, key.Slot.Provider)
 	switch {
 	case t == appointment.PatientServiceCenter && !known:
-		return orders.Appointment{}, rules.Broken(appointment.SchedulingNotSupported, "the lab takes no appointments")
+		return orders.Appointment{}, rules.Broken(appointment.SchedulingNotSupported, "the lab does not support appointments")
 	case p.PatientManaged && !settings.PatientManagedPSC:
 		return orders.Appointment{}, rules.NotEnabled("a patient-managed provider")
 	}
@@ -160,7 +160,7 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id orders.Ord
 	var held uuid.UUID
 	r, err := s.store.Update(ctx, team, id, func(r *orders.Record) (events []healthlab.Event, err error) {
 		if k.Lab != "" && (r.LabTest.Lab == nil || r.LabTest.Lab.Slug != k.Lab) {
-			return nil, rules.Broken(SlotOfOtherPlace, "the slot is at another lab's center")
+			return nil, rules.Broken(SlotOfOtherPlace, "booking_key: must be of a slot at a center of the order's lab")
 		}
 		held, events, err = reserveVisit(r, v, k.ID, settings, day, orders.NewVisitStep("", at, event))
 		r.VisitWork.Lease = r.StoreTime.Add(s.shared.Lease)
@@ -188,7 +188,7 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id orders.Ord
 	case callErr != nil && kind == healthlab.NotFound:
 		return orders.Appointment{}, appointment.SlotGone()
 	case callErr != nil && kind == healthlab.Invalid:
-		return orders.Appointment{}, rules.Broken(BookingRefused, "the provider does not take the booking")
+		return orders.Appointment{}, rules.Broken(BookingRefused, "the provider refused the booking; choose another slot")
 	default:
 		return orders.Appointment{}, notConfirmed()
 	}
@@ -294,7 +294,7 @@ func (s *Service) Request(ctx context.Context, team healthlab.TeamID, id orders.
 	if !slices.ContainsFunc(area.Providers, func(p appointment.PhlebotomyProvider) bool {
 		return p.Name == req.Provider && slices.Contains(p.ServiceTypes, appointment.RequestTier)
 	}) {
-		return orders.Appointment{}, rules.Broken(ProviderNotAvailable, "the provider takes no requests there")
+		return orders.Appointment{}, rules.Broken(ProviderNotAvailable, "the provider accepts no appointment requests at this address")
 	}
 	at := s.now()
 	v := orders.Visit{Open: true, Next: at, Deadline: at.Add(defaultAsyncTimeout)}

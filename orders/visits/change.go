@@ -47,11 +47,11 @@ func (s *Service) Reschedule(ctx context.Context, team healthlab.TeamID, id orde
 		visit = v.ID
 		switch {
 		case !v.CanReschedule:
-			return nil, rules.Broken(NotReschedulable, "the appointment cannot get another time now")
+			return nil, rules.Broken(NotReschedulable, "the appointment can no longer be rescheduled")
 		case v.Provider != key.Slot.Provider || t == appointment.Phlebotomy && !samePlace(v.Address, key.Address):
-			return nil, rules.Broken(SlotOfOtherPlace, "the slot is another provider's, or at another address")
+			return nil, rules.Broken(SlotOfOtherPlace, "booking_key: must be of a slot of the same provider and address as the appointment")
 		case r.VisitWork.Lease.After(r.StoreTime), v.Move != nil && v.Move.Key != key.ID:
-			return nil, rules.Broken(NotReschedulable, "the appointment is being changed")
+			return nil, rules.Broken(NotReschedulable, "another request is changing the appointment")
 		case r.UsesKey(key.ID):
 			return nil, &orders.ReservedError{Name: orders.SlotReservation + key.ID.String()}
 		}
@@ -84,7 +84,7 @@ func (s *Service) Reschedule(ctx context.Context, team healthlab.TeamID, id orde
 	case kind == healthlab.NotFound:
 		return orders.Appointment{}, appointment.SlotGone()
 	case kind == healthlab.Invalid, kind == healthlab.Precondition:
-		return orders.Appointment{}, rules.Broken(NotReschedulable, "the provider does not move the appointment")
+		return orders.Appointment{}, rules.Broken(NotReschedulable, "the provider refused the new time of the appointment")
 	}
 	return orders.Appointment{}, notConfirmed()
 }
@@ -158,9 +158,9 @@ func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 		v := &r.Visits[visit]
 		switch {
 		case why < 0:
-			return nil, rules.Broken(CancellationReasonUnknown, "is not one of the reasons")
+			return nil, rules.Broken(CancellationReasonUnknown, "cancellation_reason_id: must be one of the reasons that the service lists")
 		case v.Status.Final(), v.PatientManaged:
-			return nil, rules.Broken(NotCancellable, "the appointment cannot be cancelled now")
+			return nil, rules.Broken(NotCancellable, "the appointment can no longer be cancelled")
 		}
 		v.Reason = reasons[why].Name
 		data := map[string]any{"origin": "patient", "cancellation_reason_id": reason.String(), "cancellation_reason": v.Reason,

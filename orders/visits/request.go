@@ -50,7 +50,7 @@ func (r *BookRequest) Check() error {
 		{r.AsyncConfirmationTimeoutMillisecond, 60_000, 172_800_000, "async_confirmation_timeout_millisecond"},
 	} {
 		if t.n != nil && (*t.n < t.low || *t.n > t.high) {
-			c.Add("out_of_range", fmt.Sprintf("is %d to %d", t.low, t.high), t.name)
+			c.Add("out_of_range", fmt.Sprintf("must be from %d to %d", t.low, t.high), t.name)
 		}
 	}
 	return p.Err()

@@ -56,7 +56,7 @@ type Service struct {
 // Errors: Invalid, if the service or the store is nil.
 func New(service *orders.Service, store orders.Store, opts *Options) (*Service, error) {
 	if service == nil || store == nil {
-		return nil, fmt.Errorf("%w: visits need orders and their store", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: visits.New: orders and their store are required", healthlab.Invalid)
 	}
 	s := &Service{orders: service, store: orders.Visible(store), allOrders: store, shared: service.Background()}
 	if opts != nil {
@@ -116,7 +116,7 @@ func (s *Service) OrderPSCs(ctx context.Context, team healthlab.TeamID, id order
 		return appointment.PSCInfo{}, fmt.Errorf("find centers of order: %w", rules.NotFound(err, orders.OrderNotFound, "the team has no such order"))
 	}
 	if r.PatientAddress == nil || !rules.ZipForm.MatchString(r.PatientAddress.Zip) || r.LabTest.Lab == nil {
-		return appointment.PSCInfo{}, rules.Broken(PatientAddressMissing, "the order has no patient address with a postal code")
+		return appointment.PSCInfo{}, rules.Broken(PatientAddressMissing, "the order must have a patient_address with a zip code")
 	}
 	req.Zip, req.LabID, req.LabAccountID = r.PatientAddress.Zip[:5], r.LabTest.Lab.ID, nil
 	return s.places.PSCs(ctx, team, req)

@@ -159,7 +159,7 @@ func (v *Verifier) Check(l *Line) error {
 	case l.Seq != v.Head.Seq+1:
 		return fmt.Errorf("%w: access log: line %d follows line %d: lines were removed or moved", healthlab.Conflict, l.Seq, v.Head.Seq)
 	case l.Prev != v.Head.Hash:
-		return fmt.Errorf("%w: access log: line %d does not continue line %d", healthlab.Conflict, l.Seq, v.Head.Seq)
+		return fmt.Errorf("%w: access log: line %d does not contain the hash of line %d", healthlab.Conflict, l.Seq, v.Head.Seq)
 	case Hash(sha256.Sum256(l.Canonical())) != l.Hash:
 		return fmt.Errorf("%w: access log: line %d was changed", healthlab.Conflict, l.Seq)
 	}

@@ -132,7 +132,7 @@ type rowStore struct {
 func (r rowStore) Append(ctx context.Context, entries []Entry, stored func()) error {
 	for _, e := range entries {
 		if e.Team.IsZero() {
-			return fmt.Errorf("%w: an access must have a team", healthlab.Invalid)
+			return fmt.Errorf("%w: access: team: must be set", healthlab.Invalid)
 		}
 		if err := healthlab.CheckText(e.Actor, e.Kind, e.Operation, e.Request, e.Address); err != nil {
 			return err
@@ -328,7 +328,7 @@ func (r rowStore) AddAnchor(ctx context.Context, a Anchor) error {
 		case err != nil:
 			return err
 		case h == nil:
-			return fmt.Errorf("%w: no access log of the team", healthlab.NotFound)
+			return fmt.Errorf("%w: the team has no access log", healthlab.NotFound)
 		case len(got[1]) > 0:
 			return nil
 		}

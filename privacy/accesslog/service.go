@@ -58,7 +58,7 @@ type batch struct {
 // New returns a Service that signs anchors with key. Invalid without a store or a key.
 func New(store Store, key ed25519.PrivateKey, opts *Options) (*Service, error) {
 	if store == nil || len(key) != ed25519.PrivateKeySize {
-		return nil, fmt.Errorf("%w: an access log needs a store and an Ed25519 key", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: accesslog.New: a store and an Ed25519 key are required", healthlab.Invalid)
 	}
 	s := &Service{store: store, key: key, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 	if opts != nil {
@@ -256,7 +256,7 @@ func (s *Service) Verify(ctx context.Context, team healthlab.TeamID, kept ...Anc
 		return Verification{}, err
 	}
 	if found.Seq > head.Seq {
-		return Verification{}, fmt.Errorf("%w: access log: lines behind the signed head at line %d", healthlab.Conflict, head.Seq)
+		return Verification{}, fmt.Errorf("%w: access log: unsigned lines follow the signed last line %d", healthlab.Conflict, head.Seq)
 	}
 	unsealed, err := s.store.Unsealed(ctx, team)
 	if err != nil {
@@ -275,7 +275,7 @@ func (s *Service) head(ctx context.Context, team healthlab.TeamID) (SignedHead, 
 	case len(heads) == 0:
 		return SignedHead{Head: Head{Team: team}}, nil
 	case !ed25519.Verify(s.PublicKey(), heads[0].message(), heads[0].Signature):
-		return SignedHead{}, fmt.Errorf("%w: access log: the signature of the head at line %d is wrong", healthlab.Conflict, heads[0].Seq)
+		return SignedHead{}, fmt.Errorf("%w: access log: the signature of the last line, line %d, is wrong", healthlab.Conflict, heads[0].Seq)
 	}
 	return heads[0], nil
 }
@@ -299,7 +299,7 @@ func (s *Service) verifyLines(ctx context.Context, team healthlab.TeamID, marks 
 			}
 			for len(marks) > 0 && marks[0].Seq == v.Head.Seq {
 				if marks[0].Hash != v.Head.Hash {
-					return Verification{}, fmt.Errorf("%w: access log: line %d is not the one that was signed", healthlab.Conflict, v.Head.Seq)
+					return Verification{}, fmt.Errorf("%w: access log: line %d differs from the signed line", healthlab.Conflict, v.Head.Seq)
 				}
 				marks = marks[1:]
 			}
@@ -310,7 +310,7 @@ func (s *Service) verifyLines(ctx context.Context, team healthlab.TeamID, marks 
 		}
 	}
 	if len(marks) > 0 {
-		return Verification{}, fmt.Errorf("%w: access log: the chain ends at line %d, and line %d was signed", healthlab.Conflict, v.Head.Seq, marks[0].Seq)
+		return Verification{}, fmt.Errorf("%w: access log: the log ends at line %d, and the signature is of line %d", healthlab.Conflict, v.Head.Seq, marks[0].Seq)
 	}
 	out.Head = v.Head
 	return out, nil
@@ -383,9 +383,9 @@ func (s *Service) VerifyAll(ctx context.Context, kept []Anchor, each func(health
 	}
 	switch {
 	case verified == 0:
-		return fmt.Errorf("%w: no team has an access log in this store", healthlab.NotFound)
+		return fmt.Errorf("%w: the store has no access log of any team", healthlab.NotFound)
 	case broken > 0:
-		return fmt.Errorf("%w: the access log of %d of %d teams is not whole", healthlab.Conflict, broken, verified)
+		return fmt.Errorf("%w: the access logs of %d of %d teams are incomplete or changed", healthlab.Conflict, broken, verified)
 	}
 	return nil
 }
@@ -454,7 +454,7 @@ func (s *Service) runSeal(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			if err := s.Seal(after); err != nil {
-				s.logFailure(after, "access log not sealed", err)
+				s.logFailure(after, "cannot sign the last line of an access log", err)
 			}
 			return nil
 		case <-s.wake:
@@ -469,7 +469,7 @@ func (s *Service) runSeal(ctx context.Context) error {
 		}
 		err := s.Seal(ctx)
 		if err != nil && !failed {
-			s.logFailure(ctx, "access log not sealed", err) // once, until it works
+			s.logFailure(ctx, "cannot sign the last line of an access log", err) // once, until it works
 		}
 		failed = err != nil
 	}
@@ -490,7 +490,7 @@ func (s *Service) runAnchor(ctx context.Context) error {
 			err = s.store.Prune(ctx, s.opts.Now().Add(-s.opts.Retention))
 		}
 		if err != nil {
-			s.logFailure(ctx, "access log not anchored", err)
+			s.logFailure(ctx, "cannot write the anchor of an access log", err)
 		}
 	}
 }

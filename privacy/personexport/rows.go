@@ -54,12 +54,12 @@ func (r rowStore) Insert(ctx context.Context, j Job, most int) error {
 		}
 		jobs = slices.DeleteFunc(jobs, func(e *store.Entry[Job]) bool { return e.Value.Status == Failed })
 		if len(jobs) >= most {
-			return fmt.Errorf("%w: the user has the most exports that are allowed", healthlab.Exhausted)
+			return fmt.Errorf("%w: the user has the maximum number of exports", healthlab.Exhausted)
 		}
 		return jobTable.Insert(tx, &j)
 	})
 	if taken := (*store.TakenError)(nil); errors.As(err, &taken) {
-		return fmt.Errorf("%w: the export's id is taken", healthlab.Conflict)
+		return fmt.Errorf("%w: an export with this id exists", healthlab.Conflict)
 	}
 	return err
 }

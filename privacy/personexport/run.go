@@ -185,7 +185,7 @@ func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
 	return f, nil
 }
 
-var errStopped = errors.New("the file is not stored")
+var errStopped = errors.New("the export has no stored file")
 
 // pack compresses what write writes, and notes its size and sum.
 func pack(f *File, to io.Writer, write func(io.Writer) error) (err error) {

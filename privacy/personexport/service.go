@@ -88,7 +88,7 @@ type Service struct {
 // store, files, users or sources.
 func New(store Store, blobs BlobStore, users Users, sources map[string]Source, opts *Options) (*Service, error) {
 	if store == nil || blobs == nil || users == nil || len(sources) == 0 {
-		return nil, fmt.Errorf("%w: exports need a store, files, users and sources", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: personexport.New: a store, files, users and sources are required", healthlab.Invalid)
 	}
 	s := &Service{store: store, blobs: blobs, users: users, sources: sources, wake: make(chan struct{}, 1)}
 	for folder := range sources {

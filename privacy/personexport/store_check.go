@@ -11,7 +11,7 @@ import (
 // user is [healthlab.Invalid].
 func CheckJob(j *Job) error {
 	if j.Team.IsZero() || j.ID == (JobID{}) || j.User.IsZero() {
-		return fmt.Errorf("%w: an export needs an id, a team and a user", healthlab.Invalid)
+		return fmt.Errorf("%w: export: the id, the team and the user must be set", healthlab.Invalid)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func inClear(answers [][]store.Row, err error) ([][]store.Row, error) {
 	for _, rows := range answers {
 		for i := range rows {
 			if Sealed(rows[i].Doc) {
-				return nil, fmt.Errorf("%w: table %s has encrypted rows, and the store has no keys", healthlab.Unavailable, rows[i].Table)
+				return nil, fmt.Errorf("%w: table %s has encrypted rows: the store must be made with keys", healthlab.Unavailable, rows[i].Table)
 			}
 		}
 	}
@@ -80,10 +80,10 @@ type inSession struct{ of *encrypted }
 // maxRounds is how often an Update or a Read runs at most, each time for keys that it lacked before.
 const maxRounds = 1000
 
-var errRounds = fmt.Errorf("%w: a transaction lacks keys of persons after %d runs", healthlab.Unavailable, maxRounds)
+var errRounds = fmt.Errorf("%w: the keys of a transaction's users were not found in %d runs", healthlab.Unavailable, maxRounds)
 
 // errMissing ends a run that lacks keys.
-var errMissing = errors.New("personkey: the key of the person must be fetched before the transaction goes on")
+var errMissing = errors.New("personkey: the key of the user must be fetched before the transaction goes on")
 
 // Update implements [store.Store].
 func (e *encrypted) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
@@ -252,7 +252,7 @@ func (e *encrypted) digestQuery(s *session, q *store.Query) error {
 		return nil
 	}
 	if q.To != q.From+"\x00" {
-		return fmt.Errorf("personkey: table %s: index %d is secret and is found by equality alone", q.Table, i)
+		return fmt.Errorf("personkey: table %s: index %d is encrypted: a query must compare it for equality", q.Table, i)
 	}
 	k, ok := e.key(s, Ref{Team: q.Team}, true)
 	if !ok {
@@ -342,11 +342,11 @@ func (k *key) sealBox(ref Ref, bound string, plain []byte) ([]byte, error) {
 func (k *key) openBox(ref Ref, bound string, box []byte) ([]byte, error) {
 	nonce := k.aead.NonceSize()
 	if len(box) < 1+nonce {
-		return nil, fmt.Errorf("open: %w: the box is too short", healthlab.Invalid)
+		return nil, fmt.Errorf("decrypt: %w: the encrypted value is too short", healthlab.Invalid)
 	}
 	plain, err := k.aead.Open([]byte{}, box[1:1+nonce], box[1+nonce:], extra(ref, bound))
 	if err != nil {
-		return nil, fmt.Errorf("open: %w: the box does not open with the key of its person", healthlab.Invalid)
+		return nil, fmt.Errorf("decrypt: %w: the encrypted value does not match the key of its user", healthlab.Invalid)
 	}
 	return plain, nil
 }

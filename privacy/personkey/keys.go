@@ -39,7 +39,7 @@ type Ref struct {
 }
 
 // ErrErased is a [healthlab.NotFound]: the key was deleted, or never was in this store.
-var ErrErased = fmt.Errorf("%w: the key of the person was deleted", healthlab.NotFound)
+var ErrErased = fmt.Errorf("%w: the key of the user was deleted", healthlab.NotFound)
 
 // Options adjusts Keys. The zero value, and nil, mean the defaults.
 type Options struct {
@@ -136,9 +136,9 @@ func (k *Keys) Open(ctx context.Context, ref Ref, bound string, box []byte) ([]b
 	case k == nil && !Sealed(box):
 		return box, nil
 	case k == nil:
-		return nil, fmt.Errorf("open: %w: the data is encrypted, and the store has no keys", healthlab.Unavailable)
+		return nil, fmt.Errorf("decrypt: %w: the data is encrypted: the store must be made with keys", healthlab.Unavailable)
 	case !Sealed(box):
-		return nil, fmt.Errorf("open: %w: the data is not encrypted, and the store has keys", healthlab.Invalid)
+		return nil, fmt.Errorf("decrypt: %w: the data is not encrypted: the store must be made without keys", healthlab.Invalid)
 	}
 	key, err := k.find(ctx, ref)
 	if err != nil {

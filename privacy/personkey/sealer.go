@@ -34,7 +34,7 @@ type installation struct {
 func (i *installation) Seal(ctx context.Context, plain, bound []byte) (healthlab.Sealed, error) {
 	box, err := i.keys.Seal(ctx, ofInstallation, "installation/"+string(bound), plain)
 	if err != nil {
-		return healthlab.Sealed{}, fmt.Errorf("seal with the installation's key: %w: %v", healthlab.Unavailable, err)
+		return healthlab.Sealed{}, fmt.Errorf("encrypt with the installation's key: %w: %v", healthlab.Unavailable, err)
 	}
 	return healthlab.Sealed{KeyID: InstallationKeyID, Box: box}, nil
 }
@@ -43,13 +43,13 @@ func (i *installation) Seal(ctx context.Context, plain, bound []byte) (healthlab
 func (i *installation) Open(ctx context.Context, box healthlab.Sealed, bound []byte) ([]byte, error) {
 	switch {
 	case box.KeyID != InstallationKeyID:
-		return nil, fmt.Errorf("open: %w: the box is not under the installation's key", healthlab.Unavailable)
+		return nil, fmt.Errorf("decrypt: %w: the value is not encrypted with the installation's key", healthlab.Unavailable)
 	case !Sealed(box.Box):
-		return nil, fmt.Errorf("open: %w: the box is damaged", healthlab.Invalid)
+		return nil, fmt.Errorf("decrypt: %w: the encrypted value is damaged", healthlab.Invalid)
 	}
 	plain, err := i.keys.Open(ctx, ofInstallation, "installation/"+string(bound), box.Box)
 	if err != nil && healthlab.KindOf(err) != healthlab.Invalid {
-		return nil, fmt.Errorf("open with the installation's key: %w: %v", healthlab.Unavailable, err)
+		return nil, fmt.Errorf("decrypt with the installation's key: %w: %v", healthlab.Unavailable, err)
 	}
 	return plain, err
 }

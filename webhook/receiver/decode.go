@@ -31,7 +31,7 @@ var retired = map[string]any{
 	"historical.timeseries.hypnogram.created": healthdata.Historical{},
 }
 
-// types has the Go type of the payload of each event type.
+// types maps each event type to the Go type of its payload.
 type types map[string]reflect.Type
 
 func newTypes(lists ...[]healthlab.EventType) types {
@@ -77,7 +77,7 @@ func Decode(body []byte) (Event, error) {
 	return e, nil
 }
 
-// envelope reads all fields but the value. Unknown keys are ignored.
+// envelope reads all fields of a message but the payload's Go value. Unknown keys are ignored.
 func envelope(body []byte) (Event, error) {
 	var in struct {
 		EventType    string           `json:"event_type"`
@@ -88,7 +88,7 @@ func envelope(body []byte) (Event, error) {
 		Sequence     int64            `json:"sequence"`
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return Event{}, fmt.Errorf("%w: the body is not an envelope", healthlab.Invalid)
+		return Event{}, fmt.Errorf("%w: body: must be the JSON object of a webhook message", healthlab.Invalid)
 	}
 	var p healthlab.Problems
 	if in.EventType == "" {
@@ -98,7 +98,7 @@ func envelope(body []byte) (Event, error) {
 		p.Add("missing", "is required", "team_id")
 	}
 	if data := bytes.TrimLeft(in.Data, " \t\r\n"); len(data) == 0 || data[0] != '{' && data[0] != '[' {
-		p.Add("wrong_type", "is an object, or a list of them", "data")
+		p.Add("wrong_type", "must be an object or a list of objects", "data")
 	}
 	if err := p.Err(); err != nil {
 		return Event{}, err
@@ -110,7 +110,7 @@ func envelope(body []byte) (Event, error) {
 	}, nil
 }
 
-// decode sets the value, if the type is known.
+// decode sets the event's Value, if the type is known.
 func (t types) decode(e *Event) error {
 	g, ok := t[e.Type]
 	if !ok {
@@ -119,7 +119,7 @@ func (t types) decode(e *Event) error {
 	v := reflect.New(g)
 	if err := json.Unmarshal(e.Data, v.Interface()); err != nil {
 		// The decoder's error text could contain a part of the payload.
-		return fmt.Errorf("%w: the payload does not fit its event type", healthlab.Invalid)
+		return fmt.Errorf("%w: data: must have the form of its event type", healthlab.Invalid)
 	}
 	e.Value = v.Interface()
 	tidy(e.Value)
@@ -145,13 +145,13 @@ func tidy(value any) {
 	}
 }
 
-// The two names for distance in a wheelchair.
+// The two JSON keys of the distance in a wheelchair.
 const (
 	wheelchair    = "wheelchair_pushing"
 	oldWheelchair = "wheelchair_push"
 )
 
-// tidySource sets the provider from whichever key has it, and replaces empty texts by null.
+// tidySource sets the provider from either of its two keys, and replaces empty texts by null.
 func tidySource(s *healthdata.Source) {
 	if s.Provider == "" {
 		s.Provider = s.Slug

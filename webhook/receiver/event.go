@@ -59,12 +59,12 @@ func (e Event) LogValue() slog.Value {
 
 // Name has the parts of an event_type.
 type Name struct {
-	// Family is daily or historical for health data; otherwise the domain: labtest,
-	// provider, message, …
+	// Family is daily or historical for health data; otherwise the domain: labtest, provider, message, …
 	Family string
 	// Resource is the object of the event: sleep, heartrate, order. It is empty for a name of two parts.
 	Resource string
-	// Verb is what happened: created, updated, deleted, … Treat created and updated alike: insert or replace.
+	// Verb is the kind of change: created, updated, deleted, … Treat created and updated alike: insert or
+	// replace.
 	Verb string
 }
 

@@ -77,7 +77,7 @@ func status(err error) int {
 	}
 }
 
-// retryAfter returns the delay of an error with a method RetryAfter.
+// retryAfter returns the delay that an error with a method RetryAfter asks for.
 func retryAfter(err error) time.Duration {
 	var later interface{ RetryAfter() time.Duration }
 	if !errors.As(err, &later) {

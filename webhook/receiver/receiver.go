@@ -21,8 +21,8 @@ const (
 	defaultWait        = 3 * time.Second
 	defaultKeep        = 96 * time.Hour
 	defaultKeepVersion = 31 * 24 * time.Hour
-	leaseMargin        = 15 * time.Second // lease of a claim beyond the function's timeout
-	afterTimeout       = 5 * time.Second  // time to mark or release after the request has ended
+	leaseMargin        = 15 * time.Second // extra lease of a claim, beyond the timeout of the host's function
+	afterTimeout       = 5 * time.Second  // time to mark or release a claim after the request has ended
 	maxIDLen           = 255
 )
 
@@ -57,10 +57,10 @@ type Options struct {
 	Observe func(ctx context.Context, e Event, o Outcome, err error)
 }
 
-// Outcome is the result of an accepted message.
+// Outcome is the result of handling an accepted message.
 type Outcome string
 
-// The outcomes.
+// Outcomes of accepted messages.
 const (
 	// Applied means that the host's function succeeded.
 	Applied Outcome = "applied"
@@ -106,10 +106,10 @@ func New(secrets []webhook.Secret, seen Seen, opts *Options) (*Receiver, error) 
 		o = *opts
 	}
 	if seen == nil {
-		return nil, fmt.Errorf("%w: a receiver needs a memory of what it has seen", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: receiver.New: the store of seen messages is required", healthlab.Invalid)
 	}
 	if len(secrets) == 0 || slices.ContainsFunc(secrets, webhook.Secret.IsZero) {
-		return nil, fmt.Errorf("%w: a receiver needs the secret of its endpoint", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: receiver.New: at least one secret of the endpoint is required, and none may be empty", healthlab.Invalid)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -206,7 +206,7 @@ func (r *Receiver) read(body []byte, h http.Header) (Event, error) {
 	return e, nil
 }
 
-// header returns the header that the verifier has used.
+// header returns the header of a given name that the verifier has used.
 func (r *Receiver) header(h http.Header, suffix string) string {
 	for _, prefix := range []string{"webhook-", r.opts.Verifier.Prefix} {
 		for name, values := range h {
@@ -228,7 +228,7 @@ func (r *Receiver) Apply(ctx context.Context, e Event) (Outcome, error) {
 
 func (r *Receiver) apply(ctx context.Context, e *Event) (Outcome, error) {
 	if e.ID == "" || len(e.ID) > maxIDLen || strings.ContainsRune(e.ID, 0) {
-		return "", fmt.Errorf("%w: a message must have an id of at most %d bytes", healthlab.Invalid, maxIDLen)
+		return "", fmt.Errorf("%w: webhook-id header: must have 1 to %d bytes", healthlab.Invalid, maxIDLen)
 	}
 	do, none := r.function(e)
 	if do == nil {
@@ -242,7 +242,7 @@ func (r *Receiver) apply(ctx context.Context, e *Event) (Outcome, error) {
 	return r.once(ctx, *e, do)
 }
 
-// function returns the function for an event, or the outcome if there is none.
+// function returns the host's function for an event, or the outcome if there is none.
 func (r *Receiver) function(e *Event) (function, Outcome) {
 	if e.IsTest() {
 		return r.test, Tested
@@ -253,7 +253,7 @@ func (r *Receiver) function(e *Event) (function, Outcome) {
 	return r.other, Ignored
 }
 
-// once calls a function unless the event, or a newer version, was applied before.
+// once calls a host's function unless the event, or a newer version of its object, was applied before.
 func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, err error) {
 	c := Claim{
 		Token: r.opts.NewID(), ID: e.ID, Lease: r.opts.Timeout + leaseMargin,
@@ -268,7 +268,7 @@ func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, e
 	case v == Outdated:
 		return Stale, nil
 	case v != Fresh:
-		return "", fmt.Errorf("claim message: %w: it, or another about the same thing, is being handled", healthlab.Conflict)
+		return "", fmt.Errorf("claim message: %w: another call handles this message, or one with the same key", healthlab.Conflict)
 	}
 	applied := false
 	defer func() { // also after a panic
@@ -296,7 +296,7 @@ func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, e
 	return Applied, nil
 }
 
-// claim retries until the verdict is not Busy, or the wait is over.
+// claim repeats a claim until the verdict is not Busy, or the wait is over.
 func (r *Receiver) claim(ctx context.Context, c Claim) (Verdict, error) {
 	const longest = 250 * time.Millisecond
 	var waited time.Duration

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// forgetBatch is how many outdated sightings a call removes.
+// forgetBatch is the number of outdated rows that a call removes.
 const forgetBatch = 16
 
 // NewSeen returns a [Seen] on a store with the tables of [Tables]. Several processes may share it. Outdated rows
@@ -24,7 +24,7 @@ func NewSeen(s store.Store) Seen { return seenRows{s} }
 // Tables declares the tables of [NewSeen].
 func Tables() []store.Definition { return []store.Definition{sightings.Definition()} }
 
-// sighting is the state of one id or key.
+// sighting is the stored state of one message id or key.
 type sighting struct {
 	ID        string    `json:"-"`
 	Holder    uuid.UUID `json:",omitzero"`
@@ -33,8 +33,8 @@ type sighting struct {
 	Version   Version   `json:",omitzero"`
 }
 
-// sightings has a row per id and key. A row is due when it is outdated. The row ids are digests, because a key
-// may identify a person.
+// sightings has a row per message id and key. A row is due when it is outdated. The row ids are digests,
+// because a key may identify a person.
 var sightings = store.Table[sighting]{
 	Name: "webhook_seen", Clear: true,
 	Row: func(s *sighting) store.Row {
@@ -68,7 +68,7 @@ func sightingID(kind, name string) string {
 
 type seenRows struct{ s store.Store }
 
-// sight is the state of the id and key of a call.
+// sight is the state of the message id and key of a call.
 type sight struct {
 	now time.Time
 	id  *store.Entry[sighting]
@@ -78,7 +78,7 @@ type sight struct {
 // update calls run with the state of the id and key of a claim, and writes it if run returns true.
 func (r seenRows) update(ctx context.Context, what string, c Claim, run func(*sight) (change bool)) error {
 	if c.ID == "" || strings.ContainsRune(c.ID, 0) || strings.ContainsRune(c.Key, 0) {
-		return fmt.Errorf("%s: %w: the id of a message is not empty, and has no NUL", what, healthlab.Invalid)
+		return fmt.Errorf("%s: %w: message id: must not be empty, and must not contain NUL", what, healthlab.Invalid)
 	}
 	err := r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		s, old, err := readSightings(tx, c)
@@ -131,7 +131,7 @@ func readSightings(tx store.Tx, c Claim) (*sight, []store.Row, error) {
 	return s, got[0], nil
 }
 
-// put writes a sighting, or deletes it if it is outdated.
+// put writes the row of a message id or key, or deletes it if it is outdated.
 func put(tx store.Tx, e *store.Entry[sighting]) error {
 	switch v := &e.Value; {
 	case !v.HeldUntil.IsZero() || !v.Until.IsZero():

@@ -28,8 +28,8 @@ type Seen interface {
 	// counts.
 	Claim(ctx context.Context, c Claim) (Verdict, error)
 
-	// Done says that the message was applied: it remembers the id for c.Keep, and c.Version as that of the key
-	// for c.KeepVersion, unless c.Version is before the one remembered. It ends the claim of c.Token. It also
+	// Done records that the message was applied. It remembers the id for c.Keep, and c.Version as the key's
+	// version for c.KeepVersion unless a newer version is remembered. It ends the claim of c.Token. It also
 	// works if the lease has ended or another call has claimed since, because the message was applied.
 	Done(ctx context.Context, c Claim) error
 
@@ -54,10 +54,10 @@ type Claim struct {
 	Keep, KeepVersion time.Duration
 }
 
-// Verdict is the answer to a claim.
+// Verdict is the result of a claim.
 type Verdict uint8
 
-// The verdicts. The zero value is none.
+// Verdicts of claims. The zero value is none of them.
 const (
 	Fresh Verdict = iota + 1
 	Repeated

@@ -46,7 +46,7 @@ func RunDeliveries(t *testing.T, newStore func(t *testing.T) Harness) {
 	}
 }
 
-// webhookCase is one case of the suite.
+// webhookCase is one test case of the suite.
 type webhookCase struct {
 	name string
 	run  func(t *testing.T, s Harness)

@@ -26,25 +26,25 @@ func RunDispatcher(t *testing.T, newStore func(t *testing.T) Harness) {
 	}
 }
 
-// dispatcherStore is a harness as a webhook.DispatcherStore.
+// dispatcherStore makes a webhook.DispatcherStore from a harness.
 type dispatcherStore struct {
 	webhook.Deliveries
 	webhook.Endpoints
 }
 
-// serviceStore is a harness as a webhook.ServiceStore.
+// serviceStore makes a webhook.ServiceStore from a harness.
 type serviceStore struct {
 	dispatcherStore
 	webhook.Log
 }
 
-// dispatchBench is a bench with dispatchers and a receiver.
+// dispatchBench is a store with dispatchers and a receiver.
 type dispatchBench struct {
 	*bench
 	types   *webhook.Catalogue
 	seal    healthlab.Sealer
 	service *webhook.Service
-	answer  func(from int, n webhook.Notification) webhook.Result // default: every message is accepted
+	answer  func(from int, n webhook.Notification) webhook.Result // the receiver's answer; default: every message is accepted
 
 	mu  sync.Mutex
 	got []delivery
@@ -111,7 +111,7 @@ func (d *dispatchBench) await(n int) []delivery {
 	return d.all()
 }
 
-// until waits until holds returns true; it checks after each message.
+// until waits until holds returns true, and checks after each message.
 func (d *dispatchBench) until(holds func() bool) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
@@ -141,7 +141,7 @@ func (d *dispatchBench) succeeded(event uuid.UUID) bool {
 
 const dispatchLease = time.Minute
 
-// run runs a dispatcher until the returned function stops it.
+// run runs a dispatcher; the returned function stops it.
 func (d *dispatchBench) run(from int, change func(*webhook.Options, *Harness)) (stop func()) {
 	d.t.Helper()
 	s := d.s
@@ -170,14 +170,14 @@ func (d *dispatchBench) run(from int, change func(*webhook.Options, *Harness)) (
 	})
 }
 
-// forgetful simulates a crash: it reports outcomes as recorded without recording them.
+// forgetful is a store that simulates a crash: it reports outcomes as recorded without recording them.
 type forgetful struct{ webhook.Deliveries }
 
 func (forgetful) RecordOutcomes(context.Context, []webhook.Outcome) (webhook.RecordedOutcomes, error) {
 	return webhook.RecordedOutcomes{}, nil
 }
 
-// single claims deliveries once, and then no more.
+// single is a store that lets deliveries be claimed once, and then no more.
 type single struct {
 	webhook.Deliveries
 	has atomic.Bool
@@ -194,7 +194,7 @@ func (s *single) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed, e
 	return got, err
 }
 
-// stuck blocks in Get until it is released.
+// stuck is a store that blocks in Get until it is released.
 type stuck struct {
 	webhook.Endpoints
 	in, out chan struct{}

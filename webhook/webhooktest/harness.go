@@ -26,7 +26,7 @@ type Harness struct {
 	Advance func(d time.Duration)
 }
 
-// The types that the suites write.
+// Event types that the suites write.
 const (
 	typeLatest      = "test.latest.changed"
 	typeOrdered     = "test.ordered.changed"
@@ -41,10 +41,10 @@ var modes = map[string]healthlab.Mode{
 
 const (
 	lease = time.Minute
-	most  = 1000 // more than any subtest needs
+	most  = 1000 // a number that is larger than any subtest needs
 )
 
-// bench is a team with one endpoint on a store, with helpers.
+// bench is a team with one endpoint on a store, with test helpers.
 type bench struct {
 	t    testing.TB
 	s    Harness

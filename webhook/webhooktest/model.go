@@ -40,8 +40,8 @@ type modelRun struct {
 	bench *bench
 	s     Harness
 	want  *lanes
-	held  []webhook.Delivery // claimed and not recorded
-	old   []webhook.Delivery // recorded, released, or lost
+	held  []webhook.Delivery // claimed deliveries whose outcome is not recorded
+	old   []webhook.Delivery // deliveries that were recorded, released or lost
 	sent  map[string]int64   // newest claimed version by key
 }
 
@@ -154,7 +154,7 @@ func (m *modelRun) advance(t *rapid.T) {
 	m.want.now += d
 }
 
-// finish accepts all remaining deliveries: none may be blocked.
+// finish accepts all remaining deliveries, and fails if one of them is blocked.
 func (m *modelRun) finish() {
 	for round := 0; m.want.size() > 0; round++ {
 		require.Less(m.t, round, 1000, "something is stuck")
@@ -255,7 +255,7 @@ func (l *lanes) claim() []modelClaim {
 	return out
 }
 
-// find returns the lane whose head is this event and leased.
+// find returns the lane whose first delivery is this event and leased.
 func (l *lanes) find(event uuid.UUID) (webhook.Lane, bool) {
 	for name, rows := range l.rows {
 		if rows[0].event == event && rows[0].leased {

@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// NotifierHarness is a notifier and a receiver.
+// NotifierHarness is a notifier under test and its receivers.
 type NotifierHarness struct {
 	Notifier webhook.Notifier
 	// URL is the address of a receiver that accepts every message.
@@ -31,7 +31,7 @@ type NotifierHarness struct {
 	// Refusing is the address of a receiver that refuses every message. Empty if the test
 	// cannot have one.
 	Refusing string
-	// Refused returns how many messages reached Refusing.
+	// Refused returns the number of messages that reached Refusing.
 	Refused func(t testing.TB) int
 }
 

@@ -45,7 +45,7 @@ func RunOrderUnderFailures(t *testing.T, newStore func(t *testing.T) Harness) {
 	}
 }
 
-// fire is one run: a store, writers, dispatchers and a receiver.
+// fire is one run of the test: a store, writers, dispatchers and a receiver.
 type fire struct {
 	t     *testing.T
 	s     Harness
@@ -57,7 +57,7 @@ type fire struct {
 	to    *fireReceiver
 }
 
-// fireKey is one changing key. Its lock orders its writes.
+// fireKey is one event key whose versions the test writes. Its lock orders the writes.
 type fireKey struct {
 	mu       sync.Mutex
 	name     string
@@ -87,8 +87,8 @@ func newFire(t *testing.T, s Harness, scope webhook.OrderScope, keys int) *fire 
 	return f
 }
 
-// burn makes a number of commits, waits until the receiver has all newest versions, and stops everything. The
-// quarter of an hour only ends a hanging test.
+// burn commits a number of writes, waits until the receiver has all newest versions, and stops everything. The
+// limit of a quarter of an hour only ends a hanging test.
 func (f *fire) burn(commits int) {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 15*time.Minute)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// OutboxHarness is a fresh, empty outbox as its suite needs it.
+// OutboxHarness is a fresh, empty outbox with a function to read its messages.
 type OutboxHarness struct {
 	Outbox webhook.Outbox
 	// Message returns an appended event with its Seq and its body, as [webhook.Log] does. It returns NotFound if
@@ -32,7 +32,7 @@ func RunOutbox(t *testing.T, newOutbox func(t *testing.T) OutboxHarness) {
 
 func (h Harness) outbox() OutboxHarness { return OutboxHarness{h.Outbox, h.Log.Message} }
 
-// outboxCase is one case of the suite.
+// outboxCase is one test case of the suite.
 type outboxCase struct {
 	name string
 	run  func(t *testing.T, h OutboxHarness)

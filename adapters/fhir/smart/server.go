@@ -68,7 +68,8 @@ const (
 	skew      = 30 * time.Second
 	audience  = "healthlab-fhir"
 	keyTimes  = 5 * time.Minute  // how long a key set is used
-	keyPause  = 10 * time.Second // between two reads of one for unknown keys
+	keyKept   = time.Hour        // how long it is used where its address does not answer
+	keyPause  = 10 * time.Second // between two tries to read one
 	keyLimit  = 1 << 20
 	formLimit = 64 << 10
 )
@@ -81,13 +82,16 @@ type Server struct {
 	Config
 
 	mu   sync.Mutex
-	sets map[string]keySet
+	sets map[string]*keySet
 	used map[string]time.Time
 }
 
+// keySet is that of an address. Its lock is held while it is read, so that requests at a time read it once.
 type keySet struct {
-	keys jwk.Set
-	at   time.Time
+	mu    sync.Mutex
+	keys  jwk.Set   // nil: not read so far
+	at    time.Time // when they were read
+	tried time.Time // the last try to read them
 }
 
 // New returns a Server. Invalid lists what is missing in c.
@@ -105,7 +109,7 @@ func New(c Config) (*Server, error) {
 		slices.Sort(missing)
 		return nil, fmt.Errorf("%w: smart: %s: must be set; secrets must have at least 32 bytes", healthlab.Invalid, strings.Join(missing, ", "))
 	}
-	s := &Server{Config: c, sets: map[string]keySet{}, used: map[string]time.Time{}}
+	s := &Server{Config: c, sets: map[string]*keySet{}, used: map[string]time.Time{}}
 	if s.Now == nil {
 		s.Now = time.Now
 	}
@@ -293,26 +297,30 @@ func (s *Server) key(ctx context.Context, c *Client, kid string) (jwk.Key, error
 	}
 	s.mu.Lock()
 	held := s.sets[c.KeySetURL]
+	if held == nil {
+		held = &keySet{}
+		s.sets[c.KeySetURL] = held
+	}
 	s.mu.Unlock()
+	held.mu.Lock()
+	defer held.mu.Unlock()
 	age := s.Now().Sub(held.at)
 	if held.keys != nil && age < keyTimes {
-		if key := public(held.keys, kid); key != nil || age < keyPause {
+		if key := public(held.keys, kid); key != nil {
 			return key, nil
 		}
 	}
-	keys, err := jwk.Fetch(ctx, c.KeySetURL, jwk.WithHTTPClient(limited{s.Client}))
-	if err != nil {
-		if held.keys != nil { // the last one that could be read, for an hour at most
-			if age < time.Hour {
-				return public(held.keys, kid), nil
-			}
+	if s.Now().Sub(held.tried) >= keyPause {
+		held.tried = s.Now()
+		keys, err := jwk.Fetch(context.WithoutCancel(ctx), c.KeySetURL, jwk.WithHTTPClient(limited{s.Client}))
+		if err == nil {
+			held.keys, held.at, age = keys, s.Now(), 0
 		}
+	}
+	if held.keys == nil || age >= keyKept {
 		return nil, fmt.Errorf("%w: the key set of a client cannot be read", healthlab.Unavailable)
 	}
-	s.mu.Lock()
-	s.sets[c.KeySetURL] = keySet{keys, s.Now()}
-	s.mu.Unlock()
-	return public(keys, kid), nil
+	return public(held.keys, kid), nil
 }
 
 // public returns the public key of an id.

@@ -287,6 +287,36 @@ func TestKeyRotation(t *testing.T) {
 	require.Equal(t, 503, use(second))
 }
 
+// However many requests come, the address of a key set is asked once in 10 seconds, also if it does not answer.
+func TestKeySet_addressIsAskedOnceInTenSeconds(t *testing.T) {
+	key := newSigner(t, "one", false)
+	var reads atomic.Int64
+	var works atomic.Bool
+	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		reads.Add(1)
+		if !works.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		_, _ = w.Write(keySet(t, key))
+	}))
+	defer host.Close()
+	b := newBench(t, nil, "system/*.read")
+	b.client.KeySetURL = host.URL
+	use := func() int {
+		status, _ := b.ask(key.sign(t, b.claims()), "system/*.read")
+		return status
+	}
+	for range 3 {
+		require.Equal(t, 503, use())
+	}
+	require.EqualValues(t, 1, reads.Load())
+	works.Store(true)
+	b.now = b.now.Add(11 * time.Second)
+	require.Equal(t, 200, use())
+	require.EqualValues(t, 2, reads.Load())
+}
+
 func TestConfig(t *testing.T) {
 	_, err := smart.New(smart.Config{Secrets: [][]byte{[]byte("short")}})
 	require.ErrorIs(t, err, healthlab.Invalid)

@@ -151,7 +151,7 @@ func (r *reuse) clear(ctx context.Context, address string) error {
 		}
 	}
 	if shape != r.shape {
-		return errors.New("another shape than the template's")
+		return errors.New("the schema must be the same as the template database's")
 	}
 	return r.empty(ctx, conn)
 }

@@ -9,162 +9,164 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// PipelineID names a pipeline. UUID version 7.
+// PipelineID identifies a pipeline. UUID version 7.
 type PipelineID struct{ uuid.UUID }
 
-// Status says whether a pipeline pushes.
+// Status is the state of a pipeline.
 type Status string
 
 const (
-	// Active pushes what changes.
+	// Active: the pipeline pushes changed resources.
 	Active Status = "active"
-	// Disabled keeps what is to be pushed until it is active.
+	// Disabled: the pipeline collects changed resources and pushes them when it is active again.
 	Disabled Status = "disabled"
-	// deleted is being removed, and not found.
+	// deleted: the pipeline is being removed and is not found any more.
 	deleted Status = "deleted"
 )
 
-// Auth says how a pipeline signs in.
+// Auth is the way in which a pipeline authenticates to the FHIR server.
 type Auth string
 
 const (
-	// NoAuth sends no credentials: for a server inside the operator's network.
+	// NoAuth sends no credentials. It is meant for a server inside the operator's network.
 	NoAuth Auth = "none"
-	// StaticToken sends a bearer token that the team has given.
+	// StaticToken sends a bearer token from the team.
 	StaticToken Auth = "static_token"
-	// BackendServices gets tokens by SMART backend services: client credentials with a signed JWT.
+	// BackendServices gets access tokens by SMART backend services: client credentials with a signed JWT.
 	BackendServices Auth = "backend_services"
 )
 
-// Pipeline is a FHIR R4 server to which a team pushes.
+// Pipeline pushes health data of a team to a FHIR R4 server.
 type Pipeline struct {
 	ID    PipelineID       `json:"id"`
 	Team  healthlab.TeamID `json:"team_id"`
 	Title string           `json:"title"`
-	// Status is active or disabled.
+	// Status is Active or Disabled.
 	Status Status `json:"status"`
-	// BaseURL is where transactions are sent, without a slash at the end.
+	// BaseURL is the URL that receives transactions, without a slash at the end.
 	BaseURL string `json:"base_url"`
 	Auth    Auth   `json:"auth"`
-	// ClientID, Scope and TokenURL are those of BackendServices. An empty TokenURL is looked up at
+	// ClientID, Scope and TokenURL are the settings of BackendServices. An empty TokenURL is read from
 	// .well-known/smart-configuration of the server.
 	ClientID string `json:"client_id"`
 	Scope    string `json:"scope"`
 	TokenURL string `json:"token_url"`
-	// KeyID and PublicKey, a JWK, are those of the key that signs; empty without BackendServices.
+	// KeyID and PublicKey (a JWK) identify the key that signs the JWT; empty without BackendServices.
 	KeyID     string `json:"key_id"`
 	PublicKey []byte `json:"public_key"`
-	// Resources are the slugs of health data that are pushed. Orders says whether lab orders and their
-	// results are, and Queries whether rows of continuous queries with fhir_observations are.
+	// Resources are the slugs of the pushed health data. Orders is true if lab orders and their results are
+	// pushed, Queries if rows of continuous queries with fhir_observations are.
 	Resources []string `json:"resources"`
 	Orders    bool     `json:"orders"`
 	Queries   bool     `json:"queries"`
-	// From is the first day of health data that is pushed; zero for all.
+	// From is the first day of pushed health data; zero for all days.
 	From healthlab.Date `json:"from,omitzero"`
-	// PatientSystem is the system of the identifier by which the server knows people, whose value is the
-	// client user id. Empty: the server knows them by ids of this service.
+	// PatientSystem is the system of the patient identifier at the server; its value is the client user id.
+	// Empty: the identifier is the user id of this service.
 	PatientSystem string `json:"patient_system"`
-	// CreatePatients says whether a Patient that the server does not have is created there.
+	// CreatePatients is true if the pipeline creates missing Patients at the server.
 	CreatePatients bool `json:"create_patients"`
 
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// secret is the token or the private key, sealed.
+	// secret is the encrypted token or private key.
 	secret healthlab.Sealed
 }
 
-// LogValue shows the ids.
+// LogValue logs the ids only.
 func (p *Pipeline) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("team", p.Team.String()), slog.String("pipeline", p.ID.String()))
 }
 
-// NewPipeline is what a team says of a new pipeline.
+// NewPipeline is the request for a new pipeline.
 type NewPipeline struct {
 	// Title has at most 100 characters.
 	Title   string
 	BaseURL string
-	// Token is a static bearer token; ClientID is that of SMART backend services. At most one of them is given.
+	// Token is a static bearer token, ClientID the client of SMART backend services. At most one of them is
+	// given.
 	Token    string
 	ClientID string
-	// Scope is asked for with a token. Default system/*.write.
+	// Scope is the OAuth scope of the access token. Default system/*.write.
 	Scope string
-	// TokenURL is the token endpoint. Default: that of .well-known/smart-configuration of the server.
+	// TokenURL is the token endpoint. Default: the one in .well-known/smart-configuration of the server.
 	TokenURL string
 	// PrivateKey signs assertions: PKCS #8 in PEM, RSA of at least 2048 bits (RS384) or EC P-384 (ES384). Default:
 	// a new EC key, which never leaves the service.
 	PrivateKey string
-	// Resources are slugs of health data. Nil: all that the service maps.
+	// Resources are the slugs of the health data to push. Nil: all resources that have a FHIR mapping.
 	Resources      []string
 	WithoutOrders  bool
 	WithoutQueries bool
 	From           healthlab.Date
 	PatientSystem  string
-	// MatchPatientsOnly says that the server has all people already: none is created there.
+	// MatchPatientsOnly is true if the server has all people already; the pipeline creates no Patient there.
 	MatchPatientsOnly bool
 }
 
-// Patch is a change of a pipeline. Nil leaves a field as it is. Another server, or another way to sign in, is
-// another pipeline.
+// Patch is a change of a pipeline. Nil leaves a field as it is. The server and the kind of authentication
+// cannot change.
 type Patch struct {
 	Title  *string
 	Status *Status
-	// Token replaces a static token.
+	// Token replaces the static token.
 	Token     *string
 	Resources *[]string
 	Orders    *bool
 	Queries   *bool
 }
 
-// State is what became of a pipeline's pushes.
+// State is the progress of a pipeline.
 type State struct {
-	// Waiting is the number of persons of whom something is to be pushed, and DeadLetters that of the
-	// resources that the server refused; both count at most [MostCounted].
+	// Waiting is the number of users with data to push, DeadLetters the number of resources that the server
+	// refused. Neither counts beyond [MostCounted].
 	Waiting     int
 	DeadLetters int
-	// Pushed is the number of resources that the server took, each version once.
+	// Pushed is the number of resource versions that the server accepted.
 	Pushed int64
-	// LastPushedAt is when it took the last one, PausedUntil when a server that did not answer is tried again.
-	// Zero for none.
+	// LastPushedAt is the time of the last accepted resource. PausedUntil is the time of the next attempt after
+	// the server did not answer. Zero for none.
 	LastPushedAt, PausedUntil time.Time
-	// LastError says why the last attempt failed that was no refusal of a resource; empty after a success.
+	// LastError is the cause of the last failed attempt, other than the refusal of a resource; empty after a
+	// success.
 	LastError string
 }
 
-// MostCounted is the greatest count of a [State].
+// MostCounted is the highest number that a [State] counts to.
 const MostCounted = 10_000
 
-// Run is a stretch of time in which a pipeline pushed: from the first answer of the server to the last one before ten
-// minutes without one, at most an hour. Runs are kept for 30 days.
+// Run is a time span in which a pipeline pushed. It ends when the server has not answered for ten minutes, or
+// after an hour. Runs are stored for 30 days.
 type Run struct {
 	ID       uuid.UUID
 	Pipeline PipelineID
-	// StartedAt and EndedAt are when the first and the last of it was recorded, by the clock of the store.
+	// StartedAt and EndedAt are the times of the first and the last recorded answer, by the store's clock.
 	StartedAt, EndedAt healthlab.Time
-	// Transactions is the number of transactions that the server answered, Sent that of the resources that it took,
-	// each version once, and DeadLetters that of the refusals of one resource. Failed is the number of attempts that the server
-	// did not answer as one does; they were made again.
+	// Transactions is the number of transactions that the server answered, Sent the number of resource versions
+	// that it accepted, and DeadLetters the number of resources that it refused. Failed is the number of
+	// attempts without a valid answer; each was repeated.
 	Transactions, Sent, DeadLetters, Failed int
-	// LastError says why the last of Failed failed, if nothing was answered in the run after it.
+	// LastError is the cause of the last failed attempt, if no attempt of the run succeeded after it.
 	LastError string
 }
 
-// DeadLetter is a resource that a server refuses.
+// DeadLetter is a resource that a server refused.
 type DeadLetter struct {
 	ID       uuid.UUID        `json:"id"`
 	Pipeline PipelineID       `json:"pipeline_id"`
 	Team     healthlab.TeamID `json:"team_id"`
 	User     healthlab.UserID `json:"user_id"`
-	// ResourceType and ResourceID are those of the resource as a read gives it.
+	// ResourceType and ResourceID identify the resource in FHIR.
 	ResourceType string `json:"resource_type"`
 	ResourceID   string `json:"resource_id"`
-	// Status is that of HTTP, and Codes and Expressions are those of the issues of the OperationOutcome. Its
-	// texts may have values of the person, so they are not kept.
+	// Status is the HTTP status; Codes and Expressions are those of the issues of the OperationOutcome. The
+	// texts of the issues are not stored, because they may contain values of the person.
 	Status      int            `json:"status"`
 	Codes       []string       `json:"codes"`
 	Expressions []string       `json:"expressions"`
 	At          healthlab.Time `json:"refused_at"`
-	// Subject and Span are what is marked to push it again.
+	// Subject and Span are the data that is marked for another attempt.
 	Subject string `json:"-"`
 	Span    Span   `json:"-"`
 	version string

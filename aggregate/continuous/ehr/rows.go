@@ -15,10 +15,10 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Span is a stretch of time in microseconds since 1970, both ends included.
+// Span is a time span in microseconds since 1970, both ends included.
 type Span = aggregate.Span
 
-// Tables declares what [NewRows] keeps.
+// Tables declares the tables of [NewRows].
 func Tables() []store.Definition {
 	return []store.Definition{
 		pipelineTable.Definition(), stateTable.Definition(), sweepTable.Definition(),
@@ -26,11 +26,11 @@ func Tables() []store.Definition {
 	}
 }
 
-// Rows keeps pipelines, what is to be pushed, what was pushed and what was refused. It is safe for concurrent
+// Rows stores pipelines, the data to push, the pushed resources and the refused ones. It is safe for concurrent
 // use. [Rows.Changed] and [Rows.Read] run in the transactions of other stores.
 type Rows struct{ s store.Store }
 
-// NewRows returns Rows that are kept in s, whose tables include [Tables].
+// NewRows returns Rows that are stored in s, whose tables must include [Tables].
 func NewRows(s store.Store) *Rows { return &Rows{s} }
 
 // pipelineRow is a stored pipeline.
@@ -49,14 +49,15 @@ func pipelineKey(team healthlab.TeamID, id PipelineID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// pipelineTable has the pipelines. Writes of data read it. It holds nothing of a person, and its secrets are
-// sealed, so it is in clear.
+// pipelineTable stores the pipelines. Writes of health data read it. It is not encrypted per user, because it
+// has no personal data; its secrets are encrypted one by one.
 var pipelineTable = store.Table[pipelineRow]{
 	Name: "ehr_pipeline", Clear: true,
 	Row: func(p *pipelineRow) store.Row { return store.Row{Key: pipelineKey(p.Pipeline.Team, p.Pipeline.ID)} },
 }
 
-// stateRow is what became of the pushes of a pipeline. It is apart from the pipeline, which writes of data lock.
+// stateRow is the progress of a pipeline. It is a row of its own, because writes of health data lock the row of
+// the pipeline.
 type stateRow struct {
 	Team     healthlab.TeamID `json:"t"`
 	Pipeline PipelineID       `json:"p"`
@@ -65,7 +66,7 @@ type stateRow struct {
 	Paused   time.Time        `json:"u,omitzero"`
 	Step     int              `json:"k,omitempty"`
 	Error    string           `json:"e,omitempty"`
-	// RunFrom and RunTo are when the last run began, and when something of it came last.
+	// RunFrom and RunTo are the start of the last run and the time of its last answer.
 	RunFrom time.Time `json:"f,omitzero"`
 	RunTo   time.Time `json:"r,omitzero"`
 }
@@ -75,7 +76,7 @@ var stateTable = store.Table[stateRow]{
 	Row: func(s *stateRow) store.Row { return store.Row{Key: pipelineKey(s.Team, s.Pipeline)} },
 }
 
-// sweepRow is a pipeline whose users are being marked, or whose rows are being removed.
+// sweepRow is a pipeline whose users are being marked, or whose rows are being removed, in the background.
 type sweepRow struct {
 	Team     healthlab.TeamID `json:"t"`
 	Pipeline PipelineID       `json:"p"`
@@ -146,7 +147,7 @@ func (r *Rows) list(ctx context.Context, team healthlab.TeamID) ([]Pipeline, err
 	return out, nil
 }
 
-// update changes a pipeline, and begins a sweep where change asks for one.
+// update changes a pipeline, and starts a background sweep if change returns one.
 func (r *Rows) update(ctx context.Context, team healthlab.TeamID, id PipelineID, change func(*Pipeline) (sweep bool, err error)) (out Pipeline, err error) {
 	err = r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		key := pipelineKey(team, id)
@@ -174,7 +175,8 @@ func (r *Rows) update(ctx context.Context, team healthlab.TeamID, id PipelineID,
 	return out, err
 }
 
-// DeleteTeam removes the pipelines of a team in the transaction tx; their rows follow in a sweep.
+// DeleteTeam removes the pipelines of a team in the transaction tx. A background sweep removes their rows
+// later.
 func DeleteTeam(_ context.Context, tx store.Tx, team healthlab.TeamID) error {
 	list, err := pipelineTable.Find(tx, all(team, store.Held))
 	if err != nil {
@@ -204,8 +206,8 @@ func beginSweep(tx store.Tx, team healthlab.TeamID, id PipelineID) error {
 	return sweepTable.Put(tx, e)
 }
 
-// Restart compares everything of a team again, in the transaction tx: after a change of preferences, which may
-// change every value that a read gives.
+// Restart compares all data of a team with the server again, in the transaction tx. It is called after a change
+// of source preferences, which may change every value.
 func (r *Rows) Restart(_ context.Context, tx store.Tx, team healthlab.TeamID) error {
 	list, err := pipelineTable.Find(tx, all(team, store.Plain))
 	if err != nil {
@@ -244,7 +246,7 @@ func byPipeline(table string, team healthlab.TeamID, id PipelineID, most int) st
 	return store.Query{Key: store.Key{Table: table, Team: team}, By: store.ByFirst, From: prefix, To: store.End(prefix), Limit: most, Bare: true}
 }
 
-// watch is what of a pipeline decides what is marked.
+// watch is the part of a pipeline that decides which changes are marked for pushing.
 type watch struct {
 	Pipeline struct {
 		ID        PipelineID `json:"id"`
@@ -257,16 +259,16 @@ type watch struct {
 
 var watches = store.Table[watch]{Name: pipelineTable.Name, Clear: true}
 
-// Queries implements [healthdata.Changes]: what Changed reads of a team beside the row of the user.
+// Queries implements [healthdata.Changes]: the rows of a team that Changed reads, besides the user's row.
 func (r *Rows) Queries(team healthlab.TeamID) []store.Query {
 	return []store.Query{all(team, store.Shared)}
 }
 
-// marks are the subjects that a change of a person makes due, with the time that may have changed.
+// marks are the subjects that a change of a user's data makes due, with the time span of the change.
 type marks map[string]Span
 
-// The subjects of marks: the health data of a resource, an order, all orders, rows of a continuous query, and
-// those of all of them.
+// The subjects of marks: the health data of one resource, one order, all orders, the rows of one continuous
+// query, the rows of all queries.
 const (
 	DataSubject  = "data/"
 	OrderSubject = "order/"
@@ -275,7 +277,8 @@ const (
 	AllQueries   = "queries"
 )
 
-// Changed implements [healthdata.Changes]: it marks the person for the pipelines that push the resources.
+// Changed implements [healthdata.Changes]: it marks the user for each pipeline that pushes the changed
+// resources.
 func (r *Rows) Changed(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, spans map[string]Span) error {
 	return r.mark(tx, team, user, func(w *watch) marks {
 		out := marks{}
@@ -288,10 +291,10 @@ func (r *Rows) Changed(_ context.Context, tx store.Tx, team healthlab.TeamID, us
 	})
 }
 
-// orderEvents begin the types of events about an order, which have its id as their key.
+// orderEvents are the prefixes of the event types about orders. The key of such an event is the order's id.
 const orderEvents = "labtest.order."
 
-// Read is a webhook.Reader: it marks the orders of events for the pipelines that push orders.
+// Read implements webhook.Reader: it marks the orders of events for each pipeline that pushes orders.
 func (r *Rows) Read(_ context.Context, tx store.Tx, events []healthlab.Event) error {
 	for i := range events {
 		e := &events[i]
@@ -311,7 +314,7 @@ func (r *Rows) Read(_ context.Context, tx store.Tx, events []healthlab.Event) er
 	return nil
 }
 
-// QueryChanged marks the rows of a continuous query of a person, in the transaction that stores them.
+// QueryChanged marks a user's rows of a continuous query, in the transaction that stores the rows.
 func (r *Rows) QueryChanged(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, query uuid.UUID) error {
 	return r.mark(tx, team, user, func(w *watch) marks {
 		if !w.Pipeline.Queries {
@@ -321,7 +324,7 @@ func (r *Rows) QueryChanged(_ context.Context, tx store.Tx, team healthlab.TeamI
 	})
 }
 
-// mark marks a person for the pipelines of the team. The row of the user is locked.
+// mark marks a user for the team's pipelines. The caller has locked the user's row.
 func (r *Rows) mark(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, of func(*watch) marks) error {
 	list, err := watches.Find(tx, all(team, store.Shared))
 	if err != nil {
@@ -362,7 +365,7 @@ func lockUser(team healthlab.TeamID, user healthlab.UserID) store.Query {
 	return q
 }
 
-// everything are the marks of all that a pipeline pushes.
+// everything returns marks of all data that the pipeline pushes.
 func (w *watch) everything() marks {
 	out := marks{}
 	for _, slug := range w.Pipeline.Resources {
@@ -377,11 +380,11 @@ func (w *watch) everything() marks {
 	return out
 }
 
-// sweepAtOnce is how many users or rows one transaction of a sweep takes.
+// sweepAtOnce is the number of users or rows that one transaction of a sweep processes.
 const sweepAtOnce = 100
 
-// Sweep marks people of new and changed pipelines, and removes the rows of deleted ones and old runs: a part of one
-// pipeline a call. It returns false if nothing is left to do.
+// Sweep does one step of the background work of pipelines: it marks users of new and changed pipelines, and
+// removes rows of deleted pipelines and old runs. It returns false if there was no work.
 func (r *Rows) Sweep(ctx context.Context) (more bool, err error) {
 	err = r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		more = false
@@ -443,7 +446,7 @@ func (r *Rows) markAll(tx store.Tx, e *store.Entry[sweepRow], w *watch) error {
 	return sweepTable.Put(tx, e)
 }
 
-// remove removes rows of a deleted pipeline, the pipeline last.
+// remove removes rows of a deleted pipeline, and the pipeline itself last.
 func (r *Rows) remove(tx store.Tx, e *store.Entry[sweepRow]) error {
 	v := &e.Value
 	of := func(table string) store.Query { return byPipeline(table, v.Team, v.Pipeline, sweepAtOnce).Hold() }
@@ -477,7 +480,7 @@ func (r *Rows) remove(tx store.Tx, e *store.Entry[sweepRow]) error {
 	return nil
 }
 
-// letterTable has the dead letters.
+// letterTable stores the dead letters.
 var letterTable = store.Table[DeadLetter]{
 	Name: "ehr_dead_letter",
 	Row: func(l *DeadLetter) store.Row {

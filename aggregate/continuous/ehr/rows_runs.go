@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// runGap is how long nothing comes between two runs, and longestRun how long one lasts at most.
+	// runGap is the time without an answer after which a new run starts, longestRun the longest duration of a
+	// run.
 	runGap     = 10 * time.Minute
 	longestRun = time.Hour
-	// runsKept is how long runs are kept after their begin.
+	// runsKept is the time for which runs are stored after their start.
 	runsKept = 30 * 24 * time.Hour
 )
 
@@ -36,7 +37,7 @@ func runKey(team healthlab.TeamID, id PipelineID, from time.Time) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID) + store.Reverse(store.Time(from))}
 }
 
-// runTable has the runs of each pipeline, the latest first. They hold nothing of a person.
+// runTable stores the runs of each pipeline, the latest first. They have no personal data.
 var runTable = store.Table[runRow]{
 	Name: "ehr_run", Clear: true,
 	Row: func(r *runRow) store.Row {
@@ -51,7 +52,7 @@ func (r *runRow) value() Run {
 	}
 }
 
-// inRun changes the run of a pipeline that goes on by now, or begins one. The state is that of the pipeline, held.
+// inRun changes the current run of a pipeline, or starts one. The caller has locked the state row.
 func inRun(tx store.Tx, s *stateRow, change func(*runRow)) error {
 	now := tx.Now().UTC()
 	if s.RunTo.IsZero() || now.Sub(s.RunTo) > runGap || now.Sub(s.RunFrom) > longestRun {
@@ -70,7 +71,7 @@ func inRun(tx store.Tx, s *stateRow, change func(*runRow)) error {
 	return runTable.Put(tx, e)
 }
 
-// expireRuns removes runs that are kept no longer, some of them a call.
+// expireRuns removes some of the runs that are older than runsKept.
 func (r *Rows) expireRuns(tx store.Tx) (more bool, err error) {
 	list, err := runTable.Find(tx, store.Query{By: store.ByDue, Until: tx.Now(), Limit: sweepAtOnce, Lock: store.Skip})
 	if err != nil {
@@ -82,7 +83,7 @@ func (r *Rows) expireRuns(tx store.Tx) (more bool, err error) {
 	return len(list) > 0, nil
 }
 
-// RunQuery asks for the runs of a pipeline.
+// RunQuery selects one page of the runs of a pipeline.
 type RunQuery struct {
 	Team     healthlab.TeamID
 	Pipeline PipelineID
@@ -96,7 +97,7 @@ type RunPage struct {
 	Next string // the cursor of the next page; empty if there is none
 }
 
-// lengthOfPlace is that of the part of a key that tells the runs of a pipeline apart.
+// lengthOfPlace is the length of the part of a key that distinguishes the runs of a pipeline.
 const lengthOfPlace = 8
 
 func (r *Rows) runs(ctx context.Context, q RunQuery) (RunPage, error) {

@@ -15,27 +15,27 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// mark is what of a subject may differ from what the server has.
+// mark is the data of a subject that may differ from the data at the server.
 type mark struct {
 	Span Span  `json:"s"`
 	Gen  int64 `json:"g"` // grows with each mark
 }
 
-// taskRow is a pipeline and person.
+// taskRow is the push task of one user and pipeline.
 type taskRow struct {
 	Team     healthlab.TeamID `json:"t"`
 	User     healthlab.UserID `json:"u"`
 	Pipeline PipelineID       `json:"p"`
 	Marks    map[string]mark  `json:"m,omitempty"`
 	Gen      int64            `json:"g,omitempty"`
-	// Due is when something is to be pushed; zero if nothing is.
+	// Due is the time of the next push; zero if there is no data to push.
 	Due time.Time `json:"d,omitzero"`
-	// Lease is that of the worker that pushes; zero if none does. Run counts the leases, and Tries those since
-	// the last one that ended well.
+	// Lease is the end of the lease of the worker that pushes; zero if none does. Run counts the leases, and
+	// Tries the leases since the last one that succeeded.
 	Lease time.Time `json:"l,omitzero"`
 	Run   int64     `json:"n,omitempty"`
 	Tries int       `json:"y,omitempty"`
-	// Conflicts counts the conflicts in a row.
+	// Conflicts counts consecutive edit conflicts at the server.
 	Conflicts int `json:"c,omitempty"`
 }
 
@@ -43,8 +43,8 @@ func taskKey(team healthlab.TeamID, user healthlab.UserID, id PipelineID) store.
 	return store.Key{Team: team, User: user, ID: store.UUID(user.UUID) + store.UUID(id.UUID)}
 }
 
-// taskTable has a row for each pipeline and person. The first index has those of whom something is to be pushed, the
-// second the others. The resources in it may say what a person suffers from, so it is not in clear.
+// taskTable has a row for each pipeline and user. Its first index has the users with data to push, its second
+// index the other users. The rows are encrypted, because the names of resources may reveal a disease.
 var taskTable = store.Table[taskRow]{
 	Name: "ehr_task",
 	Row: func(t *taskRow) store.Row {
@@ -78,25 +78,25 @@ func (t *taskRow) mark(at time.Time, m marks) {
 	}
 }
 
-// Task is a person of whom something is to be pushed.
+// Task is a user with data to push.
 type Task struct {
 	Pipeline Pipeline
 	User     healthlab.UserID
-	// Marks has, by subject, where something may differ from what the server has.
+	// Marks is the data that may differ from the data at the server, by subject.
 	Marks map[string]Span
-	// Try counts the claims since the last one that ended well, from 1. Conflicts counts those before this one
-	// that ended in [Rows.Conflict], in a row.
+	// Try counts the claims since the last success, from 1. Conflicts counts the consecutive claims before this
+	// one that ended in [Rows.Conflict].
 	Try, Conflicts int
 
 	run  int64
 	gens map[string]int64
 }
 
-// disabledPause is how long people of a disabled pipeline are not looked at.
+// disabledPause is the time after which tasks of a disabled pipeline are looked at again.
 const disabledPause = time.Minute
 
-// Claim takes at most n people who are due, the longest due first, and keeps them from other callers for the
-// lease. Those of a pipeline whose server is not tried for a while, and of a disabled one, are put off.
+// Claim returns at most n due tasks, the longest due first, and hides them from other callers until the lease
+// ends. Tasks of a paused or disabled pipeline are postponed.
 func (r *Rows) Claim(ctx context.Context, n int, lease time.Duration) (out []Task, err error) {
 	for again := true; again && len(out) == 0; {
 		err = r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -129,7 +129,7 @@ func (r *Rows) Claim(ctx context.Context, n int, lease time.Duration) (out []Tas
 	return out, nil
 }
 
-// claim takes one person if room is left, or puts it off.
+// claim claims one task if fewer than n are claimed, or postpones it.
 func claim(tx store.Tx, e *store.Entry[taskRow], lease time.Duration, room bool) (out *Task, put bool, err error) {
 	t, now := &e.Value, tx.Now()
 	key := pipelineKey(t.Team, t.Pipeline)
@@ -166,8 +166,8 @@ func claim(tx store.Tx, e *store.Entry[taskRow], lease time.Duration, room bool)
 	return out, true, nil
 }
 
-// held returns the row of a task whose lease holds: healthlab.Precondition if another worker has it, or the user
-// is deleted.
+// held returns the row of a task that the caller holds the lease of: healthlab.Precondition if another worker
+// has it, or the user is deleted.
 func held(tx store.Tx, t *Task, more ...store.Query) (*store.Entry[taskRow], error) {
 	key := taskKey(t.Pipeline.Team, t.User, t.Pipeline.ID)
 	got, err := tx.Read(append([]store.Query{lockUser(t.Pipeline.Team, t.User), taskTable.One(key, store.Held)}, more...)...)
@@ -175,20 +175,20 @@ func held(tx store.Tx, t *Task, more ...store.Query) (*store.Entry[taskRow], err
 		return nil, err
 	}
 	if u := store.StateOf(got[0]); u.Known && !u.Live {
-		return nil, fmt.Errorf("%w: the user is deleted", healthlab.Precondition)
+		return nil, fmt.Errorf("%w: the user was deleted", healthlab.Precondition)
 	}
 	e, err := taskTable.DecodedOne(got[1])
 	if err != nil {
 		return nil, err
 	}
 	if e == nil || e.Value.Lease.IsZero() || e.Value.Run != t.run {
-		return nil, fmt.Errorf("%w: another worker has the person", healthlab.Precondition)
+		return nil, fmt.Errorf("%w: another worker sends the user's data", healthlab.Precondition)
 	}
 	return e, nil
 }
 
-// Begin notes that resources are being sent, and prolongs the lease: until Record says otherwise, the server may have
-// any version of them. Precondition if another worker has the task, or the user is deleted.
+// Begin records that resources are being sent, and extends the lease. Until Record is called, the server may
+// have any version of them. Precondition if another worker has the task, or the user is deleted.
 func (r *Rows) Begin(ctx context.Context, t *Task, lease time.Duration, sending []Result) error {
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		var read []store.Query
@@ -221,7 +221,7 @@ func (r *Rows) Begin(ctx context.Context, t *Task, lease time.Duration, sending 
 	})
 }
 
-// sentPlace is the row of a result in sentTable.
+// sentPlace is the key of a push result in sentTable.
 type sentPlace struct{ subject, month string }
 
 func byPlace(results []Result) map[sentPlace][]Result {
@@ -233,7 +233,7 @@ func byPlace(results []Result) map[sentPlace][]Result {
 	return by
 }
 
-// sentOf returns the row of a place, which is read as Held; a new one if there is none.
+// sentOf returns the row of a place and locks it; a new row if there is none.
 func sentOf(tx store.Tx, t *Task, p sentPlace) (*store.Entry[sentRow], error) {
 	e, err := sentTable.Get(tx, sentKey(t, p.subject, p.month), store.Held)
 	if err != nil {
@@ -248,8 +248,8 @@ func sentOf(tx store.Tx, t *Task, p sentPlace) (*store.Entry[sentRow], error) {
 	return e, nil
 }
 
-// sentRow has the versions of the resources of a subject in a month that the server has, by the type and id of
-// the resource. A version that the server refused begins with a mark.
+// sentRow has the resource versions of a subject and month that the server has, by resource type and id. A mark
+// before a version says that the server refused it.
 type sentRow struct {
 	Team     healthlab.TeamID  `json:"t"`
 	User     healthlab.UserID  `json:"u"`
@@ -259,8 +259,8 @@ type sentRow struct {
 	Versions map[string]string `json:"v"`
 }
 
-// The marks of versions that the server has refused, or that are being sent, which have no name: of a resource of
-// which it is not known that the server has it, and of one of which it has some version.
+// The marks before versions: the server refused the version; the version is being sent and the server may have
+// it or not; the version is being sent and the server has this or an older one.
 const (
 	refusedNew = "!"
 	refusedOld = "?"
@@ -289,29 +289,29 @@ var sentTable = store.Table[sentRow]{
 	},
 }
 
-// Sent are the versions of resources that a server has or refused.
+// Sent are the resource versions that a server accepted or refused.
 type Sent struct{ versions map[string]string }
 
-// SentKey names a resource in Sent.
+// SentKey returns the key of a resource in Sent.
 func SentKey(resource, id string) string { return resource + "/" + id }
 
-// Has reports whether the server has a version of a resource, or has refused that version.
+// Has reports whether the server has accepted or refused this version of a resource.
 func (s Sent) Has(key, version string) bool {
 	v, ok := s.versions[key]
 	return ok && strings.TrimLeft(v, anyRefused) == version
 }
 
-// Taken reports whether the server has some version of a resource.
+// Taken reports whether the server has any version of a resource.
 func (s Sent) Taken(key string) bool {
 	v, ok := s.versions[key]
 	return ok && !strings.HasPrefix(v, refusedNew)
 }
 
-// Keys are the resources that the server has or refused, in order.
+// Keys returns the keys of the resources that the server accepted or refused, sorted.
 func (s Sent) Keys() []string { return slices.Sorted(maps.Keys(s.versions)) }
 
-// Sent returns what the server has of a subject in the months from first to last, such as 2026-03; resources
-// without a day are those of the month "".
+// Sent returns the resource versions at the server for a subject in the months from first to last, such as
+// 2026-03; resources without a day have the month "".
 func (r *Rows) Sent(ctx context.Context, t *Task, subject, first, last string) (Sent, error) {
 	out := Sent{map[string]string{}}
 	q := store.Query{Key: sentTable.Key(store.Key{Team: t.Pipeline.Team, User: t.User}), By: store.ByID}
@@ -326,29 +326,29 @@ func (r *Rows) Sent(ctx context.Context, t *Task, subject, first, last string) (
 	return out, nil
 }
 
-// Result is what a server said about one resource.
+// Result is the server's answer about one resource.
 type Result struct {
 	Subject string
-	Month   string // that of its day, such as 2026-03; empty without a day
+	Month   string // month of the resource's day, such as 2026-03; empty without a day
 	Type    string
 	ID      string
-	// Version is that of the resource; empty if it was withdrawn.
+	// Version is the version of the resource; empty if the resource was withdrawn.
 	Version string
-	// Refused is why the server does not take it; nil if it did.
+	// Refused is the cause of a refusal; nil if the server accepted the resource.
 	Refused *Refusal
-	// Span is what is marked to push a refused one again.
+	// Span is the time span that is marked to push a refused resource again.
 	Span Span
 }
 
-// Refusal says why a server does not take a resource.
+// Refusal is the cause of a server's refusal of a resource.
 type Refusal struct {
 	Status      int
 	Codes       []string
 	Expressions []string
 }
 
-// Record writes what a server said, and prolongs the lease. Precondition if another worker has the task, or the
-// user is deleted.
+// Record stores the server's answers, and extends the lease. Precondition if another worker has the task, or
+// the user is deleted.
 func (r *Rows) Record(ctx context.Context, t *Task, lease time.Duration, results []Result) error {
 	by := byPlace(results)
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -450,8 +450,8 @@ func (r *Rows) change(tx store.Tx, t *Task, change func(*stateRow) error) error 
 	return stateTable.Put(tx, e)
 }
 
-// Finish ends a task: what was marked when it was claimed is pushed. later are marks that become due at an
-// instant, when what a read gives changes by itself; zero for none. Precondition as Record.
+// Finish ends a task: all marks that it was claimed with are pushed. later are marks for a later time, at which
+// values change without a write; zero for none. Precondition as Record.
 func (r *Rows) Finish(ctx context.Context, t *Task, later map[string]Span, at time.Time) error {
 	return r.end(ctx, t, func(tx store.Tx, v *taskRow) error {
 		for subject, gen := range t.gens {
@@ -470,7 +470,7 @@ func (r *Rows) Finish(ctx context.Context, t *Task, later map[string]Span, at ti
 	})
 }
 
-// Delay puts a task off, with what it has marked.
+// Delay postpones a task and keeps its marks.
 func (r *Rows) Delay(ctx context.Context, t *Task, by time.Duration) error {
 	return r.end(ctx, t, func(tx store.Tx, v *taskRow) error {
 		v.Due, v.Conflicts = tx.Now().Add(by), 0
@@ -478,7 +478,7 @@ func (r *Rows) Delay(ctx context.Context, t *Task, by time.Duration) error {
 	})
 }
 
-// Conflict puts off a task of which something is being changed at the server.
+// Conflict postpones a task whose resources another program is changing at the server.
 func (r *Rows) Conflict(ctx context.Context, t *Task, by time.Duration) error {
 	return r.end(ctx, t, func(tx store.Tx, v *taskRow) error {
 		v.Due, v.Conflicts = tx.Now().Add(by), t.Conflicts+1
@@ -486,8 +486,8 @@ func (r *Rows) Conflict(ctx context.Context, t *Task, by time.Duration) error {
 	})
 }
 
-// Hold puts a task off and pauses its pipeline, whose server did not answer as one does. pause returns for how
-// long, by the number of times in a row; reason says why, without a value of a person.
+// Hold postpones a task and pauses its pipeline, because the server did not answer. pause returns the duration
+// of the pause for a number of consecutive failures; reason is the cause, without values of a person.
 func (r *Rows) Hold(ctx context.Context, t *Task, reason string, pause func(step int) time.Duration) error {
 	return r.end(ctx, t, func(tx store.Tx, v *taskRow) error {
 		until := tx.Now()
@@ -586,7 +586,8 @@ func (r *Rows) replay(ctx context.Context, team healthlab.TeamID, id PipelineID,
 	}
 }
 
-// replayOne forgets that a version was refused, and marks it. The letter stays until the server takes the resource.
+// replayOne forgets the refusal of a version and marks the resource for another push. The dead letter stays
+// until the server accepts the resource.
 func (r *Rows) replayOne(ctx context.Context, team healthlab.TeamID, id PipelineID, letter uuid.UUID) error {
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		l, err := letterTable.Get(tx, store.Key{Team: team, ID: store.UUID(letter)}, store.Shared)

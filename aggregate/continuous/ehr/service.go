@@ -25,16 +25,16 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Options adjusts a [Service]. The zero value, and nil, mean the defaults.
+// Options are the options of a [Service]. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Resources are the slugs of health data that can be pushed. Default: none.
+	// Resources are the slugs of health data that pipelines can push. Default: none.
 	Resources []string
-	// CheckURL reports an address that must not be called, such as a private one. Give that of the guard of the
-	// client that pushes. Default: no check.
+	// CheckURL returns an error for a URL that must not be called, such as a private address. Set it to the
+	// guard of the HTTP client that pushes. Default: no check.
 	CheckURL func(raw string) error
-	// Max is the greatest number of pipelines of a team. Default 10.
+	// Max is the highest number of pipelines of a team. Default 10.
 	Max int
-	// Random is where keys come from. Default crypto/rand.Reader.
+	// Random is the source of randomness for keys. Default crypto/rand.Reader.
 	Random io.Reader
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -42,20 +42,20 @@ type Options struct {
 	NewID func() uuid.UUID
 }
 
-// RulePipelineLimit is the name of the rule that the team has the most pipelines that it may have.
+// RulePipelineLimit is the error type if the team has the highest allowed number of pipelines.
 const RulePipelineLimit = "PIPELINE_LIMIT_REACHED"
 
-// Service keeps pipelines. It is safe for concurrent use.
+// Service manages pipelines. It is safe for concurrent use.
 type Service struct {
 	rows *Rows
 	seal healthlab.Sealer
 	opts Options
 }
 
-// New returns a service. rows and seal, which encrypts tokens and keys, are required.
+// New returns a Service. rows and seal, which encrypts tokens and keys, are required.
 func New(rows *Rows, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	if rows == nil || seal == nil {
-		return nil, fmt.Errorf("%w: ehr: rows and a sealer must be given", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: ehr.New: rows and a sealer are required", healthlab.Invalid)
 	}
 	s := &Service{rows: rows, seal: seal}
 	if opts != nil {
@@ -77,7 +77,7 @@ func New(rows *Rows, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	return s, nil
 }
 
-// Rows returns what keeps the rows.
+// Rows returns the store of the pipelines' rows.
 func (s *Service) Rows() *Rows { return s.rows }
 
 const (
@@ -87,8 +87,8 @@ const (
 	leastBits = 2048
 )
 
-// Create adds a pipeline. Everything that the team has is pushed in the background. Invalid lists every
-// problem; Precondition, as a RuleError of type RulePipelineLimit, if the team has the most that it may have.
+// Create adds a pipeline. All data of the team is pushed in the background. Invalid lists every problem;
+// Precondition, as a RuleError of type RulePipelineLimit, if the team has the highest allowed number.
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewPipeline) (Pipeline, error) {
 	var p healthlab.Problems
 	at := healthlab.At(s.opts.Now()).Time
@@ -104,7 +104,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewPipeli
 	secret := []byte(n.Token)
 	switch {
 	case n.Token != "" && n.ClientID != "":
-		p.Add("invalid", "must not be given beside token", "client_id")
+		p.Add("invalid", "must be left out if token is given", "client_id")
 	case n.Token != "":
 		out.Auth = StaticToken
 	case n.ClientID != "":
@@ -117,7 +117,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewPipeli
 	if n.ClientID == "" {
 		for name, value := range map[string]string{"scope": n.Scope, "token_url": n.TokenURL, "private_key": n.PrivateKey} {
 			if value != "" {
-				p.Add("invalid", "must not be given without client_id", name)
+				p.Add("invalid", "must be left out if client_id is not given", name)
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func (s *Service) check(p *healthlab.Problems, v *Pipeline) {
 	}
 }
 
-// close seals the secret of a pipeline.
+// close encrypts the secret of a pipeline.
 func (s *Service) close(ctx context.Context, p *Pipeline, secret []byte) (err error) {
 	if len(secret) == 0 {
 		return nil
@@ -182,7 +182,7 @@ func place(p *Pipeline) []byte {
 	return []byte("ehr pipeline " + p.Team.String() + " " + p.ID.String())
 }
 
-// Token returns the token of a pipeline with StaticToken.
+// Token returns the static token of a pipeline with Auth StaticToken.
 func (s *Service) Token(ctx context.Context, p *Pipeline) (string, error) {
 	b, err := s.seal.Open(ctx, p.secret, place(p))
 	if err != nil {
@@ -191,7 +191,8 @@ func (s *Service) Token(ctx context.Context, p *Pipeline) (string, error) {
 	return string(b), nil
 }
 
-// Key returns the private key of a pipeline with BackendServices: an *rsa.PrivateKey or an *ecdsa.PrivateKey.
+// Key returns the private key of a pipeline with Auth BackendServices: an *rsa.PrivateKey or an
+// *ecdsa.PrivateKey.
 func (s *Service) Key(ctx context.Context, p *Pipeline) (crypto.Signer, error) {
 	b, err := s.seal.Open(ctx, p.secret, place(p))
 	if err != nil {
@@ -200,12 +201,12 @@ func (s *Service) Key(ctx context.Context, p *Pipeline) (crypto.Signer, error) {
 	key, err := x509.ParsePKCS8PrivateKey(b)
 	signer, ok := key.(crypto.Signer)
 	if err != nil || !ok {
-		return nil, fmt.Errorf("%w: the key of a pipeline cannot be read", healthlab.Unavailable)
+		return nil, fmt.Errorf("%w: the stored private key of a pipeline must be PKCS #8", healthlab.Unavailable)
 	}
 	return signer, nil
 }
 
-// key reads or makes the key of a pipeline, and returns it as PKCS #8.
+// key parses or creates the private key of a pipeline, and returns it as PKCS #8.
 func (s *Service) key(p *healthlab.Problems, v *Pipeline, text string) []byte {
 	var key any
 	var err error
@@ -239,13 +240,13 @@ func (s *Service) key(p *healthlab.Problems, v *Pipeline, text string) []byte {
 	out, wrong := x509.MarshalPKCS8PrivateKey(key)
 	jwk, unwritten := json.Marshal(public)
 	if err != nil || wrong != nil || unwritten != nil {
-		p.Add("invalid", "must be a key that can be written", "private_key")
+		p.Add("invalid", "must be a key that can be encoded as PKCS #8", "private_key")
 	}
 	v.PublicKey = jwk
 	return out
 }
 
-// Get returns a pipeline. NotFound if the team has none of this id.
+// Get returns a pipeline. NotFound if the team has no pipeline with this id.
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id PipelineID) (Pipeline, error) {
 	p, err := s.rows.get(ctx, team, id)
 	if err != nil {
@@ -254,7 +255,7 @@ func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id PipelineID)
 	return p, nil
 }
 
-// State returns what became of a pipeline's pushes. NotFound as Get.
+// State returns the progress of a pipeline. NotFound as Get.
 func (s *Service) State(ctx context.Context, team healthlab.TeamID, id PipelineID) (State, error) {
 	st, err := s.rows.state(ctx, team, id)
 	if err != nil {
@@ -272,8 +273,8 @@ func (s *Service) List(ctx context.Context, team healthlab.TeamID) ([]Pipeline, 
 	return list, nil
 }
 
-// Update changes a pipeline. Where it pushes more than before, everything is compared again. NotFound as Get;
-// Invalid lists every problem.
+// Update changes a pipeline. If it pushes more than before, all data is compared with the server again.
+// NotFound as Get; Invalid lists every problem.
 func (s *Service) Update(ctx context.Context, team healthlab.TeamID, id PipelineID, c Patch) (Pipeline, error) {
 	p, err := s.rows.get(ctx, team, id)
 	if err != nil {
@@ -307,7 +308,7 @@ func (s *Service) Update(ctx context.Context, team healthlab.TeamID, id Pipeline
 		if c.Token != nil {
 			checkToken(&wrong, *c.Token)
 			if v.Auth != StaticToken || *c.Token == "" {
-				wrong.Add("invalid", "must be given for a pipeline with a static token alone, and not be empty", "token")
+				wrong.Add("invalid", "must not be empty, and must be given only for a pipeline with a static token", "token")
 			}
 			v.secret = fresh.secret
 		}
@@ -323,7 +324,8 @@ func (s *Service) Update(ctx context.Context, team healthlab.TeamID, id Pipeline
 	return out, nil
 }
 
-// Delete removes a pipeline, its queue and its dead letters. What the server has stays there. NotFound as Get.
+// Delete removes a pipeline, its tasks and its dead letters. Resources at the server stay there. NotFound as
+// Get.
 func (s *Service) Delete(ctx context.Context, team healthlab.TeamID, id PipelineID) error {
 	_, err := s.rows.update(ctx, team, id, func(v *Pipeline) (bool, error) {
 		v.Status, v.secret = deleted, healthlab.Sealed{}
@@ -335,7 +337,7 @@ func (s *Service) Delete(ctx context.Context, team healthlab.TeamID, id Pipeline
 	return nil
 }
 
-// LetterQuery asks for one page of dead letters.
+// LetterQuery selects one page of dead letters.
 type LetterQuery struct {
 	Team     healthlab.TeamID
 	Pipeline PipelineID
@@ -349,8 +351,8 @@ type LetterPage struct {
 	Next    string // the cursor of the next page; empty if there is none
 }
 
-// DeadLetters returns what a server refused and has not taken since, the latest first. NotFound as Get; an
-// InvalidError at cursor if it is not one of this list.
+// DeadLetters returns the resources that the server refused and has not accepted since, the latest first.
+// NotFound as Get; an InvalidError at cursor if the cursor is not one of this list.
 func (s *Service) DeadLetters(ctx context.Context, q LetterQuery) (LetterPage, error) {
 	page, err := s.rows.letters(ctx, q)
 	if err != nil {
@@ -359,8 +361,9 @@ func (s *Service) DeadLetters(ctx context.Context, q LetterQuery) (LetterPage, e
 	return page, nil
 }
 
-// Replay pushes the resources of dead letters again, as they are by then: those named, or all if none is. It
-// returns how many. NotFound if the team has no such pipeline, or the pipeline no such letter.
+// Replay pushes the resources of the given dead letters again, in their present version; all dead letters if
+// none is given. It returns their number. NotFound if the team has no such pipeline, or the pipeline no such
+// dead letter.
 func (s *Service) Replay(ctx context.Context, team healthlab.TeamID, id PipelineID, letters []uuid.UUID) (int, error) {
 	n, err := s.rows.replay(ctx, team, id, letters)
 	if err != nil {
@@ -369,8 +372,8 @@ func (s *Service) Replay(ctx context.Context, team healthlab.TeamID, id Pipeline
 	return n, nil
 }
 
-// Runs returns the runs of a pipeline, the latest first. NotFound as Get; an InvalidError at cursor if it is not one of
-// this list.
+// Runs returns the runs of a pipeline, the latest first. NotFound as Get; an InvalidError at cursor if the
+// cursor is not one of this list.
 func (s *Service) Runs(ctx context.Context, q RunQuery) (RunPage, error) {
 	page, err := s.rows.runs(ctx, q)
 	if err != nil {

@@ -7,17 +7,17 @@ func Spell(c Cond) string { return string(c.spell(nil, 0)) }
 
 // Cond is a node of a condition.
 type Cond interface {
-	// spell appends the node; in parentheses if it binds less than strength.
+	// spell appends the text of the node, in parentheses if it binds less strongly than strength.
 	spell(b []byte, strength int) []byte
 }
 
 // The nodes of a condition.
 type (
-	// And holds if both sides do.
+	// And is true if both sides are.
 	And struct{ Left, Right Cond }
-	// Or holds if one side does.
+	// Or is true if at least one side is.
 	Or struct{ Left, Right Cond }
-	// Not turns a condition around.
+	// Not negates a condition.
 	Not struct{ Of Cond }
 	// Compare compares two operands; Op is one of = != < <= > >=.
 	Compare struct {
@@ -29,23 +29,22 @@ type (
 		Of  Operand
 		Not bool
 	}
-	// In is IN, or NOT IN, with a list of literals.
+	// In is IN or NOT IN with a list of literals.
 	In struct {
 		Of   Operand
 		List []Operand
 		Not  bool
 	}
-	// Bool is an operand that is true or false by itself.
+	// Bool is a boolean column or literal without a comparison.
 	Bool struct{ Of Operand }
 )
 
 // Operand is a column or a literal.
 type Operand struct {
 	Kind byte // c column, s string, n number, b boolean
-	// Text is the name after the full stop, the string, or the number as written.
+	// Text is the column's name after the full stop, the string, or the number as written.
 	Text string
-	// Table is what stands before the full stop of a column; Two says that there is
-	// one.
+	// Table is the name before the full stop of a column; Two is true if there is one.
 	Table string
 	Two   bool
 	// Yes is the value of a boolean.
@@ -68,8 +67,8 @@ func (c Or) spell(b []byte, strength int) []byte {
 	return pair(b, strength, strengthOr, c.Left, " OR ", c.Right)
 }
 
-// pair spells two sides; since both words associate to the left, a right side of
-// the same strength needs parentheses.
+// pair spells two sides. Both words associate to the left, so a right side of the same strength needs
+// parentheses.
 func pair(b []byte, strength, own int, left Cond, word string, right Cond) []byte {
 	if own < strength {
 		b = append(b, '(')

@@ -7,25 +7,25 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// MaxLength is the greatest length of a condition, in bytes.
+// MaxLength is the highest length of a condition in bytes.
 const MaxLength = 4096
 
-// maxNesting bounds how deeply conditions are nested.
+// maxNesting is the deepest allowed nesting of conditions.
 const maxNesting = 64
 
-// CodeSyntax is the code of a condition that cannot be read.
+// CodeSyntax is the problem code of a condition with a syntax error.
 const CodeSyntax = "where_syntax"
 
-// Fault is what is wrong with a condition.
+// Fault is an error in a condition.
 type Fault struct {
 	Code, Msg string
 	// At is the offset in the text, in bytes.
 	At int
-	// Near is the nearest known name to an unknown one; empty for none.
+	// Near is the known name that is nearest to an unknown one; empty for none.
 	Near string
 }
 
-// Problem puts the error under a path.
+// Problem returns the error as a problem at a path.
 func (f *Fault) Problem(p []any) healthlab.Problem {
 	out := healthlab.Problem{Path: p, Code: f.Code, Msg: f.Msg, Context: map[string]any{"offset": f.At}}
 	if f.Near != "" {
@@ -55,7 +55,7 @@ func isKeyword(s string) bool {
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// parser reads a condition by descent. The first error ends it.
+// parser is a recursive-descent parser of conditions. It stops at the first error.
 type parser struct {
 	text  string
 	pos   int
@@ -64,19 +64,19 @@ type parser struct {
 	fault *Fault
 }
 
-// Parse reads a condition, without asking whether its columns exist.
+// Parse parses a condition, without checking that its columns exist.
 func Parse(text string) (Cond, *Fault) {
 	if len(text) > MaxLength {
-		return nil, &Fault{Code: CodeSyntax, Msg: "is longer than 4096 bytes", At: MaxLength}
+		return nil, &Fault{Code: CodeSyntax, Msg: "must have at most 4096 bytes", At: MaxLength}
 	}
 	p := &parser{text: text}
 	p.advance()
 	if p.fault == nil && p.next.kind == 'e' {
-		p.fail("is empty")
+		p.fail("must not be empty")
 	}
 	c := p.or()
 	if p.fault == nil && p.next.kind != 'e' {
-		p.fail("has text after its end")
+		p.fail("must end here, or go on with AND or OR")
 	}
 	if p.fault != nil {
 		return nil, p.fault
@@ -114,11 +114,11 @@ func (p *parser) advance() {
 	case c == '"':
 		end := strings.IndexByte(p.text[at+1:], '"')
 		if end < 0 {
-			p.failAt("has a name in quotes that does not end", at)
+			p.failAt("must have a closing \" for the name that begins here", at)
 			return
 		}
 		if end == 0 {
-			p.failAt("has an empty name", at)
+			p.failAt("must not have an empty name in quotes", at)
 			return
 		}
 		p.pos = at + end + 2
@@ -135,7 +135,7 @@ func (p *parser) advance() {
 				return
 			}
 		}
-		p.failAt("has a character that does not belong here", at)
+		p.failAt("must not have this character outside quotes", at)
 	}
 }
 
@@ -155,7 +155,7 @@ func (p *parser) stringToken(at int) {
 		p.next = token{'s', b.String(), at}
 		return
 	}
-	p.failAt("has a string that does not end", at)
+	p.failAt("must have a closing ' for the string that begins here", at)
 }
 
 func (p *parser) numberToken(at int) {
@@ -176,7 +176,7 @@ func (p *parser) numberToken(at int) {
 		fraction = digits()
 	}
 	if whole+fraction == 0 {
-		p.failAt("has a sign without a number", at)
+		p.failAt("must have a number after the sign", at)
 		return
 	}
 	if i < len(p.text) && (p.text[i] == 'e' || p.text[i] == 'E') {
@@ -185,19 +185,19 @@ func (p *parser) numberToken(at int) {
 			i++
 		}
 		if digits() == 0 {
-			p.failAt("has a number without its exponent", at)
+			p.failAt("must have digits after the e of a number", at)
 			return
 		}
 	}
 	if i < len(p.text) && (isLetter(p.text[i]) || p.text[i] == '.') {
-		p.failAt("has a number that runs into something else", at)
+		p.failAt("must have a space or an operator after a number", at)
 		return
 	}
 	p.pos = i
 	p.next = token{'n', p.text[at:i], at}
 }
 
-// word takes a keyword if it is next.
+// word consumes a keyword if it is the next token.
 func (p *parser) word(w string) bool {
 	if p.next.kind != 'w' || !strings.EqualFold(p.next.text, w) {
 		return false
@@ -206,7 +206,7 @@ func (p *parser) word(w string) bool {
 	return true
 }
 
-// mark takes an operator or a mark if it is next.
+// mark consumes an operator or punctuation mark if it is the next token.
 func (p *parser) mark(m string) bool {
 	if p.next.kind != 'o' || p.next.text != m {
 		return false
@@ -244,7 +244,7 @@ func (p *parser) not() Cond {
 		defer p.nest(at)()
 		c := p.or()
 		if p.fault == nil && !p.mark(")") {
-			p.fail("needs a closing parenthesis here")
+			p.fail("must have a closing parenthesis here")
 		}
 		return c
 	default:
@@ -252,11 +252,11 @@ func (p *parser) not() Cond {
 	}
 }
 
-// nest goes one level down, and back with what it returns.
+// nest enters one nesting level; the function that it returns leaves the level.
 func (p *parser) nest(at int) func() {
 	p.depth++
 	if p.depth > maxNesting {
-		p.failAt("is nested deeper than 64 levels", at)
+		p.failAt("must be nested at most 64 levels deep", at)
 	}
 	return func() { p.depth-- }
 }
@@ -269,7 +269,7 @@ func (p *parser) predicate() Cond {
 	if p.word("IS") {
 		not := p.word("NOT")
 		if !p.word("NULL") {
-			p.fail("needs NULL here")
+			p.fail("must have NULL after IS or IS NOT")
 		}
 		return Null{left, not}
 	}
@@ -278,7 +278,7 @@ func (p *parser) predicate() Cond {
 		return p.in(left, not)
 	}
 	if not {
-		p.fail("needs IN here")
+		p.fail("must have IN after NOT")
 		return nil
 	}
 	if p.next.kind == 'o' && slices.Contains([]string{"=", "!=", "<", "<=", ">", ">="}, p.next.text) {
@@ -289,12 +289,12 @@ func (p *parser) predicate() Cond {
 			return nil
 		}
 		if left.Kind != 'c' && right.Kind != 'c' {
-			p.failAt("compares no column", left.At)
+			p.failAt("must compare a column", left.At)
 		}
 		return Compare{op, left, right}
 	}
 	if left.Kind != 'c' && left.Kind != 'b' {
-		p.fail("needs a comparison here")
+		p.fail("must have a comparison operator here: =, !=, <, <=, > or >=")
 		return nil
 	}
 	return Bool{left}
@@ -302,11 +302,11 @@ func (p *parser) predicate() Cond {
 
 func (p *parser) in(left Operand, not bool) Cond {
 	if left.Kind != 'c' {
-		p.failAt("compares no column", left.At)
+		p.failAt("must compare a column", left.At)
 		return nil
 	}
 	if !p.mark("(") {
-		p.fail("needs an opening parenthesis here")
+		p.fail("must have an opening parenthesis after IN")
 		return nil
 	}
 	c := In{Of: left, Not: not}
@@ -316,7 +316,7 @@ func (p *parser) in(left Operand, not bool) Cond {
 			return nil
 		}
 		if o.Kind == 'c' {
-			p.failAt("has a column where a literal belongs", o.At)
+			p.failAt("must have literals alone in the list of IN", o.At)
 			return nil
 		}
 		c.List = append(c.List, o)
@@ -325,12 +325,12 @@ func (p *parser) in(left Operand, not bool) Cond {
 		}
 	}
 	if p.fault == nil && !p.mark(")") {
-		p.fail("needs a closing parenthesis here")
+		p.fail("must have a closing parenthesis here")
 	}
 	return c
 }
 
-// Operand reads a column or a literal.
+// operand reads a column or a literal.
 func (p *parser) operand() (Operand, bool) {
 	if p.fault != nil {
 		return Operand{}, false
@@ -349,15 +349,15 @@ func (p *parser) operand() (Operand, bool) {
 			p.advance()
 			return Operand{Kind: 'b', Yes: upper == "TRUE", At: t.at}, p.fault == nil
 		case slices.Contains(reserved, upper):
-			p.fail("has a word that is reserved: BETWEEN and LIKE do not exist here")
+			p.fail("must not have a reserved word here; BETWEEN and LIKE are not supported")
 			return o, false
 		case slices.Contains(keywords, upper):
-			p.fail("needs a column or a literal here")
+			p.fail("must have a column or a literal here")
 			return o, false
 		}
 	case 'q':
 	default:
-		p.fail("needs a column or a literal here")
+		p.fail("must have a column or a literal here")
 		return o, false
 	}
 	o.Kind = 'c'
@@ -365,7 +365,7 @@ func (p *parser) operand() (Operand, bool) {
 	if p.fault == nil && p.mark(".") {
 		n := p.next
 		if n.kind != 'q' && (n.kind != 'w' || isKeyword(n.text)) {
-			p.fail("needs a name here")
+			p.fail("must have the name of a column after the full stop")
 			return o, false
 		}
 		o.Table, o.Text, o.Two = o.Text, n.text, true

@@ -2,8 +2,7 @@ package strictjson
 
 import "github.com/healthlab-dev/healthlab/internal/nearest"
 
-// Nearest returns the known name with the fewest edits from name, if they are few;
-// else the empty text.
+// Nearest returns the known name with the fewest edits from name; "" if none is near.
 func Nearest(name string, known []string) string {
 	if len(name) > 64 {
 		return ""

@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Node is a JSON value with its keys in order, so that a decoder can tell every key
-// that it did not expect.
+// Node is a JSON value with its keys in order, so that a decoder can report every unexpected key.
 type Node struct {
 	Kind  byte   // { [ " 0 t n; t for both booleans
 	Raw   []byte // the text of the value
@@ -22,9 +21,9 @@ type Node struct {
 const maxDepth = 32
 
 var (
-	errDepth = errors.New("is nested too deeply")
-	errMore  = errors.New("has text after its end")
-	errUTF8  = errors.New("is not UTF-8")
+	errDepth = errors.New("must be nested less deeply")
+	errMore  = errors.New("must have no text after the JSON value")
+	errUTF8  = errors.New("must be UTF-8")
 )
 
 // Parse reads one JSON text.
@@ -94,7 +93,7 @@ func (p *parser) value(depth int) (Node, error) {
 	}
 }
 
-// Get returns the value of a key, nil if there is none. Of several it is the first.
+// Get returns the value of a key; nil if there is none. If the key occurs twice, it returns the first value.
 func (n *Node) Get(key string) *Node {
 	for i, k := range n.Keys {
 		if k == key {
@@ -104,7 +103,7 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Has reports whether there is a key.
+// Has reports whether the object has a key.
 func (n *Node) Has(key string) bool { return n.Get(key) != nil }
 
 // IsNull reports whether a value is absent or null.

@@ -9,31 +9,30 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
-// Path is the place of a value in a request.
+// Path is the position of a value in a request.
 type Path []any
 
-// At returns the place below p. It shares nothing with p.
+// At returns a path below p in fresh memory.
 func (p Path) At(more ...any) Path {
 	return append(append(make(Path, 0, len(p)+len(more)), p...), more...)
 }
 
-// Reader reads nodes strictly and gathers what is wrong.
+// Reader reads JSON nodes strictly and collects problems.
 type Reader struct {
 	Problems healthlab.Problems
-	Lenient  bool // unknown keys pass
+	Lenient  bool // unknown keys are accepted
 }
 
-// CodeBody is the code of what is wrong with the form of a body.
+// CodeBody is the problem code of an error in the form of a body.
 const CodeBody = "invalid_body"
 
-// Fault notes what is wrong at a place.
+// Fault adds a problem at a path.
 func (r *Reader) Fault(code, msg string, p Path) { r.Problems.Add(code, msg, p...) }
 
-// Object checks that n is an object with no other keys than the given ones, none of
-// them twice.
+// Object checks that n is an object with only the given keys, each at most once.
 func (r *Reader) Object(n *Node, p Path, keys ...string) bool {
 	if n.Kind != '{' {
-		r.Fault(CodeBody, "is not an object", p)
+		r.Fault(CodeBody, "must be an object", p)
 		return false
 	}
 	r.twice(n, p)
@@ -42,28 +41,28 @@ func (r *Reader) Object(n *Node, p Path, keys ...string) bool {
 	}
 	for _, k := range n.Keys {
 		if !slices.Contains(keys, k) {
-			r.Unknown(codeUnknownKey, "is not a key of this object", k, keys, p.At(ShortName(k)))
+			r.Unknown(codeUnknownKey, "must be a key of this object", k, keys, p.At(ShortName(k)))
 		}
 	}
 	return true
 }
 
-// twice notes keys that stand more than once.
+// twice adds a problem for each key that occurs twice.
 func (r *Reader) twice(n *Node, p Path) {
 	seen := make(map[string]bool, len(n.Keys))
 	for _, k := range n.Keys {
 		if seen[k] {
-			r.Fault(CodeBody, "stands twice", p.At(ShortName(k)))
+			r.Fault(CodeBody, "must not stand twice in the object", p.At(ShortName(k)))
 		}
 		seen[k] = true
 	}
 }
 
-// codeUnknownKey is the code of a key that an object does not have.
+// codeUnknownKey is the problem code of an unknown key.
 const codeUnknownKey = "unknown_key"
 
-// Unknown notes a name that is not known, with the nearest one that is, and with those that are allowed unless
-// it is a key.
+// Unknown adds a problem about an unknown name. Its text has the nearest known name, and the allowed names
+// unless name is a key.
 func (r *Reader) Unknown(code, msg, name string, known []string, p Path) {
 	problem := healthlab.Problem{Path: p, Code: code, Msg: msg}
 	switch allowed := nearest.Allowed(name, known, nearest.Contract); {
@@ -71,7 +70,7 @@ func (r *Reader) Unknown(code, msg, name string, known []string, p Path) {
 	case msg == "":
 		problem.Msg = allowed
 	default:
-		problem.Msg += ": " + allowed
+		problem.Msg += ": " + strings.TrimPrefix(allowed, "must be ")
 	}
 	if near := Nearest(name, known); near != "" {
 		problem.Msg += "; did you mean " + near + "?"
@@ -80,7 +79,7 @@ func (r *Reader) Unknown(code, msg, name string, known []string, p Path) {
 	r.Problems = append(r.Problems, problem)
 }
 
-// ShortName cuts a caller's name so that it can be repeated.
+// ShortName shortens a caller's name for use in an error.
 func ShortName(s string) string {
 	if len(s) > 64 {
 		return strings.ToValidUTF8(s[:64], "")
@@ -88,15 +87,15 @@ func ShortName(s string) string {
 	return s
 }
 
-// Text reads a string that must be there.
+// Text reads a required string.
 func (r *Reader) Text(n *Node, p Path) (string, bool) {
 	switch {
 	case n == nil:
 		r.Fault(CodeBody, "is required", p)
 	case n.Kind != '"':
-		r.Fault(CodeBody, "is not a string", p)
+		r.Fault(CodeBody, "must be a string", p)
 	case strings.ContainsRune(n.Text, 0):
-		r.Fault(CodeBody, "has the character U+0000", p)
+		r.Fault(CodeBody, "must not have the character U+0000", p)
 	default:
 		return n.Text, true
 	}
@@ -107,7 +106,7 @@ func (r *Reader) Text(n *Node, p Path) (string, bool) {
 func (r *Reader) Whole(n *Node, p Path) (int64, bool) {
 	i, err := strconv.ParseInt(n.Text, 10, 64)
 	if n.Kind != '0' || err != nil {
-		r.Fault(CodeBody, "is not a whole number", p)
+		r.Fault(CodeBody, "must be a whole number", p)
 		return 0, false
 	}
 	return i, true
@@ -116,7 +115,7 @@ func (r *Reader) Whole(n *Node, p Path) (int64, bool) {
 // Boolean reads true or false.
 func (r *Reader) Boolean(n *Node, p Path) bool {
 	if n.Kind != 't' {
-		r.Fault(CodeBody, "is not true or false", p)
+		r.Fault(CodeBody, "must be true or false", p)
 	}
 	return n.Kind == 't' && n.Yes
 }
@@ -134,13 +133,13 @@ func (r *Reader) Choice(n *Node, p Path, code string, words []string) (string, b
 	return s, true
 }
 
-// List returns the elements of a list that must be there.
+// List returns the elements of a required list.
 func (r *Reader) List(n *Node, p Path) []Node {
 	switch {
 	case n == nil:
 		r.Fault(CodeBody, "is required", p)
 	case n.Kind != '[':
-		r.Fault(CodeBody, "is not an array", p)
+		r.Fault(CodeBody, "must be an array", p)
 	default:
 		return n.Items
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// Acc takes in the values of one group, in stretches of rows.
+// Acc accumulates the values of one group into the result of a function.
 type Acc interface {
-	// Add takes the rows i to j of v, which is a column of b.
+	// Add adds the rows i to j of v, which is a column of b.
 	Add(v *Vec, b *Batch, i, j int)
-	// Merge takes in what another acc of the same kind has.
+	// Merge adds the values of another Acc of the same kind.
 	Merge(o Acc)
-	// Result returns the value. The error is healthlab.Invalid: a number that its
-	// type cannot hold.
+	// Result returns the function's value. The error is healthlab.Invalid if the result's type cannot hold the
+	// number.
 	Result() (tables.Cell, error)
 }
 
-var errOverflow = healthlab.Problems{{Code: "numeric_overflow", Msg: "makes a sum that an int64 cannot hold"}}.Err()
+var errOverflow = healthlab.Problems{{Code: "numeric_overflow", Msg: "must have sums of whole numbers that fit into 64 bits"}}.Err()
 
-var errValues = healthlab.Problems{{Code: "too_many_values", Msg: "has more distinct values than can be put in order at once"}}.Err()
+var errValues = healthlab.Problems{{Code: "too_many_values", Msg: "must have fewer distinct values for min, max or sort"}}.Err()
 
 // Count counts.
 type Count struct{ n int64 }
@@ -47,7 +47,7 @@ func (a *Count) Merge(o Acc) { a.n += o.(*Count).n }
 // Result implements [Acc].
 func (a *Count) Result() (tables.Cell, error) { return IntCell(a.n), nil }
 
-// FloatSum adds up numbers with about twice the digits of one.
+// FloatSum adds up numbers with about twice the digits of a float64.
 type FloatSum struct {
 	sum  series.Sum
 	n    int
@@ -69,8 +69,8 @@ func (a *FloatSum) Add(v *Vec, _ *Batch, i, j int) {
 	}
 }
 
-// sumOf adds up numbers, with the error of each addition carried along (Neumaier). Two
-// lanes hide the latency of an addition.
+// sumOf adds up numbers and carries the rounding error of each addition (Neumaier). Two independent sums hide
+// the latency of an addition.
 func sumOf(v []float64) series.Sum {
 	var s0, s1, e0, e1 float64
 	for len(v) >= 2 {
@@ -111,9 +111,9 @@ func (a *FloatSum) Result() (tables.Cell, error) {
 	}
 }
 
-// IntSum adds up integers in 128 bits, and times, which are integers.
+// IntSum adds up integers in 128 bits; times are integers too.
 type IntSum struct {
-	hi, lo uint64 // two's complement
+	hi, lo uint64 // high half of the sum, in two's complement
 	n      int64
 	Mean   bool
 	In     tables.ColumnType
@@ -172,8 +172,8 @@ func (a *IntSum) Result() (tables.Cell, error) {
 	return IntCell(a.floor()), nil
 }
 
-// floor returns the mean, rounded down. The mean of values is one of their size, so it
-// fits.
+// floor returns the mean, rounded down. It fits into 64 bits, because a mean is not larger than its largest
+// value.
 func (a *IntSum) floor() int64 {
 	hi, lo := a.hi, a.lo
 	negative := int64(hi) < 0
@@ -192,10 +192,10 @@ func (a *IntSum) floor() int64 {
 	return -int64(q)
 }
 
-// Deviation adds up numbers and their squares, with about twice the digits of a
-// float64, so that a small spread of large numbers does not drown.
+// Deviation adds up numbers and their squares, with about twice the digits of a float64, so that a small spread
+// of large numbers is computed accurately.
 type Deviation struct {
-	// Ratio asks for percent of the mean, which is null unless the mean is positive.
+	// Ratio selects the deviation in percent of the mean, which is null unless the mean is positive.
 	Ratio bool
 
 	sum, squares series.Sum
@@ -331,9 +331,8 @@ func compareCells(t tables.ColumnType, a, b tables.Cell) int {
 	}
 }
 
-// Edge finds the value of the first or the last row. Rows come in the order that
-// decides between equal indexes: the first of them stays; but inside one series, where
-// the clock was set back, the later instant is newer.
+// Edge finds the value of the first or last row. Of rows with the same index the first one counts; within one
+// series, where the clock was set back, the row with the later instant counts.
 type Edge struct {
 	best   tables.Cell
 	at     int64
@@ -367,7 +366,7 @@ func (a *Edge) Merge(o Acc) {
 // Result implements [Acc].
 func (a *Edge) Result() (tables.Cell, error) { return a.best, nil }
 
-// OverTime weighs values with the time that they held.
+// OverTime computes a mean in which the weight of a value is the time until the next one.
 type OverTime struct {
 	inside, whole series.Sum
 	Low, High     float64

@@ -5,16 +5,16 @@ import "github.com/healthlab-dev/healthlab/healthdata/tables"
 // Batch is some rows of one source, as columns.
 type Batch struct {
 	N     int
-	Index []int64 // the clock of the person
+	Index []int64 // local time on the person's clock
 	Cols  []Vec   // by slot
 
-	Source   int // place of the source in the order of preference
-	Resource int // which of the plan's resources; 0 for summaries
-	Serial   int // which series; rows of one series with one index are in order of time. 0: none
+	Source   int // rank of the source in the order of preference
+	Resource int // index in the plan's resources; 0 for summaries
+	Serial   int // the series; rows of one series with the same index are in order of time. 0: none
 	Start    []int64
 	End      []int64   // of samples, in UTC; nil if none has one
-	Rank     []uint32  // of samples; nil if all are 0
-	Hold     []float64 // seconds that each sample held, where the plan asks
+	Rank     []uint32  // rank of each sample; nil if all are 0
+	Hold     []float64 // seconds until the next sample of the series, if the plan needs them
 
 	OwnIndex, ownStart, ownEnd []int64
 	OwnRank                    []uint32
@@ -23,7 +23,7 @@ type Batch struct {
 	Picks                      []int32
 }
 
-// Reset empties the batch, for rows of some columns, and keeps its memory.
+// Reset empties the batch for rows of the given columns, and reuses its memory.
 func (b *Batch) Reset(cols int) {
 	for len(b.Cols) < cols {
 		b.Cols = append(b.Cols, Vec{})
@@ -35,7 +35,7 @@ func (b *Batch) Reset(cols int) {
 	b.N, b.Index, b.Start, b.End, b.Rank, b.Hold = 0, b.OwnIndex[:0], nil, nil, nil, nil
 }
 
-// SetLen says how many rows there are, where there is no index.
+// SetLen sets the number of rows of a batch without an index.
 func (b *Batch) SetLen(n int) {
 	b.N = n
 	for len(b.Index) < n {
@@ -44,7 +44,7 @@ func (b *Batch) SetLen(n int) {
 	b.OwnIndex = b.Index
 }
 
-// Scratch lends memory for the answers of a filter.
+// Scratch lends memory for the results of a filter.
 func (b *Batch) Scratch() []Tri {
 	if k := len(b.tris) - 1; k >= 0 && cap(b.tris[k]) >= b.N {
 		t := b.tris[k][:b.N]
@@ -54,10 +54,10 @@ func (b *Batch) Scratch() []Tri {
 	return make([]Tri, b.N)
 }
 
-// Done takes memory back that Scratch lent.
+// Done takes back memory from Scratch.
 func (b *Batch) Done(t []Tri) { b.tris = append(b.tris, t) }
 
-// Keep leaves the rows for which the filter is true.
+// Keep removes the rows for which the filter is not true.
 func (b *Batch) Keep(f Filter) {
 	t := b.Scratch()
 	defer b.Done(t)
@@ -71,7 +71,7 @@ func (b *Batch) Keep(f Filter) {
 	b.Pick(b.Picks)
 }
 
-// Pick leaves the rows at these ascending positions. Borrowed columns are copied.
+// Pick removes all rows but those at these ascending positions. Borrowed columns are copied.
 func (b *Batch) Pick(at []int32) {
 	if len(at) == b.N {
 		return
@@ -111,7 +111,7 @@ func (b *Batch) Pick(at []int32) {
 	b.N = len(at)
 }
 
-// pickInto copies the elements at ascending positions to own, which may be from itself.
+// pickInto copies the elements at ascending positions of from to own; both may be the same slice.
 func pickInto[T any](own *[]T, from []T, at []int32) []T {
 	to := *own
 	if cap(to) < len(at) {

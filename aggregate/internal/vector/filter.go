@@ -8,18 +8,17 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// Filter is a checked condition. It works on a whole batch at a time, with three
-// values: a comparison with a null is neither true nor false.
+// Filter is a checked condition. It evaluates a whole batch with three values: a comparison with a null is
+// unknown, neither true nor false.
 type Filter interface {
-	// Eval sets out[i] for the rows of b.
+	// Eval sets out[i] to the condition's value for row i of b.
 	Eval(b *Batch, out []Tri)
 }
 
-// Tri is false, unknown or true, in that order: AND is the smaller of two, OR the
-// larger.
+// Tri is false, unknown or true, in this order: AND is the smaller of two, OR the larger.
 type Tri uint8
 
-// The three values.
+// Values of Tri.
 const (
 	IsFalse Tri = iota
 	IsUnknown
@@ -34,11 +33,11 @@ func triOf(b bool) Tri {
 }
 
 type (
-	// And is true where both filters are.
+	// And is true where both filters are true.
 	And struct{ Left, Right Filter }
-	// Or is true where one of two filters is.
+	// Or is true where at least one of two filters is true.
 	Or struct{ Left, Right Filter }
-	// Not turns true and false round.
+	// Not swaps true and false.
 	Not struct{ Of Filter }
 	// Compare compares two values of one class.
 	Compare struct {
@@ -46,12 +45,12 @@ type (
 		Class       Class
 		Left, Right Operand
 	}
-	// Null asks whether a value is null; with Not, whether it is not.
+	// Null is true where a value is null; with Not, where it is not.
 	Null struct {
 		Slot int // -1 for a literal, which is not null
 		Not  bool
 	}
-	// In looks a value up in a list, which is that of its class.
+	// In is true where a value is in a list of values of its class.
 	In struct {
 		Class Class
 		Slot  int
@@ -63,14 +62,14 @@ type (
 	// Bool is the value of a boolean.
 	Bool struct {
 		Slot int  // -1 for a literal
-		Yes  bool // of a literal
+		Yes  bool // value of a literal
 	}
 )
 
-// Class is what values have to have in common to be compared.
+// Class is the kind of comparison between two values.
 type Class uint8
 
-// The classes.
+// Classes of comparisons.
 const (
 	ClassNone    Class = iota
 	ClassInt           // two integers
@@ -178,7 +177,7 @@ func (f Compare) Eval(b *Batch, out []Tri) {
 	}
 }
 
-// verdicts are what an operator says of less, equal and more.
+// verdicts returns the results of an operator for less, equal and greater.
 func verdicts(op string) (lo, eq, hi Tri) {
 	switch op {
 	case "=":

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Bounds are what values a filter on one number lets through, both ends inclusive.
+// Bounds are the values that a filter on one number accepts, both ends inclusive.
 type Bounds struct {
 	Slot    int
 	Least   float64
 	Most    float64
-	Nothing bool // no value passes
+	Nothing bool // the filter accepts no value
 }
 
-// RangeOf returns the bounds that a filter is, if it is nothing but comparisons of one
-// slot with numbers, all of which must hold.
+// RangeOf returns the bounds of a filter; false unless it is a conjunction of comparisons of one slot with
+// numbers.
 func RangeOf(f Filter, isValue func(slot int) bool) (Bounds, bool) {
 	b := Bounds{Slot: -1, Least: math.Inf(-1), Most: math.Inf(1)}
 	ok := b.narrow(f, isValue)
@@ -58,7 +58,7 @@ func (b *Bounds) narrow(f Filter, isValue func(int) bool) bool {
 	}
 }
 
-// mirrored is the operator with its sides changed over.
+// mirrored returns the operator for the comparison with its sides swapped.
 func mirrored(op string) string {
 	switch op {
 	case "<":
@@ -74,8 +74,8 @@ func mirrored(op string) string {
 	}
 }
 
-// Settle works out what a filter says where some text slots have one value: the answer
-// if it is known, else what is left to ask.
+// Settle simplifies a filter for rows in which some text slots have a known value: it returns the filter's
+// value if it is known, else the remaining filter.
 func Settle(f Filter, known func(slot int) (text string, null, ok bool)) (rest Filter, answer Tri) {
 	switch f := f.(type) {
 	case And, Or:
@@ -149,7 +149,7 @@ func settlePair(f Filter, known func(int) (string, bool, bool)) (Filter, Tri) {
 	return Or{l, r}, 0
 }
 
-// constant is a filter with one answer.
+// constant is a filter with the same value for every row.
 type constant Tri
 
 func (c constant) Eval(_ *Batch, out []Tri) { fillTri(out, Tri(c)) }

@@ -8,15 +8,14 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// Range bounds glucose in mmol/L, both ends included.
+// Range is a range of glucose in mmol/L, both ends included.
 type Range struct{ Low, High float64 }
 
 func (r Range) has(x float64) bool { return x >= r.Low && x <= r.High }
 
-// Bands of glucose in mmol/L. The lower end is that of the consensus in mg/dL and the upper
-// end that in mmol/L: so a value that was written in whole mg/dL and one that was written in
-// tenths of a mmol/L both lie in the band that the consensus names. Lower ends are smaller by
-// what a conversion may lose.
+// Bands of glucose in mmol/L. The lower limit is that of the consensus in mg/dL and the upper limit that in
+// mmol/L. So a value in whole mg/dL and a value in tenths of a mmol/L are both in the band that the consensus
+// names. Lower limits are reduced by the rounding error of a conversion.
 var (
 	VeryLow        = Range{math.Inf(-1), below(54)}
 	Low            = Range{from(54), below(70)}
@@ -49,13 +48,12 @@ func (a *GMI) Result() (tables.Cell, error) {
 	return v, err
 }
 
-// Shares adds up the weights of ranges that values lie in, and divides by the number of
-// values.
+// Shares adds up the weights of the ranges that values are in, and divides by the number of values.
 type Shares struct {
 	Ranges []Range
-	// Weights are percent for each value in the range of the same place.
+	// Weights are the percent that a value counts in the range at the same position.
 	Weights []float64
-	Most    float64 // the result is at most this
+	Most    float64 // upper limit of the result
 
 	in []int
 	n  int
@@ -104,7 +102,7 @@ func (a *Shares) Result() (tables.Cell, error) {
 	return FloatCell(min(sum/float64(a.n), a.Most)), nil
 }
 
-// RiskIndex is the mean of the risk of glucose values, of low ones or of high ones.
+// RiskIndex is the mean risk of glucose values, of low or of high ones.
 type RiskIndex struct {
 	High bool
 
@@ -112,7 +110,7 @@ type RiskIndex struct {
 	n   int
 }
 
-// riskless is the logarithm of the mg/dL that have no risk.
+// riskless is the logarithm of the glucose in mg/dL at which the risk is zero.
 var riskless = math.Pow(5.381, 1/1.084)
 
 // Add implements [Acc].

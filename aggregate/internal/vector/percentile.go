@@ -7,16 +7,15 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// Rank finds the value at a place in the order of all: the median, a percentile.
-// Measurements repeat (a heart rate is one of some 200 numbers), so floats are counted
-// and not kept.
+// Rank finds the value at a position in the sorted values: the median or a percentile. Measurements repeat (a
+// heart rate is one of some 200 numbers), so floats are counted by value.
 type Rank struct {
 	Percent int
 	In      tables.ColumnType
 	ints    []int64
 	tally   tally
-	held    int  // values that are kept
-	Left    *int // how many more all groups together may keep
+	held    int  // values that are stored
+	Left    *int // number of values that all groups together may still store
 }
 
 func (a *Rank) charge() bool {
@@ -62,8 +61,7 @@ func (a *Rank) Merge(o Acc) {
 	b.tally.each(func(x float64, n int64) { a.tally.addTimes(x, n) })
 }
 
-// place returns the positions of the two values that the result lies between, and how
-// far it is from the first to the second.
+// place returns the positions of the two values around the result, and its relative distance from the first.
 func (a *Rank) place(n int64) (lo, hi int64, share float64) {
 	at := float64(a.Percent) / 100 * float64(n-1)
 	lo = int64(at)
@@ -114,8 +112,8 @@ func between(x, y, share float64) float64 {
 	}
 }
 
-// tally counts numbers. Those that are multiples of 1, 0.1 or 0.01 inside a window are
-// counted in an array; the others are kept, and put together when they are many.
+// tally counts numbers. Multiples of 1, 0.1 or 0.01 inside a window are counted in an array. The others are
+// stored in a list, in which equal numbers are combined when it is long.
 type tally struct {
 	n      int64
 	rest   []float64
@@ -132,9 +130,9 @@ type times struct {
 }
 
 const (
-	tallyStart  = 128     // so many numbers are kept before an array is made
-	tallyRest   = 4096    // so many are kept beside it
-	tallyWindow = 1 << 16 // entries of the array
+	tallyStart  = 128     // length of the list at which the array is made
+	tallyRest   = 4096    // length of the list beside the array at which equal numbers are combined
+	tallyWindow = 1 << 16 // number of entries of the array
 )
 
 func (t *tally) add(v []float64) {
@@ -169,7 +167,7 @@ func (t *tally) add(v []float64) {
 	}
 }
 
-// addTimes adds one number n times.
+// addTimes adds the number x n times.
 func (t *tally) addTimes(x float64, n int64) {
 	t.n += n
 	t.sorted = append(t.sorted, times{x, n})
@@ -185,7 +183,7 @@ func (t *tally) put(x float64) {
 	}
 }
 
-// begin makes the array from what came so far, and counts that.
+// begin makes the array from the numbers in the list.
 func (t *tally) begin() {
 	seen := t.rest
 	t.rest = nil
@@ -205,7 +203,7 @@ func (t *tally) begin() {
 	t.add(seen)
 }
 
-// compact sorts what is kept and puts equal numbers together.
+// compact sorts the list and combines equal numbers.
 func (t *tally) compact() {
 	for _, x := range t.rest {
 		t.sorted = append(t.sorted, times{x, 1})
@@ -223,7 +221,8 @@ func (t *tally) compact() {
 	t.sorted = out
 }
 
-// each visits the numbers in ascending order, each once unless it is in both places.
+// each calls a function for each number in ascending order; twice if the number is both in the array and in the
+// list.
 func (t *tally) each(visit func(x float64, n int64)) {
 	t.compact()
 	k := 0
@@ -243,7 +242,7 @@ func (t *tally) each(visit func(x float64, n int64)) {
 	}
 }
 
-// at returns the numbers at two places in the order, counted from 0.
+// at returns the numbers at two positions of the sorted values, counted from 0.
 func (t *tally) at(i, j int64) (x, y float64) {
 	var before int64
 	t.each(func(v float64, n int64) {

@@ -10,14 +10,15 @@ import (
 
 const (
 	microsOfMinute = 60_000_000
-	// sensorMinutes is the longest usual distance of readings that counts as a sensor's.
+	// sensorMinutes is the longest median distance of readings at which they count as those of a continuous
+	// sensor.
 	sensorMinutes = 15
-	// traceGap is the longest distance over which an excursion goes on.
+	// traceGap is the longest gap within a glycemic excursion.
 	traceGap = 180 * microsOfMinute
-	// sameClock is how far a reading may be from the clock time of another day's.
+	// sameClock is the largest difference between the clock times of two readings that MODD compares.
 	sameClock = 15 * microsOfMinute / 2
-	// episodeMinutes is how long a sensor reads beyond a threshold before an episode begins,
-	// and back before it ends.
+	// episodeMinutes is the time beyond a threshold after which an episode begins, and the time back within it
+	// after which the episode ends.
 	episodeMinutes = 15
 )
 
@@ -27,14 +28,14 @@ type reading struct {
 	v  float64
 }
 
-// Trace keeps the readings of a group in order of time and measures them.
+// Trace stores the readings of a group in order of time and computes a measure of them.
 type Trace struct {
-	// Clock says that readings are ordered by the clock of the person and not by instants.
+	// Clock selects the order by the person's clock; false orders by instants.
 	Clock bool
-	// Measure returns null where the readings do not suffice. They ascend, and no two are of
-	// one time.
+	// Measure computes the measure; null if there are too few readings. The readings ascend, and no two have
+	// the same time.
 	Measure func([]reading) tables.Cell
-	// Left is how many more values all groups together may keep.
+	// Left is the number of values that all groups together may still store.
 	Left *int
 
 	list []reading
@@ -69,7 +70,7 @@ func (a *Trace) Result() (tables.Cell, error) {
 	return a.Measure(onePerTime(a.list)), nil
 }
 
-// onePerTime sorts readings and puts those of one time together, as their mean.
+// onePerTime sorts readings and replaces readings of the same time by their mean.
 func onePerTime(list []reading) []reading {
 	if ascending(list) {
 		return list
@@ -97,8 +98,8 @@ func ascending(list []reading) bool {
 	return true
 }
 
-// Excursions returns the mean amplitude of glycemic excursions: of the turns by more than one
-// standard deviation, those in the direction of the first. Null without one.
+// Excursions returns the mean amplitude of glycemic excursions (MAGE): the mean of the rises or falls by more
+// than one standard deviation, in the direction of the first one. Null without one.
 func Excursions(list []reading) tables.Cell {
 	sd, ok := deviationOf(list)
 	if !ok {
@@ -142,8 +143,7 @@ func deviationOf(list []reading) (float64, bool) {
 	return c.Float, c.Valid
 }
 
-// excursions visits the turning points of a trace that lie more than least apart, as pairs of
-// one and the next.
+// excursions calls a function for each pair of consecutive turning points that differ by more than least.
 func excursions(list []reading, least float64, visit func(from, to float64)) {
 	low, high := list[0].v, list[0].v // since the last turning point
 	rising, falling := false, false
@@ -172,8 +172,8 @@ func excursions(list []reading, least float64, visit func(from, to float64)) {
 	}
 }
 
-// DailyDifferences returns the mean of daily differences: of each reading and the nearest
-// one to the same clock time a day earlier. Null where no reading has one.
+// DailyDifferences returns the mean of daily differences (MODD): between each reading and the reading nearest
+// to the same clock time a day earlier. Null if no reading has such a partner.
 func DailyDifferences(list []reading) tables.Cell {
 	sum, n, k := 0.0, 0, 0
 	for _, r := range list {
@@ -199,8 +199,8 @@ func distance(a, b int64) int64 {
 	return a - b
 }
 
-// usualMinutes returns the median distance of readings, the smaller of two, in whole minutes, and whether a sensor
-// reads that often.
+// usualMinutes returns the median distance of readings in whole minutes, the smaller of two, and whether it is
+// short enough for a continuous sensor.
 func usualMinutes(list []reading) (int64, bool) {
 	if len(list) < 2 {
 		return 0, false
@@ -222,8 +222,8 @@ func usualMinutes(list []reading) (int64, bool) {
 
 func minutes(micros int64) int64 { return (micros + microsOfMinute/2) / microsOfMinute }
 
-// SensorActive returns the percentage of the time from the first to the last reading, both
-// with their own time, in which a sensor read. Null where no sensor did.
+// SensorActive returns the percentage of the time from the first to the last reading, both with their own
+// duration, in which the sensor delivered readings. Null if the readings are not those of a sensor.
 func SensorActive(list []reading) tables.Cell {
 	usual, ok := usualMinutes(list)
 	if !ok {
@@ -241,7 +241,7 @@ func SensorActive(list []reading) tables.Cell {
 	return FloatCell(100 * (expected - slots(missing)) / expected)
 }
 
-// Episodes returns a measure of how often readings lie in a range for 15 minutes and more.
+// Episodes returns a measure: the number of times that readings are in a range for 15 minutes or more.
 func Episodes(in Range) func([]reading) tables.Cell {
 	return func(list []reading) tables.Cell {
 		usual, ok := usualMinutes(list)

@@ -7,20 +7,19 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// microsOfDay is the length of a day in microseconds, which is what times are counted in.
+// microsOfDay is the length of a day in microseconds, the unit of times.
 const microsOfDay = int64(86_400_000_000)
 
-// Vec is the values of one slot in the rows of a batch. Which field holds them
-// depends on the type.
+// Vec has the values of one slot in the rows of a batch. The type decides which field has the values.
 type Vec struct {
 	Type   tables.ColumnType
-	Ints   []int64 // int64, bool, dates as days, times as microseconds
+	Ints   []int64 // int64, bool (0 or 1), dates in days, times in microseconds
 	Floats []float64
 	Texts  []string
 	lists  []tables.Cell
 	Nulls  []bool // nil: none is null
 
-	// What Keep reuses; the fields above may be borrowed.
+	// Memory that Keep reuses; the fields above may be borrowed.
 	OwnInts   []int64
 	OwnFloats []float64
 	ownTexts  []string
@@ -86,7 +85,7 @@ func (v *Vec) Repeat(c tables.Cell, n int) {
 	}
 }
 
-// repeated appends the last element n times more.
+// repeated appends the last element n more times.
 func repeated[T any](s []T, n int) []T {
 	k := len(s)
 	s = slices.Grow(s, n)[:k+n]
@@ -134,7 +133,7 @@ func (v *Vec) AllNull(n int) {
 	v.Repeat(tables.Cell{}, n)
 }
 
-// Compare orders two values that are not null.
+// Compare compares two values that are not null.
 func (v *Vec) Compare(a, b int) int {
 	switch v.Type {
 	case tables.TypeFloat64:
@@ -146,7 +145,7 @@ func (v *Vec) Compare(a, b int) int {
 	}
 }
 
-// Permuted returns the values of v in another order.
+// Permuted returns the values of v in the given order.
 func Permuted(v *Vec, order []int32) Vec {
 	out := Vec{Type: v.Type}
 	for _, i := range order {

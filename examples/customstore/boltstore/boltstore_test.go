@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store/storetest"
 )
 
-func TestStore(t *testing.T) {
+func TestStore_passesTheSuite(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Harness {
 		s, err := boltstore.Open(filepath.Join(t.TempDir(), "rows.db"), storetest.Tables(), nil)
 		require.NoError(t, err)

@@ -124,4 +124,6 @@ func decode(b []byte) (store.Row, error) {
 	return r, nil
 }
 
-func damaged() error { return fmt.Errorf("%w: a row of the file is damaged", healthlab.Unavailable) }
+func damaged() error {
+	return fmt.Errorf("%w: a row of the file cannot be decoded", healthlab.Unavailable)
+}

@@ -16,13 +16,13 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/linkingtest"
 )
 
-// StoreHarness is a store as the suite of bulk operations needs it.
+// StoreHarness is a store for the suite of bulk operations.
 type StoreHarness struct {
-	// Bulk is the interface that is tested.
+	// Bulk is the interface under test.
 	Bulk bulk.Store
-	// Linking has the connections, in the same store.
+	// Linking stores the connections, in the same store.
 	Linking linkingtest.StoreHarness
-	// SetClock puts the store's clock at an instant, where it stands still.
+	// SetClock sets the store's clock to an instant, at which it stops.
 	SetClock func(now time.Time)
 }
 
@@ -37,7 +37,7 @@ func RunStore(t *testing.T, h StoreHarness) {
 	}
 }
 
-// held returns the connection of a new user, with a renewed secret.
+// held returns the connection of a new user, with a refreshed secret.
 func (h StoreHarness) held(t *testing.T, team, user string) bulk.Connection {
 	t.Helper()
 	was := h.Linking.AddConnection(t, team, user)
@@ -53,7 +53,7 @@ func (h StoreHarness) held(t *testing.T, team, user string) bulk.Connection {
 	return bulk.Connection{Credential: c, ExternalUserID: to.ExternalUserID, Scopes: to.Scopes}
 }
 
-// requireHeld requires a page of connections.
+// requireHeld requires that a page has the given connections.
 func (h StoreHarness) requireHeld(t *testing.T, q bulk.ConnectionQuery, want ...bulk.Connection) {
 	t.Helper()
 	got, err := h.Bulk.Connections(t.Context(), q)

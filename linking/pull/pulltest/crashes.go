@@ -49,7 +49,7 @@ func RunCrashes(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	t.Logf("%d crashes, %d requests", w.crashes, w.cloud.requests)
 }
 
-// crashWorld is a provider, its users, and crashing processes.
+// crashWorld is the fixture of RunCrashes: a provider, its users, and crashing processes.
 type crashWorld struct {
 	t         *testing.T
 	health    *healthdata.Service
@@ -164,7 +164,7 @@ type crashCloud struct {
 	requests int
 }
 
-// hold adds a reading, unless there is one of that time.
+// hold adds a reading, unless the provider has one of that time.
 func (c *crashCloud) hold(user healthlab.UserID, at, visible time.Time, value float64) {
 	for _, r := range c.held[user] {
 		if r.at.Equal(at) {
@@ -174,7 +174,7 @@ func (c *crashCloud) hold(user healthlab.UserID, at, visible time.Time, value fl
 	c.held[user] = append(c.held[user], crashReading{at, visible, value})
 }
 
-// truth returns all readings in order of time.
+// truth returns all readings of the provider in order of time.
 func (c *crashCloud) truth(user healthlab.UserID) []string {
 	out := []string{}
 	for _, r := range c.held[user] {

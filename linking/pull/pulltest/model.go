@@ -17,10 +17,9 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// RunStoreModel compares a [pull.Store] with a plain model under random calls. One store
-// serves all sequences; each has people and providers of its own. Of the hundred sequences
-// that rapid makes at a time, as many are run as a developer's run wants; how many rapid
-// makes is said for a whole program, and other tests run beside this one.
+// RunStoreModel compares a [pull.Store] with a plain model under random calls. One store serves all sequences;
+// each has people and providers of its own. A plain go test runs fewer than the hundred sequences that rapid
+// makes by default.
 func RunStoreModel(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	h := newStore(t)
 	left, failed := prove.Counts(15, 40, 400), false
@@ -162,7 +161,7 @@ func (m *pullModel) refusals(user healthlab.UserID) (out []pull.RefusedItem) {
 	return out
 }
 
-// shape returns a task with some random fields.
+// shape returns a task with random values in some fields.
 func (m *pullModel) shape(rt *rapid.T, key pull.Key) pull.Task {
 	t := pull.Task{Key: key, Turn: rapid.Int64Range(-1, 2).Draw(rt, "turn"), Cursor: rapid.SampledFrom([]string{"", "2", "ü"}).Draw(rt, "cursor")}
 	if rapid.IntRange(0, 3).Draw(rt, "queued") > 0 {

@@ -18,18 +18,17 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// StoreHarness is a fresh, empty store as the suite of pulls needs it. All interfaces look at
-// the same store.
+// StoreHarness is a fresh, empty store for the suite of pulls. All interfaces are of the same store.
 type StoreHarness struct {
-	// Pulls is the interface that is tested.
+	// Pulls is the interface under test.
 	Pulls pull.Store
 	Users healthdata.Users
-	// Messages shows the events that were written.
+	// Messages lists the events that were written.
 	Messages healthdatatest.Messages
-	// Data and Credentials are other interfaces that pulls need.
+	// Data and Credentials are the other interfaces that a pull.Service needs.
 	Data        healthdata.Data
 	Credentials linking.CredentialStore
-	// SetClock puts the store's clock at an instant, where it stands still.
+	// SetClock sets the store's clock to an instant, at which it stops.
 	SetClock func(now time.Time)
 }
 
@@ -47,7 +46,7 @@ func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	}
 }
 
-// band connects a user to a provider, due at an instant.
+// band connects a user to a provider; the connection is due at an instant.
 func (h StoreHarness) band(t *testing.T, team, name string, due time.Time) pull.Ref {
 	t.Helper()
 	account := "account of " + name
@@ -63,7 +62,7 @@ func (h StoreHarness) band(t *testing.T, team, name string, due time.Time) pull.
 	return pull.Ref{Team: u.Team, User: u.ID, Provider: "acme_band"}
 }
 
-// pullTask has no field at its zero value.
+// pullTask returns a task in which every field is set.
 func pullTask(ref pull.Ref, resource string) pull.Task {
 	at := func(h int) time.Time { return noon.Add(time.Duration(h) * time.Hour) }
 	return pull.Task{

@@ -8,7 +8,7 @@ import (
 
 //go:generate go run ../../../internal/conformance/gen brokenCache=orders/appointment.SlotCache
 
-func TestBroken(t *testing.T) {
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t,
 		conformance.Of("slot cache", brokenSlotCaches),
 		conformance.Of("centers", brokenCenterLists),

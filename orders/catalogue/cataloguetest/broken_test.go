@@ -8,6 +8,6 @@ import (
 
 //go:generate go run ../../../internal/conformance/gen overriddenLabTests=orders/catalogue.LabTestStore
 
-func TestBroken(t *testing.T) {
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t, brokenLabTestStores)
 }

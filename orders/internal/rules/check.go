@@ -161,7 +161,7 @@ func (c Check) Zip(zip string, other *string) {
 // OneZip refuses two postal codes that differ.
 func (c Check) OneZip(zip string, other *string) {
 	if other != nil && *other != zip {
-		c.Add("conflict", "is another name of zip, and says something else", "zip_code")
+		c.Add("conflict", "must equal zip if both are given", "zip_code")
 	}
 }
 
@@ -209,7 +209,7 @@ func (c Check) Address(first string, second *string, city, state, country string
 	}
 }
 
-// Count checks that a number, where there is one, is not negative.
+// Count checks that a number, if given, is 0 or more.
 func (c Check) Count(n *int, field string) {
 	if n != nil && *n < 0 {
 		c.Add("greater_than_equal", "must be 0 or more", field)

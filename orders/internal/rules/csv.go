@@ -27,17 +27,17 @@ func ReadTable(r io.Reader, of string, column func(name string) bool, row func(c
 	var p healthlab.Problems
 	header, err := in.Read()
 	if err != nil {
-		return fmt.Errorf("%w: %s: no line with the names of columns", healthlab.Invalid, of)
+		return fmt.Errorf("%w: %s: the first line must have the names of the columns", healthlab.Invalid, of)
 	}
 	columns := make([]string, len(header))
 	for i, name := range header {
 		columns[i] = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
 		if !column(columns[i]) {
-			p.Add("unknown_column", "is not a column of "+of, "line", 1, "column", i+1)
+			p.Add("unknown_column", "must be a column of "+of, "line", 1, "column", i+1)
 		}
 		for _, before := range columns[:i] {
 			if before == columns[i] {
-				p.Add("duplicate", "the column is there twice", "line", 1, "column", i+1)
+				p.Add("duplicate", "must not come twice", "line", 1, "column", i+1)
 			}
 		}
 	}
@@ -51,7 +51,7 @@ func ReadTable(r io.Reader, of string, column func(name string) bool, row func(c
 		case errors.Is(err, io.EOF):
 			return p.Err()
 		case errors.As(err, &bad):
-			p.Add("csv", "is not a line of the table", "line", bad.Line)
+			p.Add("csv", "must be a CSV line with as many cells as the first line", "line", bad.Line)
 			return p.Err()
 		case err != nil:
 			return fmt.Errorf("read %s: %w", of, err)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPhone(t *testing.T) {
+func TestPhone_acceptsNumbersAndExtensions(t *testing.T) {
 	for s, want := range map[string]bool{
 		"+14155550137": true, "+1 (415) 555-0137": true, "415.555.0137": true, "1-415-555-0137": true, "5550137": true,
 		"tel:+1-415-555-0137": true, "415 555 0137 ext. 12": true, "+14155550137x7": true, "+14155550137;ext=7": true,

@@ -12,7 +12,7 @@ import (
 
 //go:generate go run ../../../internal/conformance/gen overriddenJournal=orders/labjournal.Store
 
-func TestBroken(t *testing.T) {
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t, brokenJournals)
 }
 

@@ -8,6 +8,6 @@ import (
 
 //go:generate go run ../../../internal/conformance/gen overriddenPersons=orders/people.Store
 
-func TestBroken(t *testing.T) {
+func TestBrokenStores_eachFailsTheSuite(t *testing.T) {
 	conformance.RunBroken(t, brokenStores)
 }

@@ -30,7 +30,7 @@ func RunSeenModel(t *testing.T, newStore func(t *testing.T) SeenHarness) {
 	})
 }
 
-// seenEntry is the model's state of an id or a key, in minutes.
+// seenEntry is the model's state of an id or a key; times are in minutes.
 type seenEntry struct {
 	holder            uuid.UUID
 	heldUntil, memory int
@@ -112,7 +112,7 @@ func (m *seenModel) verdict(c receiver.Claim) receiver.Verdict {
 	}
 }
 
-// end ends one of the granted claims, before or after its lease.
+// end ends one of the granted claims, before or after the end of its lease.
 func (m *seenModel) end(rt *rapid.T, done bool) {
 	if len(m.claims) == 0 {
 		rt.Skip("nothing was claimed")

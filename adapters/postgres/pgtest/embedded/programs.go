@@ -44,7 +44,7 @@ func find(ctx context.Context, named string, version int) (string, error) {
 	case version == 0:
 		return "", fmt.Errorf("%w: the server must be version %d or later, and there is %s", healthlab.Unimplemented, oldest, strings.Join(have, ", "))
 	default:
-		return "", fmt.Errorf("%w: the folder was made by version %d, and there is %s: install that version, or upgrade the data with pg_upgrade",
+		return "", fmt.Errorf("%w: the folder has data of version %d, and the installed server is %s: install that version, or upgrade the data with pg_upgrade",
 			healthlab.Precondition, version, strings.Join(have, ", "))
 	}
 }
