@@ -80,10 +80,6 @@ func TestDispatcher_retryAfterMovesTheNextAttempt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newFixture(t)
 				h.create(t)
-				h.opts.Idle = time.Second
-				if c.next > time.Hour {
-					h.opts.Idle = 20 * time.Second // a day of polls
-				}
 				h.to.answer = func(_ webhook.Notification, nth int) webhook.Result {
 					if nth > 1 {
 						return webhook.Result{Class: webhook.ClassOK, Status: 200}
@@ -95,11 +91,14 @@ func TestDispatcher_retryAfterMovesTheNextAttempt(t *testing.T) {
 					}
 				}
 				h.numbered(t, "labtest.order.updated", "first", 1)
+				h.opts.Idle = time.Second
 				stop := h.run(t)
 				time.Sleep(500 * time.Millisecond)
 				h.numbered(t, "labtest.order.updated", "other", 1)
-				time.Sleep(c.next + time.Hour)
+				time.Sleep(c.others + 4*time.Second)
 				stop()
+				h.runFor(t, c.next-c.others+4*time.Second)
+				h.runFor(t, time.Hour)
 				_, first := h.sentOf(t, "first")
 				_, other := h.sentOf(t, "other")
 				require.Len(t, first, 2)
@@ -109,7 +108,7 @@ func TestDispatcher_retryAfterMovesTheNextAttempt(t *testing.T) {
 					"another one":      {c.others, other[0].Sub(first[0])},
 				} {
 					require.GreaterOrEqual(t, got[1], got[0].Truncate(time.Second), what)
-					require.Less(t, got[1], got[0]+h.opts.Idle+1500*time.Millisecond, what)
+					require.Less(t, got[1], got[0]+2500*time.Millisecond, what)
 				}
 			})
 		})
