@@ -16,11 +16,11 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// judgement is what becomes of a result.
+// judgement is the decision about a reported result.
 type judgement struct {
-	// to is the order that gets it at once; zero if a person has to decide.
+	// to is the order that gets the result at once; zero if a person has to decide.
 	to orders.OrderID
-	// code and reason say why not.
+	// code and reason are the cause for the review.
 	code   MatchDecision
 	sub    []MatchSubReason
 	reason string
