@@ -36,7 +36,7 @@ type Options struct {
 	Key []byte
 }
 
-// minimum length of a key
+// keySize is the minimum length of a key.
 const keySize = 32
 
 // Check reports a key that is too short, as healthlab.Invalid. Nil options are no error.
